@@ -23,6 +23,7 @@ from iobench.data.settings import DataSettings
 from iobench.errors import NoAdvice
 from iobench.loaders.own import READ_RECORDIO
 from iobench.report.front import no_effect_words, settings_words
+from iobench.report.page import from_template
 from iobench.rundir import CONFIG, read
 
 _SHARDS = ("sharding", "resize", "shard_size")
@@ -51,20 +52,23 @@ class Advised:
                 "this run has no training loop over data and no loader that decodes: "
                 f"{_MEASURE} measures both"
             )
-        lines = [found.verdict, ""]
-        for place, change in enumerate(found.advice.changes, start=1):
-            lines += [*_change(place, change), ""]
-        if not found.advice.changes:
-            lines += ["Nothing that was measured would make it faster.", ""]
-        if found.advice.without_effect:
-            lines.append(no_effect_words(found.advice))
-        if found.advice.not_measured:
-            names = settings_words(found.advice.not_measured)
-            lines.append(f"Not measured: {names}. To measure: {_MEASURE}")
+        confidence = ""
         if found.loop is not None:
             checked = checked_words(found.checks, found.loop.group)
-            lines += _wrapped(f"Confidence: {found.confidence}. {checked}")
-        return "\n".join(map(escape, lines))
+            confidence = f"Confidence: {found.confidence}. {checked}"
+        page = from_template(
+            "advise.txt.j2",
+            found=found,
+            plain=escape,
+            gain=_gain,
+            how_words=how_words,
+            names=settings_words,
+            no_effect_words=no_effect_words,
+            limits=_LIMITS,
+            measure=_MEASURE,
+            confidence="\n".join(map(escape, _wrapped(confidence))),
+        )
+        return page.decode().rstrip("\n")
 
     @property
     def json(self) -> str:
@@ -102,8 +106,7 @@ class Advised:
         }
         lines = [f"Written by `iobench advise` from the run {result.name!r} of {result.started}."]
         for change in changes:
-            gain = "gain not predicted" if change.gain is None else times_words(change.gain)
-            lines.append(f"{change.action}: {gain}, {change.basis}.")
+            lines.append(f"{change.action}: {_gain(change)}, {change.basis}.")
             if change.setting == "resize":
                 values["image"] = {"size": change.value, "quality": data.get("quality", 95)}
             if change.setting == "shard_size":
@@ -175,17 +178,8 @@ def advise_saved(folder: Path, group: str | None = None) -> Advised:
     return Advised(folder, found)
 
 
-def _change(place: int, change: Recommendation) -> list[str]:
-    gain = "gain not predicted"
-    if change.gain is not None:
-        gain = f"{times_words(change.gain)}, {change.basis}"
-    lines = [f"{place}. {change.action:<46}  {gain}"]
-    if change.limit:
-        rate = f"{change.rate:,.0f} samples/s, " if change.rate is not None else ""
-        lines.append(f"   then {rate}limited by {_LIMITS.get(change.limit, change.limit)}")
-    if how := how_words(change):
-        lines.append(f"   {'     '.join(how)}")
-    return lines
+def _gain(change: Recommendation) -> str:
+    return "gain not predicted" if change.gain is None else times_words(change.gain)
 
 
 def _wrapped(said: str) -> list[str]:

@@ -1,15 +1,16 @@
 """``python -m iobench.child FD PARENT``: one trial in a process of its own.
 
-Reads the trial as JSON from stdin; writes JSON lines to the file descriptor FD: any number of
-``{"progress": [done, unit]}``, then ``{"outcome": ...}``, ``{"skipped": why}`` or
-``{"failed": why, "at_s": when}``. What the trial prints goes to stdout and stderr, which nobody
-parses.
+Reads the trial from stdin (``iobench.child_process.request``). Writes JSON lines to the file
+descriptor FD: any number of ``{"progress": [done, unit]}``, then ``{"outcome": ...}``,
+``{"skipped": why}`` or ``{"failed": why, "at_s": when}``. What the trial prints goes to stdout and
+stderr, which nobody parses.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import pickle
 import sys
 import traceback
 from collections.abc import Mapping
@@ -21,7 +22,6 @@ from dataprep.errors import DataprepError
 from iobench.clock import SystemClock
 from iobench.errors import Unavailable
 from iobench.machine.processes import end_with
-from iobench.messages import requested
 from iobench.trial import Context
 
 KINDS = {
@@ -30,12 +30,10 @@ KINDS = {
     "object": "iobench.probes.object_store.probe:run",
     "loader": "iobench.loops.loading:run",
     "train": "iobench.loops.training:run",
-}
-PARTS = {
+    # Parts of a trial, which it starts itself in processes of their own.
     "rank": "iobench.loops.several_devices:run_rank",
     "loading-rank": "iobench.loops.loading:run_rank",
 }
-"""What a trial starts itself, in processes of their own."""
 
 _EVERY_S = 0.25
 _LONGEST_REASON = 400
@@ -69,12 +67,12 @@ def main() -> int:
     end_with(int(sys.argv[2]))
     # TensorFlow would take all memory of every GPU, also of those that it does not use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    spec, places, scratch = requested(sys.stdin.buffer.read())
+    spec, places, scratch = pickle.load(sys.stdin.buffer)  # noqa: S301  its parent wrote it
     clock = SystemClock()
     context = Context(places, clock, lines.progress, scratch)
     message: dict[str, Any]
     try:
-        outcome = resolve_name({**KINDS, **PARTS}[spec.kind])(spec, context)
+        outcome = resolve_name(KINDS[spec.kind])(spec, context)
         message = {"outcome": asdict(outcome)}
         json.dumps(message, allow_nan=False)
     except Unavailable as error:

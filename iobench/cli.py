@@ -1,18 +1,62 @@
-"""Parse, call, exit code; nothing else."""
+"""The command line: options in, one call, its answer in words or as JSON, an exit code."""
 
 from __future__ import annotations
 
 import json
+import sys
 from functools import partial
 from pathlib import Path
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import typer
 
 from dataprep.cli.program import Commands, GroupedCommand, application, start
+from dataprep.errors import ConfigError
 from dataprep.names import escape
-from iobench.commands import options
-from iobench.commands.scale import scale
+
+if TYPE_CHECKING:
+    from iobench.config import BenchConfig
+    from iobench.run import Run
+
+_DRY = "With --dry-run"
+_MORE = "More"
+_COST = "What training costs"
+
+Config: TypeAlias = Annotated[Path, typer.Argument(help="A YAML file; see configs/bench/.")]
+Output: TypeAlias = Annotated[
+    Path | None, typer.Option(help="The run's folder. (default: reports/NAME-TIME)")
+]
+Set: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Any key: --set data.images=5000, --set training.0.steps=50.",
+    ),
+]
+Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Continue the run in --output.")]
+DryRun: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Print trials, time and cost without measuring.")
+]
+Like: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(help="A run's folder, which tells how long trials take.", rich_help_panel=_DRY),
+]
+Verbose: TypeAlias = Annotated[
+    bool, typer.Option("--verbose", help="A line for each trial.", rich_help_panel=_DRY)
+]
+Yes: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--yes", help="Begin although requests may cost over cost_limit_usd.", rich_help_panel=_MORE
+    ),
+]
+PrintConfig: TypeAlias = Annotated[
+    bool,
+    typer.Option("--print-config", help="Print the whole config as YAML.", rich_help_panel=_MORE),
+]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+Folder: TypeAlias = Annotated[Path, typer.Argument(help="The folder of a run.")]
 
 
 class IobenchCommands(Commands):
@@ -32,18 +76,18 @@ app = application(
 
 @app.command(cls=GroupedCommand)
 def run(
-    config: options.Config,
-    output: options.Output = None,
-    set_: options.Set = None,
-    resume: options.Resume = False,
-    dry_run: options.DryRun = False,
-    like: options.Like = None,
+    config: Config,
+    output: Output = None,
+    set_: Set = None,
+    resume: Resume = False,
+    dry_run: DryRun = False,
+    like: Like = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object.", rich_help_panel="With --dry-run")
+        bool, typer.Option("--json", help="One JSON object.", rich_help_panel=_DRY)
     ] = False,
-    yes: options.Yes = False,
-    print_config: options.PrintConfig = False,
-    verbose: options.Verbose = False,
+    yes: Yes = False,
+    print_config: PrintConfig = False,
+    verbose: Verbose = False,
 ) -> None:
     """Run the trials of a config and write a report.
 
@@ -52,37 +96,31 @@ def run(
     docs/benchmark-config.md has all keys.
     """
     from dataprep.config_file import parse_settings
-    from dataprep.errors import ConfigError
-    from iobench.analysis.analyse import result_lines
-    from iobench.commands.running import Asked, measured
     from iobench.config import load
 
     if (like is not None or as_json or verbose) and not (dry_run or print_config):
         raise ConfigError("--like, --json and --verbose go with --dry-run")
     loaded = load(config, parse_settings(set_ or []))
-    asked = Asked(output, resume, dry_run, like, as_json, yes, print_config, verbose)
-    done = measured(loaded, asked)
-    if done is None:
+    if print_config or dry_run:
+        _show(loaded, print_config, _begun(output, resume), like, as_json, verbose)
         return
-    for line in result_lines(done.result.summary):
-        typer.echo(escape(line))
-    typer.echo(escape(str(done.folder / "report.html")))
-    typer.echo(done.counts, err=True)
-    raise typer.Exit(done.exit_code)
+    done = _measured(loaded, output, resume=resume, yes=yes)
+    _print_result(done)
+    _end(done)
 
 
 @app.command(cls=GroupedCommand)
 def ladder(
-    config: options.Config,
-    output: options.Output = None,
-    set_: options.Set = None,
-    resume: options.Resume = False,
-    dry_run: options.DryRun = False,
-    like: options.Like = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
-    yes: options.Yes = False,
-    print_config: options.PrintConfig = False,
-    verbose: options.Verbose = False,
+    config: Config,
+    output: Output = None,
+    set_: Set = None,
+    resume: Resume = False,
+    dry_run: DryRun = False,
+    like: Like = None,
+    as_json: Json = False,
+    yes: Yes = False,
+    print_config: PrintConfig = False,
+    verbose: Verbose = False,
 ) -> None:
     """Measure what each part between storage and device adds to a training step.
 
@@ -90,31 +128,94 @@ def ladder(
     distinguishable from zero.
     """
     from dataprep.config_file import parse_settings
-    from iobench.analysis.analyse import result_lines
-    from iobench.commands.climbing import climbing
-    from iobench.commands.ladder_text import text
-    from iobench.commands.running import Asked, measured
     from iobench.config import load
+    from iobench.plan import ladder_config
+    from iobench.words import ladder_table
 
-    loaded = climbing(load(config, parse_settings(set_ or [])))
-    asked = Asked(output, resume, dry_run, like, as_json, yes, print_config, verbose)
-    done = measured(loaded, asked)
-    if done is None:
+    loaded = ladder_config(load(config, parse_settings(set_ or [])))
+    if print_config or dry_run:
+        _show(loaded, print_config, _begun(output, resume), like, as_json, verbose)
         return
-    summary, page = done.result.summary, escape(str(done.folder / "report.html"))
+    if like is not None:
+        raise ConfigError("--like goes with --dry-run")
+    done = _measured(loaded, output, resume=resume, yes=yes)
+    summary = done.result.summary
     if as_json:
+        page = escape(str(done.folder / "report.html"))
         found = {"verdict": summary["verdict"], "ladder": summary["ladder"], "report": page}
         typer.echo(json.dumps(found))
     else:
-        typer.echo(text(summary["ladder"]))
-        for line in (*result_lines(summary), page):
-            typer.echo(escape(line))
+        typer.echo("\n\n".join(map(ladder_table, summary["ladder"])))
+        _print_result(done)
+    _end(done)
+
+
+def _show(
+    config: BenchConfig,
+    whole: bool,
+    begun: Path | None,
+    like: Path | None,
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Print the ``whole`` config, or what running it will take."""
+    from iobench.config import dump
+    from iobench.forecast import forecast
+
+    if whole:
+        typer.echo(dump(config), nl=False)
+        return
+    ahead = forecast(config, resumed=begun, like=like)
+    typer.echo(json.dumps(ahead.content()) if as_json else ahead.text(verbose=verbose))
+
+
+def _begun(output: Path | None, resume: bool) -> Path | None:
+    """The folder of the run to continue, if any.
+
+    Raises:
+        ConfigError: none is named.
+    """
+    if resume and output is None:
+        raise ConfigError("--resume needs --output: the folder of the run to go on with")
+    return output if resume else None
+
+
+def _measured(config: BenchConfig, output: Path | None, *, resume: bool, yes: bool) -> Run:
+    """Ask where requests may cost much, then measure.
+
+    Raises:
+        ConfigError: options that do not go together; what ``iobench.run`` raises.
+    """
+    from iobench import display, run
+    from iobench.forecast import forecast, require_leave
+    from iobench.rundir import default_folder
+
+    ahead = forecast(config, resumed=_begun(output, resume))
+    ask = typer.confirm if _on_a_terminal() else None
+    require_leave(ahead, config.cost_limit_usd, yes=yes, ask=ask)
+    folder = output or default_folder(config.name)
+    return run.run(config, folder, display.choose(), resume=resume, forecast=ahead.totals())
+
+
+def _on_a_terminal() -> bool:
+    """Whether there is somebody to ask."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _print_result(done: Run) -> None:
+    from iobench.analysis.analyse import result_lines
+
+    for line in (*result_lines(done.result.summary), str(done.folder / "report.html")):
+        typer.echo(escape(line))
+
+
+def _end(done: Run) -> None:
     typer.echo(done.counts, err=True)
     raise typer.Exit(done.exit_code)
 
 
 @app.command()
-def report(run_dir: Annotated[Path, typer.Argument(help="The folder of a run.")]) -> None:
+def report(run_dir: Folder) -> None:
     """Draw the report again from a saved result."""
     from iobench.result import usable
     from iobench.rundir import redraw
@@ -126,7 +227,7 @@ def report(run_dir: Annotated[Path, typer.Argument(help="The folder of a run.")]
 
 @app.command()
 def export(
-    run_dir: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    run_dir: Folder,
     series: Annotated[
         bool, typer.Option("--series", help="The steps of training loops, not the trials.")
     ] = False,
@@ -138,19 +239,20 @@ def export(
     ] = None,
 ) -> None:
     """Print a run's trials as CSV."""
-    from dataprep.errors import ConfigError
-    from iobench import export
     from iobench.result import usable
+    from iobench.rundir import Table, run_csv, write_file
 
     if series and samples:
         raise ConfigError("--series and --samples are two tables: ask for one")
-    table = export.series_csv if series else export.samples_csv if samples else export.trials_csv
+    table: Table = "samples" if samples else "trials"
     with usable(run_dir):
-        data = table(run_dir)
+        data = run_csv(run_dir, "series" if series else table)
     if output is None:
         typer.echo(data, nl=False)
-    else:
-        export.write(output, data)
+        return
+    if not output.parent.is_dir():
+        raise ConfigError(f"no folder {str(output.parent)!r} to write {output.name} to")
+    write_file(output, data)
 
 
 @app.command()
@@ -168,7 +270,7 @@ def targets(
         list[Path] | None,
         typer.Argument(help="Files or folders. (default: every mounted file system for data)"),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Identify the storage behind each path: EBS, NVMe, NFS, FUSE and others, with evidence."""
     from iobench.machine.mounts import data_mounts, mounts
@@ -209,7 +311,7 @@ def compare(
         bool, typer.Option("--force", help="Compare runs of unlike machines too.")
     ] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="A page of it as well.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Compare saved runs: did a change help?
 
@@ -233,7 +335,7 @@ def compare(
 
 @app.command()
 def advise(
-    run_dir: Annotated[Path, typer.Argument(help="The folder of a run.")],
+    run_dir: Folder,
     emit_config: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write a config that dataprep shard runs."),
@@ -241,7 +343,7 @@ def advise(
     group: Annotated[
         str | None, typer.Option(help="The training loop. (default: that of the run's verdict)")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Recommend what to change, with the predicted gain.
 
@@ -265,7 +367,7 @@ def selftest(
         int,
         typer.Option(min=2, max=100, help="Of delays: more where other programs are busy."),
     ] = 3,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Check the benchmark against known delays: three to four minutes.
 
@@ -278,8 +380,103 @@ def selftest(
     raise typer.Exit(int(not ok))
 
 
-app.command(cls=GroupedCommand)(scale)
-app.command("cost", hidden=True)(scale)
+@app.command("cost", hidden=True)
+@app.command(cls=GroupedCommand)
+def scale(
+    run_dir: Folder,
+    devices: Annotated[
+        int | None, typer.Option(min=1, help="That train together. (default: the run's)")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="NAME", help="V100, A100 or H100, with ResNet-50.")
+    ] = None,
+    device_rate: Annotated[
+        float | None, typer.Option(help="Images/s of one device. (default: as measured)")
+    ] = None,
+    images_per_s: Annotated[float | None, typer.Option(help="Images/s of all devices.")] = None,
+    devices_per_host: Annotated[
+        int | None, typer.Option(min=1, help="(default: as many GPUs as the run's machine had)")
+    ] = None,
+    epochs: Annotated[
+        int | None, typer.Option(help="Epochs of the training.", rich_help_panel=_COST)
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            help="Of the whole data set. (default: what the run read)", rich_help_panel=_COST
+        ),
+    ] = None,
+    prices: Annotated[
+        Path | None,
+        typer.Option(
+            help="A file such as configs/prices.yaml. (default: that one)", rich_help_panel=_COST
+        ),
+    ] = None,
+    instance: Annotated[
+        str | None,
+        typer.Option(help="Type of the machine in the file of prices.", rich_help_panel=_COST),
+    ] = None,
+    instance_usd_per_h: Annotated[
+        float | None,
+        typer.Option(
+            *("--usd-per-h", "--instance-usd-per-h"),
+            help="Price of an hour of the machine.",
+            rich_help_panel=_COST,
+        ),
+    ] = None,
+    disk_usd_per_gb_month: Annotated[
+        float | None, typer.Option(help="Price of a GB of disk for a month.", rich_help_panel=_COST)
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="The training loop. (default: that of the run's verdict)")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Work out hosts and cost for N devices, from what one host gave."""
+    from dataprep.config_file import read_config
+    from iobench.analysis import sizing
+    from iobench.analysis.analyse import analyse
+    from iobench.config import ScaleSettings
+    from iobench.references import priced
+    from iobench.result import usable
+    from iobench.rundir import read
+
+    if device is not None and device not in sizing.ACCELERATORS:
+        raise ConfigError(f"--device {device}: known are {', '.join(sizing.ACCELERATORS)}")
+    costs = _given(
+        group=group,
+        epochs=epochs,
+        samples=samples,
+        instance=instance,
+        instance_usd_per_h=instance_usd_per_h,
+        disk_usd_per_gb_month=disk_usd_per_gb_month,
+    )
+    with usable(run_dir):
+        result, asked = priced(read(run_dir), costs, prices)
+        found = analyse(result, group)
+        told = _given(
+            devices=devices or (found.loop.devices if found.loop else 1),
+            images_per_s=images_per_s,
+            images_per_s_per_device=device_rate,
+            devices_per_host=devices_per_host,
+        )
+        read_config(ScaleSettings, None, told)  # refuses what does not go together
+        hosts = sizing.scale(result, found.known, found.loop, {**told, "device": device})
+        costing = sizing.cost(result, found.loop, asked)
+        fed = sizing.feeds(found.supplies, found.loop, found.advice, device_rate)
+    if as_json:
+        stored = {"scale": hosts.as_dict(), "cost": costing.as_dict()}
+        typer.echo(json.dumps({**stored, "feeds": fed.as_dict() if fed else None}))
+    else:
+        feeds = [sizing.feeds_line(fed)] if fed is not None else []
+        for line in (*sizing.scale_lines(hosts), *feeds, *sizing.cost_lines(costing)):
+            typer.echo(line)
+    if hosts.unknown and costing.unknown:
+        raise typer.Exit(2)  # nothing could be told
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def main() -> None:

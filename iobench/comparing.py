@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -11,19 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from dataprep.config import parse_share
-from dataprep.errors import ConfigError
+from dataprep.errors import ConfigError, StoreError
 from dataprep.names import escape
 from iobench.analysis.comparison import (
     VERDICTS,
     Change,
     Comparison,
-    LoopChange,
     Saved,
     compare,
     in_order,
 )
 from iobench.result import RESULT, Result, read_result
-from iobench.rundir import read
+from iobench.rundir import read, write_file
 
 SCHEMA = 2
 """Of the JSON: 2 pairs loops by their group."""
@@ -63,7 +61,23 @@ class Compared:
     @property
     def text(self) -> str:
         """For a terminal."""
-        return "\n".join(self._lines())
+        from iobench.report.page import from_template
+
+        newest = self.newest
+        every = (*newest.environment, *newest.config)
+        page = from_template(
+            "compare.txt.j2",
+            found=self.found,
+            newest=newest,
+            run=_run,
+            plain=escape,
+            differences={t: [one for one in every if one.sort == s] for s, t in _SORTS.items()},
+            changes={_TITLES[verdict]: newest.of(verdict) for verdict in VERDICTS},
+            trend=list(self._trend()),
+            most=_MOST,
+            drift=DRIFT,
+        )
+        return page.decode().rstrip("\n")
 
     @property
     def json(self) -> str:
@@ -82,18 +96,14 @@ class Compared:
         page = from_template(
             "compare.html.j2",
             found=self.newest,
-            lines=list(self._lines()),
+            lines=self.text.splitlines(),
             tables=[self._table(one) for one in self.found],
             raw=packed(self._object()),
         )
-        partial = path.with_name(f"{path.name}.partial")
         try:
-            partial.write_bytes(page)
-            partial.replace(path)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                partial.unlink()
-            raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+            write_file(path, page)
+        except StoreError as error:
+            raise ConfigError(str(error)) from None
 
     def _object(self) -> dict[str, Any]:
         newest = comparison_object(self.newest)
@@ -101,43 +111,23 @@ class Compared:
             return newest
         return {**newest, "comparisons": [comparison_object(each) for each in self.found]}
 
-    def _lines(self) -> Iterator[str]:
-        newest = self.newest
-        yield newest.sentence
-        yield ""
-        yield f"base  {_run(newest.base)}"
-        for one in self.found:
-            yield f"new   {_run(one.new)}"
-        for loop in newest.loops:
-            yield f"device of {escape(loop.group)}: {loop.device}"
-        yield ""
-        for loop in newest.loops:
-            yield from _loop_lines(loop)
-        yield from _differences(newest)
-        for verdict in VERDICTS:
-            yield from _changes(newest, verdict)
-        if len(self.found) > 1:
-            yield from self._trend()
-        yield from newest.alone[:_MOST]
-        if len(newest.alone) > _MOST:
-            yield f"and {len(newest.alone) - _MOST} more: --json has all"
-        yield DRIFT
-
     def _trend(self) -> Iterator[str]:
         """Medians of every figure through the runs."""
-        yield f"Medians: base, then {len(self.found)} runs in order of time"
         steps = [{(c.name, c.figure.metric): c for c in one.changes} for one in self.found]
         for key, last in steps[-1].items():
             medians = [last.figure.say(last.base.median)]
             for step in steps:
                 change = step.get(key)
                 medians.append("none" if change is None else change.figure.say(change.new.median))
-            yield f"  {last.name}, {last.figure.name}: {' -> '.join(medians)}"
-        yield ""
+            yield f"{last.name}, {last.figure.name}: {' -> '.join(medians)}"
 
     def _table(self, one: Comparison) -> dict[str, Any]:
         ordered = [change for verdict in VERDICTS for change in one.of(verdict)]
-        rows = [[c.name, c.figure.name, c.verdict_words, c.words, *_medians(c)] for c in ordered]
+        rows = [
+            [c.name, c.figure.name, c.verdict_words, c.words]
+            + [c.figure.say(side.median) for side in (c.base, c.new)]
+            for c in ordered
+        ]
         columns = ("point", "figure", "verdict", "change: ratio and interval", "base", "new")
         return {
             "title": f"{one.new.where} / {one.base.where}",
@@ -255,51 +245,6 @@ def _run_object(run: Saved) -> dict[str, Any]:
     done = sum(trial.status == "done" for trial in result.trials)
     told = {"where": run.where, "name": result.name, "started": result.started}
     return {**told, "trials": f"{done} of {len(result.trials)} done"}
-
-
-def _loop_lines(loop: LoopChange) -> Iterator[str]:
-    """Whether what was changed did what was predicted."""
-    if not loop.changed and loop.predicted is None:
-        return
-    yield f"Loop {escape(loop.group)}"
-    yield from (f"  changed  {said}" for said in loop.changed)
-    if loop.predicted is not None:
-        gain = loop.predicted
-        yield f"  predicted  {gain.median:.2f} times ({gain.low:.2f} to {gain.high:.2f})"
-    if loop.found is not None:
-        ratio = loop.found.ratio
-        yield f"  found      {ratio.ratio:.2f} times ({ratio.low:.2f} to {ratio.high:.2f})"
-    yield ""
-
-
-def _differences(found: Comparison) -> Iterator[str]:
-    if not found.unlike:
-        yield "The same machine, as far as both runs tell."
-    every = (*found.environment, *found.config)
-    for sort, title in _SORTS.items():
-        some = [each for each in every if each.sort == sort]
-        if some:
-            yield f"{title}:"
-            yield from (f"  {each}" for each in some[:_MOST])
-            if len(some) > _MOST:
-                yield f"  and {len(some) - _MOST} more: --json has all"
-    yield ""
-
-
-def _changes(found: Comparison, verdict: Any) -> Iterator[str]:
-    changes = found.of(verdict)
-    if not changes:
-        return
-    yield f"{_TITLES[verdict]}: {len(changes)}"
-    for change in changes:
-        before, after = _medians(change)
-        more = f"  {change.verdict_words}" if change.more else ""
-        yield f"  {change.name}, {change.figure.name}: {before} -> {after}  {change.words}{more}"
-    yield ""
-
-
-def _medians(change: Change) -> tuple[str, str]:
-    return change.figure.say(change.base.median), change.figure.say(change.new.median)
 
 
 def _change_object(change: Change) -> dict[str, Any]:

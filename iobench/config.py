@@ -1,4 +1,4 @@
-"""BenchConfig: everything that a run can be told, checked before anything is measured."""
+"""BenchConfig: all settings of a run, checked before anything is measured."""
 
 from __future__ import annotations
 
@@ -7,25 +7,116 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from dataprep.config_file import read_config
 from iobench.data.settings import DataSettings, check_home
-from iobench.limits import LimitSettings
 from iobench.loops.loader_grid import LoaderGrid
 from iobench.loops.training_plan import Training
 from iobench.machine.page_cache import DropCaches
 from iobench.machine.sampling import SamplingSettings
-from iobench.planning import CostSettings, ScaleSettings
 from iobench.probes.settings import DiskSettings, ObjectStoreSettings
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1, le=10_000_000)]
+Label = Annotated[str, Field(min_length=1, max_length=64)]
+_SETTINGS = ConfigDict(
+    frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+)
+
+
+class TargetLimit(BaseModel):
+    """What a disk or a folder of data can give, where this machine cannot tell."""
+
+    model_config = _SETTINGS
+
+    volume: str | None = None
+    """Type of an EBS volume as in the file of limits, such as `gp3`."""
+
+    mb_per_s: Positive | None = None
+    """MB/s (10^6 bytes) that the volume or device gives at most: your own figure."""
+
+
+class LimitSettings(BaseModel):
+    """What link, volume and device can do at most, where you know more than the machine tells."""
+
+    model_config = _SETTINGS
+
+    file: Annotated[str, AfterValidator(check_home)] | None = None
+    """A file such as `configs/limits.yaml`; that example where none is named."""
+
+    instance: str | None = None
+    """Type of this machine in that file, such as `g5.12xlarge`, where no metadata tells it."""
+
+    network_gbit_per_s: Positive | None = None
+    """What this machine's network carries, Gbit/s (10^9 bits)."""
+
+    targets: dict[Label, TargetLimit] = {}
+    """By the label of a disk target; `data` is `data.folder`, `source`, `shards` and `mount` what
+    is given there."""
+
+    stores: dict[Label, Positive] = {}
+    """MB/s that an object store gives to this machine at most, by the target's label; `data` is
+    `data.bucket`."""
+
+
+class ScaleSettings(BaseModel):
+    """A cluster, on paper: what its devices need of hosts like this one."""
+
+    model_config = _SETTINGS
+
+    devices: Count
+    """That train together."""
+
+    images_per_s: Positive | None = None
+    """What all of them consume together; unless told, what the run's own training loop consumes a
+    device, times their number."""
+
+    images_per_s_per_device: Positive | None = None
+    """The same of one device."""
+
+    devices_per_host: Count | None = None
+    """Of each host; unless told, this machine's GPUs, else 1."""
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> ScaleSettings:
+        if self.images_per_s is not None and self.images_per_s_per_device is not None:
+            raise ValueError("give images_per_s (of all devices) or images_per_s_per_device")
+        return self
+
+
+class CostSettings(BaseModel):
+    """What training costs with what the run's training loop gets. Prices are those of the file
+    that `prices` names, or your own."""
+
+    model_config = _SETTINGS
+
+    group: str | None = None
+    """The training loop that is meant; unless told, the one of which the run's verdict speaks."""
+
+    epochs: Count = 90
+    """Until training is done."""
+
+    samples: Annotated[int, Field(ge=1)] | None = None
+    """Of the whole data set; unless told, of what the run reads."""
+
+    instance: str | None = None
+    """Type of the machine in the file of prices, where it is another than the one that measures
+    says it is."""
+
+    instance_usd_per_h: Dollars | None = None
+    """What an hour of the machine costs you, all its devices included."""
+
+    disk_usd_per_gb_month: Dollars | None = None
+    """What a GB (2^30 bytes) of the disk that data lie on costs a month; 0 for disks that the
+    machine has anyhow."""
 
 
 class BenchConfig(BaseModel):
     """One run. What is left out is not measured."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
-    )
+    model_config = _SETTINGS
 
     name: Annotated[str, Field(min_length=1, max_length=200)] = "bench"
     """Of the run, and of its default folder."""

@@ -1,8 +1,8 @@
-"""What other packages bring: made, held against what is asked of it, and named."""
+"""Objects of other packages: made, and checked against the protocol that they must have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from dataprep.errors import DataprepError
@@ -43,20 +43,3 @@ def parts(protocol: type[Any]) -> Sequence[str]:
     """Attributes and methods that a Protocol asks for, sorted."""
     named = {name for name in vars(protocol) if not name.startswith("_")}
     return sorted(named | set(protocol.__annotations__))
-
-
-def origins(registry: Registry[Any], names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Each of ``names`` that another package brings, as (``loader mine``, ``package 1.0``)."""
-    for name in dict.fromkeys(names):
-        if registry.has(name) and (origin := registry.origin(name)):
-            yield f"{registry.noun} {name}", origin
-
-
-def passed_over(registry: Registry[Any], names: Sequence[str]) -> Iterator[str]:
-    """A line for each of ``names`` that other packages have as well, and that is not theirs."""
-    for name in dict.fromkeys(names):
-        for package in registry.passed_over(name):
-            yield (
-                f"{registry.noun} {name!r} of {package} is passed over: the name is this "
-                "package's own"
-            )

@@ -1,51 +1,70 @@
-"""PURE. What a run will take: time, and the requests to Amazon's S3 with their price.
+"""What a run will take before it begins: time, requests to Amazon's S3 and their price.
 
-Requests are upper bounds. Trials end after their seconds, their ``max_requests`` or
-``trial_timeout_s``; S3 takes 10 ms or more to answer (20 ms were measured in a region), so that
-more than 100 a second cannot be sent by a connection; an epoch asks for no sample twice. A loader
-is taken to have two requests of each worker under way, from 10 s before the clock.
+Requests are upper bounds. A trial ends after its seconds, its ``max_requests`` or
+``trial_timeout_s``. S3 takes 10 ms or more to answer (20 ms were measured within a region), so one
+connection sends at most 100 requests a second. A loader has at most two requests of each worker
+under way, and starts up to 10 s before its clock. No sample is read twice in an epoch.
 """
 
 from __future__ import annotations
 
+import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from dataprep.counted import counted
+from dataprep.dataset import open_dataset
+from dataprep.errors import DataprepError
 from dataprep.names import escape
-from dataprep.prices import Price
+from dataprep.prices import Price, price_at, read_prices
+from dataprep.sources import open_source
+from dataprep.stores import StoreOptions
+from dataprep.stores.s3_bucket import S3Bucket
+from iobench.config import BenchConfig
 from iobench.consumers.paced import PRESETS
+from iobench.data.given import expanded
 from iobench.data.settings import AS_FILES, DataSettings, split_name
+from iobench.errors import NotApproved
 from iobench.ladder import HELD_RUNGS
 from iobench.loaders.memory import MOST_THREADS
-from iobench.plan import places_of
+from iobench.plan import clashes, others, places_of, trials
 from iobench.probes.object_store import pool
-from iobench.requests import STORED, Requests, listing
+from iobench.result import usable
+from iobench.rundir import differing_machine, holds_run, read
 from iobench.trial import Params, TrialSpec
 from iobench.words import point_words
 
-_START_S = {"disk": 0.5, "layout": 1.0, "object": 1.0}
-_LOADER_START_S = {"null": 0.5, "mock": 0.5, "raw": 1.0, "tf-data": 5.0, "mxnet-record": 4.0}
+_START_S = {
+    "disk": 0.5,
+    "layout": 1.0,
+    "object": 1.0,
+    "null": 0.5,
+    "mock": 0.5,
+    "raw": 1.0,
+    "tf-data": 5.0,
+    "mxnet-record": 4.0,
+}
+"""By the loader, or by the kind of a trial without one."""
+
 _OTHER_START_S = 3.0
-_REQUESTS_PER_S = 100.0
+_REQUESTS_PER_S = 100
 _BEFORE_S = 10.0
-_STREAMS_A_WORKER = 2
-_OPENING = Requests(gets=4)  # manifest, labels, table of samples
-_COPYING = frozenset({"s5cmd", "awscli"})  # clients that copy all objects, large ones in parts
-_PART_BYTES = 5 * 2**20
-_OBJECTS_A_SHARD, _OBJECTS_BESIDE = 6, 5
-_IMAGE_BYTES = 1_000_000  # of an image in shards; pixels of 512 px have as many
+_GETS_TO_OPEN = 4  # manifest, labels, table of samples
+_KEYS_A_LISTING = 1_000
+_PART_BYTES = 5 * 2**20  # s5cmd and awscli copy large objects in parts
 _MOST_DEVICES = 16  # of one machine
-_MANY = 10_000_000
+_MANY = 10_000_000  # images, where they cannot be counted
 _SHOWN = ("group", "loader", "client", "operation", "consumer", "target", "store", "data", "access")
 _VARIED = ("cache", "input", "workers", "connections", "devices")
 
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """A place on Amazon's S3: its address, and the price of requests; None if nobody knows it."""
+    """A place on Amazon's S3: its address, and the price of requests; None where not known."""
 
     uri: str
     price: Price | None
@@ -53,69 +72,69 @@ class Billed:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What is known beforehand.
+class Requests:
+    """Numbers of requests by price: HEAD is priced as GET."""
 
-    Attributes:
-        billed: the places (``iobench.plan.places_of``) that lie on Amazon's S3.
-        samples: how many images the data have; None where nobody could count them.
-        seconds: how long trials of a point took before, by ``point_of``.
-        problems: what could not be looked at.
-        others: what other packages bring: ``loader mine`` to ``package 1.0``.
-    """
+    puts: int = 0
+    gets: int = 0
+    lists: int = 0
 
-    billed: Mapping[str, Billed] = field(default_factory=dict)
-    samples: int | None = None
-    seconds: Mapping[str, float] = field(default_factory=dict)
-    problems: Sequence[str] = ()
-    others: Mapping[str, str] = field(default_factory=dict)
+    def __add__(self, other: Requests) -> Requests:
+        return Requests(self.puts + other.puts, self.gets + other.gets, self.lists + other.lists)
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A trial to come: about how long, None if nobody can say; at most how many requests."""
+    """A trial to come, and about how long it takes; None where not known."""
 
     spec: TrialSpec
     likely_s: float | None
-    requests: Mapping[Billed, Requests]
 
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """A run to come. ``before``: trials that are measured already.
+    """A run to come.
 
-    ``first``: requests that put objects there before they are read; None where nothing bounds them.
+    Attributes:
+        requests: at most how many, by store.
+        before: how many trials are measured already.
+        others: what other packages bring: ``loader mine`` to ``package 1.0``.
+        problems: what could not be found out.
     """
 
     name: str
     steps: Sequence[Step]
-    first: Sequence[tuple[Billed, Requests | None]]
-    before: int
     most_s: float
-    facts: Facts
+    requests: Mapping[Billed, Requests] = field(default_factory=dict)
+    before: int = 0
+    others: Mapping[str, str] = field(default_factory=dict)
+    problems: Sequence[str] = ()
 
     @property
     def likely_s(self) -> tuple[float, int]:
-        """About how long, and of how many trials that is not known."""
+        """About how long, and the number of trials whose length is not known."""
         known = [step.likely_s for step in self.steps if step.likely_s is not None]
         return sum(known), len(self.steps) - len(known)
 
     @property
-    def requests(self) -> dict[Billed, Requests | None]:
-        """At most so many, by store."""
-        found: dict[Billed, Requests | None] = {}
-        asked = [pair for step in self.steps for pair in step.requests.items()]
-        for store, more in (*self.first, *asked):
-            so_far = found.get(store, Requests())
-            found[store] = None if so_far is None or more is None else so_far + more
-        return found
+    def usd(self) -> float | None:
+        """Dollars at most; None where not known."""
+        total = 0.0
+        for store, asked in self.requests.items():
+            if store.price is None:
+                return None
+            total += store.price.of_requests(asked.puts, asked.gets, asked.lists)
+        return total
 
     @property
-    def usd(self) -> float | None:
-        """Dollars at most; None where nobody knows."""
-        prices = [_usd(*pair) for pair in self.requests.items()]
-        known = [price for price in prices if price is not None]
-        return sum(known) if len(known) == len(prices) else None
+    def cost(self) -> str:
+        """``requests to S3 for $0.12 at most``."""
+        if not self.requests:
+            return "no requests that are billed"
+        usd = self.usd
+        if usd is None:
+            return "requests to S3 at an unknown price"
+        return f"requests to S3 for {f'${usd:,.2f}' if usd >= 0.1 else f'${usd:.2g}'} at most"
 
     def totals(self) -> dict[str, Any]:
         """The sums, as ``result.json`` keeps them."""
@@ -139,42 +158,126 @@ class Forecast:
         return {
             "trials": steps,
             "total": self.totals(),
-            "from_other_packages": dict(self.facts.others),
-            "warnings": list(self.facts.problems),
+            "from_other_packages": dict(self.others),
+            "warnings": list(self.problems),
         }
 
+    def text(self, *, verbose: bool = False) -> str:
+        """The sums, then a line for each kind of trials, or for each trial."""
+        known_s, unknown = self.likely_s
+        before = f", {self.before:,} measured before" if self.before else ""
+        about = [f"about {duration(known_s)}"] if known_s or not unknown else []
+        about += [f"{counted(unknown, 'trial')} of unknown length"] if unknown else []
+        lines = [
+            f"{self.name}: {counted(len(self.steps), 'trial')} to come{before}, "
+            f"{' and '.join(about)} (at most {duration(self.most_s)}), {self.cost}"
+        ]
+        if verbose:
+            for step in self.steps:
+                length = "unknown" if step.likely_s is None else duration(step.likely_s)
+                lines.append(f"  {length:>8}  {escape(point_words(step.spec))}")
+        else:
+            kinds = Counter(step.spec.kind for step in self.steps)
+            lines += [f"  {kind:<8} {n:>5,}  {self._kind(kind)}" for kind, n in kinds.items()]
+        for store, asked in self.requests.items():
+            most = f"{asked.puts:,} PUT, {asked.gets:,} GET, {asked.lists:,} LIST"
+            lines.append(f"  {escape(store.uri)}: at most {most} ({store.source})")
+        lines += [f"  {escape(it)}: brought by {escape(by)}" for it, by in self.others.items()]
+        lines += [f"warning: {escape(why)}" for why in self.problems]
+        return "\n".join([*lines, *([] if verbose else ["Each trial: --verbose"])])
 
-def point_of(kind: str, params: Params) -> str:
-    """What repeats of a trial have in common."""
-    return TrialSpec(kind, params).id
+    def _kind(self, kind: str) -> str:
+        """``torch-iterable; shards@disk; cache warm; workers 1, 2``."""
+        params = [step.spec.params for step in self.steps if step.spec.kind == kind]
+        words = []
+        for key in (*_SHOWN, *_VARIED):
+            found = dict.fromkeys(str(one[key]) for one in params if one.get(key) not in (None, ""))
+            if found:
+                few = ", ".join([*found][:5]) + ", ..." * (len(found) > 5)
+                words.append(f"{key} {few}" if key in _VARIED else few)
+        return escape("; ".join(words))
 
 
 def forecast(
-    name: str,
-    data: DataSettings,
-    specs: Sequence[TrialSpec],
-    facts: Facts,
-    timeout_s: float,
-    before: int = 0,
+    config: BenchConfig, *, resumed: Path | None = None, like: Path | None = None
 ) -> Forecast:
-    """Predict ``specs``, the trials that are to come."""
-    steps = [
-        Step(spec, _likely_s(spec, facts, timeout_s), _requests(spec, facts, timeout_s))
-        for spec in specs
-    ]
-    first = [*_copies(data, specs, facts), *_pools(specs, facts)]
-    return Forecast(name, steps, first, before, timeout_s * len(specs), facts)
+    """Predict what ``config`` will take, without writing anything.
+
+    Args:
+        config: what is asked for.
+        resumed: the folder of a run that is continued: what is done there is not done again.
+        like: the folder of another run, whose trials tell how long they take, as ``resumed`` does.
+
+    Raises:
+        ResultError: ``like`` holds no run.
+        ConfigError: no such file of prices.
+    """
+    specs = trials(config)
+    begun = read(resumed) if resumed is not None and holds_run(resumed) else None
+    model = read(like) if like is not None else None
+    done = {trial.id for trial in begun.trials if trial.status == "done"} if begun else set()
+    to_come = [spec for spec in specs if spec.id not in done]
+    problems = list(clashes(to_come))
+    if model is not None and (differing := differing_machine(model.environment)):
+        problems.append(f"times are those of another machine ({differing} differ)")
+    spans: dict[str, list[float]] = defaultdict(list)
+    with usable(*[folder for folder in (like, resumed) if folder is not None]):
+        for trial in [trial for run in (model, begun) if run is not None for trial in run.trials]:
+            if trial.status == "done" and trial.seconds > 0:
+                spans[TrialSpec(trial.kind, trial.params).id].append(trial.seconds)
+        known_s = {point: statistics.median(each) for point, each in spans.items()}
+    timeout_s = config.trial_timeout_s
+    return Forecast(
+        name=config.name,
+        steps=[Step(spec, _likely_s(spec, known_s, timeout_s)) for spec in to_come],
+        most_s=timeout_s * len(to_come),
+        requests=_requests(config, to_come, problems),
+        before=len(specs) - len(to_come),
+        others=others(to_come),
+        problems=problems,
+    )
 
 
-def _likely_s(spec: TrialSpec, facts: Facts, timeout_s: float) -> float | None:
+def require_leave(
+    found: Forecast, limit_usd: float, *, yes: bool, ask: Callable[[str], bool] | None
+) -> None:
+    """Make sure that requests cost no more than ``limit_usd``, or that somebody agrees.
+
+    ``ask`` puts a question to a person; None where there is nobody to ask.
+
+    Raises:
+        NotApproved: the answer is no, or there is nobody to ask.
+    """
+    if yes or (found.usd is not None and found.usd <= limit_usd):
+        return
+    what = f"{found.cost}; cost_limit_usd is {limit_usd:g}"
+    if ask is None:
+        raise NotApproved(
+            f"{what}: give --yes, or --set cost_limit_usd=DOLLARS; --dry-run says what costs what"
+        )
+    if not ask(f"{what}. Begin?"):
+        raise NotApproved("not begun: nothing was measured, nothing was written")
+
+
+def duration(seconds: float) -> str:
+    """``45 s``, ``12 min``, ``3 h 20 min``, ``4 days``."""
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    hours, rest = divmod(int(seconds / 60 + 0.5), 60)
+    if hours >= 72:
+        return f"{hours / 24:,.0f} days"
+    shown = [f"{hours} h"] if hours else []
+    shown += [f"{rest} min"] if rest or not hours else []
+    return " ".join(shown)
+
+
+def _likely_s(spec: TrialSpec, known_s: Mapping[str, float], timeout_s: float) -> float | None:
     """As long as before, else the seconds that it measures and its start."""
     params = spec.params
-    before = facts.seconds.get(point_of(spec.kind, params))
+    before = known_s.get(TrialSpec(spec.kind, params).id)
     if before is not None:
         return min(before, timeout_s)
-    start_s = _START_S.get(spec.kind)
-    if start_s is None:
-        start_s = _LOADER_START_S.get(str(params.get("loader")), _OTHER_START_S)
+    start_s = _START_S.get(params.get("loader", spec.kind), _OTHER_START_S)
     if "seconds" in params and not params.get("epochs"):
         return float(min(params["seconds"] + start_s, timeout_s))
     preset = PRESETS.get(str(params.get("preset")))
@@ -185,158 +288,128 @@ def _likely_s(spec: TrialSpec, facts: Facts, timeout_s: float) -> float | None:
     return float(min(images / rate + start_s, timeout_s))
 
 
-def _requests(spec: TrialSpec, facts: Facts, timeout_s: float) -> dict[Billed, Requests]:
-    found = {}
-    for name in places_of(spec):
-        if name in facts.billed:
-            asked = _objects(spec.params) if spec.kind == "object" else None
-            found[facts.billed[name]] = asked or _reading(name, spec, facts, timeout_s)
+def _requests(
+    config: BenchConfig, specs: Sequence[TrialSpec], problems: list[str]
+) -> dict[Billed, Requests]:
+    """At most how many requests each store on Amazon's S3 gets."""
+    stores = _billed(config, specs, problems)
+    on_s3 = any("@s3" in name for name in stores)
+    samples = _samples(config.data, problems) if on_s3 else 0
+    found: dict[Billed, Requests] = defaultdict(Requests)
+    for name, store in stores.items():
+        objects = 0
+        if "@s3" in name and lies_on_a_store(name, config.data) is None:
+            objects = _copies(name, config.data, samples)
+        found[store] += Requests(objects, objects)
+    for spec in specs:
+        for name in stores.keys() & set(places_of(spec)):
+            if spec.kind == "object":
+                found[stores[name]] += _of_probe(spec.params)
+            else:
+                found[stores[name]] += _of_reading(name, spec, samples, config.trial_timeout_s)
     return found
 
 
-def _objects(params: Params) -> Requests:
-    """The bucket and two listings, an opening byte a connection, then requests until the end."""
-    streams, each = int(params["connections"]), Requests(gets=1)
-    most: int = min(max(params["max_requests"], streams), _in(params["seconds"], streams))
+def _copies(name: str, data: DataSettings, samples: int) -> int:
+    """Objects that are put on the store before they are read."""
+    form, size, _ = split_name(name)
+    if form in AS_FILES:
+        return samples
+    # An image in shards has up to 1 MB; beside a shard there are indexes and a receipt.
+    shards = samples * 1_000_000 // (size or int(data.shard_size)) + 1
+    return 6 * min(shards, samples) + 5
+
+
+def _of_probe(params: Params) -> Requests:
+    """The bucket, two listings, an opening byte a connection, then requests until the end.
+
+    Objects that are read are put first and confirmed; each trial is counted as if it had to.
+    """
+    size, streams = params["object_bytes"], int(params["connections"])
+    objects = pool.to_get(size, params["pool_bytes"]).count
+    count = min(max(params["max_requests"], streams), _in(params["seconds"], streams))
+    opening = Requests(gets=1 + streams, lists=2)
+    if params["client"] in ("s5cmd", "awscli"):  # whole rounds over all objects
+        count += objects
+        opening += Requests(gets=count * (1 + size // _PART_BYTES), lists=count)
+    if params["operation"] in ("get", "range_get"):
+        return opening + Requests(puts=objects, gets=count + objects)
+    parts = 1
     if params["operation"] == "multipart":
-        each = Requests(puts=-(-params["object_bytes"] // params["part_bytes"]) + 2)
-    elif params["operation"] not in ("get", "range_get"):
-        each = Requests(puts=1)
-    if params["client"] in _COPYING:  # whole rounds over all objects
-        most += pool.to_get(params["object_bytes"], params["pool_bytes"]).count
-        each += Requests(gets=1 + params["object_bytes"] // _PART_BYTES, lists=1)
-    return Requests(gets=1 + streams, lists=2) + each * most
+        parts = -(-size // params["part_bytes"]) + 2
+    return opening + Requests(puts=count * parts)
 
 
-def _reading(name: str, spec: TrialSpec, facts: Facts, timeout_s: float) -> Requests:
+def _of_reading(name: str, spec: TrialSpec, samples: int, timeout_s: float) -> Requests:
     """What a loop or a layout asks for; of known epochs no more than their samples."""
     params = spec.params
     processes = int(params.get("processes", 1))
-    devices = params.get("devices", 1)
     workers = max(1, int(params.get("workers", params.get("parallelism", 1))))
-    streams = (
-        _STREAMS_A_WORKER
-        * workers
-        * processes
-        * (_MOST_DEVICES if devices == "all" else int(devices))
-    )
+    devices = params.get("devices", 1)
+    streams = 2 * workers * processes * (_MOST_DEVICES if devices == "all" else int(devices))
     if params.get("input") in HELD_RUNGS or params.get("access") == "file":
         streams = max(streams, MOST_THREADS)
     epochs = params.get("epochs") or (1 if spec.kind == "train" else None)
     most = _in(timeout_s if epochs else params["seconds"] + _BEFORE_S, streams)
-    if epochs and facts.samples is not None:
-        most = min(most, epochs * facts.samples)
-    files = split_name(name)[0] in AS_FILES
-    lists = listing(facts.samples or _MANY) if files else Requests(lists=1)
-    return Requests(gets=most) + _OPENING * (1 + streams) + lists * (1 + processes)
+    if epochs:
+        most = min(most, epochs * samples)
+    keys = samples if split_name(name)[0] in AS_FILES else 0
+    lists = (1 + keys // _KEYS_A_LISTING) * (1 + processes)
+    return Requests(gets=most + _GETS_TO_OPEN * (1 + streams), lists=lists)
 
 
 def _in(seconds: float, streams: int) -> int:
     return int(streams * (seconds * _REQUESTS_PER_S + 1))
 
 
-def _copies(
-    data: DataSettings, specs: Sequence[TrialSpec], facts: Facts
-) -> Iterator[tuple[Billed, Requests | None]]:
-    """Data that are put on the store, unless they are there from an earlier run."""
-    named = dict.fromkeys(name for spec in specs for name in places_of(spec) if "@s3" in name)
-    for name in named:
-        if name not in facts.billed or lies_on_a_store(name, data):
-            continue
-        form, size, _ = split_name(name)
-        objects = facts.samples
-        if objects is not None and form not in AS_FILES:
-            shards = objects * _IMAGE_BYTES // (size or int(data.shard_size)) + 1
-            objects = _OBJECTS_A_SHARD * min(shards, objects) + _OBJECTS_BESIDE
-        yield facts.billed[name], None if objects is None else STORED * objects
-
-
 def lies_on_a_store(name: str, data: DataSettings) -> str | None:
-    """The address of data on a store that are read as they lie; None where a copy is read."""
+    """The address of data that are read where they lie on a store; None where a copy is read."""
     given = {"shards@s3": data.shards, "photos@s3": data.source}.get(name) or ""
     return given if "://" in given else None
 
 
-def _pools(specs: Sequence[TrialSpec], facts: Facts) -> Iterator[tuple[Billed, Requests]]:
-    """Objects that are put so that trials can read them."""
-    most: dict[tuple[Billed, int], int] = defaultdict(int)
-    for spec in specs:
-        store = facts.billed.get(f"store/{spec.params.get('store')}")
-        put = {"get": pool.to_get, "range_get": pool.to_range}.get(spec.params.get("operation", ""))
-        if store and put:
-            found = put(spec.params["object_bytes"], spec.params["pool_bytes"])
-            key = store, found.bytes
-            most[key] = max(most[key], found.count)
-    for (store, _), count in most.items():
-        yield store, STORED * count
+def _billed(
+    config: BenchConfig, specs: Sequence[TrialSpec], problems: list[str]
+) -> dict[str, Billed]:
+    """Places on Amazon's S3; requests to any other endpoint have no price."""
+    data, found = config.data, {}
+    targets = config.object_store.targets if config.object_store else ()
+    stores = {f"store/{target.label}": (target.uri, target.store) for target in targets}
+    path = Path(config.prices).expanduser() if config.prices else None
+    for name in dict.fromkeys(name for spec in specs for name in places_of(spec)):
+        if "@s3" in name:
+            straight = lies_on_a_store(name, data)
+            bucket = data.bucket
+            stores[name] = (straight, data.store) if straight else (bucket.uri, bucket.store)
+        uri, options = stores.get(name, ("", StoreOptions()))
+        if uri.startswith("s3://") and _is_amazon(uri, options, problems):
+            price, about = price_at(read_prices(path), options)
+            whose = config.prices or "example prices, to be edited"
+            found[name] = Billed(uri, price, f"{whose}: {about}")
+    return found
 
 
-def _usd(store: Billed, requests: Requests | None) -> float | None:
-    if store.price is None or requests is None:
-        return None
-    return store.price.of_requests(requests.puts, requests.gets, requests.lists)
+def _is_amazon(uri: str, options: StoreOptions, problems: list[str]) -> bool:
+    """By the endpoint of boto3: an option, the environment and its config file can name one."""
+    try:
+        server = S3Bucket(uri, options).connect().meta.endpoint_url
+    except DataprepError as error:
+        problems.append(f"{uri}: {error}")
+        return options.endpoint_url is None
+    host = urlsplit(server).hostname or ""
+    return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
 
 
-def text(found: Forecast, *, verbose: bool = False) -> str:
-    """The sums, then a line for each kind of trials, or for each trial."""
-    known_s, unknown = found.likely_s
-    before = f", {found.before:,} measured before" if found.before else ""
-    about = [f"about {duration(known_s)}"] if known_s or not unknown else []
-    about += [f"{counted(unknown, 'trial')} of unknown length"] if unknown else []
-    lines = [
-        f"{found.name}: {counted(len(found.steps), 'trial')} to come{before}, "
-        f"{' and '.join(about)} (at most {duration(found.most_s)}), {cost(found)}"
-    ]
-    kinds = Counter(step.spec.kind for step in found.steps)
-    if verbose:
-        lines += [
-            f"  {'unknown' if step.likely_s is None else duration(step.likely_s):>8}  "
-            f"{escape(point_words(step.spec))}"
-            for step in found.steps
-        ]
-    else:
-        lines += [f"  {kind:<8} {count:>5,}  {_kind(kind, found)}" for kind, count in kinds.items()]
-    for store, requests in found.requests.items():
-        asked = "an unknown number of requests"
-        if requests is not None:
-            asked = f"{requests.puts:,} PUT, {requests.gets:,} GET, {requests.lists:,} LIST"
-        lines.append(f"  {escape(store.uri)}: at most {asked} ({store.source})")
-    lines += [
-        f"  {escape(what)}: brought by {escape(whose)}"
-        for what, whose in found.facts.others.items()
-    ]
-    lines += [f"warning: {escape(why)}" for why in found.facts.problems]
-    return "\n".join([*lines, *([] if verbose else ["Each trial: --verbose"])])
-
-
-def cost(found: Forecast) -> str:
-    """``requests to S3 for $0.12 at most``."""
-    if not found.requests:
-        return "no requests that are billed"
-    usd = found.usd
-    if usd is None:
-        return "requests to S3 at an unknown price"
-    return f"requests to S3 for {f'${usd:,.2f}' if usd >= 0.1 else f'${usd:.2g}'} at most"
-
-
-def _kind(kind: str, found: Forecast) -> str:
-    """``torch-iterable; shards@disk; cache warm; workers 1, 2``."""
-    params = [step.spec.params for step in found.steps if step.spec.kind == kind]
-    words = []
-    for key in (*_SHOWN, *_VARIED):
-        values = dict.fromkeys(str(one[key]) for one in params if one.get(key) not in (None, ""))
-        if values:
-            few = ", ".join([*values][:5]) + ", ..." * (len(values) > 5)
-            words.append(f"{key} {few}" if key in _VARIED else few)
-    return escape("; ".join(words))
-
-
-def duration(seconds: float) -> str:
-    """``45 s``, ``12 min``, ``3 h 20 min``, ``4 days``."""
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    hours, rest = divmod(int(seconds / 60 + 0.5), 60)
-    if hours >= 72:
-        return f"{hours / 24:,.0f} days"
-    shown = f"{hours} h" * bool(hours) + " " * bool(hours and rest)
-    return shown + f"{rest} min" * bool(rest or not hours)
+def _samples(data: DataSettings, problems: list[str]) -> int:
+    """The number of images: by a manifest, a listing, or as many as are drawn."""
+    try:
+        if data.shards is not None:
+            shards = expanded(data.shards)
+            with open_dataset(shards, data.split, options=data.store) as found:
+                return len(found)
+        if data.source is not None:
+            return len(open_source(expanded(data.source), options=data.store).list())
+    except (DataprepError, OSError) as error:
+        problems.append(f"the data could not be counted, {_MANY:,} images are assumed: {error}")
+        return _MANY
+    return data.images

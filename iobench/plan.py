@@ -1,4 +1,4 @@
-"""PURE. A config into trials, in the order in which they are run."""
+"""PURE. The trials of a config in the order in which they run, and what they use."""
 
 from __future__ import annotations
 
@@ -6,9 +6,17 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from dataprep.errors import ConfigError
+from dataprep.registry import Registry
 from iobench.config import BenchConfig
+from iobench.consumers import CONSUMERS
+from iobench.ladder import HOST_RUNGS, RUNGS
+from iobench.loaders import LOADERS
+from iobench.loaders.own import FROM_MEMORY, SYNTHETIC
 from iobench.loops import loader_grid, training_plan
+from iobench.loops.training_plan import Training
 from iobench.machine.page_cache import WHEN_NEEDED
+from iobench.probes.object_store.clients import CLIENTS
 from iobench.probes.settings import plan_disks, plan_layouts, plan_objects
 from iobench.trial import TrialSpec
 
@@ -38,6 +46,64 @@ def places_of(spec: TrialSpec) -> list[str]:
     if spec.kind == "object":
         named.append(f"store/{params['store']}")
     return sorted({name for name in named if name})
+
+
+def others(specs: Sequence[TrialSpec]) -> dict[str, str]:
+    """What other packages bring: ``loader mine`` to ``package 1.0``."""
+    return {
+        f"{registry.noun} {name}": origin
+        for registry, name in _registered(specs)
+        if registry.has(name) and (origin := registry.origin(name))
+    }
+
+
+def clashes(specs: Sequence[TrialSpec]) -> list[str]:
+    """A line for each name that another package has as well."""
+    return [
+        f"{registry.noun} {name!r} of {package} is passed over: the name is this package's own"
+        for registry, name in _registered(specs)
+        for package in registry.passed_over(name)
+    ]
+
+
+def ladder_config(config: BenchConfig) -> BenchConfig:
+    """The training loops of a config on every rung that each can have, and nothing else.
+
+    A loop that reads the store alone has no local rungs; one over a local copy has the store only
+    where the config names a bucket (``data.bucket``) or asks for input ``store``.
+
+    Raises:
+        ConfigError: there is no training loop.
+    """
+    if not config.training:
+        raise ConfigError("a ladder is of training loops, and this config has none: give training")
+    bucket = "bucket" in config.data.model_fields_set
+    loops = [
+        {**loop.model_dump(mode="json"), "inputs": _rungs(loop, bucket=bucket)}
+        for loop in config.training
+    ]
+    kept = {"disk": None, "object_store": None, "loaders": ()}
+    return BenchConfig.model_validate(
+        {
+            **config.model_dump(mode="json", exclude_unset=True),
+            **kept,
+            "name": config.name if config.name.endswith("ladder") else f"{config.name}-ladder",
+            "training": loops,
+        }
+    )
+
+
+def _registered(specs: Sequence[TrialSpec]) -> list[tuple[Registry[Any], str]]:
+    """Each loader, consumer and client that trials name, once."""
+    registries: dict[str, Registry[Any]]
+    registries = {"loader": LOADERS, "consumer": CONSUMERS, "client": CLIENTS}
+    found: dict[tuple[str, str], tuple[Registry[Any], str]] = {}
+    for spec in specs:
+        for key, registry in registries.items():
+            if key in spec.params:
+                name = str(spec.params[key])
+                found[key, name] = registry, name
+    return list(found.values())
 
 
 def _parts(config: BenchConfig) -> Iterator[Sequence[Point]]:
@@ -71,3 +137,18 @@ def _rounds(points: list[Point], repeats: int) -> Iterator[list[Point]]:
     for repeat in range(repeats):
         start = repeat % len(points) if points else 0
         yield points[start:] + points[:start]
+
+
+def _rungs(loop: Training, *, bucket: bool) -> list[str]:
+    """Those that a loop can have, in order; ``bucket``: the config names one."""
+    if loop.loader in SYNTHETIC:
+        return [rung for rung in RUNGS if rung in loop.inputs]
+    asked = set(loop.inputs)
+    remote = "store" in asked
+    wanted = {"synthetic", *(() if remote and not asked & {"warm", "cold"} else ("warm", "cold"))}
+    if remote or bucket:
+        wanted.add("store")
+    torch = loop.consumer not in ("tensorflow", "mxnet")
+    if loop.loader in FROM_MEMORY and torch and loop.devices == 1:
+        wanted |= set(HOST_RUNGS) - ({"decode"} if loop.data == "pixels" else set())
+    return [rung for rung in RUNGS if rung in wanted]

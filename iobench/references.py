@@ -11,19 +11,61 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
-from dataprep.config_file import read_config
+from dataprep.config_file import EXAMPLES, read_config
 from dataprep.errors import ConfigError
 from dataprep.prices import Prices, price_at, read_prices, region_of
-from iobench.config import BenchConfig
+from iobench.config import BenchConfig, CostSettings, Positive
 from iobench.errors import ResultError
-from iobench.limits import Limits, read_limits
-from iobench.planning import CostSettings
 from iobench.result import Result
 
 _LIMITS = "configs/limits.yaml"
 _ALWAYS = {"targets": ("data", "mount", "shards", "source"), "stores": ("data",)}
+_STRICT = ConfigDict(frozen=True, extra="forbid")
+
+
+class InstanceLimits(BaseModel):
+    """Of one type of machine; ``baseline`` is what is guaranteed where more is had for a while."""
+
+    model_config = _STRICT
+
+    network_gbit_per_s: Positive | None = None
+    network_baseline_gbit_per_s: Positive | None = None
+    ebs_gbit_per_s: Positive | None = None
+
+
+class VolumeLimits(BaseModel):
+    """Of one volume of a type."""
+
+    model_config = _STRICT
+
+    mib_per_s: Positive
+
+
+class StoreLimits(BaseModel):
+    """Of an object store, by its kind in ``iobench.machine``."""
+
+    model_config = _STRICT
+
+    gets_per_s_per_prefix: Positive | None = None
+
+
+class Limits(BaseModel):
+    """A file of limits, and where and when they were read."""
+
+    model_config = _STRICT
+
+    as_of: str
+    source: str
+    instances: dict[str, InstanceLimits] = {}
+    volumes: dict[str, VolumeLimits] = {}
+    stores: dict[str, StoreLimits] = {}
+
+    @field_validator("as_of", mode="before")
+    @classmethod
+    def _date_as_text(cls, value: object) -> object:
+        return str(value)
 
 
 def references(config: BenchConfig, environment: Mapping[str, Any]) -> dict[str, Any]:
@@ -39,6 +81,15 @@ def references(config: BenchConfig, environment: Mapping[str, Any]) -> dict[str,
     if config.cost is not None:
         found["prices"] = _prices(config, environment, read_prices(_path(config.prices)))
     return found
+
+
+def read_limits(path: Path | None) -> Limits:
+    """Limits from a file, else from the example that comes with the package.
+
+    Raises:
+        ConfigError: no such file, or it is not such a file.
+    """
+    return read_config(Limits, path or EXAMPLES / "limits.yaml", {})
 
 
 def priced(
@@ -120,20 +171,19 @@ def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Li
                 f"{told.volume!r}; it knows {', '.join(limits.volumes)}"
             )
     # What is left out of a run may keep its limits.
+    named: dict[str, Iterable[str]] = {}
     if config.disk is not None:
-        _check_labels("targets", settings.targets, environment)
+        named["targets"] = settings.targets
     if config.object_store is not None:
-        _check_labels("stores", settings.stores, environment)
-
-
-def _check_labels(part: str, labels: Iterable[str], environment: Mapping[str, Any]) -> None:
-    there = {*(environment.get(part) or ()), *_ALWAYS[part]}
-    for label in labels:
-        if label not in there:
-            raise ConfigError(
-                f"limits.{part}.{label}: nothing in this run is called so; there are "
-                f"{', '.join(sorted(there))}"
-            )
+        named["stores"] = settings.stores
+    for part, labels in named.items():
+        there = {*(environment.get(part) or ()), *_ALWAYS[part]}
+        for label in labels:
+            if label not in there:
+                raise ConfigError(
+                    f"limits.{part}.{label}: nothing in this run is called so; there are "
+                    f"{', '.join(sorted(there))}"
+                )
 
 
 def _path(value: str | None) -> Path | None:

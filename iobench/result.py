@@ -1,4 +1,4 @@
-"""What a run found, as ``result.json`` keeps it.
+"""What a run found, as ``result.json`` and ``trials.jsonl`` keep it.
 
 Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``,
 ``references``, and of a trial's coldness ``amplification`` and ``limits``; of findings ``title``,
@@ -6,16 +6,22 @@ Schema history: 1, the first. Since then parts were added that may be missing: `
 A reader takes what it knows and leaves other keys of the same schema aside, so that a version can
 add a part without shutting out the ones before it. What changes the meaning of a key, or takes one
 away, raises the number, and an older version refuses it by name.
+
+``trials.jsonl`` is the log of a run: a line for each trial, written when it ends. A line with
+``name`` is the run itself, as in ``result.json`` but without its trials; the last one counts. A
+line with ``trial`` has the trial, its ``series`` and its ``samples``. If the last line has no end,
+the run was killed while it wrote it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeAlias, TypeVar, get_args
 
 from dataprep.errors import DataprepError
 from dataprep.schema import MISSHAPEN, malformed_as, parse
@@ -24,11 +30,14 @@ from iobench.trial import Cold, Status, Trial
 
 SCHEMA = 1
 RESULT = "result.json"
+LOG = "trials.jsonl"
 
 # Parts that a trial's coldness has been given since: absent where they say nothing.
 _ADDED_TO_COLD = ("amplification", "limits")
 
 Part = TypeVar("Part")
+Columns: TypeAlias = Mapping[str, Sequence[float | None]]
+"""Equally long columns by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,22 +142,25 @@ def _sound(result: Result) -> Result:
     Raises:
         TypeError: a part of it is something else.
     """
-    parts = {"environment": result.environment, "config": result.config}
-    texts = {"name": result.name, "started": result.started}
+    _require(Mapping, environment=result.environment, config=result.config)
+    _require(str, name=result.name, started=result.started)
     for trial in result.trials:
-        parts |= {f"params of {trial.id}": trial.params, f"metrics of {trial.id}": trial.metrics}
-        texts |= {f"kind of {trial.id}": trial.kind, f"reason of {trial.id}": trial.reason}
+        of = f" of {trial.id}"
+        _require(Mapping, of, params=trial.params, metrics=trial.metrics)
+        _require(str, of, kind=trial.kind, reason=trial.reason)
         if trial.cold is not None:
-            texts |= {f"cold of {trial.id}": trial.cold.label, "asked": trial.cold.asked}
+            _require(str, of, cold=trial.cold.label, asked=trial.cold.asked)
         if trial.status not in get_args(Status):
-            raise TypeError(f"the status of {trial.id} is {trial.status!r}")
-    for kind, found in ((Mapping, parts), (str, texts)):
-        for what, value in found.items():
-            if not isinstance(value, kind):
-                raise TypeError(f"the {what} is {type(value).__name__}")
+            raise TypeError(f"the status{of} is {trial.status!r}")
     if not isinstance(repeats := result.config.get("repeats", 0), int):
         raise TypeError(f"repeats in its config are {repeats!r}")
     return result
+
+
+def _require(wanted: type, of: str = "", /, **parts: object) -> None:
+    for name, value in parts.items():
+        if not isinstance(value, wanted):
+            raise TypeError(f"the {name}{of} is {type(value).__name__}")
 
 
 @contextlib.contextmanager
@@ -182,3 +194,70 @@ def read_result(file: Path, asked_for: Path) -> Result:
         return Result.from_json(file.read_bytes(), str(file))
     except OSError as error:
         raise ResultError(f"no run in {str(asked_for)!r}: {file}: {error.strerror}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What a log holds; ``series`` and ``samples`` are columns by the id of their trial."""
+
+    result: Result
+    series: Mapping[str, Columns]
+    samples: Mapping[str, Columns]
+
+    def lines(self) -> Iterator[bytes]:
+        """A log of the trials of ``result``."""
+        yield run_line(self.result)
+        for trial in self.result.trials:
+            columns = self.series.get(trial.id, {}), self.samples.get(trial.id, {})
+            yield trial_line(trial, *columns)
+
+
+def run_line(result: Result) -> bytes:
+    """The line of the run itself."""
+    content = json.loads(replace(result, trials=(), summary={}, findings=()).to_json())
+    return _line(content)
+
+
+def trial_line(trial: Trial, series: Columns, samples: Columns) -> bytes:
+    """The line of a trial."""
+    named = {"series": _plain(series), "samples": _plain(samples)}
+    return _line({"trial": trial_content(trial), **named})
+
+
+def read_log(data: bytes, name: str) -> Logged:
+    """What was logged; a trial that ran again is there once, as it came out last.
+
+    Raises:
+        ResultError: no such log, or a damaged one.
+        SchemaTooNew: written by a newer version.
+    """
+    run: dict[str, Any] = {}
+    trials: dict[str, Any] = {}
+    with malformed_as(ResultError, f"{name}: not the log of a run"):
+        for line in data.splitlines(keepends=True):
+            if line.endswith(b"\n"):
+                content = json.loads(line)
+                if "trial" in content:
+                    trials.pop(content["trial"]["id"], None)
+                    trials[content["trial"]["id"]] = content
+                else:
+                    run = content
+        run["trials"] = [content["trial"] for content in trials.values()]
+        result = Result.from_json(json.dumps(run).encode(), name)
+        series, samples = (
+            {key: content[kind] for key, content in trials.items() if content[kind]}
+            for kind in ("series", "samples")
+        )
+    return Logged(result, series, samples)
+
+
+def _plain(columns: Columns) -> dict[str, list[float | None]]:
+    """JSON has no NaN."""
+    return {
+        name: [None if value is None or math.isnan(value) else value for value in values]
+        for name, values in columns.items()
+    }
+
+
+def _line(content: Mapping[str, Any]) -> bytes:
+    return json.dumps(content, allow_nan=False).encode() + b"\n"

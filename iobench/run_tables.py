@@ -1,20 +1,19 @@
-"""Trials and series of a run as tables for Parquet."""
+"""Trials, series and samples of a run as tables, for Parquet and CSV."""
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
 import yaml
 
 from iobench import badges
 from iobench.errors import ResultError
 from iobench.trial import Trial
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 TRIAL_COLUMNS = ("id", "kind", "repeat", "status", "reason", "started_s", "seconds")
 """What every row has; beside them ``params.``, ``metrics.`` and ``cold.``."""
@@ -25,8 +24,6 @@ SAMPLE_COLUMNS = ("trial", "time_s")
 
 def trials_table(trials: Iterable[Trial]) -> pd.DataFrame:
     """A row a trial; params, metrics and coldness in columns of dotted names."""
-    import pandas as pd
-
     found = pd.json_normalize([_row(trial) for trial in trials])
     # Also where there is no trial yet.
     return found if len(found) else pd.DataFrame({name: [] for name in TRIAL_COLUMNS})
@@ -34,8 +31,6 @@ def trials_table(trials: Iterable[Trial]) -> pd.DataFrame:
 
 def series_table(trial: str, series: Mapping[str, Sequence[float | None]]) -> pd.DataFrame:
     """A row a step of one trial."""
-    import pandas as pd
-
     table = pd.DataFrame({name: list(values) for name, values in series.items()})
     table.insert(0, "step", range(len(table)))
     table.insert(0, "trial", _text(trial))
@@ -44,8 +39,6 @@ def series_table(trial: str, series: Mapping[str, Sequence[float | None]]) -> pd
 
 def samples_table(trial: str, samples: Mapping[str, Sequence[float | None]]) -> pd.DataFrame:
     """A row a reading of the machine during one trial; NaN where a sampler said nothing."""
-    import pandas as pd
-
     named = {_text(name): list(values) for name, values in samples.items()}
     table = pd.DataFrame(named, dtype="float64")
     table.insert(0, "trial", _text(trial))
@@ -56,8 +49,6 @@ def all_series(
     tables: Sequence[pd.DataFrame], columns: Sequence[str] = SERIES_COLUMNS
 ) -> pd.DataFrame:
     """Those of several trials in one, with its columns also where there is none."""
-    import pandas as pd
-
     empty = pd.DataFrame({name: [] for name in columns})
     return pd.concat(tables, ignore_index=True) if tables else empty
 
@@ -81,6 +72,17 @@ def read_series(path: Path) -> pd.DataFrame | None:
         why = " ".join(str(error).split())[:200]
         raise ResultError(f"{path} cannot be read: {why}; remove it to go on without") from None
     return table
+
+
+def as_csv(table: pd.DataFrame) -> bytes:
+    """UTF-8, a line feed at the end of a row; text is quoted, numbers are not.
+
+    Whole numbers are written as such, although a column with gaps holds them as floats. Quotes
+    where they are needed would not do: Python leaves a carriage return without them.
+    """
+    whole = table.convert_dtypes()
+    text = whole.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+    return str(text).encode()
 
 
 def _row(trial: Trial) -> dict[str, Any]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import datetime
 import errno
+import fcntl
+import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, TypeAlias
 
+import pandas as pd
 from pydantic import ValidationError
 
 from dataprep.errors import ConfigError, StoreError
@@ -19,19 +22,18 @@ from iobench.analysis.analyse import summarised
 from iobench.config import BOUNDS, BenchConfig, dump
 from iobench.errors import ResultError, RunConflict
 from iobench.machine.environment import describe
-from iobench.result import RESULT, Result, read_result, usable
+from iobench.result import LOG, RESULT, Columns, Logged, Result, read_log, read_result, usable
 from iobench.run_tables import (
     SAMPLE_COLUMNS,
     all_series,
+    as_csv,
     read_series,
     samples_table,
     series_table,
     trials_table,
 )
-from iobench.trial_log import LOG, Columns, Logged, read_log
 
-if TYPE_CHECKING:
-    import pandas as pd
+Table: TypeAlias = Literal["trials", "series", "samples"]
 
 CONFIG, TRIALS, SERIES = "config.yaml", "trials.parquet", "series.parquet"
 SAMPLES = "samples.parquet"
@@ -65,10 +67,7 @@ class RunDirectory:
             ResultError: what it holds is damaged.
             ConfigError: the folder cannot be made, or not written.
         """
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"cannot make {self.folder}: {error.strerror}") from None
+        _make(self.folder)
         self._try()
         if not holds_run(self.folder):
             self._write(CONFIG, dump(config).encode())
@@ -109,7 +108,7 @@ class RunDirectory:
         (self.folder / RESULT).unlink(missing_ok=True)  # it is of the run before
 
     def add(self, line: bytes) -> None:
-        """Append a line of ``iobench.trial_log`` to the log.
+        """Append a line of ``iobench.result`` to the log.
 
         Raises:
             StoreError: it cannot be written.
@@ -164,14 +163,57 @@ class RunDirectory:
                 raise ConfigError(f"cannot write in {self.folder}: {error.strerror}") from None
 
     def _write(self, name: str, data: bytes) -> None:
-        partial = self.folder / f"{name}.partial"
+        write_file(self.folder / name, data)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise StoreError(f"cannot write {path}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def run_lock(folder: Path) -> Iterator[None]:
+    """Make ``folder``, and keep other runs out of it for the ``with`` block.
+
+    By a lock of the folder itself (flock(2)): it leaves no file, and ends with the process that
+    has it, however that ends. Where the file system has no locks nobody is kept out.
+
+    Raises:
+        RunConflict: another run is at work there.
+        ConfigError: the folder cannot be made.
+    """
+    _make(folder)
+    with contextlib.ExitStack() as stack:
         try:
-            partial.write_bytes(data)
-            partial.replace(self.folder / name)
-        except OSError as error:
-            with contextlib.suppress(OSError):
-                partial.unlink()
-            raise StoreError(f"cannot write {self.folder / name}: {error.strerror}") from None
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunConflict(
+                f"another run is at work in {folder}: wait until it has ended, or choose another "
+                "--output"
+            ) from None
+        except OSError:
+            pass  # no locks here, or nobody may read it: who writes there says so
+        yield
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot make {folder}: {error.strerror}") from None
 
 
 def default_folder(name: str) -> Path:
@@ -213,6 +255,23 @@ def read_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         all_series([]) if series is None else series,
         all_series([], SAMPLE_COLUMNS) if samples is None else samples,
     )
+
+
+def run_csv(folder: Path, table: Table = "trials") -> bytes:
+    """A table of a run, also of one that was killed, with the columns of its Parquet file.
+
+    It has a row for each trial, for each step of training loops (``series``), or for each reading
+    of the machine (``samples``).
+
+    Raises:
+        ResultError: there is no run, or its table cannot be read.
+        SchemaTooNew: written by a newer version.
+    """
+    result = read(folder)
+    if table == "trials":
+        return as_csv(trials_table(result.trials))
+    series, samples = read_tables(folder)
+    return as_csv(series if table == "series" else samples)
 
 
 def _logged(folder: Path) -> Logged:
@@ -268,11 +327,8 @@ def _changed(old: Mapping[str, Any], config: BenchConfig) -> str:
     except ValidationError:  # of a version with other keys
         then = dict(old)
     now = config.model_dump(mode="json")
-    return ", ".join(_differences(_measuring(then), _measuring(now)))
-
-
-def _measuring(config: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in config.items() if key not in BOUNDS}
+    found = _differences(then, now)
+    return ", ".join(key for key in found if key.partition(".")[0] not in BOUNDS)
 
 
 def _other_machine(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
@@ -281,7 +337,7 @@ def _other_machine(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     What one of them does not tell at all says nothing: an older version did not look for it, or
     a metadata service did not answer this time.
     """
-    return ", ".join(_differences(*_shared(_lasting(old), _lasting(new))))
+    return ", ".join(_differences(_lasting(old), _lasting(new), shared=True))
 
 
 def _lasting(environment: Mapping[str, Any]) -> dict[str, Any]:
@@ -300,28 +356,19 @@ def _lasting(environment: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _shared(old: Any, new: Any, within: str = "") -> tuple[Any, Any]:
-    """Both without keys that only one of them has; a library more or less does count."""
-    if isinstance(old, dict) and isinstance(new, dict) and within != "libraries":
-        pairs = {key: _shared(old[key], new[key], key) for key in old if key in new}
-        return (
-            {key: pair[0] for key, pair in pairs.items()},
-            {key: pair[1] for key, pair in pairs.items()},
-        )
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        items = [_shared(*pair, within) for pair in zip(old, new, strict=True)]
-        return [item[0] for item in items], [item[1] for item in items]
-    return old, new
+def _differences(old: Any, new: Any, path: str = "", *, shared: bool = False) -> list[str]:
+    """Dotted keys whose values differ.
 
-
-def _differences(old: Any, new: Any, path: str = "") -> Sequence[str]:
+    ``shared``: without keys that only one side has; a library more or less does count.
+    """
     if isinstance(old, dict) and isinstance(new, dict):
-        keys = sorted({*old, *new})
-        return [
-            found
-            for key in keys
-            for found in _differences(
-                old.get(key, ...), new.get(key, ...), f"{path}.{key}".lstrip(".")
-            )
-        ]
+        both = shared and path != "libraries"
+        found = []
+        for key in sorted(old.keys() & new.keys() if both else old.keys() | new.keys()):
+            inner = f"{path}.{key}".lstrip(".")
+            found += _differences(old.get(key, ...), new.get(key, ...), inner, shared=shared)
+        return found
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = zip(old, new, strict=True)
+        return [path] if any(_differences(*pair, shared=shared) for pair in pairs) else []
     return [] if old == new else [path]

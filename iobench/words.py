@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dataprep.names import escape
@@ -9,6 +10,9 @@ from iobench import badges
 from iobench.trial import Params, Trial, TrialSpec
 
 _MODELS = {"resnet50": "ResNet-50", "resnet18": "ResNet-18", "lenet": "LeNet"}
+
+
+_HEAD = ("rung", "s/1,000 samples", "adds", "between", "share", "cache")
 
 
 def point_words(spec: TrialSpec) -> str:
@@ -113,3 +117,41 @@ def size_words(count: int) -> str:
     whole = (unit for unit, factor in factors.items() if count and count % factor == 0)
     unit = next(whole, "B")
     return f"{count // factors.get(unit, 1):,} {unit}"
+
+
+def ladder_table(entry: Mapping[str, Any]) -> str:
+    """The ladder of a training loop, from the summary, as a table for terminals."""
+    rows = [_HEAD, *(_rung(rung) for rung in entry["rungs"])]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(_HEAD))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if place in (0, len(_HEAD) - 1) else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+    emulated = " (emulated)" if entry.get("emulated") else ""
+    missing: dict[str, list[str]] = {}
+    for rung, why in entry["not_measured"].items():
+        missing.setdefault(why, []).append(rung)
+    left_out = [f"not measured: {', '.join(rungs)}: {why}" for why, rungs in missing.items()]
+    return "\n".join(map(escape, [f"{entry['group']}{emulated}", *lines, *left_out]))
+
+
+def _rung(rung: Mapping[str, Any]) -> tuple[str, ...]:
+    part, share = rung["part"], rung["share"]
+    marked = "" if part is None or rung["tells"] else " ?"
+    return (
+        str(rung["words"]),
+        _of_1000(rung["seconds_per_sample"]["median"]),
+        _of_1000(part["median"]) + marked if part else "",
+        f"{_of_1000(part['low'])} to {_of_1000(part['high'])}"
+        if part and part["repeats"] > 1
+        else "",
+        f"{share['median'] * 100:.1f} %" if share else "",
+        str(rung["badge"]),
+    )
+
+
+def _of_1000(a_sample: float) -> str:
+    return f"{a_sample * 1000:,.3g}" if abs(a_sample) < 1 else f"{a_sample * 1000:,.0f}"

@@ -14,7 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+import dataprep as library
+from dataprep.cli.main import app
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
@@ -35,6 +38,11 @@ class Finished:
     out: str
     err: str
     program: str = "dataprep"
+
+    def checked(self, code: int | None) -> Finished:
+        """This, after its exit code was compared with the one that is expected, if any."""
+        assert code is None or self.code == code, self
+        return self
 
     @property
     def complaints(self) -> list[str]:
@@ -58,18 +66,56 @@ def command(*arguments: str | os.PathLike[str], program: str = "dataprep") -> li
     return [sys.executable, "-m", program, *(os.fspath(argument) for argument in arguments)]
 
 
-def dataprep(*arguments: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> Finished:
-    """Run a command to its end."""
-    return _finished("dataprep", *arguments, env=env)
+def dataprep(
+    *arguments: str | os.PathLike[str],
+    env: Mapping[str, str] | None = None,
+    code: int | None = None,
+) -> Finished:
+    """Run a command to its end, with this exit code if one is given."""
+    return _finished("dataprep", *arguments, env=env, code=code)
 
 
-def iobench(*arguments: str | os.PathLike[str], env: Mapping[str, str] | None = None) -> Finished:
+def in_process(*arguments: str | os.PathLike[str], code: int | None = None) -> Finished:
+    """Run a command within this process, which is faster."""
+    result = CliRunner().invoke(app, [os.fspath(argument) for argument in arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return Finished(result.exit_code, result.stdout, result.stderr).checked(code)
+
+
+def make(source: str | os.PathLike[str], output: str | os.PathLike[str], **changes: Any) -> None:
+    """Make shards as ``JOB`` says, on threads of this process."""
+    options: dict[str, Any] = {
+        "format": FORMATS,
+        "shard_size": "1.2MB",
+        "dask": {"workers": 2, "processes": False},
+        **changes,
+    }
+    library.shard(
+        library.ShardConfig(source=os.fspath(source), output=os.fspath(output), **options)
+    )
+
+
+def upload(folder: Path, store: Store) -> None:
+    """Copy a folder to a store."""
+    for name in sorted(files(folder)):
+        store.put(name, (folder / name).read_bytes())
+
+
+def iobench(
+    *arguments: str | os.PathLike[str],
+    env: Mapping[str, str] | None = None,
+    code: int | None = None,
+) -> Finished:
     """Run a command of the benchmark to its end."""
-    return _finished("iobench", *arguments, env=env)
+    return _finished("iobench", *arguments, env=env, code=code)
 
 
 def _finished(
-    program: str, *arguments: str | os.PathLike[str], env: Mapping[str, str] | None
+    program: str,
+    *arguments: str | os.PathLike[str],
+    env: Mapping[str, str] | None,
+    code: int | None,
 ) -> Finished:
     done = subprocess.run(
         command(*arguments, program=program),
@@ -78,7 +124,8 @@ def _finished(
         timeout=PATIENCE_S,
         check=False,
     )
-    return Finished(done.returncode, done.stdout.decode(), done.stderr.decode(), program)
+    found = Finished(done.returncode, done.stdout.decode(), done.stderr.decode(), program)
+    return found.checked(code)
 
 
 class Running:
@@ -153,10 +200,11 @@ class Running:
             if int(group) == self.pid and not state.startswith("Z")
         ]
 
-    def finish(self) -> Finished:
-        """Wait for the end."""
+    def finish(self, code: int | None = None) -> Finished:
+        """Wait for the end, with this exit code if one is given."""
         out, err = self._process.communicate(timeout=PATIENCE_S)
-        return Finished(self._process.returncode, out.decode(), err.decode(), self._program)
+        found = Finished(self._process.returncode, out.decode(), err.decode(), self._program)
+        return found.checked(code)
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:

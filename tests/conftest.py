@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -124,3 +125,9 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     dest = tmp_path_factory.mktemp("tree") / "photos"
     return draw_tree(dest, images=120, classes=6, seed=21).root
+
+
+@pytest.fixture
+def source(tree: Path, tmp_path: Path) -> Path:
+    """A copy of the drawn tree, to be changed."""
+    return Path(shutil.copytree(tree, tmp_path / "photos"))

@@ -28,35 +28,34 @@ ORDER = {
         *("cli", "__main__"),
     ),
     "iobench": (
-        *("errors", "clock", "stats", "two_samples", "ladder", "several", "trial"),
+        *("errors", "clock", "stats", "ladder", "several", "trial"),
         *("machine", "badges", "words"),
-        *("messages", "child_process"),
-        *("extensions", "image_files", "stored", "pixels", "data", "loaders"),
+        "child_process",
+        *("extensions", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
-        *("probes", "loops", "limits", "planning", "config"),
-        *("requests", "others", "plan", "result", "references", "forecast"),
-        *("analysis", "report", "run_tables", "trial_log", "rundir", "export"),
+        *("probes", "loops", "config"),
+        *("plan", "result", "references"),
+        *("analysis", "report", "run_tables", "rundir"),
         *("comparing", "advising"),
-        *("child", "isolation", "s3_server", "places"),
+        *("child", "s3_server", "places"),
         *(
-            "preview",
+            "forecast",
             "display",
-            "alone",
             "run",
             "watching",
             "faults",
             "memory_s3",
             "selftest",
         ),
-        *("commands", "cli"),
+        "cli",
         *("__main__", "demo"),
     ),
 }
 PURE = {"image", "assign", "formats", "keys", "names", "counted"}
 PURE |= {"schema", "credentials", "manifest"}
-PURE_BENCH = {"stats", "two_samples", "ladder", "words", "analysis", "report"}
+PURE_BENCH = {"stats", "ladder", "words", "analysis", "report"}
 PURE_BENCH |= {"machine/coldness", "machine/storage_kinds", "machine/usage"}
-PURE_BENCH |= {"plan", "forecast", "pixels", "badges"}
+PURE_BENCH |= {"plan", "pixels", "badges"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

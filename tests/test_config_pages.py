@@ -22,9 +22,9 @@ CONFIGS = ROOT / "configs"
 EXAMPLES = sorted(CONFIGS.glob("*/*.yaml"))
 
 
-def script() -> Any:
-    """The module that writes the pages."""
-    found = importlib.util.spec_from_file_location("config_pages", ROOT / "docs/config_pages.py")
+def script(name: str) -> Any:
+    """A module that writes pages."""
+    found = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
     assert found is not None
     assert found.loader is not None
     module = importlib.util.module_from_spec(found)
@@ -32,7 +32,14 @@ def script() -> Any:
     return module
 
 
-PAGES = script()
+PAGES = script("config_pages")
+
+
+def test_the_table_of_rules_is_up_to_date() -> None:
+    """``python docs/rules.py`` would change nothing in docs/diagnosis.md."""
+    rules = script("rules")
+    text = rules.PAGE.read_text()
+    assert rules.page(text) == text
 
 
 @pytest.mark.parametrize("path", PAGES.files(), ids=lambda path: str(path.relative_to(ROOT)))

@@ -26,10 +26,11 @@ from iobench.analysis.points import Repeats, by_point, cold_label, values
 from iobench.analysis.recommend import Recommendation
 from iobench.errors import NotComparable
 from iobench.result import Result
-from iobench.stats import Estimate, estimate
-from iobench.two_samples import (
+from iobench.stats import (
+    Estimate,
     More,
     Ratio,
+    estimate,
     has_ratio,
     more_to_cover,
     more_to_tell,

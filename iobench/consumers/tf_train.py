@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from iobench.clock import Clock
@@ -144,11 +143,8 @@ def _lenet(keras: Any, x: Any, model: Model) -> Any:
     x = layers.Conv2D(6, 5, padding="same", activation="relu")(x)
     x = layers.MaxPool2D(2)(x)
     x = layers.Conv2D(16, 5, activation="relu")(x)
-    # Adaptive average pooling to (N, 5, 5, C).
-    dtype = keras.config.dtype_policy().compute_dtype
-    rows, columns = (keras.ops.cast(bins(size, 5), dtype) for size in x.shape[1:3])
-    x = keras.ops.einsum("oh,nhwc->nowc", rows, x)
-    x = layers.Flatten()(keras.ops.einsum("ow,nhwc->nhoc", columns, x))
+    # To (N, 5, 5, C) in place of torch's adaptive pooling, which Keras does not have.
+    x = layers.Flatten()(layers.Resizing(5, 5)(x))
     return layers.Dense(84, activation="relu")(layers.Dense(120, activation="relu")(x))
 
 
@@ -174,15 +170,3 @@ def _conv_norm(layers: Any, x: Any, out: int, kernel: int, stride: int, gamma: s
     conv = layers.Conv2D(out, kernel, stride, use_bias=False, kernel_initializer="he_normal")
     norm = layers.BatchNormalization(momentum=0.9, epsilon=1e-5, gamma_initializer=gamma)
     return norm(conv(x))
-
-
-def bins(size: int, cells: int) -> NDArray[np.float32]:
-    """(``cells``, ``size``) weights that average ``size`` values into overlapping bins.
-
-    Bin i runs from floor(i * size / cells) to ceil((i + 1) * size / cells), as in torch.
-    """
-    weights = np.zeros((cells, size), np.float32)
-    for cell in range(cells):
-        begin, end = cell * size // cells, -(-(cell + 1) * size // cells)
-        weights[cell, begin:end] = 1 / (end - begin)
-    return weights

@@ -82,14 +82,6 @@ class Held:
         place = int(self.places[number])
         return self.data.data[self.offsets[place] : self.offsets[place + 1]]
 
-    def replace_stored(self, dataset: Any) -> None:
-        """Have a data set of a torch loader, of which no item was made, give these samples."""
-        from iobench.loaders.torch_batches import FinishedItems
-
-        dataset.records = HeldImages(dataset.records, self)
-        if self.rung == "collate":
-            dataset.items = FinishedItems(dataset.items, self.side)
-
     @property
     def note(self) -> str:
         """A note for readers of the loop's figures."""
@@ -174,7 +166,12 @@ def preloaded(
             image = image.numpy().reshape(-1)
         return np.frombuffer(image, np.uint8)
 
-    numbers = list(islice(first_numbers(readable), samples))
+    readable.set_epoch(0)
+    # Workers take turns by batch, so their number has no effect on the order.
+    order = readable.sampler
+    if order is None:
+        order = readable.dataset.sequence(0).tolist()
+    numbers = list(islice(order, samples))
     if rung == "collate":
         limit_bytes = min(limit_bytes, len(numbers) * 3 * settings.image_size**2)
     data = np.empty(limit_bytes, np.uint8)  # pages that are never written to are not taken
@@ -203,18 +200,6 @@ def preloaded(
         places=places,
         wanted=len(numbers),
     )
-
-
-def first_numbers(readable: Readable) -> Iterator[int]:
-    """The numbers of the samples of epoch 0 in the order in which a loop takes them.
-
-    Workers take turns by batch, so their number has no effect.
-    """
-    readable.set_epoch(0)
-    if readable.sampler is not None:
-        yield from readable.sampler
-    else:
-        yield from readable.dataset.sequence(0).tolist()
 
 
 def _decoded(data: Buffer, rng: np.random.Generator) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 import numpy as np
@@ -14,9 +14,12 @@ from dataprep.formats import Buffer
 from dataprep.ordered import in_order
 from dataprep.sources import open_source
 from iobench.clock import Clock
-from iobench.image_files import image_files
 from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
+from iobench.stored import image_files
 from iobench.trial import Place
+
+_Read = Callable[[Sequence[int], int], Iterator[tuple[Buffer, int]]]
+"""Images with labels of shards or files in an order, read by so many threads."""
 
 
 class RawLoader:
@@ -36,7 +39,7 @@ class RawLoader:
         self.reads: str | None = "files"
         if place.holds != "files":
             self.reads = open_dataset(place.uri, place.split, options=place.store).format
-        self._opened: _Files | _Shards | None = None
+        self._opened: tuple[int, _Read] | None = None
         self._first_batch: FirstBatch | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
@@ -44,12 +47,13 @@ class RawLoader:
         settings, begun_s = self._settings, self._clock.now_s()
         is_first = self._opened is None
         if self._opened is None:
-            self._opened = (_Files if self.reads == "files" else _Shards)(self._place)
+            self._opened = (_files if self.reads == "files" else _shards)(self._place)
         listed_s = self._clock.now_s()
-        order = np.arange(len(self._opened))
+        count, read = self._opened
+        order = np.arange(count)
         if settings.shuffle:
             order = np.random.default_rng((settings.seed, number)).permutation(order)
-        samples = self._opened.read(order.tolist(), settings.workers)
+        samples = read(order.tolist(), settings.workers)
         while batch := list(islice(samples, settings.batch_size)):
             if is_first:
                 is_first = False
@@ -71,32 +75,25 @@ class RawLoader:
         self._opened = None
 
 
-class _Shards:
-    def __init__(self, place: Place) -> None:
-        dataset = open_dataset(place.uri, place.split, options=place.store)
-        self._records, self._shards = Records(dataset), dataset.shards()
+def _shards(place: Place) -> tuple[int, _Read]:
+    dataset = open_dataset(place.uri, place.split, options=place.store)
+    records, shards = Records(dataset), dataset.shards()
 
-    def __len__(self) -> int:
-        return len(self._shards)
-
-    def read(self, order: Sequence[int], threads: int) -> Iterator[tuple[Buffer, int]]:
-        chosen = [self._shards[number].samples for number in order]
-        contents = in_order(self._records.fetch, chosen, threads)
+    def read(order: Sequence[int], threads: int) -> Iterator[tuple[Buffer, int]]:
+        chosen = [shards[number].samples for number in order]
+        contents = in_order(records.fetch, chosen, threads)
         for samples, images in zip(chosen, contents, strict=True):
-            yield from zip(images, self._records.labels[samples].tolist(), strict=True)
+            yield from zip(images, records.labels[samples].tolist(), strict=True)
+
+    return len(shards), read
 
 
-class _Files:
-    def __init__(self, place: Place) -> None:
-        self._source = open_source(place.uri, options=place.store)
-        self._files = image_files(self._source.list())
+def _files(place: Place) -> tuple[int, _Read]:
+    source = open_source(place.uri, options=place.store)
+    files = image_files(source.list())
 
-    def __len__(self) -> int:
-        return len(self._files.names)
+    def read(order: Sequence[int], threads: int) -> Iterator[tuple[Buffer, int]]:
+        contents = in_order(lambda index: source.read(files.located(index)), order, threads)
+        yield from zip(contents, files.labels[order].tolist(), strict=True)
 
-    def read(self, order: Sequence[int], threads: int) -> Iterator[tuple[Buffer, int]]:
-        contents = in_order(self._image, order, threads)
-        yield from zip(contents, self._files.labels[order].tolist(), strict=True)
-
-    def _image(self, index: int) -> bytes:
-        return self._source.read(self._files.located(index))
+    return len(files.names), read

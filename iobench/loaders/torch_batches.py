@@ -8,6 +8,7 @@ function starts torch's threads, which spin while they wait for so little work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain, islice
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
@@ -133,14 +134,8 @@ class _WatchedMap(Dataset[Any]):
     def __len__(self) -> int:
         return len(self._dataset)
 
-    def __getitem__(self, number: int) -> Any:
-        return self._dataset[number]
-
     def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
-        def make() -> list[Any]:
-            samples: list[Any] = self._dataset.__getitems__(numbers)
-            return samples
-
+        make = partial(self._dataset.__getitems__, numbers)
         return self._watch.timed(make) if self._watch.begins() else make()
 
 

@@ -11,9 +11,9 @@ from dataprep.assign import Order
 from dataprep.formats.protocol import Buffer
 from dataprep.sources import Source, open_source
 from dataprep.stores import StoreOptions
-from iobench.image_files import ImageFiles, image_files
 from iobench.loaders.protocol import Readable
 from iobench.loaders.torch_loader import TorchLoader
+from iobench.stored import ImageFiles, image_files
 
 
 class TorchFolderLoader(TorchLoader):

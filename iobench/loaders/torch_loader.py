@@ -120,7 +120,8 @@ class TorchLoader(ABC):
 
     def _opened(self) -> Readable:
         """What ``open`` gives, its first batch watched."""
-        from iobench.loaders.torch_batches import FirstBatchWatch, watched
+        from iobench.loaders.memory import HeldImages
+        from iobench.loaders.torch_batches import FinishedItems, FirstBatchWatch, watched
 
         transform = None
         if self.settings.decode:
@@ -131,10 +132,12 @@ class TorchLoader(ABC):
             transform = self._around(transform) if self._around else transform
         begun_s = self._clock.now_s()
         readable = self.open(transform)
-        if self._held is not None:
-            self._held.replace_stored(readable.dataset)
-        listed_s = self._clock.now_s()
         dataset = readable.dataset
+        if self._held is not None:
+            dataset.records = HeldImages(dataset.records, self._held)
+            if self._held.rung == "collate":
+                dataset.items = FinishedItems(dataset.items, self._held.side)
+        listed_s = self._clock.now_s()
         self._watch = FirstBatchWatch(dataset.items, self._clock, begun_s, listed_s)
         return readable._replace(dataset=watched(dataset, self._watch, self.settings.batch_size))
 
@@ -177,17 +180,14 @@ def said_by_worker(error: Exception) -> str | None:
     torch raises it again with the worker's traceback as its message, the error itself last
     (``torch._utils.ExceptionWrapper``).
     """
-    lines = str(error).rstrip().splitlines()
-    if not lines or not re.match(r"Caught \w+ in DataLoader worker process", lines[0]):
+    if not re.match(r"Caught \w+ in DataLoader worker process", str(error)):
         return None
-    frames = [place for place, line in enumerate(lines) if line.startswith('  File "')]
-    after = lines[frames[-1] + 1 :] if frames else lines[-1:]
-    # A frame's own lines: its source, and carets below it.
-    said = "\n".join(dropwhile(lambda line: line.startswith("    "), after))
+    lines = str(error).rpartition("(most recent call last):\n")[2].rstrip().splitlines()
+    said = "\n".join(dropwhile(lambda line: line.startswith("  "), lines))
     qualified, colon, message = said.partition(": ")
-    if colon and message and isinstance(error, DataprepError):
+    if message and isinstance(error, DataprepError):
         return message
-    return f"{qualified.rpartition('.')[2]}{colon}{message}" or type(error).__name__
+    return f"{qualified.rpartition('.')[2]}{colon}{message}"
 
 
 def one_thread(worker: int) -> None:

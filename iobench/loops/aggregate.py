@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, chain, pairwise
+from itertools import chain
+from statistics import fmean
 from typing import Any
+
+import numpy as np
 
 from iobench.errors import TrialFailed
 from iobench.loops.drive import LoopTimes
-from iobench.trial import Outcome
 
 _ALIKE = 0.01
 """Of a step: waits that differ by less do not show which rank came last."""
 _TOGETHER = 0.5
 """Share of the longest loop's time in which all must have run."""
+_SHORTEST_S = 1e-12
+"""Below the resolution of any clock: a step of no time divides nothing by 0."""
 
 
 def epochs_as_one(epochs: Sequence[LoopTimes]) -> LoopTimes:
@@ -25,9 +29,6 @@ def epochs_as_one(epochs: Sequence[LoopTimes]) -> LoopTimes:
     time to the first batch is that of the first epoch; ``au_mlperf`` leaves out the first step of
     each, as DLIO, which MLPerf Storage runs, does of each epoch.
     """
-    first = epochs[0]
-    if len(epochs) == 1:
-        return first
     running_s = sum(one.running_s for one in epochs)
     computing_s = sum(one.au_mlperf * one.running_s for one in epochs)
 
@@ -35,7 +36,7 @@ def epochs_as_one(epochs: Sequence[LoopTimes]) -> LoopTimes:
         return tuple(chain.from_iterable(getattr(one, name) for one in epochs))
 
     return replace(
-        first,
+        epochs[0],
         au_mlperf=computing_s / running_s if running_s > 0 else 0.0,
         samples=sum(one.samples for one in epochs),
         taken=sum(one.taken for one in epochs),
@@ -47,28 +48,6 @@ def epochs_as_one(epochs: Sequence[LoopTimes]) -> LoopTimes:
         running_s=running_s,
         running_compute_s=joined("running_compute_s"),
     )
-
-
-def with_epochs(outcome: Outcome, epochs: Sequence[LoopTimes]) -> Outcome:
-    """The outcome of ``epochs_as_one``, its steps where they were on the clock.
-
-    Of several epochs each step also has the number of its own, and the time between them is a
-    pause.
-    """
-    if len(epochs) == 1:
-        return outcome
-    origin_s = epochs[0].asked_s
-    time_s: list[float] = []
-    numbers: list[int] = []
-    bounds: list[float] = []
-    for number, one in enumerate(epochs):
-        begun_s = one.begun_at_s - origin_s
-        time_s += [begun_s + end_s for end_s in accumulate(one.step_s)]
-        numbers += [number] * len(one.step_s)
-        bounds += [begun_s, begun_s + one.seconds]
-    series = {**outcome.series, "time_s": tuple(time_s), "epoch": tuple(numbers)}
-    pauses = tuple(pairwise(bounds))[1::2]
-    return replace(outcome, series=series, counted_s=(bounds[0], bounds[-1]), pauses=pauses)
 
 
 def times_of(stored: Mapping[str, Any]) -> LoopTimes:
@@ -96,37 +75,33 @@ def ranks_as_one(ranks: Sequence[LoopTimes]) -> LoopTimes:
     begun_s = min(one.begun_at_s for one in ranks)
     ended_s = max(one.ended_at_s for one in ranks)
     running_s = ended_s - min(one.ended_at_s - one.running_s for one in ranks)
-    ends = [[one.begun_at_s + end_s for end_s in accumulate(one.step_s)] for one in ranks]
-    lasts = [begun_s, *map(max, zip(*ends, strict=True))]
-    steps = [after - before for before, after in pairwise(lasts)]
-    waits = [max(each) for each in zip(*(one.wait_s for one in ranks), strict=True)]
-    computed = tuple(_computed_s(ranks, step, lasts_s) for step, lasts_s in enumerate(steps))
+    ends = np.max([one.begun_at_s + np.cumsum(one.step_s) for one in ranks], axis=0)
+    steps = np.diff(ends, prepend=begun_s)
+    waits = np.array([one.wait_s for one in ranks])
+    computes = np.array([one.compute_s for one in ranks])
+    alike = np.ptp(waits, axis=0) < _ALIKE * steps
+    last = np.take_along_axis(computes, waits.argmax(axis=0)[None], axis=0)[0]
+    computed = np.where(alike, computes.mean(axis=0), last)
     # Batches of steps that do not count were ready: no rank came last for want of one.
-    ahead = zip(*(one.running_compute_s for one in ranks), strict=True)
-    before = tuple(sum(each) / len(ranks) for each in ahead)
+    ahead = np.mean([one.running_compute_s for one in ranks], axis=0)
+    computing_s = float(ahead.sum() + computed.sum())
     return LoopTimes(
-        time_to_first_batch_s=max(one.first_batch_at_s for one in ranks) - asked_s,
-        au_mlperf=sum((*before, *computed)) / running_s if running_s > 0 else 0.0,
+        time_to_first_batch_s=max(one.asked_s + one.time_to_first_batch_s for one in ranks)
+        - asked_s,
+        au_mlperf=computing_s / running_s if running_s > 0 else 0.0,
         samples=sum(one.samples for one in ranks),
         taken=sum(one.taken for one in ranks),
         seconds=ended_s - begun_s,
         left_out=ranks[0].left_out,
         # A rank may be ahead by the part of a step: what is waited for then costs nobody time.
-        wait_s=tuple(map(min, waits, steps)),
-        step_s=tuple(steps),
-        compute_s=computed,
+        wait_s=tuple(np.minimum(waits.max(axis=0), steps).tolist()),
+        step_s=tuple(steps.tolist()),
+        compute_s=tuple(computed.tolist()),
         asked_s=asked_s,
         begun_s=begun_s - asked_s,
         running_s=running_s,
-        running_compute_s=before,
+        running_compute_s=tuple(ahead.tolist()),
     )
-
-
-def _computed_s(ranks: Sequence[LoopTimes], step: int, lasts_s: float) -> float:
-    waits = [one.wait_s[step] for one in ranks]
-    if max(waits) - min(waits) < _ALIKE * lasts_s:
-        return _mean([one.compute_s[step] for one in ranks])
-    return ranks[waits.index(max(waits))].compute_s[step]
 
 
 def rank_metrics(ranks: Sequence[LoopTimes], whole: LoopTimes) -> dict[str, Any]:
@@ -135,15 +110,15 @@ def rank_metrics(ranks: Sequence[LoopTimes], whole: LoopTimes) -> dict[str, Any]
     ``rank_uneven_share`` is the share of the time that the slowest rank of each step waits beyond
     what its ranks wait on average: what even ranks would not lose.
     """
-    means = [_mean(waits) for waits in zip(*(one.wait_s for one in ranks), strict=True)]
-    beyond = [max(0.0, each - mean) for each, mean in zip(whole.wait_s, means, strict=True)]
+    means = np.mean([one.wait_s for one in ranks], axis=0)
+    beyond_s = float(np.maximum(0.0, whole.wait_s - means).sum())
     return {
-        "rank_wait_s": [_mean(one.wait_s) for one in ranks],
+        "rank_wait_s": [fmean(one.wait_s) for one in ranks],
         "rank_wait_share": [_share(sum(one.wait_s), one.seconds) for one in ranks],
-        "rank_step_s": [_mean(one.step_s) for one in ranks],
-        "rank_compute_s": [_mean(one.compute_s) for one in ranks],
+        "rank_step_s": [fmean(one.step_s) for one in ranks],
+        "rank_compute_s": [fmean(one.compute_s) for one in ranks],
         "rank_au_mlperf": [one.au_mlperf for one in ranks],
-        "rank_uneven_share": _share(sum(beyond), whole.seconds),
+        "rank_uneven_share": _share(beyond_s, whole.seconds),
     }
 
 
@@ -168,15 +143,19 @@ def processes_as_one(ranks: Sequence[LoopTimes]) -> tuple[LoopTimes, list[float]
         )
     rates, waits, steps = [], [], []
     for one in ranks:
-        shares = _shares_between(one, start_s, end_s)
+        step_s = np.array(one.step_s)
+        ends_s = one.begun_at_s + np.cumsum(step_s)
+        inside_s = np.minimum(ends_s, end_s) - np.maximum(ends_s - step_s, start_s)
+        shares = np.maximum(0.0, inside_s) / np.maximum(step_s, _SHORTEST_S)
         batch = one.samples / len(one.step_s)  # on average
-        rates.append(sum(shares) * batch / seconds)
-        mostly = [step for step, share in enumerate(shares) if share >= 0.5]
-        waits += [one.wait_s[step] for step in mostly]
-        steps += [one.step_s[step] for step in mostly]
+        rates.append(float(shares.sum()) * batch / seconds)
+        mostly = shares >= 0.5
+        waits += np.array(one.wait_s)[mostly].tolist()
+        steps += step_s[mostly].tolist()
     asked_s = min(one.asked_s for one in ranks)
     whole = LoopTimes(
-        time_to_first_batch_s=max(one.first_batch_at_s for one in ranks) - asked_s,
+        time_to_first_batch_s=max(one.asked_s + one.time_to_first_batch_s for one in ranks)
+        - asked_s,
         au_mlperf=0.0,
         samples=round(sum(rates) * seconds),
         taken=sum(one.taken for one in ranks),
@@ -189,24 +168,6 @@ def processes_as_one(ranks: Sequence[LoopTimes]) -> tuple[LoopTimes, list[float]
         begun_s=start_s - asked_s,
     )
     return whole, rates
-
-
-def _shares_between(one: LoopTimes, start_s: float, end_s: float) -> list[float]:
-    """The share of each step that lies between two moments."""
-    shares = []
-    step_end_s = one.begun_at_s
-    for step_s in one.step_s:
-        step_end_s += step_s
-        inside_s = min(step_end_s, end_s) - max(step_end_s - step_s, start_s)
-        if step_s > 0:
-            shares.append(max(0.0, inside_s) / step_s)
-        else:
-            shares.append(float(start_s <= step_end_s <= end_s))
-    return shares
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _share(part: float, whole: float) -> float:

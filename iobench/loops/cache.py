@@ -24,44 +24,45 @@ class EpochCache:
 
     ``asked`` is ``cold``, ``warm`` or ``store``. Each epoch is prepared where ``every`` is true,
     else the first alone, and the rest find what the one before has left. A remote place has no
-    page cache here; a copy of it on a disk has, which may be kept.
+    page cache here; a copy of it on a disk has, which may be kept. A trial without ``place`` or
+    ``data`` reads nothing, and has no verdict.
+
+    Attributes:
+        restarts: whether workers end between epochs: what they have mapped cannot be evicted.
     """
 
     def __init__(
-        self, trial: LoopTrial, asked: str, place: Place, data: Stored, *, every: bool
+        self, trial: LoopTrial, asked: str, place: Place | None, data: Stored | None, *, every: bool
     ) -> None:
-        self._trial, self._asked, self._place, self._data = trial, asked, place, data
-        self._every = every
+        self._trial, self._asked, self._every = trial, asked, every
+        self._data = data if place is not None else None
+        self._is_local = place is not None and not place.is_remote
+        self.restarts = every and self._is_local
         self._state: CacheState | None = None
         self._physical: int | None = None
         self._judged: list[Cold] = []
         self._samples: list[int] = []
 
-    @property
-    def restarts(self) -> bool:
-        """Whether workers end between epochs: what they have mapped cannot be evicted."""
-        return self._every and not self._place.is_remote
-
     def before(self) -> None:
         """Prepare the next epoch, or look at what it will find. Workers of the last are gone."""
-        if not self._place.is_remote:
-            files = self._data.files
-            if self._judged and not self._every:
-                asked = LEFT if self._asked == "cold" else self._asked
-                self._state = page_cache.observed(asked, files)
-            else:
-                self._state = page_cache.prepared(self._asked, files, self._trial.drop_caches)
+        if self._data is None or not self._is_local:
+            return
+        if self._judged and not self._every:
+            asked = LEFT if self._asked == "cold" else self._asked
+            self._state = page_cache.observed(asked, self._data.files)
+        else:
+            drop_caches = self._trial.drop_caches
+            self._state = page_cache.prepared(self._asked, self._data.files, drop_caches)
         self._physical = physical_bytes()
 
-    def after(self, samples: int) -> Cold:
+    def after(self, samples: int) -> Cold | None:
         """Judge the ``samples`` that were taken since ``before``, by workers alive or reaped."""
-        now = None if self._state is None else physical_bytes()
-        if now is None or self._physical is None:
-            return self.judge(samples, [None])
-        return self.judge(samples, [now - self._physical])
+        return self.judge(samples, [physical_since(self._physical)])
 
-    def judge(self, samples: int, counts: Sequence[int | None]) -> Cold:
+    def judge(self, samples: int, counts: Sequence[int | None]) -> Cold | None:
         """The same, of loops in processes to each of which storage gave so many bytes."""
+        if self._data is None:
+            return None
         if self._state is None:
             cold = judge_remote(self._asked)
             if self._trial.access == "file":
@@ -72,46 +73,43 @@ class EpochCache:
             logical = samples * self._data.sample_bytes
             known = [count for count in counts if count is not None]
             if len(known) == len(counts) and logical > 0:
-                ratio = self._of_the_data(sum(known), self._state) / logical
+                ratio = self._of_the_data(sum(known), self._data, self._state) / logical
             whole_files = self._trial.loader not in BY_SAMPLE
             cold = self._state.judged(ratio, sequential=whole_files)
         self._judged.append(cold)
         self._samples.append(samples)
         return cold
 
-    def _of_the_data(self, counted: int, state: CacheState) -> int:
+    @staticmethod
+    def _of_the_data(counted: int, data: Stored, state: CacheState) -> int:
         """The bytes of the data among ``counted``, which came from storage since ``before``.
 
         The kernel counts whatever a process read, code included. So no more is believed than
         came into the page cache of the data's own files, where all of it has room to stay.
         """
-        before = state.resident_before
-        if before is None or self._data.bytes > memory_bytes() / 2:
+        if state.resident_before is None or data.bytes > memory_bytes() / 2:
             return counted
-        resident = page_cache.residency(self._data.files)
+        resident = page_cache.residency(data.files)
         if resident is None:
             return counted
-        return min(counted, int(max(0.0, resident - before) * self._data.bytes))
+        return min(counted, int(max(0.0, resident - state.resident_before) * data.bytes))
 
-    def ended(self, samples: int) -> Cold:
+    def ended(self, samples: int) -> Cold | None:
         """Judge a trial of so many ``samples``, and first those since ``before``."""
         rest = samples - sum(self._samples)
         if rest > 0 or not self._judged:
             self.after(rest)
         return self.whole()
 
-    def whole(self) -> Cold:
-        """Of all epochs so far."""
-        return whole(self._judged, self._samples)
+    def whole(self) -> Cold | None:
+        """Of all epochs so far; None where nothing was read."""
+        return whole(self._judged, self._samples) if self._judged else None
 
 
-def epoch_cache_for(
-    trial: LoopTrial, asked: str, place: Place | None, data: Stored | None, *, every: bool
-) -> EpochCache | None:
-    """The page cache of a trial; None where it reads no data."""
-    if place is None or data is None:
-        return None
-    return EpochCache(trial, asked, place, data, every=every)
+def physical_since(before: int | None) -> int | None:
+    """``physical_bytes`` since there were so many of them."""
+    now = None if before is None else physical_bytes()
+    return None if before is None or now is None else now - before
 
 
 def physical_bytes() -> int | None:

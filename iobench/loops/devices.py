@@ -58,29 +58,7 @@ def devices_of(asked: int | Literal["all"], device: str) -> Devices | None:
     return Devices(asked, on_gpu)
 
 
-def limit_threads(threads: int | None, workers: int, *, on_cpu: bool) -> None:
-    """Set the frameworks' thread count in this process; before any of them is imported.
-
-    Without ``threads``, and ``on_cpu`` or without a GPU, a training loop leaves a processor to
-    each of the loader's ``workers``: threads that wait for each other while a worker has their
-    processor take many times as long, and would look like a stall for data. What the user's
-    environment says stands.
-    """
-    os.environ.update(_limited(threads, workers, os.environ, on_cpu=on_cpu))
-
-
-def rank_environment(
-    environment: Mapping[str, str], threads: int | None, workers: int, ranks: int, *, on_cpu: bool
-) -> dict[str, str]:
-    """``environment`` for each of ``ranks`` processes that share the processors.
-
-    Each has as many threads as ``limit_threads`` would give it on its part of them.
-    """
-    limited = _limited(threads, workers, environment, on_cpu=on_cpu, ranks=ranks)
-    return {**environment, **limited}
-
-
-def _limited(
+def thread_limits(
     threads: int | None,
     workers: int,
     environment: Mapping[str, str],
@@ -88,7 +66,13 @@ def _limited(
     on_cpu: bool,
     ranks: int = 1,
 ) -> dict[str, str]:
-    """The variables to set; none where they are to stay as they are."""
+    """Environment variables that set the frameworks' thread count; before one is imported.
+
+    Without ``threads``, and ``on_cpu`` or without a GPU, each of ``ranks`` training loops leaves
+    a processor of its part to each of its loader's ``workers``: threads that wait for each other
+    while a worker has their processor take many times as long, and would look like a stall for
+    data. What the user's ``environment`` says stands.
+    """
     if threads is None:
         if any(name in environment for name in _VARIABLES) or (not on_cpu and gpus()):
             return {}

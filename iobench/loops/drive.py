@@ -50,11 +50,6 @@ class LoopTimes:
         return self.samples / self.seconds if self.seconds > 0 else 0.0
 
     @property
-    def first_batch_at_s(self) -> float:
-        """When the first batch was there, on the loop's clock."""
-        return self.asked_s + self.time_to_first_batch_s
-
-    @property
     def begun_at_s(self) -> float:
         """When the steps that count began, on the loop's clock."""
         return self.asked_s + self.begun_s

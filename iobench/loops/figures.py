@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
-from math import fsum
-from typing import Any, NamedTuple
+from itertools import accumulate, pairwise
+from typing import Any
 
 from iobench.clock import Clock
 from iobench.consumers.null import NullConsumer
-from iobench.consumers.protocol import Consumer, ConsumerSettings
+from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders import Batch, Loader, SplitsFirstBatch
 from iobench.loaders.null import placeholder
 from iobench.loaders.own import SYNTHETIC
+from iobench.loops.aggregate import epochs_as_one
 from iobench.loops.drive import LoopTimes, drive
 from iobench.loops.training_plan import TrainingTrial
 from iobench.stats import median, quantiles
 from iobench.stored import Stored
 from iobench.trial import Cold, Outcome
 
-_ROUNDING_S = 1e-9
 _STEPS, _ROUNDS = 1_000, 5
 
 
@@ -42,48 +40,54 @@ def loop_metrics(times: LoopTimes, data: Stored | None) -> dict[str, Any]:
     return metrics
 
 
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """What several devices of a training loop are; see ``Consumer``."""
-
-    device: str
-    precision: str
-    notes: Sequence[str]
-    emulated: bool = False
-
-
 def loop_outcome(
-    times: LoopTimes,
-    computed: Computed | Consumer,
+    epochs: Sequence[LoopTimes],
     trial: TrainingTrial,
     clock: Clock,
+    more: Mapping[str, Any],
     *,
-    notes: Sequence[str],
-    more: Mapping[str, Any] | None = None,
     data: Stored | None = None,
     cold: Cold | None = None,
 ) -> Outcome:
-    """Figures and series of a training loop; ``notes`` and ``more`` metrics are its loader's."""
-    metrics = {**loop_metrics(times, data), **(more or {})}
+    """Figures and series of a training loop; ``more`` metrics are of its device and its loader.
+
+    Steps stand where they were on the clock. Of several epochs each step also has the number of
+    its own, and the time between them is a pause.
+    """
+    times = epochs_as_one(epochs)
+    metrics = loop_metrics(times, data)
     metrics |= {f"step_s_{name}": value for name, value in quantiles(times.step_s).items()}
     metrics |= harness_metrics(trial.loader, trial.consumer, clock, times)
     metrics |= {
         "steps": len(times.step_s),
         "wait_share": sum(times.wait_s) / times.seconds,
         "au_mlperf": times.au_mlperf,
-        "emulated": computed.emulated,
-        "device": computed.device,
-        "precision": computed.precision,
-        "notes": [*computed.notes, *notes],
+        **more,
     }
-    ends = tuple(accumulate(times.step_s))
-    series = {
-        "step_end_s": ends,
+    time_s: list[float] = []
+    numbers: list[int] = []
+    bounds: list[float] = []
+    for number, one in enumerate(epochs):
+        begun_s = one.asked_s - times.asked_s + one.begun_s
+        time_s += [begun_s + end_s for end_s in accumulate(one.step_s)]
+        numbers += [number] * len(one.step_s)
+        bounds += [begun_s, begun_s + one.seconds]
+    series: dict[str, Sequence[float]] = {
+        "step_end_s": tuple(accumulate(times.step_s)),
         "wait_s": times.wait_s,
         "compute_s": times.compute_s,
-        "time_s": tuple(times.begun_s + end_s for end_s in ends),
+        "time_s": tuple(time_s),
     }
-    return Outcome(metrics, cold, series, origin_s=times.asked_s, counted_s=times.counted_s)
+    if len(epochs) > 1:
+        series["epoch"] = tuple(numbers)
+    return Outcome(
+        metrics,
+        cold,
+        series,
+        origin_s=times.asked_s,
+        counted_s=(bounds[0], bounds[-1]),
+        pauses=tuple(pairwise(bounds))[1::2],
+    )
 
 
 def harness_metrics(loader: str, consumer: str, clock: Clock, times: LoopTimes) -> dict[str, Any]:
@@ -122,32 +126,17 @@ def step_cost_s(clock: Clock) -> float:
     return median(rounds)
 
 
-class Split(NamedTuple):
-    """``first_batch_listing_s`` and so on, seconds, the rest last; empty where none is known."""
-
-    metrics: Mapping[str, float] = {}
-    notes: Sequence[str] = ()
-
-
-def first_batch(loader: Loader, time_to_first_batch_s: float) -> Split:
+def first_batch(loader: Loader, time_to_first_batch_s: float) -> dict[str, float]:
     """The parts of the time to the first batch that the loader can tell, and the rest.
 
-    Parts that cannot be those of that time are left out, all of them, and a note says so.
+    ``first_batch_listing_s`` and so on, the rest last; none where the loader tells none.
     """
     told = loader.first_batch() if isinstance(loader, SplitsFirstBatch) else None
     given = told._asdict() if told else {}
     parts = {name: seconds for name, seconds in given.items() if seconds is not None}
-    if not parts:
-        return Split()
-    sum_s = fsum(parts.values())
-    parts["rest_s"] = time_to_first_batch_s - sum_s
-    if not all(seconds >= -_ROUNDING_S for seconds in parts.values()):
-        note = (
-            "the loader's parts of its first batch are left out: they add up to "
-            f"{sum_s:.6g} s of {time_to_first_batch_s:.6g} s, or one is negative"
-        )
-        return Split(notes=(note,))
-    return Split({f"first_batch_{name}": max(seconds, 0.0) for name, seconds in parts.items()})
+    if parts:
+        parts["rest_s"] = max(0.0, time_to_first_batch_s - sum(parts.values()))
+    return {f"first_batch_{name}": seconds for name, seconds in parts.items()}
 
 
 def epoch_record(

@@ -126,10 +126,6 @@ class LoaderGrid(BaseModel):
                 )
             if not any(data_of(access, name) for name in self.data):
                 raise ValueError(f"access {access} reads a store: give data that end in @s3")
-        return self
-
-    @model_validator(mode="after")
-    def _several_read_by_themselves(self) -> LoaderGrid:
         several = max(self.processes) > 1
         if several and (copied := [one for one in self.access if one not in (DIRECT, "mount")]):
             raise ValueError(

@@ -15,13 +15,12 @@ from iobench.consumers.protocol import ConsumerSettings
 from iobench.errors import TrialFailed
 from iobench.loaders import Batch, Loader
 from iobench.loops.aggregate import processes_as_one, times_of
-from iobench.loops.cache import epoch_cache_for
+from iobench.loops.cache import EpochCache, physical_bytes, physical_since
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.loops.figures import epoch_record, first_batch, harness_metrics, loop_metrics
 from iobench.loops.loader_grid import LoaderTrial, loader_trial
 from iobench.loops.opening import batches_of, built, check_shares, data_of, reached
-from iobench.loops.ranks import gate, run_ranks, wait_at
-from iobench.machine import page_cache
+from iobench.loops.ranks import run_ranks, wait_for_all
 from iobench.trial import Cold, Context, Outcome, TrialSpec
 
 _MOST_RECORDS = 100
@@ -103,13 +102,11 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     place = context.places[trial.data] if trial.data else None
     loader = reached(trial, place, context)
     data = data_of(place, loader)
-    cache = epoch_cache_for(trial, trial.cache, place, data, every=False)
+    cache = EpochCache(trial, trial.cache, place, data, every=False)
     clock = PausedClock(context.clock)
 
     def between(samples: int, more: bool) -> Cold | None:
         """Judge each epoch by itself, its workers alive, on no clock."""
-        if cache is None:
-            return None
         with clock.paused():
             cold = cache.after(samples)
             if more:
@@ -117,20 +114,19 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         return cold
 
     epochs = Epochs(loader, clock, trial.epoch_limit, between)
-    if cache is not None:
-        cache.before()
+    cache.before()
     try:
         with metered(spec.params, loader, place, data) as needed:
             times = _driven(epochs, trial, context, clock)
-        first = first_batch(loader, times.time_to_first_batch_s)
+        parts = first_batch(loader, times.time_to_first_batch_s)
     finally:
         loader.close()
-    metrics = {**loop_metrics(times, data), **first.metrics}
+    metrics = {**loop_metrics(times, data), **parts}
     metrics |= harness_metrics(trial.loader, "null", context.clock, times)
     if trial.epochs or trial.access != DIRECT:
         metrics |= epochs.metrics(times.asked_s)
-    metrics |= {**needed, **epochs.records(), "notes": [*loader.notes, *first.notes]}
-    cold = cache.ended(times.taken) if cache else None
+    metrics |= {**needed, **epochs.records(), "notes": list(loader.notes)}
+    cold = cache.ended(times.taken)
     return Outcome(metrics, cold, origin_s=times.asked_s, counted_s=times.counted_s)
 
 
@@ -165,19 +161,12 @@ def _several_processes(spec: TrialSpec, trial: LoaderTrial, context: Context) ->
         data = data_of(place, loader)
     finally:
         loader.close()
-    cache = epoch_cache_for(trial, trial.cache, place, data, every=False)
-    if cache is not None:
-        cache.before()
-    with gate() as descriptors:
-        told = {**spec.params, "world_size": trial.processes, "gate": list(descriptors)}
-        outcomes = run_ranks(
-            [TrialSpec("loading-rank", {**told, "rank": n}) for n in range(trial.processes)],
-            context.places,
-            environment=dict(os.environ),
-            keep=descriptors,
-            progress=context.progress,
-        )
-    found = [outcome.metrics for outcome in outcomes]
+    cache = EpochCache(trial, trial.cache, place, data, every=False)
+    cache.before()
+    environment = dict(os.environ)
+    found = run_ranks(
+        "loading-rank", spec.params, trial.processes, context, environment=environment
+    )
     times = [times_of(one["times"]) for one in found]
     whole, rates = processes_as_one(times)
     metrics = {
@@ -188,10 +177,8 @@ def _several_processes(spec: TrialSpec, trial: LoaderTrial, context: Context) ->
         "process_evenness": min(rates) / max(rates) if max(rates) > 0 else 1.0,
         "notes": list(dict.fromkeys(str(note) for one in found for note in one["notes"])),
     }
-    cold = None
-    if cache is not None and data is not None:
-        read = min(whole.taken, data.samples) if trial.epochs else whole.taken
-        cold = cache.judge(read, [one["physical_bytes"] for one in found])
+    read = min(whole.taken, data.samples) if trial.epochs and data else whole.taken
+    cold = cache.judge(read, [one["physical_bytes"] for one in found])
     return Outcome(metrics, cold, origin_s=whole.asked_s, counted_s=whole.counted_s)
 
 
@@ -199,24 +186,23 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     """Kind ``loading-rank``: one process of several that load at once.
 
     Its times are metrics, of which ``aggregate`` makes figures. ``params`` are those of the trial,
-    with ``rank``, ``world_size`` and ``gate``.
+    with ``rank``, ``world_size`` and ``meeting``.
     """
     trial = loader_trial(spec.params)
     settings = trial.settings
     place = context.places[trial.data] if trial.data else None
     loader = built(trial.loader, place, settings, context)
     epochs = Epochs(loader, context.clock, trial.epoch_limit)
-    before = page_cache.physical_read_bytes()
-    wait_at(spec.params["gate"], settings.rank, settings.world_size)
+    before = physical_bytes()
+    wait_for_all(spec.params["meeting"], settings.world_size)
     try:
         times = _driven(epochs, trial, context, context.clock)
     finally:
         loader.close()
-    after = page_cache.physical_read_bytes()
     return Outcome(
         {
             "times": asdict(times),
-            "physical_bytes": None if before is None or after is None else after - before,
+            "physical_bytes": physical_since(before),
             "notes": list(loader.notes),
         }
     )

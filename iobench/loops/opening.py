@@ -106,15 +106,11 @@ def steps_of(trial: TrainingTrial, data: Stored | None, whole: Sequence[int]) ->
     leave_out = steps_to_leave_out(workers, trial.settings.prefetch, steps)
     if steps > leave_out:
         return steps, leave_out
-    sharing = [f"{ranks} ranks"] if ranks > 1 else []
-    if workers > 1:
-        sharing.append(f"{workers} workers")
-    among = f" among {' of '.join(sharing)}" if sharing else ""
-    fewest, shards = (" for the rank with the fewest", " more shards,") if ranks > 1 else ("", "")
     raise TrialFailed(
-        f"{data.samples if data else 0:,} images{among} are {counted(steps, 'whole batch')} of "
-        f"{trial.settings.batch_size}{fewest}: give more images,{shards} a smaller batch_size or "
-        "fewer workers"
+        f"{data.samples if data else 0:,} images among {counted(max(ranks, 1), 'rank')} with "
+        f"{counted(workers, 'worker')} are {counted(steps, 'whole batch')} of "
+        f"{trial.settings.batch_size} for each: give more images, more shards, a smaller "
+        "batch_size or fewer workers"
     )
 
 

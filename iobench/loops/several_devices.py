@@ -6,10 +6,9 @@ neither a network nor a batch.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from contextlib import nullcontext
+from dataclasses import asdict, replace
 from itertools import repeat
 
 from iobench.access import Fetched, added, counting, downloaded
@@ -17,10 +16,10 @@ from iobench.consumers.torch_train import TorchConsumer, TorchGroup
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
 from iobench.loops.aggregate import rank_metrics, ranks_as_one, times_of
-from iobench.loops.cache import epoch_cache_for
-from iobench.loops.devices import Devices, rank_environment
+from iobench.loops.cache import EpochCache, physical_bytes, physical_since
+from iobench.loops.devices import Devices, thread_limits
 from iobench.loops.drive import drive
-from iobench.loops.figures import Computed, epoch_record, loop_outcome
+from iobench.loops.figures import epoch_record, loop_outcome
 from iobench.loops.opening import (
     built,
     check_frameworks,
@@ -33,7 +32,6 @@ from iobench.loops.opening import (
 )
 from iobench.loops.ranks import run_ranks
 from iobench.loops.training_plan import TrainingTrial, training_trial
-from iobench.machine import page_cache
 from iobench.stored import Stored
 from iobench.trial import Context, Metrics, Outcome, Place, TrialSpec
 
@@ -41,16 +39,6 @@ from iobench.trial import Context, Metrics, Outcome, Place, TrialSpec
 _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
 
 DIFFER = "parameters differ between ranks: their gradients were not exchanged"
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What every rank does, of which data, and how many whole batches each rank has."""
-
-    steps: int
-    leave_out: int
-    data: Stored | None
-    whole: Sequence[int]
 
 
 def run(
@@ -69,57 +57,50 @@ def run(
         place = _downloaded(trial, context, place)
         context = replace(context, places={**context.places, trial.data: place})
         more["download_s"] = clock.now_s() - begun_s
-    work = _work(trial, context, place, devices)
-    cache = epoch_cache_for(trial, trial.input, place, work.data, every=True)
-    if cache is not None:
-        cache.before()
+    data, batches = _counted(trial, context, place, devices)
+    steps, leave_out = steps_of(trial, data, batches)
+    cache = EpochCache(trial, trial.input, place, data, every=True)
+    cache.before()
+    on_cpu = not devices.on_gpu
     told = {
         **spec.params,
-        "world_size": devices.count,
-        "device": "gpu" if devices.on_gpu else "cpu",
-        "steps": work.steps,
-        "leave_out": work.leave_out,
-        "classes": classes_of(work.data),
+        "device": "cpu" if on_cpu else "gpu",
+        "steps": steps,
+        "leave_out": leave_out,
+        "classes": classes_of(data),
     }
-    limited = rank_environment(
-        *(environment, trial.threads, trial.settings.workers, devices.count),
-        on_cpu=not devices.on_gpu,
+    limits = thread_limits(
+        trial.threads, trial.settings.workers, environment, on_cpu=on_cpu, ranks=devices.count
     )
-    with _meeting() as (path, descriptor):
-        told["meeting"] = path
-        outcomes = run_ranks(
-            [TrialSpec("rank", {**told, "rank": rank}) for rank in range(devices.count)],
-            context.places,
-            environment={**_LOOPBACK, **limited},
-            keep=[descriptor],
-            progress=context.progress,
-        )
-    found = [outcome.metrics for outcome in outcomes]
+    environment = {**_LOOPBACK, **environment, **limits}
+    found = run_ranks("rank", told, devices.count, context, environment=environment)
     times = [times_of(one["times"]) for one in found]
     whole = ranks_as_one(times)
-    more |= {"ranks_agree": len({one["fingerprint"] for one in found}) == 1}
-    more |= rank_metrics(times, whole)
-    real = trial.input != "synthetic"
-    notes = [*(_each_once(found, "loaded") if real else ()), *_uneven(work)]
-    if not more["ranks_agree"]:
-        notes.append(DIFFER)
-    cold = None
-    if cache is not None:
-        cold = cache.judge(whole.taken, [one["physical_bytes"] for one in found])
-    if real:
+    notes = _each_once(found, "computed")
+    cold = cache.judge(whole.taken, [one["physical_bytes"] for one in found])
+    if trial.input != "synthetic":
+        notes += _each_once(found, "loaded")
         record = (0, whole.taken, whole.counted_s[1], whole.time_to_first_batch_s, cold)
         more["epochs"] = [epoch_record(*record)]
-    if real and place is not None and place.uri.startswith("s3://"):
-        more |= added(Fetched(*one["fetched"]) for one in found).metrics
-    computed = Computed(
-        device=devices.named([one["device"] for one in found]),
-        precision=", ".join(dict.fromkeys(one["precision"] for one in found)),
-        notes=_each_once(found, "computed"),
-    )
-    data = work.data if real else None
-    return loop_outcome(
-        *(whole, computed, trial, clock), notes=notes, more=more, data=data, cold=cold
-    )
+        if place is not None and place.uri.startswith("s3://"):
+            more |= added(Fetched(*one["fetched"]) for one in found).metrics
+    if batches and min(batches) < max(batches) and steps == min(batches):
+        notes.append(
+            f"ranks have {steps:,} to {max(batches):,} whole batches: each takes {steps:,}, "
+            "since gradients are exchanged in every step"
+        )
+    more["ranks_agree"] = len({one["fingerprint"] for one in found}) == 1
+    if not more["ranks_agree"]:
+        notes.append(DIFFER)
+    more |= {
+        **rank_metrics(times, whole),
+        "emulated": False,
+        "device": devices.named([one["device"] for one in found]),
+        "precision": ", ".join(dict.fromkeys(one["precision"] for one in found)),
+        "notes": notes,
+    }
+    read = data if trial.input != "synthetic" else None
+    return loop_outcome([whole], trial, clock, more, data=read, cold=cold)
 
 
 def _downloaded(trial: TrainingTrial, context: Context, place: Place) -> Place:
@@ -132,12 +113,13 @@ def _downloaded(trial: TrainingTrial, context: Context, place: Place) -> Place:
     return downloaded(place, reads or "files", folder, trial.connections)
 
 
-def _work(trial: TrainingTrial, context: Context, place: Place | None, devices: Devices) -> _Work:
-    """Count the batches of every rank's loader; no sample is read.
+def _counted(
+    trial: TrainingTrial, context: Context, place: Place | None, devices: Devices
+) -> tuple[Stored | None, list[int]]:
+    """The data, and how many whole batches each rank's loader has; no sample is read.
 
     Raises:
         Unavailable: the loader does not go with such a loop.
-        TrialFailed: too few batches for a step that counts.
     """
     over = context.places[trial.over] if trial.over else None
     data: Stored | None = None
@@ -146,44 +128,19 @@ def _work(trial: TrainingTrial, context: Context, place: Place | None, devices: 
         part = {"rank": rank, "world_size": devices.count}
         settings = trial.settings.model_copy(update=part)
         loader = built(trial.loader, place or over, settings, context)
-        if rank == 0 and trial.input != "synthetic":
-            check_frameworks(loader, "torch")
-            check_shares(loader, trial.loader, "devices", "devices: 1")
         if rank == 0:
+            if trial.input != "synthetic":
+                check_frameworks(loader, "torch")
+                check_shares(loader, trial.loader, "devices", "devices: 1")
             data = data_of(over, loader)
         if data is not None:
             whole.append(whole_batches(loader, settings, data.samples))
         loader.close()
-    steps, leave_out = steps_of(trial, data, whole)
-    return _Work(steps, leave_out, data, whole)
-
-
-@contextmanager
-def _meeting() -> Iterator[tuple[str, int]]:
-    """A file without a name by which ranks find each other, and its descriptor, which they keep.
-
-    Nothing of it is left, however the trial ends.
-    """
-    descriptor = os.memfd_create("iobench-ranks")
-    try:
-        yield f"/proc/self/fd/{descriptor}", descriptor
-    finally:
-        os.close(descriptor)
+    return data, whole
 
 
 def _each_once(found: Sequence[Metrics], key: str) -> list[str]:
     return list(dict.fromkeys(str(note) for one in found for note in one[key]))
-
-
-def _uneven(work: _Work) -> list[str]:
-    """A note where some ranks have more whole batches than all ranks take."""
-    whole = work.whole
-    if not whole or min(whole) == max(whole) or work.steps < min(whole):
-        return []
-    return [
-        f"ranks have {min(whole):,} to {max(whole):,} whole batches: each takes {work.steps:,}, "
-        "since gradients are exchanged in every step"
-    ]
 
 
 def run_rank(spec: TrialSpec, context: Context) -> Outcome:
@@ -209,7 +166,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
             return repeat(consumer.synthetic())
         return full_batches(loader, settings.batch_size)
 
-    before = page_cache.physical_read_bytes()
+    before = physical_bytes()
     group.wait()
     try:
         with counting() if place is not None and place.is_remote else nullcontext() as gets:
@@ -230,11 +187,10 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
             )
     finally:
         loader.close()
-    after = page_cache.physical_read_bytes()
     metrics = {
         "times": asdict(times),
         "fetched": fetched,
-        "physical_bytes": None if before is None or after is None else after - before,
+        "physical_bytes": physical_since(before),
         "fingerprint": consumer.fingerprint(),
         "device": consumer.device,
         "precision": consumer.precision,

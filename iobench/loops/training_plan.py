@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -146,62 +146,85 @@ class Training(BaseModel):
 
     @model_validator(mode="after")
     def _is_possible(self) -> Training:
-        if problems := [*self._problems_of_devices(), *self._problems_of_inputs()]:
-            raise ValueError(problems[0])
+        for is_wrong, problem in (*self._problems_of_devices(), *self._problems_of_inputs()):
+            if is_wrong:
+                raise ValueError(problem)
         return self
 
-    def _problems_of_devices(self) -> Iterator[str]:
+    def _problems_of_devices(self) -> Sequence[tuple[bool, str]]:
         described = self.preset is not None or self.images_per_s is not None
-        if described and self.consumer != "paced":
-            yield (
-                "preset and images_per_s describe the device of consumer paced, not of "
-                f"{self.consumer}"
-            )
+        is_paced = self.consumer == "paced"
         known = ", ".join(sorted(PRESETS))
-        if self.consumer == "paced" and (self.preset is None) == (self.images_per_s is None):
-            yield f"consumer paced needs either preset (one of {known}) or images_per_s"
-        if self.preset is not None and self.preset not in PRESETS:
-            yield f"no preset {self.preset!r}: known are {known}"
-        if self.preset is not None and self.model != "resnet50":
-            yield f"preset {self.preset!r} is a figure for resnet50, not {self.model}"
-        if self.devices != 1 and self.consumer != "torch":
-            yield (
+        return (
+            (
+                described and not is_paced,
+                "preset and images_per_s describe the device of consumer paced, not of "
+                f"{self.consumer}",
+            ),
+            (
+                is_paced and (self.preset is None) == (self.images_per_s is None),
+                f"consumer paced needs either preset (one of {known}) or images_per_s",
+            ),
+            (
+                self.preset is not None and self.preset not in PRESETS,
+                f"no preset {self.preset!r}: known are {known}",
+            ),
+            (
+                self.preset is not None and self.model != "resnet50",
+                f"preset {self.preset!r} is a figure for resnet50, not {self.model}",
+            ),
+            (
+                self.devices != 1 and self.consumer != "torch",
                 f"consumer {self.consumer} trains on one device: several (devices: "
-                f"{self.devices}) are for consumer torch"
-            )
-        if self.devices == "all" and self.device == "cpu":
-            yield "devices: all are GPUs: on a processor say how many processes, such as devices: 2"
-        if self.devices != 1 and self.epochs != 1:
-            yield (
-                f"epochs: {self.epochs} are for loops on one device: several take one epoch a trial"
-            )
-        if self.evict != "every-epoch" and self.epochs == 1:
-            yield f"evict {self.evict} says what later epochs find: give epochs: 2 or more"
+                f"{self.devices}) are for consumer torch",
+            ),
+            (
+                self.devices == "all" and self.device == "cpu",
+                "devices: all are GPUs: on a processor say how many processes, such as devices: 2",
+            ),
+            (
+                self.devices != 1 and self.epochs != 1,
+                f"epochs: {self.epochs} are for loops on one device: several take one epoch a "
+                "trial",
+            ),
+            (
+                self.evict != "every-epoch" and self.epochs == 1,
+                f"evict {self.evict} says what later epochs find: give epochs: 2 or more",
+            ),
+        )
 
-    def _problems_of_inputs(self) -> Iterator[str]:
-        if self.access != DIRECT and "store" not in self.inputs:
-            yield f"access {self.access} is how input store is read: add it to inputs"
-        if not suits(self.access, self.loader):
-            yield (
-                f"access {self.access} is for loader {suiting(self.access)}, not for {self.loader}"
-            )
+    def _problems_of_inputs(self) -> Sequence[tuple[bool, str]]:
         asked = [source for source in HOST_RUNGS if source in self.inputs]
         said = ", ".join(asked)
-        if asked and self.loader not in FROM_MEMORY:
-            yield (
+        return (
+            (
+                self.access != DIRECT and "store" not in self.inputs,
+                f"access {self.access} is how input store is read: add it to inputs",
+            ),
+            (
+                not suits(self.access, self.loader),
+                f"access {self.access} is for loader {suiting(self.access)}, not for {self.loader}",
+            ),
+            (
+                bool(asked) and self.loader not in FROM_MEMORY,
                 f"inputs {said} are rungs of torch's loaders ({', '.join(sorted(FROM_MEMORY))}): "
                 f"of loader {self.loader} three are what there is, synthetic, warm, and cold or "
-                "store"
-            )
-        if asked and self.consumer in ("tensorflow", "mxnet"):
-            yield f"inputs {said} are torch's batches: consumer {self.consumer} takes none of them"
-        if asked and self.devices != 1:
-            yield (
+                "store",
+            ),
+            (
+                bool(asked) and self.consumer in ("tensorflow", "mxnet"),
+                f"inputs {said} are torch's batches: consumer {self.consumer} takes none of them",
+            ),
+            (
+                bool(asked) and self.devices != 1,
                 f"inputs {said} are for a loop on one device, not for several (devices: "
-                f"{self.devices})"
-            )
-        if "decode" in asked and self.data == "pixels":
-            yield "input decode is of images that are stored encoded, not of pixels"
+                f"{self.devices})",
+            ),
+            (
+                "decode" in asked and self.data == "pixels",
+                "input decode is of images that are stored encoded, not of pixels",
+            ),
+        )
 
     @property
     def over(self) -> str:

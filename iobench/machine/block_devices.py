@@ -9,14 +9,12 @@ after 8b/10b. Headers take 2 to 20 % more of PCI Express, so a disk's own limit 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from iobench.machine.kernel_files import ROOT, names, number, text, word
-from iobench.machine.mounts import Mount
 
-LOOP = "loop device"
 _SECTOR_BYTES = 512  # of the file "size", whatever the disk's own sectors are
 # LIO's target reports a name that its owner chose as the model.
 _MODELS_OF_PEOPLE = {"LIO-ORG"}
@@ -33,7 +31,6 @@ _TRANSPORTS = (
 )
 _FLAGS = {"0": False, "1": True}
 _MAPPED = {"LVM": "LVM", "CRYPT": "dm-crypt", "mpath": "multipath"}
-_NO_DISK = re.compile(r"(loop|ram|zram|sr|fd|dm-|md|bcache).*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +51,16 @@ class Disk:
     queue: Mapping[str, str | int] = field(default_factory=dict)
 
 
-def devices_of(mount: Mount, root: Path = ROOT) -> list[Path] | None:
+def devices_of(device: str, source: str, root: Path = ROOT) -> list[Path] | None:
     """Folders of the block devices below a mount; None if it has some that sysfs does not show.
 
-    A btrfs has a device number of its own; its devices are listed by the one that is its source.
+    ``device`` is its ``MAJOR:MINOR``, with major 0 where it is that of no device. A btrfs has
+    such a number; its devices are listed by the one that is its source.
     """
-    if not mount.device.startswith("0:"):
-        found = [root / "sys/dev/block" / mount.device]
-    elif mount.source.startswith("/dev/"):
-        name = Path(mount.source).resolve().name
+    if not device.startswith("0:"):
+        found = [root / "sys/dev/block" / device]
+    elif source.startswith("/dev/"):
+        name = Path(source).resolve().name
         pools = [names(folder) for folder in (root / "sys/fs/btrfs").glob("*/devices")]
         members = next((pool for pool in pools if name in pool), [name])
         found = [root / "sys/class/block" / member for member in members]
@@ -71,15 +69,8 @@ def devices_of(mount: Mount, root: Path = ROOT) -> list[Path] | None:
     return [folder.resolve() for folder in found if folder.exists()] or None
 
 
-def disks(root: Path = ROOT) -> list[Disk]:
-    """Every disk with a size: no partitions, no loop devices or RAM disks, no combined devices."""
-    folder = root / "sys/class/block"
-    found = [(folder / name).resolve() for name in names(folder) if not _NO_DISK.fullmatch(name)]
-    return [disk(one) for one in found if not layer_of(one)[0] and number(one / "size")]
-
-
 def layer_of(folder: Path) -> tuple[str, list[Path]]:
-    """What a device adds to the devices below it, and those; a disk adds nothing: ``""``."""
+    """What a device adds to the devices below it, and those. A disk adds ``""`` to itself."""
     if (folder / "partition").exists():
         return "partition", [folder.parent]
     below = [(folder / "slaves" / name).resolve() for name in names(folder / "slaves")]
@@ -90,17 +81,17 @@ def layer_of(folder: Path) -> tuple[str, list[Path]]:
         prefix = re.split("[-:]", text(folder / "dm" / "uuid"))[0]
         return _MAPPED.get(prefix, "device mapper"), below
     if folder.name.startswith("loop"):
-        return LOOP, []
-    return ("bcache", below) if folder.name.startswith("bcache") else ("", [])
+        return "loop device", []
+    return ("bcache", below) if folder.name.startswith("bcache") else ("", [folder])
 
 
-def read_ahead_kb(mount: Mount, root: Path = ROOT) -> int | None:
+def read_ahead_kb(device: str, devices: Sequence[Path], root: Path = ROOT) -> int | None:
     """How far the kernel reads ahead on a mount, network file systems included."""
-    queues = [root / "sys/class/bdi" / mount.device]
-    for folder in devices_of(mount, root) or ():
+    queues = [root / "sys/class/bdi" / device]
+    for folder in devices:
         queues += [folder / "queue", folder.parent / "queue"]  # a partition has no queue
-    found = (number(queue / "read_ahead_kb") for queue in queues)
-    return next((value for value in found if value is not None), None)
+    values = [number(queue / "read_ahead_kb") for queue in queues]
+    return next((value for value in values if value is not None), None)
 
 
 def disk(folder: Path) -> Disk:

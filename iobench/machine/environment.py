@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import re
 import subprocess
-from collections import Counter
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
 from typing import Any
 
 from dataprep._version import __version__
-from iobench.machine.block_devices import disks
 from iobench.machine.hardware import (
     gpus,
-    machine_bytes,
     memory_bytes,
     networks,
-    numa_nodes,
     processor_quota,
     processors,
     transparent_huge_pages,
 )
 from iobench.machine.host import host, instance_type
 from iobench.machine.processes import required_program
-from iobench.machine.storage import describe_target, device_fields
-from iobench.machine.storage_kinds import kind_name, kind_of_disk
+from iobench.machine.storage import describe_target
 
 # Images, records, arrays; object stores; frameworks; the bench's own.
 LIBRARIES = (
@@ -48,7 +42,7 @@ _NOTHING: tuple[Any, ...] = (None, "", {}, [])
 def describe(
     targets: Mapping[str, Path], stores: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """Versions, processors, memory, GPUs, networks, disks, and the storage of ``targets`` by label.
+    """Versions, processors, memory, GPUs, networks, and the storage of ``targets`` by label.
 
     ``stores``: what is known of object stores, by label. What is not available is left out. No
     name of a host, a user or an account is kept.
@@ -62,14 +56,11 @@ def describe(
         "kernel": f"{platform.system()} {platform.release()}",
         **processors(),
         "processor_quota": processor_quota(),
-        "numa_nodes": numa_nodes(),
         "memory_bytes": memory_bytes(),
-        "machine_memory_bytes": machine_bytes(),
         "transparent_huge_pages": transparent_huge_pages(),
         "machine": machine,
         "gpus": gpus(),
         "networks": networks(),
-        "disks": _disks(),
         "libraries": libraries(),
         "targets": {label: describe_target(path) for label, path in targets.items()},
         "stores": dict(stores or {}),
@@ -102,13 +93,3 @@ def _fio() -> dict[str, str]:
         return {}
     match = re.fullmatch(r"fio-([0-9A-Za-z.-]{1,40})", done.stdout.strip())
     return {"fio": match[1]} if match else {}
-
-
-def _disks() -> list[dict[str, Any]]:
-    """Disks of the machine; alike ones once, with their number."""
-    counted: Counter[str] = Counter()
-    for disk in disks():
-        kind = kind_of_disk(disk)[0]
-        fields = {"kind": kind, "name": kind_name(kind), **device_fields(disk, kind)}
-        counted[json.dumps(fields)] += 1
-    return [{**json.loads(fields), "count": count} for fields, count in counted.items()]

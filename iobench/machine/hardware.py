@@ -11,67 +11,43 @@ import platform
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from iobench.machine.kernel_files import ROOT, names, number, text
+from iobench.machine.kernel_files import ROOT, number, text
 
-_GPU = ("name", "memory.total", "driver_version")
-_GPU_MORE = (
+_GPU = (
+    *("name", "memory.total", "driver_version", "power.limit", "persistence_mode"),
     *("pcie.link.gen.max", "pcie.link.width.max"),
     *("pcie.link.gen.current", "pcie.link.width.current"),
-    *("power.limit", "mig.mode.current", "persistence_mode", "pci.bus_id"),
 )
+_CARDS = Path("/sys/class/net")
 _NVIDIA_SMI_TIMEOUT_S = 20
 _QUOTA = re.compile(r"([1-9]\d*) ([1-9]\d*)")
 
 
 def processors(root: Path = ROOT) -> dict[str, Any]:
-    """``processor`` (model), ``processors`` (that we may use), ``processors_present``.
+    """``processor`` (model), ``processors`` (that we may use), and ``governor`` where known.
 
-    And where known ``processor_cores`` (hyper-threads of one core counted once) and ``governor``,
-    several words where the processors differ.
+    The governor is several words where the processors differ.
     """
     model = re.search(r"^model name\s*:\s*(\S.*)$", text(root / "proc/cpuinfo"), re.M)
-    found = {
+    files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
+    return {
         "processor": model[1].strip() if model else platform.machine(),
         "processors": len(os.sched_getaffinity(0)),
-        "processors_present": os.cpu_count() or 1,
+        "governor": ", ".join(sorted({text(path) for path in files} - {""})),
     }
-    if cores := psutil.cpu_count(logical=False):
-        found["processor_cores"] = cores
-    files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
-    if governors := {text(path) for path in files} - {""}:
-        found["governor"] = ", ".join(sorted(governors))
-    return found
-
-
-def numa_nodes(root: Path = ROOT) -> list[dict[str, Any]]:
-    """Processors and memory of each node; empty where the kernel knows of one node only."""
-    folder = root / "sys/devices/system/node"
-    numbers = sorted(int(name[4:]) for name in names(folder) if re.fullmatch(r"node\d+", name))
-    found = []
-    for node in (folder / f"node{one}" for one in numbers):
-        entry: dict[str, Any] = {"processors": text(node / "cpulist")}
-        if memory := re.search(r"MemTotal:\s+(\d+) kB", text(node / "meminfo")):
-            entry["memory_bytes"] = int(memory[1]) * 1024
-        found.append(entry)
-    return found if len(found) > 1 else []
-
-
-def machine_bytes() -> int:
-    """The machine's memory, whatever a control group leaves of it."""
-    return int(psutil.virtual_memory().total)
 
 
 def memory_bytes(root: Path = ROOT) -> int:
     """Memory that the page cache may take: the machine's, or less by the control group."""
     names = ("memory.max", "memory.limit_in_bytes")
     limits = [number(folder / name) for folder in _groups("memory", root) for name in names]
-    return min([machine_bytes(), *(limit for limit in limits if limit is not None)])
+    return min([psutil.virtual_memory().total, *(limit for limit in limits if limit is not None)])
 
 
 def available_bytes() -> int:
@@ -98,39 +74,43 @@ def transparent_huge_pages(root: Path = ROOT) -> str | None:
     return match[1] if match else None
 
 
-def networks(root: Path = ROOT) -> list[dict[str, Any]]:
+def networks(cards: Path = _CARDS) -> list[dict[str, Any]]:
     """``driver``, ``mbit_per_s`` (10^6 bits) and ``count`` of network cards that are up.
 
     The speed is left out where the driver does not know it, as in virtual machines. Bridges,
     tunnels and the loopback have no device and are no cards.
     """
-    cards: Counter[tuple[str, int | None]] = Counter()
-    for name in names(root / "sys/class/net"):
-        card = root / "sys/class/net" / name
-        if (card / "device").exists() and text(card / "operstate") != "down":
-            cards[(card / "device/driver").resolve().name, number(card / "speed")] += 1
+    counted: Counter[tuple[str, int]] = Counter()
+    for name, card in psutil.net_if_stats().items():
+        device = cards / name / "device"
+        if card.isup and device.exists():
+            counted[(device / "driver").resolve().name, card.speed] += 1
     found = []
-    for (driver, speed), count in cards.items():
-        known = {"driver": "" if driver == "driver" else driver, "mbit_per_s": speed}
-        found.append({**{key: value for key, value in known.items() if value}, "count": count})
+    for (driver, speed), count in counted.items():
+        known = {"mbit_per_s": speed} if speed else {}
+        found.append({"driver": driver, **known, "count": count})
     return found
 
 
-def gpus(root: Path = ROOT) -> list[dict[str, str]]:
-    """Name, memory and driver of each GPU, as ``nvidia-smi`` names them; empty without its answer.
+def gpus() -> list[dict[str, str]]:
+    """What ``nvidia-smi`` says of each GPU; empty without its answer.
 
-    And where known PCI Express link, power limit, MIG and NUMA node. A GPU that rests lowers
-    ``pcie.link.gen.current``: the greatest is its link.
+    A GPU that rests lowers ``pcie.link.gen.current``: the greatest is its link.
     """
-    # An old driver refuses the whole question for one field that it does not know.
-    rows = _nvidia_smi((*_GPU, *_GPU_MORE)) or _nvidia_smi(_GPU)
-    for row in rows:
-        # nvidia-smi writes a domain of eight digits, sysfs one of four.
-        bus = row.pop("pci.bus_id", "").lower()[4:]
-        node = number(root / "sys/bus/pci/devices" / bus / "numa_node")
-        if node is not None:
-            row["numa_node"] = str(node)
-    return rows
+    command = ["nvidia-smi", f"--query-gpu={','.join(_GPU)}", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(
+            command, capture_output=True, text=True, timeout=_NVIDIA_SMI_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return []
+    found = []
+    for line in answer.stdout.splitlines():
+        row = line.strip().split(", ")
+        if len(row) == len(_GPU):
+            told = zip(_GPU, row, strict=True)
+            found.append({key: value for key, value in told if not re.match(r"\[|N/A$|$", value)})
+    return found
 
 
 def _groups(controller: str, root: Path) -> Iterator[Path]:
@@ -142,20 +122,3 @@ def _groups(controller: str, root: Path) -> Iterator[Path]:
             top = root / "sys/fs/cgroup" / (controllers and controller)
             own = top / name.strip("/")
             yield from (folder for folder in (own, *own.parents) if folder.is_relative_to(top))
-
-
-def _nvidia_smi(fields: Sequence[str]) -> list[dict[str, str]]:
-    command = ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader"]
-    try:
-        answer = subprocess.run(
-            command, capture_output=True, text=True, timeout=_NVIDIA_SMI_TIMEOUT_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return []
-    found = []
-    for line in answer.stdout.splitlines():
-        row = [value.strip() for value in line.split(", ")]
-        if len(row) == len(fields):
-            told = dict(zip(fields, row, strict=True)).items()
-            found.append({key: one for key, one in told if not re.match(r"\[|N/A$|$", one)})
-    return found

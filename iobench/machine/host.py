@@ -1,9 +1,8 @@
-"""The kind of machine: its maker, a hypervisor, a cloud and its machine type, a container.
+"""The kind of machine: its maker, a cloud and its machine type, a container.
 
-From DMI's ``sys_vendor`` and ``product_name`` (with the names that systemd-detect-virt(1) and
-cloud-init's ds-identify know), ``/sys/hypervisor`` and the processor's ``hypervisor`` flag. Serial
-numbers, UUIDs and the board's asset tag, which identifies an instance, are not read; the chassis'
-is the same for every machine of Azure.
+From DMI's ``sys_vendor`` and ``product_name`` (with the names that cloud-init's ds-identify
+knows). Serial numbers, UUIDs and the board's asset tag, which identifies an instance, are not read;
+the chassis' is the same for every machine of Azure.
 
 The machine type comes from a cloud's metadata service, which is asked only where DMI says that
 this is one of its machines: elsewhere the address may be somebody else's. Amazon EC2, IMDSv2:
@@ -51,17 +50,6 @@ _CLOUDS = (
     (r"^OracleCloud ", "Oracle Cloud"),
     (r"^Scaleway ", "Scaleway"),
 )
-_HYPERVISORS = (
-    (r"VMware", "VMware"),
-    (r"innotek|VirtualBox", "VirtualBox"),
-    (r"Xen", "Xen"),
-    (r"QEMU|KVM|RHEV|oVirt|Bochs", "QEMU or KVM"),
-    (r"Microsoft Corporation Virtual Machine", "Hyper-V"),
-    (r"Parallels", "Parallels"),
-    (r"BHYVE", "bhyve"),
-    (r"Apple Virtualization", "Apple Virtualization"),
-    (r"Google Compute Engine|DigitalOcean|Hetzner|OpenStack|Alibaba", "KVM"),
-)
 _AZURE = "7783-7084-3265-9085-8269-3286-77"
 _MARKS = ((".dockerenv", "Docker"), ("run/.containerenv", "Podman"))
 _GROUPS = (
@@ -74,24 +62,19 @@ _GROUPS = (
 
 
 def host(root: Path = ROOT, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """``vendor``, ``product``, ``cloud``, ``virtual`` and ``container``, each where known."""
+    """``vendor``, ``product``, ``cloud`` and ``container``, each where known."""
     dmi = root / "sys/class/dmi/id"
     vendor, product = word(dmi / "sys_vendor"), word(dmi / "product_name")
-    cloud, virtual = _first(_CLOUDS, f"{vendor} {product}"), ""
+    cloud = _first(_CLOUDS, f"{vendor} {product}")
     # Hyper-V has the same names on any machine.
     if vendor == "Microsoft Corporation" and text(dmi / "chassis_asset_tag") == _AZURE:
         cloud = "Azure"
     if vendor == "Xen" and "amazon" in text(dmi / "bios_version").lower():
         cloud = "Amazon EC2"
-    if vendor != "Amazon EC2":
-        virtual = _hypervisor(root, f"{vendor} {product}")
-    elif not re.search(r"\.metal\b", product):
-        virtual = "KVM (Nitro)"
     found = {
         "vendor": vendor,
         "product": product,
         "cloud": cloud,
-        "virtual": virtual,
         "container": container(root, environ),
     }
     return {name: value for name, value in found.items() if value}
@@ -140,14 +123,6 @@ def instance_type(
         return None
     kind = answer.rpartition("/")[2]  # Google's: projects/NUMBER/machineTypes/TYPE
     return kind if _TYPE.fullmatch(kind) else None
-
-
-def _hypervisor(root: Path, names: str) -> str:
-    if word(root / "sys/hypervisor/type") == "xen":
-        return "Xen"
-    flags = re.search(r"^flags\s*:.*\bhypervisor\b", text(root / "proc/cpuinfo"), re.M)
-    unknown = "yes, by which hypervisor is not told" if flags else ""
-    return _first(_HYPERVISORS, names) or unknown
 
 
 def _first(table: Iterable[tuple[str, str]], told: str) -> str:

@@ -178,14 +178,17 @@ class TreeSampler(RateSampler):
         self._root = psutil.Process(process)
         self._clock = clock
         self._members: list[psutil.Process] = []
-        self._children, self._look_due_s = b"", float("-inf")
+        self._look_due_s = float("-inf")
         # Never due where PSS cannot be read.
         self._pss_due_s = float("-inf") if proportional_bytes(process) else float("inf")
         self.notes = (_NO_PSS,) if self._pss_due_s > 0 else ()
 
     def read(self, now_s: float) -> Mapping[str, float]:
         """Processor seconds a second, user and system, of that by workers; memory; processes."""
-        self._look(now_s)
+        if now_s >= self._look_due_s:
+            self._look_due_s, self._members = now_s + _LOOK_EVERY_S, [self._root]
+            with contextlib.suppress(psutil.Error):
+                self._members += self._root.children(recursive=True)
         counters = {"user_cores": 0.0, "system_cores": 0.0, "worker_cores": 0.0}
         rss_bytes, found = 0, []
         for process in self._members:
@@ -205,17 +208,6 @@ class TreeSampler(RateSampler):
             **self._proportional(found, now_s),
             "processes": len(found),
         }
-
-    def _look(self, now_s: float) -> None:
-        """Find new workers, at once where the process's first thread has new children (proc(5))."""
-        before = self._children
-        with contextlib.suppress(OSError):
-            path = Path(f"/proc/{self._root.pid}/task/{self._root.pid}/children")
-            self._children = path.read_bytes()
-        if now_s >= self._look_due_s or self._children != before:
-            self._look_due_s, self._members = now_s + _LOOK_EVERY_S, [self._root]
-            with contextlib.suppress(psutil.Error):
-                self._members += self._root.children(recursive=True)
 
     def _proportional(self, members: Sequence[int], now_s: float) -> dict[str, float]:
         """PSS of all together, where it can be read and its time has come."""
@@ -274,14 +266,9 @@ class GpuSampler(Sampler):
         CUDA's numbers are NVML's where ``CUDA_DEVICE_ORDER`` is ``PCI_BUS_ID``, or all devices are
         of one kind.
         """
-        nvml = self._nvml
+        nvml, wanted = self._nvml, set(told.replace(" ", "").split(","))
         every = {n: nvml.nvmlDeviceGetHandleByIndex(n) for n in range(nvml.nvmlDeviceGetCount())}
-        names = {n: (str(n), nvml.nvmlDeviceGetUUID(gpu)) for n, gpu in every.items()}
-        wanted = {word.strip() for word in told.split(",")} - {""}
-        chosen = {
-            n: gpu
-            for n, gpu in every.items()
-            if any(word == names[n][0] or names[n][1].startswith(word) for word in wanted)
-        }
+        names = {n: {str(n), nvml.nvmlDeviceGetUUID(gpu)} for n, gpu in every.items()}
+        chosen = {n: gpu for n, gpu in every.items() if wanted & names[n]}
         # Parts of a GPU (MIG) have names of their own: all devices are better than none.
         return chosen or every

@@ -22,7 +22,7 @@ from iobench.several import AnyNumber
 
 USUAL = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
 MOST_ROWS = 20_000
-"""Beyond that pairs of neighbours become one row: at 2 readings a second after 2.7 hours."""
+"""Beyond that every other row is dropped, and half as many are read from there on."""
 
 Row: TypeAlias = dict[str, float]
 Columns: TypeAlias = Mapping[str, Sequence[float | None]]
@@ -69,7 +69,7 @@ class Recorder:
         self._clock = clock
         self._rows: list[Row] = []
         self._notes = list(notes)
-        self._every, self._pending = 1, list[Row]()
+        self._every, self._count = 1, 0
         self.samples = Samples({}, 0.0, ())
         """What was read; after ``end``."""
 
@@ -94,6 +94,9 @@ class Recorder:
 
     def sample(self) -> None:
         """Read one row. A sampler that fails is noted and left out from here on."""
+        self._count += 1
+        if self._count % self._every:
+            return
         now_s = self._clock.now_s()
         row: Row = {"time_s": now_s}
         for name, sampler in list(self._samplers.items()):
@@ -106,7 +109,10 @@ class Recorder:
             row |= {f"{name}.{key}": value for key, value in values.items()}
         # The first reading has no rates yet; a row with nothing but the time says nothing.
         if len(row) > 1:
-            self._keep(row)
+            self._rows.append(row)
+        if len(self._rows) >= MOST_ROWS:
+            self._rows = self._rows[1::2]
+            self._every *= 2
 
     def end(self, cpu_s: float, wall_s: float) -> Samples:
         """Close the samplers; ``cpu_s`` is the processor time of reading in ``wall_s`` seconds."""
@@ -117,17 +123,6 @@ class Recorder:
         columns = {name: [row.get(name) for row in self._rows] for name in names}
         self.samples = Samples(columns, share, tuple(dict.fromkeys(self._notes)))
         return self.samples
-
-    def _keep(self, row: Row) -> None:
-        self._pending.append(row)
-        if len(self._pending) < self._every:
-            return
-        self._rows.append(_mean_row(self._pending))
-        self._pending = []
-        if len(self._rows) >= MOST_ROWS:
-            pairs = zip(self._rows[::2], self._rows[1::2], strict=True)
-            self._rows = [_mean_row(pair) for pair in pairs]
-            self._every *= 2
 
 
 @contextlib.contextmanager
@@ -155,14 +150,6 @@ def beside(settings: SamplingSettings | None, process: int) -> Iterator[Recorder
             yield recorder
     finally:
         recorder.end(cost.cpu_s, cost.wall_s)
-
-
-def _mean_row(rows: Sequence[Row]) -> Row:
-    """Means of neighbours, at the time of the last: a rate is of the time before it."""
-    names = dict.fromkeys(name for row in rows for name in row)
-    values = {name: [row[name] for row in rows if name in row] for name in names}
-    means = {name: sum(found) / len(found) for name, found in values.items()}
-    return {**means, "time_s": rows[-1]["time_s"]}
 
 
 def _close(sampler: Sampler) -> None:

@@ -35,11 +35,10 @@ system that cannot be seen, or unknown (a hypervisor's disk)."""
 
 
 class Kind(NamedTuple):
-    """A kind's usual name. ``objects``: each file is an object of a store."""
+    """A kind's usual name, and where its bytes come from."""
 
     name: str
     reach: Reach
-    objects: bool = False
 
 
 UNKNOWN = "unknown"
@@ -89,13 +88,13 @@ KINDS = {
     "sshfs": Kind("sshfs", "network"),
     "9p": Kind("9p: a host's directory", "unknown"),
     "virtiofs": Kind("virtiofs: a host's directory", "unknown"),
-    "mountpoint-s3": Kind("Mountpoint for Amazon S3", "network", objects=True),
-    "s3fs": Kind("s3fs", "network", objects=True),
-    "goofys": Kind("goofys", "network", objects=True),
-    "geesefs": Kind("GeeseFS", "network", objects=True),
-    "gcsfuse": Kind("Cloud Storage FUSE", "network", objects=True),
-    "rclone": Kind("rclone mount", "network", objects=True),
-    "blobfuse2": Kind("BlobFuse2", "network", objects=True),
+    "mountpoint-s3": Kind("Mountpoint for Amazon S3", "network"),
+    "s3fs": Kind("s3fs", "network"),
+    "goofys": Kind("goofys", "network"),
+    "geesefs": Kind("GeeseFS", "network"),
+    "gcsfuse": Kind("Cloud Storage FUSE", "network"),
+    "rclone": Kind("rclone mount", "network"),
+    "blobfuse2": Kind("BlobFuse2", "network"),
     "juicefs": Kind("JuiceFS", "network"),
     "alluxio": Kind("Alluxio", "network"),
     "fuse": Kind("FUSE, of a program that does not give its name", "unknown"),
@@ -107,9 +106,9 @@ _AWS = r"\.amazonaws\.com(?:\.cn)?"
 _EFS = rf"(?:[a-z0-9-]+\.)?fs-[0-9a-f]+\.efs\.[a-z0-9-]+{_AWS}"
 _FSX = rf"(?:[a-z0-9-]+\.)*fs-[0-9a-f]+\.fsx\.[a-z0-9-]+{_AWS}"
 _HERE = r"(?:127\.0\.0\.1|localhost|\[?::1\]?):/.*"
-NFS_PROXY = (
-    "NFS by a proxy on this machine, as EFS's mount helper sets one up: whose server "
-    "that reaches cannot be told without root's view of /var/run/efs"
+_NFS_PROXY = (
+    "NFS by a proxy on this machine, as EFS's mount helper sets one up; the server behind it "
+    "cannot be seen"
 )
 
 # Patterns of type and source, the kind and its evidence; the first that matches counts.
@@ -132,7 +131,7 @@ _MOUNTS = (
     (r"zfs", r".*", "", "its type is zfs; the kernel does not tell a pool's devices here"),
     (r"nfs4?", rf"{_EFS}:/.*", "efs", "NFS from an address of EFS"),
     (r"nfs4?", rf"{_FSX}:/.*", "fsx-nfs", "NFS from an address of FSx"),
-    (r"nfs4?", _HERE, "nfs", NFS_PROXY),
+    (r"nfs4?", _HERE, "nfs", _NFS_PROXY),
     (r"nfs4?", r".*", "nfs", "its type is NFS; whose server that is cannot be told"),
     (r"lustre", rf"(?:.*[:,])?{_FSX}[@:,].*", "fsx-lustre", "Lustre from an address of FSx"),
     (

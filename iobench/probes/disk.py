@@ -17,7 +17,8 @@ from dataprep.schema import typed
 from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.mounts import file_system
 from iobench.machine.page_cache import prepared
-from iobench.probes.engines import Moved, move
+from iobench.probes.engines import by_fio, by_processes
+from iobench.probes.processes import Moved
 from iobench.probes.settings import DiskTrial
 from iobench.trial import Context, Metrics, Outcome, TrialSpec
 
@@ -44,19 +45,13 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     """
     trial = typed(DiskTrial, {**spec.params, "repeat": spec.repeat})
     folder = Path(context.places[f"disk/{trial.target}"].uri).expanduser()
-    work = _read if trial.operation == "read" else _write
-    return work(folder, trial, context)
-
-
-def _read(folder: Path, trial: DiskTrial, context: Context) -> Outcome:
-    path = file_to_read(folder, trial.file_bytes, trial.target)
-    cache = prepared(trial.cache, [path], trial.drop_caches)
-    moved = move(path, trial, context.clock, context.progress)
-    cold = cache.judged(moved.physical_ratio, sequential=trial.pattern == "sequential")
-    return Outcome(_metrics(moved), cold)
-
-
-def _write(folder: Path, trial: DiskTrial, context: Context) -> Outcome:
+    move = by_fio if trial.engine == "fio" else by_processes
+    if trial.operation == "read":
+        path = file_to_read(folder, trial.file_bytes, trial.target)
+        cache = prepared(trial.cache, [path], trial.drop_caches)
+        moved = move(path, trial, context.clock, context.progress)
+        cold = cache.judged(moved.physical_ratio, sequential=trial.pattern == "sequential")
+        return Outcome(_metrics(moved), cold)
     with file_to_write(folder, trial.file_bytes, trial.target) as path:
         moved = move(path, trial, context.clock, context.progress)
         if trial.is_direct:
@@ -71,16 +66,9 @@ def _write(folder: Path, trial: DiskTrial, context: Context) -> Outcome:
 
 
 def _metrics(moved: Moved) -> Metrics:
-    seconds = max(moved.seconds, 1e-9)
-    metrics = {
-        "mb_per_s": moved.bytes / 1e6 / seconds,
-        "iops": moved.operations / seconds,
-        "bytes": moved.bytes,
-        "seconds": moved.seconds,
-        "operations": moved.operations,
-        **{f"latency_s_{name}": value for name, value in moved.latency_s.items()},
-    }
-    return {**metrics, "engine": moved.engine} if moved.engine else metrics
+    iops = sum(moved.operations) / max(moved.seconds, 1e-9)
+    engine = {"engine": moved.engine} if moved.engine else {}
+    return {**moved.metrics(), "iops": iops, **engine}
 
 
 def clean(folder: Path) -> None:
@@ -102,8 +90,8 @@ def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
         TrialFailed: it cannot be written to, or is full, or holds another file of that name.
     """
     path = folder / f".iobench-read-{size_bytes}"
+    partial = folder / f".iobench-partial-{secrets.token_hex(8)}"
     with _translated(target, folder):
-        _check(folder, target)
         if os.path.lexists(path):
             if not _is_ours_to_read(path):
                 raise TrialFailed(
@@ -113,9 +101,14 @@ def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
             if path.stat().st_size == size_bytes:
                 return path
         _require_room(folder, size_bytes, target)
-        partial = folder / f".iobench-partial-{secrets.token_hex(8)}"
+        generator = _content(size_bytes)
         try:
-            _fill(partial, size_bytes)
+            with partial.open("xb") as file:
+                os.posix_fallocate(file.fileno(), 0, size_bytes)  # in one piece, or refused at once
+                for start in range(0, size_bytes, _PIECE_BYTES):
+                    file.write(generator.bytes(min(size_bytes - start, _PIECE_BYTES)))
+                file.flush()
+                os.fsync(file.fileno())
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
@@ -132,7 +125,6 @@ def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
     """
     path = folder / f".iobench-write-{secrets.token_hex(8)}"
     with _translated(target, folder):
-        _check(folder, target)
         _require_room(folder, size_bytes, target)
         try:
             with path.open("xb") as file:
@@ -158,26 +150,6 @@ def _content(size_bytes: int) -> np.random.Generator:
     return np.random.Generator(np.random.SFC64(size_bytes))
 
 
-def _fill(path: Path, size_bytes: int) -> None:
-    generator = _content(size_bytes)
-    with path.open("xb", buffering=0) as file:
-        os.posix_fallocate(file.fileno(), 0, size_bytes)  # in one piece, or refused at once
-        left = size_bytes
-        while left > 0:
-            piece = memoryview(generator.bytes(min(left, _PIECE_BYTES)))
-            left -= len(piece)
-            while piece:
-                piece = piece[file.write(piece) :]
-        os.fsync(file.fileno())
-
-
-def _check(folder: Path, target: str) -> None:
-    if not folder.exists():
-        raise Unavailable(f"target {target!r}: {folder} does not exist")
-    if not folder.is_dir():
-        raise TrialFailed(f"target {target!r}: {folder} is not a directory")
-
-
 def _require_room(folder: Path, size_bytes: int, target: str) -> None:
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < size_bytes + min(_SPARE_BYTES, size_bytes):
@@ -189,7 +161,11 @@ def _require_room(folder: Path, size_bytes: int, target: str) -> None:
 
 @contextlib.contextmanager
 def _translated(target: str, folder: Path) -> Iterator[None]:
-    """Turn errors of the operating system into failed trials."""
+    """Refuse what is no folder, and turn errors of the operating system into failed trials."""
+    if not folder.exists():
+        raise Unavailable(f"target {target!r}: {folder} does not exist")
+    if not folder.is_dir():
+        raise TrialFailed(f"target {target!r}: {folder} is not a directory")
     try:
         yield
     except OSError as error:

@@ -9,14 +9,13 @@ import contextlib
 import errno
 import itertools
 import json
-import math
 import mmap
 import os
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,42 +26,13 @@ from iobench.machine.coldness import IN_MEMORY
 from iobench.machine.mounts import file_system
 from iobench.machine.page_cache import physical_read_bytes
 from iobench.machine.processes import find_program
-from iobench.probes.processes import Lane, Progress, drive
+from iobench.probes.processes import Moved, Progress, drive
 from iobench.probes.settings import DiskOperation, DiskTrial
-from iobench.stats import QUANTILES, enough, quantiles
+from iobench.stats import QUANTILES, enough
 
 _OPERATIONS_PER_S = 400_000  # more than Python can do: bounds what is prepared
 _MALLOC_HEADER = 16  # glibc's, of a block that is mapped by itself
 _LAST_WORDS = 300
-_MOST_ERRNO = 4096
-
-
-class Moved(NamedTuple):
-    """Bytes and operations, and the seconds from the first start to the last end.
-
-    ``latency_s``: quantiles of an operation by name (``p50``), those that enough operations stand
-    behind. ``physical_ratio``: bytes that storage gave / bytes moved, None where the kernel does
-    not count them. ``engine``: name and version of another program.
-    """
-
-    bytes: int
-    seconds: float
-    operations: int
-    latency_s: Mapping[str, float]
-    physical_ratio: float | None
-    engine: str = ""
-
-
-def move(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) -> Moved:
-    """Read or write blocks of ``path`` with the trial's engine, for a while.
-
-    Raises:
-        Unavailable: O_DIRECT is refused there, or fio is not installed.
-        TrialFailed: other than whole blocks were moved, or a process or fio failed.
-        OSError: an error of the disk.
-    """
-    engine = by_fio if trial.engine == "fio" else by_processes
-    return engine(path, trial, clock, progress)
 
 
 def by_processes(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) -> Moved:
@@ -73,23 +43,17 @@ def by_processes(path: Path, trial: DiskTrial, clock: Clock, progress: Progress)
     """
     shape = (trial.file_bytes, trial.block_bytes, trial.parallelism)
     at_most = max(trial.parallelism, int(trial.seconds * _OPERATIONS_PER_S))
+    shares: list[Iterable[int]]
     if trial.pattern == "sequential":
-        parts = sequential_offsets(*shape)
+        shares = [*sequential_offsets(*shape)]
     else:
-        parts = random_offsets(*shape, at_most=at_most, seed=trial.repeat)
+        shares = [*random_offsets(*shape, at_most=at_most, seed=trial.repeat)]
+    if trial.cache == "warm":
+        shares = [itertools.islice(itertools.cycle(share), at_most) for share in shares]
     opened = partial(
         opened_blocks, path, trial.operation, trial.block_bytes, direct=trial.is_direct
     )
-    lanes = []
-    for part in parts:
-        work: Iterable[int] = part
-        if trial.cache == "warm":
-            work = itertools.islice(itertools.cycle(part), at_most)
-        lanes.append(Lane(opened, work))
-    tally = drive(lanes, clock, trial.seconds, progress)
-    operations = sum(tally.operations)
-    latency_s = quantiles(tally.latencies_s)
-    return Moved(tally.bytes, tally.seconds, operations, latency_s, tally.physical_ratio)
+    return drive(opened, shares, clock, trial.seconds, progress)
 
 
 def sequential_offsets(file_bytes: int, block_bytes: int, processes: int) -> list[Sequence[int]]:
@@ -138,27 +102,27 @@ def opened_blocks(
             raise Unavailable(
                 f"O_DIRECT: {path.parent} is {file_system(path)}, memory with no device below it"
             )
-    with _refusal_of_direct(path, direct):
+    call = os.preadv if reads else os.pwritev
+    with _refusal_of_direct(path, direct), _block_memory(block_bytes, direct) as memory:
         descriptor = os.open(path, flags)
-    try:
-        with _block_memory(block_bytes, direct) as memory:
-            buffers, preadv, pwritev = [memory], os.preadv, os.pwritev
+        buffers = [memory]
 
-            def read(offset: int) -> int:
-                got = preadv(descriptor, buffers, offset)
-                return got if got == block_bytes else _too_short(got, block_bytes, offset)
-
-            def write(offset: int) -> int:
+        def move(offset: int) -> int:
+            if not reads:
                 memory[:8] = offset.to_bytes(8, "little")
-                done = pwritev(descriptor, buffers, offset)
-                return done if done == block_bytes else _too_short(done, block_bytes, offset)
+            moved = call(descriptor, buffers, offset)
+            if moved != block_bytes:
+                raise TrialFailed(
+                    f"{moved:,} of {block_bytes:,} bytes at offset {offset:,}: the file changed"
+                )
+            return moved
 
+        try:
             if direct and reads:
-                with _refusal_of_direct(path, direct):
-                    read(0)  # some file systems refuse the read, not the opening
-            yield read if reads else write
-    finally:
-        os.close(descriptor)
+                move(0)  # some file systems refuse the read, not the opening
+            yield move
+        finally:
+            os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -194,10 +158,6 @@ def _refusal_of_direct(path: Path, direct: bool) -> Iterator[None]:
         ) from None
 
 
-def _too_short(done: int, wanted: int, offset: int) -> int:
-    raise TrialFailed(f"{done:,} of {wanted:,} bytes at offset {offset:,}: the file changed")
-
-
 def by_fio(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) -> Moved:
     """Have fio move blocks, on its own clock.
 
@@ -215,7 +175,7 @@ def by_fio(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) -> Mo
     )
     after = physical_read_bytes()  # of children that have ended, too
     physical = None if before is None or after is None else after - before
-    moved = fio_figures(_fio_report(done), trial.operation, physical)
+    moved = fio_figures(done, trial.operation, physical)
     progress(moved.bytes, "bytes")
     return moved
 
@@ -251,45 +211,38 @@ def fio_options(path: Path, trial: DiskTrial) -> list[str]:
     return ["--thread", "--group_reporting", *flags]
 
 
-def _fio_report(done: subprocess.CompletedProcess[str]) -> Mapping[str, Any]:
-    """fio's JSON; warnings may come before it."""
-    try:
-        report: Mapping[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
-        code = report["jobs"][0]["error"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        words = " ".join(f"{done.stderr} {done.stdout}".split())[-_LAST_WORDS:]
-        raise TrialFailed(f"fio ended with exit code {done.returncode}: {words}") from None
-    if type(code) is not int or not 0 <= code < _MOST_ERRNO:
-        raise TrialFailed(f"fio reports an error number that is none: {str(code)[:40]!r}")
-    if code:
-        raise OSError(code, f"{os.strerror(code)} (fio)")
-    return report
-
-
-def fio_figures(report: Mapping[str, Any], operation: str, physical: int | None) -> Moved:
-    """PURE. The figures of the one group of jobs.
+def fio_figures(
+    done: subprocess.CompletedProcess[str], operation: str, physical: int | None
+) -> Moved:
+    """PURE. The figures of the one group of jobs in fio's JSON; warnings may come before it.
 
     Raises:
-        TrialFailed: it moved nothing, or its report has another form.
+        TrialFailed: fio failed or moved nothing, or its report has another form.
+        OSError: an error of the disk.
     """
+    try:
+        report: Mapping[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+        code = int(report["jobs"][0]["error"])
+    except (ValueError, LookupError, TypeError):
+        words = " ".join(f"{done.stderr} {done.stdout}".split())[-_LAST_WORDS:]
+        raise TrialFailed(f"fio ended with exit code {done.returncode}: {words}") from None
+    if code:
+        raise OSError(code, f"{os.strerror(code)} (fio)")
     with malformed_as(TrialFailed, "fio's report lacks a figure, or has another"):
         job = report["jobs"][0][operation]
         total_bytes, operations = int(job["io_bytes"]), int(job["total_ios"])
         if operations <= 0:
             raise TrialFailed("fio moved nothing: give a longer time or smaller blocks")
         by_percent = {round(float(q), 6): ns for q, ns in job["clat_ns"]["percentile"].items()}
-        latency_s = {
-            name: by_percent[round(q * 100, 6)] / 1e9
-            for name, q in QUANTILES.items()
-            if enough(operations, q)
-        }
-        if total_bytes <= 0 or not all(0 <= each < math.inf for each in latency_s.values()):
-            raise ValueError("a figure below 0, or none")
         return Moved(
             bytes=total_bytes,
             seconds=max(int(job["runtime"]), 1) / 1e3,
-            operations=operations,
-            latency_s=latency_s,
+            operations=[operations],
+            latency_s={
+                name: by_percent[round(q * 100, 6)] / 1e9
+                for name, q in QUANTILES.items()
+                if enough(operations, q)
+            },
             physical_ratio=None if physical is None else physical / total_bytes,
             engine=str(report.get("fio version", "fio")),
         )

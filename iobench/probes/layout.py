@@ -18,13 +18,12 @@ from dataprep.schema import typed
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores import open_store
 from iobench.errors import TrialFailed
-from iobench.image_files import image_files
 from iobench.machine.coldness import judge_remote
 from iobench.machine.page_cache import prepared
-from iobench.probes.processes import Lane, Tally, drive
+from iobench.probes.processes import drive
 from iobench.probes.settings import Access, LayoutTrial
-from iobench.stats import quantiles
-from iobench.trial import Context, Metrics, Outcome, Place, TrialSpec
+from iobench.stored import image_files
+from iobench.trial import Context, Outcome, Place, TrialSpec
 
 _READS_PER_S = 100_000  # more than Python can do: bounds what is prepared
 _PIECE_BYTES = 2**20
@@ -64,16 +63,24 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     processes = min(trial.parallelism, len(items))
     shares = [items[number::processes] for number in range(processes)]
     rounds = 1 if cache is not None and trial.cache == "cold" else at_most
-    lanes = []
-    for share in shares:
-        work = itertools.chain.from_iterable(itertools.repeat(share, rounds))
-        lanes.append(Lane(partial(opened_place, place, share[0]), work))
-    tally = drive(lanes, context.clock, trial.seconds, context.progress)
+    works = [itertools.chain.from_iterable(itertools.repeat(share, rounds)) for share in shares]
+    opened = partial(opened_place, place, items[0])
+    moved = drive(opened, works, context.clock, trial.seconds, context.progress)
+    counts = zip(shares, moved.operations, strict=True)
+    samples = sum(samples_of(share, count) for share, count in counts)
+    metrics = {
+        **moved.metrics(),
+        "samples_per_s": samples / max(moved.seconds, 1e-9),
+        "samples": samples,
+        "processes": processes,
+        "notes": [_STORE_NOTE] if place.is_remote else [],
+    }
     whole = items[0].whole
-    metrics = _metrics(tally, shares, place, whole)
+    if whole:
+        metrics["mean_object_bytes"] = moved.bytes / sum(moved.operations)
     if cache is None:
         return Outcome(metrics, judge_remote(trial.cache))
-    return Outcome(metrics, cache.judged(tally.physical_ratio, sequential=whole))
+    return Outcome(metrics, cache.judged(moved.physical_ratio, sequential=whole))
 
 
 def find_items(place: Place, access: Access, *, at_most: int, seed: int) -> Sequence[Item]:
@@ -92,30 +99,23 @@ def find_items(place: Place, access: Access, *, at_most: int, seed: int) -> Sequ
     wanted = "files" if access == "files" else "shards"
     if place.holds != wanted:
         raise TrialFailed(f"{access} are read from {wanted}; this place holds {place.holds}")
+    order = np.random.default_rng(seed).permutation
     if access == "files":
-        found = _files(place, at_most, seed)
+        files = image_files(ImageFolder(place.uri, place.store).list())
+        chosen = order(len(files.names))[:at_most]
+        sizes = zip(chosen.tolist(), files.sizes[chosen].tolist(), strict=True)
+        found = [Item(files.names[row], 0, size, 1, True) for row, size in sizes]
     else:
-        found = _parts_of_shards(place, access, at_most, seed)
+        dataset = open_dataset(place.uri, place.split, options=place.store)
+        shards = dataset.manifest.formats[dataset.format].shards
+        found = [Item(one.key, 0, one.bytes, one.records, True) for one in shards[:at_most]]
+        if access == "records":
+            chosen = order(len(dataset))[:at_most]
+            rows = zip(*(column[chosen].tolist() for column in dataset.places[:3]), strict=True)
+            found = [Item(shards[shard].key, at, length, 1, False) for shard, at, length in rows]
     if not found:
         raise TrialFailed(f"no {access} in {place.uri}")
     return found
-
-
-def _parts_of_shards(place: Place, access: Access, at_most: int, seed: int) -> Sequence[Item]:
-    dataset = open_dataset(place.uri, place.split, options=place.store)
-    shards = dataset.manifest.formats[dataset.format].shards
-    if access == "shards":
-        whole = shards[:at_most]
-        return [Item(shard.key, 0, shard.bytes, shard.records, True) for shard in whole]
-    chosen = np.random.default_rng(seed).permutation(len(dataset))[:at_most]
-    rows = zip(*(column[chosen].tolist() for column in dataset.places[:3]), strict=True)
-    return [Item(shards[shard].key, offset, length, 1, False) for shard, offset, length in rows]
-
-
-def _files(place: Place, at_most: int, seed: int) -> Sequence[Item]:
-    found = image_files(ImageFolder(place.uri, place.store).list())
-    chosen = np.random.default_rng(seed).permutation(len(found.names))[:at_most].tolist()
-    return [Item(found.names[row], 0, int(found.sizes[row]), 1, True) for row in chosen]
 
 
 @contextlib.contextmanager
@@ -168,27 +168,6 @@ def _require_all(item: Item, got: int) -> int:
             f"{item.key}: {got:,} of {item.bytes:,} bytes at offset {item.offset:,}: it changed"
         )
     return got
-
-
-def _metrics(tally: Tally, shares: Sequence[Sequence[Item]], place: Place, whole: bool) -> Metrics:
-    counts = zip(shares, tally.operations, strict=True)
-    samples = sum(samples_of(share, count) for share, count in counts)
-    seconds = max(tally.seconds, 1e-9)
-    operations = len(tally.latencies_s)
-    metrics = {
-        "mb_per_s": tally.bytes / 1e6 / seconds,
-        "samples_per_s": samples / seconds,
-        "bytes": tally.bytes,
-        "seconds": tally.seconds,
-        "samples": samples,
-        "operations": operations,
-        "processes": len(shares),
-    }
-    if whole:
-        metrics["mean_object_bytes"] = tally.bytes / operations
-    latency = quantiles(tally.latencies_s)
-    metrics |= {f"latency_s_{name}": value for name, value in latency.items()}
-    return {**metrics, "notes": [_STORE_NOTE] if place.is_remote else []}
 
 
 def samples_of(share: Sequence[Item], reads: int) -> int:

@@ -12,7 +12,7 @@ import os
 import signal
 import warnings
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from multiprocessing.connection import Connection, wait
@@ -24,37 +24,41 @@ from iobench.clock import Clock
 from iobench.errors import TrialFailed
 from iobench.machine.page_cache import physical_read_bytes
 from iobench.machine.processes import end_with
+from iobench.stats import quantiles
 
 Progress = Callable[[float, str], None]
+Open = Callable[[], AbstractContextManager[Callable[[Any], int]]]
 
 _LOOK_S = 0.2
 _COUNT_S = 0.05
 _SLOTS = 8  # of 8 bytes: a cache line for each counter, so that processes do not slow each other
 
 
-class Lane(NamedTuple):
-    """The work of one process: ``open`` gives a function that is called with each of ``work``.
+class Moved(NamedTuple):
+    """Bytes that were moved, and the seconds from the first start to the last end.
 
-    The function returns the number of bytes that it moved.
-    """
-
-    open: Callable[[], AbstractContextManager[Callable[[Any], int]]]
-    work: Iterable[Any]
-
-
-class Tally(NamedTuple):
-    """The result of all lanes.
-
-    ``seconds`` from the first start to the last end; ``operations`` of each lane;
-    ``latencies_s`` of all operations, ascending; ``physical_ratio`` is bytes that storage gave
-    / bytes moved, None where the kernel does not count them.
+    ``operations`` of each process; ``latency_s``: quantiles of an operation by name (``p50``),
+    those that enough operations stand behind. ``physical_ratio``: bytes that storage gave / bytes
+    moved, None where the kernel does not count them. ``engine``: name and version of another
+    program.
     """
 
     bytes: int
     seconds: float
     operations: Sequence[int]
-    latencies_s: Sequence[float]
+    latency_s: Mapping[str, float]
     physical_ratio: float | None
+    engine: str = ""
+
+    def metrics(self) -> dict[str, Any]:
+        """Figures that trials of disks and of layouts share."""
+        return {
+            "mb_per_s": self.bytes / 1e6 / max(self.seconds, 1e-9),
+            "bytes": self.bytes,
+            "seconds": self.seconds,
+            "operations": sum(self.operations),
+            **{f"latency_s_{name}": value for name, value in self.latency_s.items()},
+        }
 
 
 class _Done(NamedTuple):
@@ -66,47 +70,34 @@ class _Done(NamedTuple):
 
 
 def drive(
-    lanes: Sequence[Lane],
+    opened: Open,
+    shares: Sequence[Iterable[Any]],
     clock: Clock,
     seconds: float,
     progress: Progress = lambda done, unit: None,
-) -> Tally:
-    """Run each lane in a process of its own until its work or ``seconds`` are over.
+) -> Moved:
+    """Work on each of ``shares`` in a process of its own until it or ``seconds`` are over.
 
-    All begin when the last has opened; an operation that has begun is finished. ``progress``
-    is called now and then with the bytes done so far. A lane may hold anything, since processes are
-    forked; it must not rely on threads. No process is left when this returns.
+    ``opened`` gives a function, in each process, that is called with each item of its share and
+    returns the number of bytes that it moved. All begin when the last has opened; an operation
+    that has begun is finished. ``progress`` is called now and then with the bytes done so far. A
+    share may hold anything, since processes are forked; it must not rely on threads. No process is
+    left when this returns.
 
     Raises:
-        Exception: what the first lane that failed raised; the others are ended.
+        Exception: what the first process that failed raised; the others are ended.
         TrialFailed: a process ended without an answer.
     """
-    done = _answers_of(lanes, clock, seconds, progress)
-    started_s = min(one.started_s for one in done)
-    total_bytes = sum(one.bytes for one in done)
-    physical = [one.physical_bytes for one in done if one.physical_bytes is not None]
-    is_counted = total_bytes > 0 and len(physical) == len(done)
-    return Tally(
-        bytes=total_bytes,
-        seconds=max(one.ended_s for one in done) - started_s,
-        operations=[len(one.latencies_s) for one in done],
-        latencies_s=sorted(value for one in done for value in one.latencies_s),
-        physical_ratio=sum(physical) / total_bytes if is_counted else None,
-    )
-
-
-def _answers_of(
-    lanes: Sequence[Lane], clock: Clock, seconds: float, progress: Progress
-) -> list[_Done]:
     context = multiprocessing.get_context("fork")
-    counters = memoryview(mmap.mmap(-1, 8 * _SLOTS * len(lanes))).cast("q")
-    all_open = context.Barrier(len(lanes))
+    counters = memoryview(mmap.mmap(-1, 8 * _SLOTS * len(shares))).cast("q")
+    all_open = context.Barrier(len(shares))
     children: dict[Any, BaseProcess] = {}
     answers: dict[Any, _Done] = {}
     try:
-        for number, lane in enumerate(lanes):
+        for number, share in enumerate(shares):
             ours, theirs = context.Pipe()
-            work = partial(_work, lane, clock, seconds, all_open, counters[number * _SLOTS :])
+            counter = counters[number * _SLOTS :]
+            work = partial(_work, opened, share, clock, seconds, all_open, counter)
             child: BaseProcess = context.Process(target=_child, args=(work, theirs, os.getpid()))
             with warnings.catch_warnings():
                 # Python warns where libraries keep threads; the child never calls those libraries.
@@ -123,7 +114,17 @@ def _answers_of(
             child.kill()
             child.join()
             channel.close()
-    return [answers[channel] for channel in children]
+    done = [answers[channel] for channel in children]
+    total_bytes = sum(one.bytes for one in done)
+    physical = [one.physical_bytes for one in done if one.physical_bytes is not None]
+    is_counted = total_bytes > 0 and len(physical) == len(done)
+    return Moved(
+        bytes=total_bytes,
+        seconds=max(one.ended_s for one in done) - min(one.started_s for one in done),
+        operations=[len(one.latencies_s) for one in done],
+        latency_s=quantiles([value for one in done for value in one.latencies_s]),
+        physical_ratio=sum(physical) / total_bytes if is_counted else None,
+    )
 
 
 def _child(work: Callable[[], _Done], channel: Connection, parent: int) -> None:
@@ -143,16 +144,21 @@ def _child(work: Callable[[], _Done], channel: Connection, parent: int) -> None:
 
 
 def _work(
-    lane: Lane, clock: Clock, seconds: float, all_open: Barrier, counter: memoryview
+    opened: Open,
+    share: Iterable[Any],
+    clock: Clock,
+    seconds: float,
+    all_open: Barrier,
+    counter: memoryview,
 ) -> _Done:
     latencies_s, moved = array("d"), 0
     note, now_s = latencies_s.append, clock.now_s
-    with lane.open() as do:
+    with opened() as do:
         all_open.wait()
         physical = physical_read_bytes()
         started_s = before_s = count_s = now_s()
         deadline_s = started_s + seconds
-        for item in lane.work:
+        for item in share:
             moved += do(item)
             after_s = now_s()
             note(after_s - before_s)
@@ -178,5 +184,4 @@ def _answer(channel: Any, child: BaseProcess) -> _Done:
         raise TrialFailed(f"a process of the probe ended early: {how}") from None
     if isinstance(answer, BaseException):
         raise answer
-    found: _Done = answer
-    return found
+    return answer  # type: ignore[no-any-return]

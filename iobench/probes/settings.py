@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
@@ -280,7 +280,11 @@ def plan_disks(settings: DiskSettings) -> Iterator[Params]:
     """Saved parameters of each ``disk`` trial; no two are the same."""
     axes = (settings.targets, settings.operations, settings.patterns)
     for target, operation, pattern in itertools.product(*axes):
-        for cache in _caches(settings, operation):
+        caches: Iterable[str] = settings.cache
+        if operation == "write":  # it does not matter what is cached
+            buffered = ("direct" if cache == "direct" else "buffered" for cache in settings.cache)
+            caches = dict.fromkeys(buffered)
+        for cache in caches:
             for block_bytes, parallelism in settings.points():
                 params = {
                     "target": target.label,
@@ -294,15 +298,6 @@ def plan_disks(settings: DiskSettings) -> Iterator[Params]:
                 }
                 for engine in settings.engine:
                     yield params if engine == "iobench" else {**params, "engine": engine}
-
-
-def _caches(settings: DiskSettings, operation: str) -> Iterator[str]:
-    """The states of the page cache; to a buffered write it does not matter what is cached."""
-    if operation == "read":
-        yield from settings.cache
-        return
-    asked = ["direct" if cache == "direct" else "buffered" for cache in settings.cache]
-    yield from dict.fromkeys(asked)
 
 
 def plan_layouts(settings: DiskSettings) -> Iterator[Params]:

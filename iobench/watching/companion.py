@@ -13,37 +13,28 @@ import os
 import select
 import signal
 import sys
-import time
 from pathlib import Path
 
 from dataprep.errors import DataprepError
 from dataprep.names import escape
-from iobench.clock import SystemClock
-from iobench.machine.sampling import Recorder, Samples
+from iobench.machine.sampling import Samples, SamplingSettings, beside
 from iobench.watching.session import END, release, say
 
-_PIECE_BYTES = 1 << 16
+_PIECE_BYTES, _LOOK_EVERY_S = 1 << 16, 0.5
 
 
-def follow(messages: int, parent: int, recorder: Recorder, per_s: float) -> tuple[bytes, Samples]:
-    """Sample until the script ``parent`` has ended; what came by the pipe ``messages``."""
-    begun_s, cpu_s = time.perf_counter(), time.process_time()
+def listen(messages: int, parent: int) -> bytes:
+    """What the script ``parent`` sends by the pipe ``messages`` until it has ended."""
     received = b""
-    due_s = begun_s
     while not received.endswith(END):
         # Looked at before the pipe: all that it sent is in it then. Its workers may hold it open.
         gone = os.getppid() != parent
-        if time.perf_counter() >= due_s:
-            recorder.sample()
-            due_s = max(due_s + 1 / per_s, time.perf_counter())
-        wait_s = 0.0 if gone else max(0.0, due_s - time.perf_counter())
-        ready, _, _ = select.select([messages], [], [], wait_s)
+        ready, _, _ = select.select([messages], [], [], 0.0 if gone else _LOOK_EVERY_S)
         data = os.read(messages, _PIECE_BYTES) if ready else None
         received += data or b""
         if gone or data == b"":
             break
-    recorder.sample()
-    return received, recorder.end(time.process_time() - cpu_s, time.perf_counter() - begun_s)
+    return received
 
 
 def main() -> int:
@@ -51,8 +42,11 @@ def main() -> int:
     parent, steps, settings = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # they are for the script, whose end is waited for
-    recorder = Recorder.of(settings["samplers"], parent, SystemClock())
-    received, samples = follow(0, parent, recorder, settings["per_s"])
+    # Not validated: a sampler that is not known is a note in the report.
+    read = {name: settings[name] for name in ("per_s", "samplers")}
+    with beside(SamplingSettings.model_construct(**read), parent) as recorder:
+        received = listen(0, parent)
+    samples = recorder.samples if recorder else Samples({}, 0.0, ())
     folder = Path(settings["folder"])
     loaders = [json.loads(line) for line in received.removesuffix(END).splitlines()]
     try:

@@ -19,11 +19,10 @@ from iobench.analysis.analyse import summarised
 from iobench.errors import Unavailable
 from iobench.machine.environment import describe
 from iobench.machine.sampling import Columns, Samples
-from iobench.result import Result
+from iobench.result import Result, trial_line
 from iobench.rundir import RunDirectory
 from iobench.stats import quantiles
 from iobench.trial import Outcome, Trial, TrialSpec
-from iobench.trial_log import trial_line
 from iobench.watching.loader import Epoch
 from iobench.watching.session import IDLE, NO_BATCH, STEP_FIELDS, UNKNOWN, StepLog
 

@@ -14,6 +14,7 @@ from benchmarks import __main__ as command
 from benchmarks.contest import Contender, Contest
 from benchmarks.rounds import ContenderFailed, missing, once, run_contest
 from benchmarks.workplace import Workplace
+from dataprep.sample import draw_tree
 
 pytestmark = pytest.mark.slow
 HERE = "tests.benchmarks.contenders"
@@ -54,6 +55,12 @@ def test_a_peer_that_fails_or_is_missing_is_left_out() -> None:
     assert any("no_such_module not installed" in note for note in notes)
     with pytest.raises(ContenderFailed, match="out of paint"):
         run_contest(Contest("a", "A", "img", (BAD, A)), 1, notes.append)
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Path:
+    """Six photographs in two classes."""
+    return draw_tree(tmp_path / "photos", images=6, classes=2).root
 
 
 def contests(place: Workplace) -> Iterator[Contest]:

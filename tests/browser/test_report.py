@@ -1,23 +1,20 @@
-"""The report in a real browser, opened from a file."""
+"""The report and a comparison in a real browser, opened from a file."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from iobench.analysis.analyse import summarised
+from iobench.comparing import compare_saved
 from iobench.report import render
 from iobench.rundir import read, read_tables
-from tests.browser.opened import DESKTOP, PHONE, opened
+from tests.browser.conftest import DESKTOP, PHONE, Open
 from tests.iobench.analysis.made import loop, run
 from tests.iobench.analysis.test_recommend import FAR_STORE, ONE_WORKER
 from tests.iobench.report.test_page import HOSTILE, OLD
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 
@@ -43,10 +40,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
 @pytest.mark.parametrize("name", ["old", "one worker", "far store", "hostile", "empty"])
 def test_a_report_opens_without_a_complaint_or_a_request(
-    chromium: Browser, pages: dict[str, Path], name: str, size: tuple[int, int]
+    opened: Open, pages: dict[str, Path], name: str, size: tuple[int, int]
 ) -> None:
     """The verdict in sight, nothing wider than the screen, at most 5 screens on a desktop."""
-    found = opened(chromium, pages[name], size)
+    found = opened(pages[name], size)
     page = found.page
     assert page.locator("h1").is_visible()
     assert page.locator("h1").bounding_box()["y"] < 200  # type: ignore[index]
@@ -55,63 +52,82 @@ def test_a_report_opens_without_a_complaint_or_a_request(
     if size == DESKTOP:
         assert top <= 5 * size[1]
     assert page.locator("body img").count() == 0
-    assert found.complaints == []
-    assert found.network == []
-    page.context.close()
+    found.assert_quiet()
 
 
 def test_changes_and_accelerators_are_on_the_first_screen(
-    chromium: Browser, pages: dict[str, Path]
+    opened: Open, pages: dict[str, Path]
 ) -> None:
     """Without scrolling."""
-    page = opened(chromium, pages["one worker"]).page
+    page = opened(pages["one worker"]).page
     for words in ("What to change, best first", "Feeds how many accelerators?", "1.60 times"):
         box = page.get_by_text(words).first.bounding_box()
         assert box is not None
         assert box["y"] + box["height"] < DESKTOP[1], words
-    page.context.close()
 
 
-def test_a_link_opens_the_part_of_the_appendix(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_a_link_opens_the_part_of_the_appendix(opened: Open, pages: dict[str, Path]) -> None:
     """From the keyboard too: parts are details with a summary."""
-    page = opened(chromium, pages["one worker"]).page
+    page = opened(pages["one worker"]).page
     assert not page.locator("#term-loss").is_visible()
     page.get_by_role("link", name="what the loss is").click()
     page.locator("#term-loss").wait_for(state="visible")
-    page.context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_ground(
-    chromium: Browser, pages: dict[str, Path], scheme: str
-) -> None:
+def test_text_stands_out_from_its_ground(opened: Open, pages: dict[str, Path], scheme: str) -> None:
     """In both colour schemes."""
-    page = opened(chromium, pages["one worker"], scheme=scheme).page
+    page = opened(pages["one worker"], scheme=scheme).page
     ink, ground = page.evaluate(
         "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
         ".map((c) => c.match(/\\d+/g).slice(0, 3).map(Number).reduce((a, b) => a + b) / 3)"
     )
     assert abs(ink - ground) > 150
     assert (ground < 100) == (scheme == "dark")
-    page.context.close()
 
 
-def test_paper_shows_the_appendix(chromium: Browser, pages: dict[str, Path]) -> None:
+def test_paper_shows_the_appendix(opened: Open, pages: dict[str, Path]) -> None:
     """Parts that are closed on the screen are printed, dark on white."""
-    page = opened(chromium, pages["one worker"], scheme="dark").page
+    page = opened(pages["one worker"], scheme="dark").page
     page.emulate_media(media="print", color_scheme="dark")
     assert page.locator("#findings").bounding_box()["height"] > 10  # type: ignore[index]
     ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert ground == "rgb(255, 255, 255)"
-    page.context.close()
 
 
 def test_the_raw_result_can_be_downloaded(
-    chromium: Browser, pages: dict[str, Path], tmp_path: Path
+    opened: Open, pages: dict[str, Path], tmp_path: Path
 ) -> None:
     """By a link."""
-    page = opened(chromium, pages["one worker"]).page
+    page = opened(pages["one worker"]).page
     with page.expect_download() as download:
         page.get_by_role("link", name="Download the raw result").click()
     assert download.value.suggested_filename == "result.json.gz"
-    page.context.close()
+
+
+@pytest.fixture(scope="module")
+def page_of_two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A recommendation that was followed, in runs whose names would be markup."""
+    folder = tmp_path_factory.mktemp("comparison")
+    new = run(loop("synthetic", 2000, workers=2), loop("warm", 1390, workers=2))
+    paths = []
+    for name, result in (("base", run(ONE_WORKER)), ("new", new)):
+        path = folder / f"{name}.json"
+        path.write_bytes(replace(result, name=HOSTILE).to_json())
+        paths.append(path)
+    compare_saved(paths, None, 0.05).write_page(folder / "page.html")
+    return folder / "page.html"
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_comparison_opens_without_a_complaint_or_a_request(
+    opened: Open, page_of_two: Path, size: tuple[int, int]
+) -> None:
+    """Predicted and found beside each other; nothing too wide."""
+    found = opened(page_of_two, size)
+    page = found.page
+    assert page.get_by_text("Predicted:").is_visible()
+    assert page.get_by_text("Found:").is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= size[0]
+    assert page.locator("body img").count() == 0
+    found.assert_quiet()

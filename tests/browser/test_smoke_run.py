@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
 from iobench.analysis.analyse import result_lines
-from tests.browser.opened import opened
+from tests.browser.conftest import Open
 from tests.commandline import Finished, iobench
-
-if TYPE_CHECKING:
-    from playwright.sync_api import Browser
 
 pytestmark = pytest.mark.browser
 
@@ -54,15 +50,13 @@ def test_it_ends_with_a_verdict_and_a_report(finished: Finished, folder: Path) -
     assert said == result_lines(result["summary"])
 
 
-def test_the_report_opens(chromium: Browser, finished: Finished, folder: Path) -> None:
+def test_the_report_opens(opened: Open, finished: Finished, folder: Path) -> None:
     """From disk, with the verdict in sight, every chart drawn, no complaint and no request."""
-    found = opened(chromium, folder / "run" / "report.html")
+    found = opened(folder / "run" / "report.html")
     page = found.page
     assert page.locator("h1").inner_text() == finished.out.splitlines()[0]
     assert page.get_by_text("What to change, best first").is_visible()
     assert page.get_by_text("Feeds how many accelerators?").is_visible()
     assert page.locator("svg").count() > 2
-    assert found.complaints == []
-    assert found.network == []
+    found.assert_quiet()
     assert (folder / "run" / "report.html").stat().st_size < 1e6
-    page.context.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -202,18 +203,14 @@ def test_reads_overlap_where_latency_asks_for_it(place: Store, kind: Kind) -> No
     assert concurrency > 4 if isinstance(place, S3Store) else concurrency >= 1
 
 
-def test_the_digest_changes_with_any_size(place: Store, kind: Kind) -> None:
+def test_the_digest_changes_with_any_size(
+    place: Store, kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An image of another size changes the digest."""
     kind.fill(place)
     before = source_at(place, kind).list().digest()
-    changed = {**IMAGES, "cats/10.jpg": b"eleven"}
-    original = dict(IMAGES)
-    try:
-        IMAGES.update(changed)
-        kind.fill(place)
-    finally:
-        IMAGES.clear()
-        IMAGES.update(original)
+    monkeypatch.setitem(IMAGES, "cats/10.jpg", b"eleven")
+    kind.fill(place)
     assert source_at(place, kind).list().digest() != before
 
 
@@ -223,3 +220,47 @@ def test_an_unlisted_place_cannot_be_read(place: Store, kind: Kind) -> None:
     item = Located("cats/no.jpg", 3, "none-00000-of-00001" if kind.name == "records" else "", 0)
     with pytest.raises(SourceChanged):
         source_at(place, kind).read(item)
+
+
+OTHER_FILES = {
+    "cats/.hidden.jpg": (b"hidden", "hidden or system file"),
+    "notes/only.txt": (b"no images", "its folder holds no images"),
+    "stray.txt": (b"at the root", "in no class folder"),
+}
+
+
+def folders_with_more(place: Store) -> Source:
+    """Class folders with files that are no samples."""
+    folders = KINDS["folders"]
+    folders.fill(place)
+    for name, (data, _) in OTHER_FILES.items():
+        place.put(name, data)
+    return source_at(place, folders)
+
+
+def test_other_files_of_folders_are_listed_with_the_reason(place: Store) -> None:
+    """They have no class; the digest has name, size and class of every file."""
+    listing = folders_with_more(place).list()
+    assert list(listing.names) == sorted([*IMAGES, *OTHER_FILES], key=to_bytes)
+    problems = {listing.names[row]: problem for row, problem in listing.problems.items()}
+    assert problems == {name: ("skipped", why) for name, (_, why) in OTHER_FILES.items()}
+    digest = hashlib.sha256()
+    rows = zip(listing.names, listing.sizes, listing.classes, strict=True)
+    for name, size, group in rows:
+        assert group == ("" if name in OTHER_FILES else name.split("/")[0])
+        digest.update(f"{name}\0{size}\0{group}\0".encode())
+    assert listing.digest() == digest.hexdigest()
+
+
+def test_the_digest_of_folders_changes_with_any_file(place: Store) -> None:
+    """A file added, renamed or removed changes the digest; nothing else does."""
+    source = folders_with_more(place)
+    digests = [source.list().digest()]
+    assert source.list().digest() == digests[0]
+    for added, removed in (("new", None), ("renamed", "new"), (None, "10")):
+        if added:
+            place.put(f"cats/{added}.jpg", b"new")
+        if removed:
+            place.delete(f"cats/{removed}.jpg")
+        digests.append(source.list().digest())
+    assert len(set(digests)) == 4

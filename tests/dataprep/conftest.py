@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,3 +39,24 @@ def changeable(uri_of_dataset: str) -> MemoryStore:
     for info in original.list():
         store.put(info.key, original.get(info.key))
     return store
+
+
+Calls = Callable[[object, str], list[tuple[Any, ...]]]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    """A function that returns the arguments of each call of a method from now on."""
+
+    def noting(owner: object, name: str) -> list[tuple[Any, ...]]:
+        found: list[tuple[Any, ...]] = []
+        real = getattr(owner, name)
+
+        def noted(*arguments: Any) -> Any:
+            found.append(arguments)
+            return real(*arguments)
+
+        monkeypatch.setattr(owner, name, noted)
+        return found
+
+    return noting

@@ -1,7 +1,8 @@
-"""Tests of dataprep.config: the keys of a job, their defaults and bounds."""
+"""The keys of a job, their defaults and bounds; YAML files, ``--set`` and dotted overrides."""
 
 from __future__ import annotations
 
+import copy
 import os
 from fractions import Fraction
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dataprep.config import (
     DaskOptions,
@@ -21,13 +22,15 @@ from dataprep.config import (
     parse_share,
     store_options,
 )
+from dataprep.config_file import parse_settings, read_config, read_yaml, set_dotted
 from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy
 from dataprep.labels.options import LabelOptions
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores import open_store
 from dataprep.stores.options import StoreOptions
-from tests.strategies import image_policies
+from tests.permissions import reachable_folder, unprivileged
+from tests.strategies import image_policies, json_values
 
 PLACES = {"source": "photos", "output": "out"}
 
@@ -64,7 +67,7 @@ def test_source_and_output_are_enough() -> None:
         ("flights.numbers", "flights: known keys: source, output, kind,"),
     ],
 )
-def test_an_unknown_key_names_the_nearest(key: str, said: str) -> None:
+def test_an_unknown_keys_the_nearest(key: str, said: str) -> None:
     """An unknown key, at any depth, is named with the keys above it and the nearest known one."""
     assert refusal({key: 1}).startswith(f"unknown key {said}")
 
@@ -219,18 +222,16 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
 
 
 def test_overrides_win_over_the_file(tmp_path: Path) -> None:
-    """A dotted override changes one key of a file and leaves its neighbours."""
+    """A dotted override changes one key of a file; paths are places; a format counts once."""
     file = tmp_path / "job.yaml"
     file.write_text("source: a\noutput: b\nimage: {size: 256, quality: 80}\nformat: recordio\n")
     config = load(file, {"image.size": 128, "seed": 3})
     assert (config.image.size, config.image.quality, config.seed) == (128, 80, 3)
     assert config.format == ("recordio",)
     assert load(file, {}).image.size == 256
-
-
-def test_formats_are_named_once() -> None:
-    """A format that is given twice counts once, in the order given."""
-    config = load(None, {**PLACES, "format": ["tfrecord", "recordio", "tfrecord"]})
+    places = {"source": Path("photos"), "output": Path("out")}
+    config = load(None, {**places, "format": ["tfrecord", "recordio", "tfrecord"]})
+    assert (config.source, config.output) == ("photos", "out")
     assert config.format == ("tfrecord", "recordio")
 
 
@@ -284,12 +285,6 @@ def test_a_fraction_is_a_share(share: float) -> None:
     assert allowed_failures(config.max_failures, 1000) == int(1000 * share)
 
 
-def test_paths_are_places() -> None:
-    """A path object serves as source and output."""
-    config = load(None, {"source": Path("photos"), "output": Path("out")})
-    assert (config.source, config.output) == ("photos", "out")
-
-
 def test_as_many_workers_as_processors() -> None:
     """Unless their number is given."""
     assert 1 <= DaskOptions().worker_count <= len(os.sched_getaffinity(0))
@@ -317,3 +312,182 @@ def test_a_file_in_a_store() -> None:
     store.put("wrong.yaml", b"sources: photos\n")
     with pytest.raises(ConfigError, match=r"memory://configs/wrong\.yaml: .* unknown key sources"):
         load("memory://configs/wrong.yaml", {})
+
+
+key_names = st.text("abc", min_size=1, max_size=2)
+nested = st.dictionaries(
+    key_names, st.recursive(st.integers(), lambda x: st.dictionaries(key_names, x))
+)
+dotted = st.lists(key_names, min_size=1, max_size=4).map(".".join)
+
+
+class Inner(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    size: int = 1
+
+
+class Outer(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str = "x"
+    items: tuple[Inner, ...] = ()
+
+
+def at(values: Any, path: str) -> Any:
+    """What stands at ``a.b.c``."""
+    for key in path.split("."):
+        values = values[key]
+    return values
+
+
+class TestReadConfig:
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            ("items: [{size: 2}, {sise: 3}]", "unknown key items.1.sise: did you mean items.size?"),
+            ("items: [{size: big}]", "items.0.size=big: give a whole number"),
+            ("items: 3", "items=3: give a list"),
+            ("name: [1]", "name: give text"),
+            ("name: {a: 1}", "name: give text"),
+            ("1: 2", "1=1: Keys should be strings"),
+            ("a: 1\nb: 2", "unknown key a: known keys: name, items; unknown key b: "),
+        ],
+    )
+    def test_every_problem_is_named(self, tmp_path: Path, content: str, message: str) -> None:
+        """In one line after the file's name, with the place in a list."""
+        path = tmp_path / "c.yaml"
+        path.write_text(content)
+        with pytest.raises(ConfigError) as caught:
+            read_config(Outer, path, {})
+        assert str(caught.value).startswith(f"{path}: {message}")
+
+    def test_a_problem_of_an_option_has_its_name(self, tmp_path: Path) -> None:
+        """With the value that was given, cut; one of the file has its key all the same."""
+        with pytest.raises(ConfigError, match=r"^--first big: give a whole number$"):
+            read_config(Outer, None, {"items": [{}], "items.0.size": "big"}, FLAGS)
+        path = tmp_path / "c.yaml"
+        path.write_text("items: [{size: big}]")
+        with pytest.raises(ConfigError, match=r"c\.yaml: items\.0\.size=big: give a whole number$"):
+            read_config(Outer, path, {}, FLAGS)
+        with pytest.raises(ConfigError) as caught:
+            read_config(Inner, None, {"size": "word " * 1000})
+        assert len(str(caught.value)) < 100
+
+
+FLAGS = {"items.0.size": "--first"}
+
+
+class TestReadYaml:
+    @pytest.mark.parametrize(
+        ("content", "expected"),
+        [
+            ("a: {b: [1, two]}\nc: é\n", {"a": {"b": [1, "two"]}, "c": "é"}),
+            *((nothing, {}) for nothing in ("", "\n", "# nothing\n", "null", "---\n")),
+            (
+                "a: &a {x: 1}\nb: {<<: *a, x: 3}\nc: {<<: *a, y: 4}\n",
+                {"a": {"x": 1}, "b": {"x": 3}, "c": {"x": 1, "y": 4}},
+            ),
+        ],
+    )
+    def test_a_mapping(self, tmp_path: Path, content: str, expected: dict[str, Any]) -> None:
+        """A file without content is an empty one; what ``<<`` brings in may be set anew."""
+        path = tmp_path / "c.yaml"
+        path.write_text(content, "utf-8")
+        assert read_yaml(path) == expected
+
+    @pytest.mark.parametrize(
+        ("content", "said"),
+        [
+            (b"- 1\n- 2\n", "a mapping of keys to values"),
+            (b"only words", "a mapping of keys to values"),
+            (b"a: [1", "not valid YAML"),
+            (b"a: b: c", "not valid YAML"),
+            (b"\xff\xfe\xfd", "not valid YAML"),
+            (b"a: 2024-13-01", "not valid YAML"),
+            (b"a: !!python/object/apply:os.getcwd []", "not valid YAML"),
+            (b"a: 1\n---\nb: 2\n", "not valid YAML"),
+            (b"a: 1\nb: 2\na: 3\n", "not valid YAML: key 'a' is repeated.*line 1"),
+            (b"a: {b: 1, b: 1}\n", "key 'b' is repeated"),
+            (b"a: " + b"[" * 100_000, "not valid YAML: .*recursion depth"),
+            (b"? [a]\n: b\n", "not valid YAML"),
+            (b"a: " + b"9" * 5000, "not valid YAML"),
+        ],
+    )
+    def test_what_is_no_config(self, tmp_path: Path, content: bytes, said: str) -> None:
+        """One line with the file's name and what is wrong; no object is ever built."""
+        path = tmp_path / "c.yaml"
+        path.write_bytes(content)
+        with pytest.raises(ConfigError, match=said) as caught:
+            read_yaml(path)
+        assert str(path) in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    def test_no_file(self, tmp_path: Path) -> None:
+        """Its name is shown, and a folder is no file."""
+        with pytest.raises(ConfigError, match=r"cannot read config file .*missing\.yaml: No such"):
+            read_yaml(tmp_path / "missing.yaml")
+        with pytest.raises(ConfigError, match=r"config file .*: Is a directory: .*--source"):
+            read_yaml(tmp_path)
+
+    def test_a_file_that_may_not_be_read(self) -> None:
+        """Is told from one that is not there."""
+        with reachable_folder() as folder:
+            path = folder / "c.yaml"
+            path.write_text("a: 1")
+            path.chmod(0)
+            with unprivileged(), pytest.raises(ConfigError, match="Permission denied"):
+                read_yaml(path)
+
+
+class TestSettings:
+    def test_values_are_yaml(self) -> None:
+        """Numbers, lists and mappings are what they look like; the first ``=`` divides."""
+        pairs = ["a=1", "b.c=[x, 2]", "d=", "e=k=v", "f={g: true}", "a=2"]
+        assert parse_settings(pairs) == {
+            "a": 2,
+            "b.c": ["x", 2],
+            "d": None,
+            "e": "k=v",
+            "f": {"g": True},
+        }
+
+    @pytest.mark.parametrize("pair", ["", "a", "=1", "a: 1"])
+    def test_other_texts_are_refused(self, pair: str) -> None:
+        """The line says how a pair is written."""
+        with pytest.raises(ConfigError, match="write KEY=VALUE"):
+            parse_settings([pair])
+
+    @pytest.mark.parametrize("value", ["[1", "{a: ", "'", "!!python/name:os.getcwd", "2024-13-01"])
+    def test_broken_yaml_is_refused(self, value: str) -> None:
+        """With the pair that holds it."""
+        with pytest.raises(ConfigError, match=r"--set a=.*: not valid YAML"):
+            parse_settings([f"a={value}"])
+
+
+class TestSetDotted:
+    @given(nested, dotted, json_values)
+    def test_the_value_stands_where_it_was_told(
+        self, values: dict[str, Any], path: str, value: Any
+    ) -> None:
+        """Whatever stood there; other keys, and inner mappings that others hold, do not change."""
+        held = dict(values)
+        before = copy.deepcopy(held)
+        set_dotted(values, path, value)
+        assert at(values, path) == value
+        assert held == before
+        first = path.partition(".")[0]
+        values.pop(first)
+        before.pop(first, None)
+        assert values == before
+
+    def test_places_in_lists(self) -> None:
+        """By number, without a change of the list that was there."""
+        items = [{"x": 1}, {"x": 2}]
+        values: dict[str, Any] = {"items": items}
+        set_dotted(values, "items.1.x", 3)
+        assert values == {"items": [{"x": 1}, {"x": 3}]}
+        assert items[1] == {"x": 2}
+        for path in ("items.2.x", "items.x", "items.-1"):
+            with pytest.raises(ConfigError, match=f"{path}: the list has 2 entries"):
+                set_dotted(values, path, 3)

@@ -36,6 +36,7 @@ from dataprep.stores.memory import MemoryStore
 from dataprep.stores.protocol import Versioned
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
+from tests.dataprep.conftest import Calls
 
 COUNT = 120
 FORMATS = ["tfrecord", "recordio"]
@@ -57,6 +58,19 @@ def make(tree: Path, output: str, **options: object) -> str:
     return output
 
 
+def label_space_and_first(uri: str) -> tuple[object, object]:
+    """What needs every kind of object of an output."""
+    dataset = dataprep.open(uri)
+    return dataset.label_space, dataset[0]
+
+
+def change(store: MemoryStore, key: str, edit: Callable[[bytearray], object]) -> None:
+    """Change an object's bytes."""
+    data = bytearray(store.get(key))
+    edit(data)
+    store.put(key, data)
+
+
 @pytest.fixture(params=FORMATS)
 def dataset(uri_of_dataset: str, request: pytest.FixtureRequest) -> dataprep.Dataset:
     """The drawn tree in memory, in each format. Read only."""
@@ -70,6 +84,7 @@ class TestSequence:
         assert len(dataset.shards()) >= 3
         assert len(walked) == len(set(walked)) == len(dataset) == COUNT
         assert walked == [dataset[i].image for i in range(COUNT)]
+        assert f"'train' {dataset.format}: 120 samples" in repr(dataset)
 
     def test_indices(self, dataset: dataprep.Dataset) -> None:
         """Negative numbers and those of NumPy are indices too."""
@@ -96,10 +111,6 @@ class TestSequence:
             dataset.images[i].shape for i in numbers
         ]
 
-    def test_repr(self, dataset: dataprep.Dataset) -> None:
-        """Its repr names the split, the format and the number of samples."""
-        assert f"'train' {dataset.format}: 120 samples" in repr(dataset)
-
 
 class TestContent:
     def test_labels_count_from_0(self, dataset: dataprep.Dataset) -> None:
@@ -123,23 +134,20 @@ class TestContent:
 
     def test_images(self, dataset: dataprep.Dataset) -> None:
         """Images are uint8 RGB, as Pillow decodes them but for rounding."""
-        for number, pixels in enumerate(dataset.images):
-            image = Image.open(io.BytesIO(dataset[number].image))
-            wanted = np.asarray(image.convert("RGB"))
-            assert pixels.dtype == np.uint8
-            assert pixels.shape == wanted.shape
+        for sample, pixels in zip(dataset, dataset.images, strict=True):
+            wanted = np.asarray(Image.open(io.BytesIO(sample.image)).convert("RGB"))
+            assert (pixels.dtype, pixels.shape) == (np.dtype(np.uint8), wanted.shape)
             assert np.abs(pixels.astype(np.int16) - wanted).mean() < 1.0
-            assert min(image.size) <= 256
-        assert number == COUNT - 1
+            assert min(pixels.shape[:2]) <= 256
 
     def test_an_image_that_cannot_be_decoded(self, changeable: MemoryStore) -> None:
         """A broken image is an error with its number, shard and offset; others are read."""
         dataset = dataprep.open(changeable.uri, format="recordio", check=False)
         key, offset, _ = dataset.place(3)
-        data = bytearray(changeable.get(key))
-        image = bytes(data).index(b"\xff\xd8", offset)
-        data[image : image + 600] = bytes(600)
-        changeable.put(key, data)
+        image = bytes(changeable.get(key)).index(b"\xff\xd8", offset)
+        change(
+            changeable, key, lambda data: data.__setitem__(slice(image, image + 600), bytes(600))
+        )
         assert dataset.images[4].shape
         with pytest.raises(ImageError, match=rf"sample 3 \(.*{key} at byte {offset:,}\): "):
             dataset.images[3]
@@ -167,21 +175,12 @@ class TestContent:
             assert dataset[number].image in data
             assert len(data) < len(dataset[number].image) + 1000
 
-    def test_the_table_is_fetched_once(
-        self, uri_of_dataset: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_table_is_fetched_once(self, uri_of_dataset: str, calls: Calls) -> None:
         """All columns come from one read of the table."""
-        read: list[str] = []
-        get = MemoryStore.get
-
-        def counted(store: MemoryStore, key: str) -> bytes:
-            read.append(key)
-            return get(store, key)
-
         dataset = dataprep.open(uri_of_dataset)
-        monkeypatch.setattr(MemoryStore, "get", counted)
+        read = calls(MemoryStore, "get")
         assert len(dataset.labels) == len(dataset.written) == len(dataset.samples) == COUNT
-        assert read == ["train.samples.parquet"]
+        assert [key for _, key in read] == ["train.samples.parquet"]
 
 
 class TestSharing:
@@ -194,13 +193,9 @@ class TestSharing:
         copy = pickle.loads(data)
         assert len(data) < 2000
         assert (copy.split, copy.format, len(copy)) == ("train", dataset.format, COUNT)
-        assert copy[7] == dataset[7]
         assert shard == dataset.shards()[1]
         assert list(shard) == [dataset[i] for i in shard.samples]
-
-    def test_samples_are_pickled(self, dataset: dataprep.Dataset) -> None:
-        """A sample can be sent to another process, as loaders with workers need."""
-        assert pickle.loads(pickle.dumps(dataset[3])) == dataset[3]
+        assert copy[7] == dataset[7] == pickle.loads(pickle.dumps(copy[7]))
         assert pickle.loads(pickle.dumps(next(iter(dataset)))) == dataset[0]
 
     def test_threads(self, dataset: dataprep.Dataset) -> None:
@@ -210,11 +205,6 @@ class TestSharing:
         with ThreadPoolExecutor(8) as pool:
             found = list(pool.map(lambda i: dataset[i].image, order))
         assert found == [wanted[i] for i in order]
-
-
-def rewrite(store: MemoryStore, **changes: object) -> None:
-    """Change keys of the manifest."""
-    store.put(MANIFEST, json.dumps({**json.loads(store.get(MANIFEST)), **changes}).encode())
 
 
 class TestOpening:
@@ -227,66 +217,58 @@ class TestOpening:
         assert dataprep.open(only).format == "recordio"
 
     @pytest.mark.parametrize(
-        ("damage", "kind", "said"),
+        ("key", "content", "kind", "said"),
         [
-            (lambda s: rewrite(s, schema=2), SchemaTooNew, "upgrade dataprep-iobench"),
-            (lambda s: s.put(MANIFEST, b"{}"), DatasetError, "manifest.json: not a manifest"),
-            (lambda s: rewrite(s, formats={}), DatasetError, "not a manifest.*formats"),
+            (MANIFEST, b'{"schema": 2}', SchemaTooNew, "upgrade dataprep-iobench"),
+            (MANIFEST, b"{}", DatasetError, "not a manifest"),
+            (MANIFEST, {"formats": {}}, DatasetError, "not a manifest.*formats"),
+            ("labels.json", b"[", DatasetError, "cannot be read"),
+            ("labels.json", None, ObjectNotFound, "is missing: dataprep verify memory"),
+            ("tfrecord/train-00000", None, ObjectNotFound, "is missing: dataprep verify memory"),
         ],
     )
-    def test_a_manifest_that_cannot_be_read(
+    def test_what_cannot_be_read_is_named(
         self,
         changeable: MemoryStore,
-        damage: Callable[[MemoryStore], None],
+        key: str,
+        content: bytes | dict[str, object] | None,
         kind: type[Exception],
         said: str,
     ) -> None:
-        """A damaged or newer manifest is refused with its place."""
-        damage(changeable)
-        with pytest.raises(kind, match=f"{changeable.uri}/train.manifest.json: .*{said}|{said}"):
-            dataprep.open(changeable.uri)
+        """The error has the object's place, and the command that lists all faults."""
+        for info in list(changeable.list(key)):
+            if content is None:
+                changeable.delete(info.key)
+            elif isinstance(content, dict):
+                whole = {**json.loads(changeable.get(key)), **content}
+                changeable.put(key, json.dumps(whole).encode())
+            else:
+                changeable.put(key, content)
+        with pytest.raises(kind, match=f"{changeable.uri}/{key}.*{said}"):
+            label_space_and_first(changeable.uri)
 
     @pytest.mark.parametrize(("lost", "said"), [(0, "4 of 4"), (1, "3 of 4"), (4, "no")])
     def test_an_unfinished_split(self, changeable: MemoryStore, lost: int, said: str) -> None:
         """The error says how many shards are finished, and what finishes the others."""
+        with pytest.raises(ManifestMissing, match=r"no complete split 'test' .* it has 'train'"):
+            dataprep.open(changeable.uri, "test")
         receipts = sorted(info.key for info in changeable.list("receipts/"))
         for key in [MANIFEST, *receipts[:lost]]:
             changeable.delete(key)
         with pytest.raises(ManifestMissing, match=f"{said} shards are finished; run .* resume"):
             dataprep.open(changeable.uri)
 
-    def test_another_split(self, changeable: MemoryStore) -> None:
-        """The error names the splits that exist."""
-        with pytest.raises(ManifestMissing, match=r"no complete split 'test' .* it has 'train'"):
-            dataprep.open(changeable.uri, "test")
-
-    @pytest.mark.parametrize("files", [(), ("notes.txt",)])
-    def test_no_output(self, tmp_path: Path, files: tuple[str, ...]) -> None:
+    def test_no_output(self, tmp_path: Path) -> None:
         """A folder without an output, or no folder, is a FileNotFoundError."""
-        for name in files:
-            (tmp_path / name).write_text("x")
-        for path in (tmp_path, tmp_path / "nowhere") if not files else (tmp_path,):
+        (tmp_path / "other").mkdir()
+        (tmp_path / "other" / "notes.txt").write_text("x")
+        (tmp_path / "empty").mkdir()
+        for name in ("other", "empty", "nowhere"):
             with pytest.raises(
                 ManifestMissing, match="dataprep has stored nothing there"
             ) as caught:
-                dataprep.open(path)
+                dataprep.open(tmp_path / name)
             assert isinstance(caught.value, FileNotFoundError)
-
-    @pytest.mark.parametrize("key", ["labels.json", "tfrecord/train-00000"])
-    def test_an_object_is_missing(self, changeable: MemoryStore, key: str) -> None:
-        """The error names the missing object, and the command that lists all faults."""
-        for info in list(changeable.list(key)):
-            changeable.delete(info.key)
-        dataset = dataprep.open(changeable.uri)
-        said = f"^{changeable.uri}/{key}.* is missing: dataprep verify {changeable.uri}"
-        with pytest.raises(ObjectNotFound, match=said):
-            _ = dataset.label_space if key == "labels.json" else dataset[0]
-
-    def test_labels_that_cannot_be_read(self, changeable: MemoryStore) -> None:
-        """A damaged labels.json is named."""
-        changeable.put("labels.json", b"[")
-        with pytest.raises(DatasetError, match=f"^{changeable.uri}/labels.json cannot be read"):
-            dataprep.open(changeable.uri).label_space  # noqa: B018
 
 
 class Watched(MemoryStore):
@@ -398,9 +380,7 @@ class TestShards:
         """The samples before it are read, then the error names shard, record and byte."""
         dataset = dataprep.open(changeable.uri)
         key, offset, _ = dataset.place(5)
-        data = bytearray(changeable.get(key))
-        data[offset] ^= 1
-        changeable.put(key, data)
+        change(changeable, key, lambda data: data.__setitem__(offset, data[offset] ^ 1))
         samples = iter(dataset)
         assert len(list(itertools.islice(samples, 5))) == 5
         with pytest.raises(CorruptRecord, match=f"{key}: record 5 at byte {offset}"):
@@ -438,24 +418,15 @@ def read_all(dataset: dataprep.Dataset, answers: Any) -> None:
 
 
 class TestOnS3:
-    def test_requests(self, remote: dataprep.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_requests(self, remote: dataprep.Dataset, calls: Calls) -> None:
         """An index requests its record alone, iteration each shard once."""
-        asked: list[tuple[str, int, int | None]] = []
-        get_versioned = S3Store.get_versioned
-
-        def counted(
-            store: S3Store, key: str, offset: int = 0, length: int | None = None
-        ) -> Versioned:
-            asked.append((key, offset, length))
-            return get_versioned(store, key, offset, length)
-
         labels = remote.labels.tolist()
-        monkeypatch.setattr(S3Store, "get_versioned", counted)
+        read = calls(S3Store, "get_versioned")
         assert remote[50].label == labels[50]
-        assert asked == [remote.place(50)]
-        asked.clear()
+        assert [place for _, *place in read] == [[*remote.place(50)]]
+        read.clear()
         assert [sample.label for sample in remote] == labels
-        assert sorted(asked) == [(shard.key, 0, None) for shard in remote.shards()]
+        assert sorted(key for _, key, *_ in read) == [shard.key for shard in remote.shards()]
 
     def test_other_processes(self, remote: dataprep.Dataset) -> None:
         """Forked and new processes read through connections of their own."""

@@ -1,8 +1,11 @@
-"""What ``import dataprep`` offers, and how little it costs."""
+"""What ``import dataprep`` offers, how little it costs, and its errors."""
 
 from __future__ import annotations
 
+import builtins
 import json
+import pickle
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +13,8 @@ from pathlib import Path
 import pytest
 
 import dataprep
+from dataprep import errors
+from dataprep.errors import DataprepError, ImageError, RecordError
 from dataprep.sample import draw_tree
 from dataprep.versions import resizer
 from tests.commandline import FORMATS
@@ -30,18 +35,17 @@ def loaded(code: str) -> set[str]:
     return {name.partition(".")[0] for name in json.loads(done.stderr.splitlines()[-1])}
 
 
-def test_all_is_sorted() -> None:
-    """``__all__`` is sorted and has no name twice."""
-    assert list(dataprep.__all__) == sorted(set(dataprep.__all__))
-
-
 def test_all_is_there() -> None:
-    """Every exported name exists, and is what it is called."""
+    """``__all__`` is sorted without repeats; every name exists, and is what it is called."""
+    assert list(dataprep.__all__) == sorted(set(dataprep.__all__))
+    assert set(dataprep.__all__) <= set(dir(dataprep))
     for name in dataprep.__all__:
         value = getattr(dataprep, name)
         if name not in ("__version__", "open"):
             assert value.__name__ == name
     assert dataprep.open.__name__ == "open_dataset"
+    with pytest.raises(AttributeError, match="no attribute 'shart'"):
+        dataprep.shart  # noqa: B018
 
 
 def test_all_is_complete() -> None:
@@ -64,17 +68,6 @@ def test_the_library_can_be_used_by_its_names() -> None:
     needed = {"ShardConfig", "shard", "verify", "inspect", "open", "Dataset", "Sample", "convert"}
     needed |= {"TFRecordWriter", "read_tfrecords", "RecordIOWriter", "read_recordio"}
     assert needed <= set(dataprep.__all__)
-
-
-def test_dir() -> None:
-    """``dir`` shows what is exported before any of it is loaded."""
-    assert set(dataprep.__all__) <= set(dir(dataprep))
-
-
-def test_unknown_name() -> None:
-    """A name that does not exist is an AttributeError that names it."""
-    with pytest.raises(AttributeError, match="no attribute 'shart'"):
-        dataprep.shart  # noqa: B018
 
 
 def test_import_is_light() -> None:
@@ -134,3 +127,83 @@ def test_no_framework_is_imported_by_a_job() -> None:
     """The modules of a job import no training framework."""
     found = loaded("import dataprep; dataprep.shard; dataprep.verify; dataprep.open")
     assert found.isdisjoint({"tensorflow", "torch", "mxnet"})
+
+
+CLASSES = {
+    name: value
+    for name, value in vars(errors).items()
+    if isinstance(value, type) and issubclass(value, DataprepError)
+}
+
+
+def drawn() -> dict[str, tuple[str | None, str | None]]:
+    """Class to parent and builtin, as the tree in the module's docstring shows them."""
+    found: dict[str, tuple[str | None, str | None]] = {}
+    above: list[tuple[int, str]] = []
+    for line in (errors.__doc__ or "").split("::", 1)[1].splitlines():
+        if match := re.match(r"([ │├└─]*)(\w+)(?:\s+([A-Z]\w+)(?=\s\s))?(?:\s|$)", line):
+            depth, name, builtin = len(match[1]), match[2], match[3]
+            while above and above[-1][0] >= depth:
+                above.pop()
+            found[name] = (above[-1][1] if above else None, builtin)
+            above.append((depth, name))
+    return found
+
+
+def test_the_tree_lists_every_class() -> None:
+    """The drawn tree holds exactly the classes of the module."""
+    assert drawn().keys() == CLASSES.keys()
+    assert len(CLASSES) > 25
+
+
+@pytest.mark.parametrize("name", sorted(CLASSES))
+def test_each_error_stands_where_it_is_drawn(name: str) -> None:
+    """Each class has the parent that the tree shows, and is the builtin beside it."""
+    parent, builtin = drawn()[name]
+    bases = CLASSES[name].__bases__
+    wanted = {Exception if parent is None else CLASSES[parent]}
+    if builtin is not None:
+        wanted.add(getattr(builtins, builtin))
+    assert set(bases) == wanted
+
+
+@pytest.mark.parametrize("kind", CLASSES.values(), ids=str)
+def test_errors_cross_processes(kind: type[DataprepError]) -> None:
+    """Each error keeps class, message, place and exit code through pickle."""
+    error = kind("what to do: 7 %")
+    assert error.exit_code == kind.exit_code
+    if isinstance(error, RecordError):
+        assert (error.record, error.offset) == (-1, -1)
+        error = type(error)("what to do: 7 %", record=3, offset=2**40)
+    else:
+        error.exit_code = 77
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is kind
+    assert str(again) == "what to do: 7 %"
+    assert vars(again) == vars(error)
+    assert again.exit_code == error.exit_code
+
+
+def test_image_errors_have_kinds_of_their_own() -> None:
+    """Every image error is counted under a kind of its own."""
+    kinds = [value.kind for value in CLASSES.values() if issubclass(value, ImageError)]
+    assert len(kinds) == len(set(kinds)) == 10
+
+
+def test_exit_codes() -> None:
+    """Wrong requests end with 2, jobs that ran with 1."""
+    wrong = {name for name, value in CLASSES.items() if value.exit_code == 2}
+    assert wrong == {
+        "ConfigError",
+        "CorruptArchive",
+        "DatasetError",
+        "FormatMissing",
+        "ManifestMissing",
+        "NotAnArchive",
+        "OutputConflict",
+        "SchemaTooNew",
+        "SourceError",
+        "SourceNotFound",
+        "TruncatedArchive",
+    }
+    assert {value.exit_code for value in CLASSES.values()} == {1, 2}

@@ -1,4 +1,4 @@
-"""Tests of dataprep.names."""
+"""Names as bytes and text, and keys of objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import os
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+from dataprep import keys
 from dataprep.names import escape, to_bytes, unescape
 from tests.strategies import distinct_names, file_names
 
@@ -58,3 +60,95 @@ def test_different_names_stay_different(names: list[str]) -> None:
 def test_a_text_that_is_escaped_in_part_keeps_its_other_bytes() -> None:
     """As in a .lst whose names somebody wrote both ways."""
     assert unescape(os.fsdecode(b"a\\x09b\xe9")) == os.fsdecode(b"a\tb\xe9")
+
+
+splits = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_]*", fullmatch=True)
+
+FORMATS = ("recordio", "tfrecord")
+
+
+def test_the_documented_layout() -> None:
+    """Every object stands where the design says."""
+    assert keys.data("tfrecord", "", "train", 0, 12) == "tfrecord/train-00000-of-00012"
+    assert keys.data("recordio", ".rec", "train", 3, 12) == "recordio/train-00003-of-00012.rec"
+    assert keys.index("tfrecord", ".idx", "train", 0, 12) == (
+        "index/tfrecord/train-00000-of-00012.idx"
+    )
+    assert keys.receipt("train", 0, 12) == "receipts/train-00000-of-00012.json"
+    assert keys.job("train") == "train.job.json"
+    assert keys.plan("train") == "train.plan.parquet"
+    assert keys.samples("train") == "train.samples.parquet"
+    assert keys.manifest("train") == "train.manifest.json"
+    assert keys.LABELS == "labels.json"
+
+
+@pytest.mark.parametrize(
+    ("shards", "name"),
+    [
+        (99_999, "train-00007-of-99999"),
+        (100_000, "train-000007-of-100000"),
+        (1_234_567, "train-0000007-of-1234567"),
+    ],
+)
+def test_numbers_grow_where_five_digits_do_not_do(shards: int, name: str) -> None:
+    """Numbers have five digits, or as many as the number of shards."""
+    assert keys.numbered("train", 7, shards) == name
+
+
+@given(split=splits, other=splits, shard=st.integers(0, 10**6), more=st.integers(1, 10**6))
+def test_keys_belong_to_their_split_alone(split: str, other: str, shard: int, more: int) -> None:
+    """Each key belongs to the split that it was made for, and to no other."""
+    shards = shard + more
+    made = [
+        keys.data("tfrecord", "", split, shard, shards),
+        keys.data("recordio", ".rec", split, shard, shards),
+        keys.index("recordio", ".lst", split, shard, shards),
+        keys.receipt(split, shard, shards),
+        keys.job(split),
+        keys.plan(split),
+        keys.samples(split),
+        keys.manifest(split),
+    ]
+    assert all(keys.belongs_to(split, key, FORMATS) for key in made)
+    if other != split:
+        assert not any(keys.belongs_to(other, key, FORMATS) for key in made)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "labels.json",
+        "train.txt",
+        "notes/train-plan.md",
+        "backup/tfrecord/train-00000-of-00012",
+        "index/old/tfrecord/train-00000-of-00012.idx",
+        "tfrecord/train-00000-of-00012.tar.gz",
+        "tfrecord/train-00000-of-00012-copy",
+        "tfrecord/train-0-of-12",
+        "old/train.job.json",
+        "backup/train-00000-of-00012",
+        "receipts/old/train-00000-of-00012.json",
+        "train-00000-of-00012",
+    ],
+)
+def test_what_an_output_does_not_write_belongs_to_nobody(key: str) -> None:
+    """Files that a person may have put into an output are not taken for its own."""
+    assert not keys.belongs_to("train", key, FORMATS)
+
+
+@given(split=splits)
+def test_job_files_name_their_split(split: str) -> None:
+    """The split is read back from a job file's key, and from no other key."""
+    assert keys.split_of_job(keys.job(split)) == split
+    assert keys.split_of_job(keys.manifest(split)) is None
+    assert keys.split_of_job(f"old/{keys.job(split)}") is None
+
+
+def test_splits_are_known_by_any_of_their_files() -> None:
+    """By job file, tables and receipts; a plan alone is a beginning, and data may be anybody's."""
+    found = [
+        *("a.job.json", "b.manifest.json", "c.samples.parquet", "d.notes.json"),
+        *("receipts/e-00000-of-00001.json", "f.plan.parquet", "tfrecord/g-00000-of-00001"),
+        *("labels.json", "x/h.job.json", "receipts/i.json"),
+    ]
+    assert keys.splits(found) == {"a", "b", "c", "e"}

@@ -1,20 +1,24 @@
-"""One shard: what is stored, in what order, and what ends it."""
+"""One shard: what is stored, in what order, what ends it, and its memory."""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import io
+import mmap
 import secrets
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
+from crc32c import crc32c
 from PIL import Image
 
+from dataprep import shard_buffer
 from dataprep.config import DaskOptions
 from dataprep.errors import JobError, LeaseLost, SourceChanged, StoreFull
-from dataprep.formats import RecordOptions, get_format
+from dataprep.formats import IndexEntry, RecordOptions, Sample, format_names, get_format
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.job.in_process import InProcess
 from dataprep.job.worker import Progress, Report, ShardTask, make_shard
@@ -22,8 +26,9 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Receipt
 from dataprep.plan import Item
 from dataprep.samples import SampleTable
+from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Listing, Located
-from dataprep.stores import Buffer, ObjectInfo
+from dataprep.stores import Buffer, ObjectInfo, Store
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining
 
@@ -36,6 +41,12 @@ def jpeg(shade: int, side: int = 40) -> bytes:
     sink = io.BytesIO()
     Image.new("RGB", (side, side), (shade, 255 - shade, 7)).save(sink, "JPEG")
     return sink.getvalue()
+
+
+def huge() -> bytes:
+    """A small JPEG with comments of more than 128 MB."""
+    image = jpeg(9)
+    return image[:2] + (b"\xff\xfe\xff\xff" + bytes(65_533)) * 1_960 + image[2:]
 
 
 class Files:
@@ -110,30 +121,38 @@ def run_in_threads(made: ShardTask, threads: int, report: Report = lambda progre
     InProcess(options, report).run([lambda: made], lambda result: None)
 
 
+def made(files: dict[str, bytes], store: NotedStore | None = None, **changes: object) -> NotedStore:
+    """The store of one shard that was made of ``files``."""
+    store = store or NotedStore()
+    make_shard(task(files, store, **changes), lambda progress: None)
+    return store
+
+
+def contents(store: MemoryStore) -> dict[str, bytes]:
+    """Every object."""
+    return {info.key: store.get(info.key) for info in store.list()}
+
+
 @pytest.fixture
 def files() -> dict[str, bytes]:
     """Twenty images of two classes, in no order of their names."""
     return {f"{'ba'[i % 2]}/{(i * 7) % 20:02}.JPEG": jpeg(i * 12) for i in range(20)}
 
 
-def test_a_run_that_lost_its_lock_stores_no_receipt(files: dict[str, bytes]) -> None:
-    """The lock is checked once, when all else is stored."""
+def test_the_lock_is_checked_once_when_all_else_is_stored(files: dict[str, bytes]) -> None:
+    """Another request for each object would cost as much; without the lock there is no receipt."""
+    stored: list[int] = []
     store = NotedStore()
+    made(files, store, permit=lambda: stored.append(len(store.stored)))
+    assert (stored, len(store.stored)) == ([5], 6)
 
     def refuse() -> None:
-        assert len(store.stored) == 5
         raise LeaseLost("taken over")
 
+    store = NotedStore()
     with pytest.raises(LeaseLost):
-        make_shard(task(files, store, permit=refuse), lambda progress: None)
+        made(files, store, permit=refuse)
     assert not any(key.startswith("receipts/") for key in store.stored)
-
-
-def test_the_lock_is_checked_once_for_each_shard(files: dict[str, bytes]) -> None:
-    """Another request for each object would cost as much as a small one."""
-    store, checked = NotedStore(), []
-    make_shard(task(files, store, permit=lambda: checked.append(1)), lambda progress: None)
-    assert (len(checked), len(store.stored)) == (1, 6)
 
 
 def receipt(store: MemoryStore) -> Receipt:
@@ -143,92 +162,59 @@ def receipt(store: MemoryStore) -> Receipt:
 
 class TestStored:
     @pytest.mark.parametrize("concurrency", [1, 6])
-    def test_order(self, files: dict[str, bytes], concurrency: int) -> None:
-        """Records and rows stand in the order of the task, in every format."""
-        store = NotedStore()
-        make_shard(task(files, store, source=Files(files, concurrency)), lambda progress: None)
-        assert [row.source for row in receipt(store).rows] == list(files)
-        assert [row.number for row in receipt(store).rows] == list(range(100, 120))
+    def test_order_and_places(self, files: dict[str, bytes], concurrency: int) -> None:
+        """Records and rows stand in the order of the task; one range gives each record whole."""
+        store = made(files, source=Files(files, concurrency))
+        rows = receipt(store).rows
+        assert [row.source for row in rows] == list(files)
+        assert [row.number for row in rows] == list(range(100, 120))
         for name, offset in BOTH:
             form = get_format(name)
             key = f"{name}/train-00002-of-00007{form.extension}"
-            records = list(form.read(store.get(key), key))
-            found = [
-                bytes(form.decode(record.payload, RecordOptions(offset)).image)
-                for record in records
-            ]
-            assert found == list(files.values())
-
-    def test_places(self, files: dict[str, bytes]) -> None:
-        """The receipt says where each record lies, so that one range gives it whole."""
-        store = NotedStore()
-        make_shard(task(files, store), lambda progress: None)
-        for row, image in zip(receipt(store).rows, files.values(), strict=True):
-            assert row.records is not None
-            for name, offset in BOTH:
-                form = get_format(name)
-                at, length, _ = row.records[name]
-                key = f"{name}/train-00002-of-00007{form.extension}"
+            whole = [bytes(record.payload) for record in form.read(store.get(key), key)]
+            for row, image, payload in zip(rows, files.values(), whole, strict=True):
+                at, length, _ = (row.records or {})[name]
                 (record,) = form.read(store.get_range(key, at, length), key)
-                assert bytes(form.decode(record.payload, RecordOptions(offset)).image) == image
+                assert bytes(record.payload) == payload
+                assert bytes(form.decode(payload, RecordOptions(offset)).image) == image
 
     def test_the_receipt_is_last(self, files: dict[str, bytes]) -> None:
-        """Shards are stored before their indexes, and the receipt after everything else."""
-        store = NotedStore()
-        make_shard(task(files, store), lambda progress: None)
-        assert sorted(store.stored) == sorted(
-            [
-                "tfrecord/train-00002-of-00007",
-                "index/tfrecord/train-00002-of-00007.idx",
-                "recordio/train-00002-of-00007.rec",
-                "index/recordio/train-00002-of-00007.idx",
-                "index/recordio/train-00002-of-00007.lst",
-                RECEIPT,
-            ]
-        )
+        """Shards are stored before their indexes, and all of it while the slot is held."""
+        store, seen = NotedStore(), list[bool]()
+        make_shard(task(files, store), lambda p: seen.append(store.slot), store.upload_slot())
+        shards = ["tfrecord/train-00002-of-00007", "recordio/train-00002-of-00007.rec"]
+        indexes = [
+            "index/tfrecord/train-00002-of-00007.idx",
+            "index/recordio/train-00002-of-00007.idx",
+            "index/recordio/train-00002-of-00007.lst",
+        ]
+        assert sorted(store.stored) == sorted([*shards, *indexes, RECEIPT])
         for name in ("tfrecord", "recordio"):
             first, *_ = (key for key in store.stored if f"{name}/" in key)
             assert first.startswith(name)
         assert store.stored[-1] == RECEIPT
+        assert store.slots == [True] * 6
+        assert {*seen} == {False}
 
     @pytest.mark.parametrize("fails_at", ["tfrecord/", "recordio/", "index/recordio/", "receipts/"])
     def test_no_receipt_without_everything(self, files: dict[str, bytes], fails_at: str) -> None:
         """Whatever could not be stored, there is no receipt then."""
         store = NotedStore(fails_at)
         with pytest.raises(StoreFull):
-            make_shard(task(files, store), lambda progress: None)
+            made(files, store)
         assert RECEIPT not in {info.key for info in store.list()}
-
-    def test_the_slot_is_held_while_storing(self, files: dict[str, bytes]) -> None:
-        """The upload slot is taken for all of the storing, and for nothing else."""
-        store = NotedStore()
-        seen: list[bool] = []
-        make_shard(task(files, store), lambda p: seen.append(store.slot), store.upload_slot())
-        assert store.slots == [True] * 6
-        assert seen
-        assert not any(seen)
-
-    def test_the_same_again(self, files: dict[str, bytes]) -> None:
-        """The same task gives the same bytes, receipt included."""
-        stores = [NotedStore(), NotedStore()]
-        for store, concurrency in zip(stores, (1, 5), strict=True):
-            made = task(files, store, source=Files(files, concurrency))
-            make_shard(made, lambda progress: None)
-        one, other = ({i.key: s.get(i.key) for i in s.list()} for s in stores)
-        assert one == other
 
     @pytest.mark.parametrize("threads", [1, 2, 7])
     def test_threads_change_nothing(self, files: dict[str, bytes], threads: int) -> None:
-        """Images that are converted side by side, broken ones among them, give the same bytes."""
+        """The same task gives the same bytes, receipt included, broken images or not."""
         files["a/broken.JPEG"] = files["a/07.JPEG"][:-40]
         files["b/text.txt"] = b"no image"
         policy = ImagePolicy(size=24)
-        alone, together = NotedStore(), NotedStore()
-        make_shard(task(files, alone, policy=policy), lambda progress: None)
+        alone, together = made(files, policy=policy), NotedStore()
         run_in_threads(task(files, together, policy=policy), threads)
-        one, other = ({i.key: s.get(i.key) for i in s.list()} for s in (alone, together))
-        assert one == other
-        assert together.stored[-1] == alone.stored[-1] == RECEIPT
+        again = made(files, policy=policy, source=Files(files, 5))
+        assert contents(alone) == contents(again) == contents(together)
+        assert together.stored[-1] == RECEIPT
 
     def test_threads_convert_side_by_side(
         self, files: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
@@ -249,82 +235,82 @@ class TestStored:
 
 
 class TestSamples:
-    def test_what_fails_and_what_is_skipped(self, files: dict[str, bytes]) -> None:
-        """A broken image fails, clutter is skipped, both stay in the receipt and in no record."""
-        files["a/broken.JPEG"] = b"no image"
-        files["a/notes.txt"] = b"words"
-        files["a/empty.JPEG"] = b""
+    @pytest.mark.parametrize(
+        ("name", "data", "policy", "status", "kind", "notes", "reason"),
+        [
+            ("broken.JPEG", b"no image", {}, "failed", "not_an_image", "", ""),
+            ("empty.JPEG", b"", {}, "failed", "corrupt", "", ""),
+            ("notes.txt", b"words", {}, "skipped", "not_an_image", "", ""),
+            (
+                "small.JPEG",
+                jpeg(9, 39),
+                {"min_size": 40},
+                "skipped",
+                "too_small",
+                "too_small",
+                "39 x 39 pixels",
+            ),
+            (
+                "photo.png",
+                jpeg(9),
+                {"wrong_container": "convert"},
+                "written",
+                "",
+                "wrong_container",
+                "",
+            ),
+            (
+                "photo.png",
+                jpeg(9),
+                {"wrong_container": "fail"},
+                "failed",
+                "wrong_container",
+                "",
+                "",
+            ),
+            ("huge.JPEG", b"", {}, "failed", "too_large", "", "128 MB"),
+            (
+                "large.JPEG",
+                jpeg(9) * 9,
+                {"max_source_bytes": 4_000},
+                "failed",
+                "too_large",
+                "",
+                "4,000",
+            ),
+        ],
+    )
+    def test_what_fails_and_what_is_skipped(
+        self,
+        files: dict[str, bytes],
+        name: str,
+        data: bytes,
+        policy: dict[str, object],
+        status: str,
+        kind: str,
+        notes: str,
+        reason: str,
+    ) -> None:
+        """It stays in the receipt with its reason and in no record; the others are written."""
         store = NotedStore()
-        result = make_shard(task(files, store), lambda progress: None)
-        rows = {row.source: row for row in receipt(store).rows}
-        assert rows["a/broken.JPEG"].status == "failed"
-        assert rows["a/empty.JPEG"].status == "failed"
-        assert rows["a/notes.txt"].status == "skipped"
-        assert not rows["a/broken.JPEG"].records
-        assert (result.samples, result.failed) == (23, 2)
-        assert {name for name, _ in result.examples} == {"a/broken.JPEG", "a/empty.JPEG"}
-        assert receipt(store).formats["tfrecord"].records == 20
-
-    def test_small_images_are_skipped(self, files: dict[str, bytes]) -> None:
-        """Images below the least size are skipped with a reason and a count, and fail nothing."""
-        files = {**files, "a/small.JPEG": jpeg(9, side=39)}
-        store = NotedStore()
-        result = make_shard(task(files, store, policy=ImagePolicy(min_size=40)), lambda _: None)
-        assert result.failed == 0
-        *others, small = receipt(store).rows
-        assert {row.status for row in others} == {"written"}
-        assert (small.status, small.kind, small.notes) == ("skipped", "too_small", "too_small")
-        assert "39 x 39 pixels" in small.reason
+        changed = {**files, f"a/{name}": data if name != "huge.JPEG" else huge()}
+        chosen = ImagePolicy.model_validate(policy)
+        result = make_shard(task(changed, store, policy=chosen), lambda progress: None)
+        *others, odd = receipt(store).rows
+        assert {(row.status, row.notes) for row in others} == {("written", "")}
+        assert (odd.status, odd.kind, bool(odd.records)) == (status, kind, status == "written")
+        assert reason in odd.reason
+        assert odd.notes == notes
+        assert (result.samples, result.failed) == (21, status == "failed")
+        assert [name for name, _ in result.examples] == [f"a/{name}"] * result.failed
         table = SampleTable(["tfrecord", "recordio"])
         table.add(receipt(store).samples, 2)
-        assert (table.counts.skipped, table.counts.failed, table.counts.written) == (1, 0, 20)
-        assert table.warnings({})["too_small"] == 1
-
-    def test_names_that_promise_something_else(self, files: dict[str, bytes]) -> None:
-        """A name that its content contradicts is noted, or fails where the policy says so."""
-        files = {**files, "a/photo.png": jpeg(9)}
-        for how in ("convert", "fail"):
-            store = NotedStore()
-            policy = ImagePolicy.model_validate({"wrong_container": how})
-            make_shard(task(files, store, policy=policy), lambda _: None)
-            *others, wrong = receipt(store).rows
-            assert {row.notes for row in others} == {""}
-            if how == "convert":
-                assert (wrong.status, wrong.notes) == ("written", "wrong_container")
-            else:
-                assert (wrong.status, wrong.kind) == ("failed", "wrong_container")
-
-    def test_a_record_above_128_mb(self, files: dict[str, bytes]) -> None:
-        """An image whose record would be above 128 MB fails its sample; the shard is made."""
-        image = jpeg(9)
-        comment = b"\xff\xfe\xff\xff" + bytes(65_533)
-        files["a/huge.JPEG"] = image[:2] + comment * 1_960 + image[2:]
-        assert 128_000_000 < len(files["a/huge.JPEG"]) < ImagePolicy().max_source_bytes
-        store = NotedStore()
-        result = make_shard(task(files, store), lambda progress: None)
-        assert result.failed == 1
-        row = receipt(store).rows[-1]
-        assert (row.status, row.kind) == ("failed", "too_large")
-        assert "128 MB" in row.reason
+        assert getattr(table.counts, status) == 1 + 20 * (status == "written")
         assert len(store.get("tfrecord/train-00002-of-00007")) < 1_000_000
-
-    def test_a_file_above_the_limit(self, files: dict[str, bytes]) -> None:
-        """A file above max_source_bytes fails its sample unread."""
-        largest = max(files, key=lambda name: len(files[name]))
-        limit = len(files[largest]) - 1
-        store = NotedStore()
-        policy = ImagePolicy(max_source_bytes=limit)
-        result = make_shard(task(files, store, policy=policy), lambda progress: None)
-        assert result.failed >= 1
-        rows = {row.source: row for row in receipt(store).rows}
-        assert f"{limit:,}" in rows[largest].reason
-        assert rows[largest].source_sha256 == ""
 
     def test_odd_names(self, files: dict[str, bytes]) -> None:
         """A name with tabs, line feeds and bytes that are not UTF-8 is one escaped line."""
-        odd = "a/tab\tline\nbyte\udcff.JPEG"
-        store = NotedStore()
-        make_shard(task({odd: jpeg(1), **files}, store), lambda progress: None)
+        store = made({"a/tab\tline\nbyte\udcff.JPEG": jpeg(1), **files})
         assert receipt(store).rows[0].source == "a/tab\\x09line\\x0abyte\\xff.JPEG"
         lines = store.get("index/recordio/train-00002-of-00007.lst").decode().splitlines()
         assert lines[0] == "100\t0.000000\ta/tab\\x09line\\x0abyte\\xff.JPEG"
@@ -386,3 +372,90 @@ class TestProgress:
         """What is new since an earlier report."""
         assert Progress(3, 4, 5) - Progress(1, 1, 5) == Progress(2, 3, 0)
         assert DaskOptions().retries == 2
+
+
+PLACE = ("train", 1, 4)
+IMAGES = [bytes([number]) * size for number, size in enumerate((40_000, 1, 900_000, 300_000))]
+
+
+def filled(name: str, store: Store) -> ShardBuffer:
+    """A shard of these images."""
+    buffer = ShardBuffer(get_format(name), store)
+    samples = [Sample(image, label=number, number=number) for number, image in enumerate(IMAGES)]
+    for part in (samples[:1], [], samples[1:]):
+        buffer.append(Records.of(get_format(name), RecordOptions(), part))
+    return buffer
+
+
+def index_entries(buffer: ShardBuffer) -> list[IndexEntry]:
+    """What an index says of them."""
+    places = zip(buffer.offsets, buffer.lengths, strict=True)
+    return [IndexEntry(i, i, offset, length, str(i)) for i, (offset, length) in enumerate(places)]
+
+
+@pytest.mark.parametrize("first_bytes", [4096, 1_000_000, 2**27])
+@pytest.mark.parametrize("name", format_names())
+def test_a_shard_is_stored_with_its_hash_and_places(
+    name: str, first_bytes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where its memory had to grow: records are where their offsets say."""
+    monkeypatch.setattr(shard_buffer, "_FIRST_BYTES", first_bytes)
+    store = MemoryStore(f"memory://{secrets.token_hex(8)}")
+    buffer = filled(name, store)
+    stored = buffer.put(PLACE, index_entries(buffer))
+    content = store.get(stored.file.key)
+    assert stored.file.sha256 == hashlib.sha256(content).hexdigest()
+    assert (stored.file.bytes, stored.records) == (len(content), len(IMAGES))
+    ends = [*buffer.offsets[1:], len(content)]
+    for offset, length, end, crc, image in zip(
+        buffer.offsets, buffer.lengths, ends, buffer.crcs, IMAGES, strict=True
+    ):
+        assert offset + length == end
+        assert crc == crc32c(content[offset:end])
+        assert image in content[offset:end]
+    for index in stored.indexes:
+        assert index.sha256 == hashlib.sha256(store.get(index.key)).hexdigest()
+
+
+def test_memory_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A shard takes the memory of one that is stored, and nothing of what it held."""
+    sizes: list[int] = []
+    real = shard_buffer._mapped
+
+    def seen(size: int) -> mmap.mmap:
+        sizes.append(size)
+        return real(size)
+
+    monkeypatch.setattr(shard_buffer, "_mapped", seen)
+    store = MemoryStore(f"memory://{secrets.token_hex(8)}")
+    beside = filled("recordio", store)
+    first, made = filled("tfrecord", store), len(sizes)
+    one = first.put(PLACE, index_entries(first))
+    second = filled("tfrecord", store)
+    assert len(sizes) == made
+    assert second.put(("train", 2, 4), index_entries(second)).file.sha256 == one.file.sha256
+    assert beside.offsets[0] == 0
+
+
+def test_the_shard_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SHA-256 sees each byte of a shard once, and of each index once."""
+    hashed: list[int] = []
+    real = hashlib.sha256
+
+    class Counting:
+        def __init__(self, data: bytes = b"") -> None:
+            self._real = real(data)
+            hashed.append(len(data))
+
+        def update(self, data: memoryview) -> None:
+            hashed.append(len(data))
+            self._real.update(data)
+
+        def hexdigest(self) -> str:
+            return self._real.hexdigest()
+
+    monkeypatch.setattr(hashlib, "sha256", Counting)
+    store = MemoryStore(f"memory://{secrets.token_hex(8)}")
+    buffer = filled("tfrecord", store)
+    stored = buffer.put(PLACE, index_entries(buffer))
+    assert sum(hashed) == stored.file.bytes + sum(index.bytes for index in stored.indexes)

@@ -2,39 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-import dataprep
-from tests.commandline import FORMATS, comparable, objects
+from dataprep.sample import SampleTree, draw_tree
+from dataprep.stores import StoreOptions
+from iobench.s3_server import MotoServer
+from tests.commandline import Running, comparable, make, objects, wait_until
 from tests.e2e.gated_store import ENTRY_POINTS
+from tests.installed import Package, pyproject
 
 
 class Gate:
     """Where a job is to stop; see ``gated_store``."""
 
     def __init__(self, folder: Path) -> None:
-        root = Path(__file__).parents[2]
-        package = folder / "gated-1.0.dist-info"
-        package.mkdir(parents=True)
-        (package / "METADATA").write_text("Metadata-Version: 2.1\nName: gated\nVersion: 1.0\n")
-        (package / "entry_points.txt").write_text(ENTRY_POINTS)
-        self._path = f"{folder}:{root}"
+        self._env = Package(folder, {"pyproject.toml": pyproject("gated", ENTRY_POINTS)}).env
         self._file = folder / "gate"
 
     def kills_at(self, prefix: str, count: int) -> dict[str, str]:
         """The environment of a process that ends as by ``kill -9``."""
-        return {"PYTHONPATH": self._path, "GATE": f"{prefix}={count}", "GATE_KILLS": "1"}
+        return {**self._env, "GATE": f"{prefix}={count}", "GATE_KILLS": "1"}
 
     def waits_at(self, prefix: str, count: int) -> dict[str, str]:
         """The environment of a process that waits until ``open`` is called."""
         return {
-            "PYTHONPATH": self._path,
+            **self._env,
             "GATE": f"{prefix}={count}",
             "GATE_FILE": str(self._file),
         }
+
+    @contextmanager
+    def stopping(
+        self, prefix: str, count: int, *arguments: str | os.PathLike[str]
+    ) -> Iterator[Running]:
+        """A command that has reached a place and waits there."""
+        with Running(*arguments, env=self.waits_at(prefix, count)) as running:
+            wait_until(lambda: self.reached, f"{prefix} {count}")
+            yield running
 
     @property
     def reached(self) -> bool:
@@ -56,16 +65,7 @@ def gate(tmp_path: Path) -> Gate:
 def reference_folder(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """``tree`` in both formats, by one thread, straight through. Read only."""
     output = tmp_path_factory.mktemp("reference") / "out"
-    config = dataprep.ShardConfig.model_validate(
-        {
-            "source": str(tree),
-            "output": str(output),
-            "format": FORMATS,
-            "shard_size": "1.2MB",
-            "dask": {"workers": 1, "processes": False},
-        }
-    )
-    dataprep.shard(config)
+    make(tree, output, dask={"workers": 1, "processes": False})
     return output
 
 
@@ -73,3 +73,16 @@ def reference_folder(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def reference(reference_folder: Path) -> Mapping[str, object]:
     """What every other way of making it must give as well."""
     return comparable(objects(reference_folder))
+
+
+@pytest.fixture(scope="session")
+def broken_tree(tmp_path_factory: pytest.TempPathFactory) -> SampleTree:
+    """A small tree with every defect. Read only."""
+    dest = tmp_path_factory.mktemp("broken") / "photos"
+    return draw_tree(dest, images=16, classes=4, seed=5, defects=True)
+
+
+@pytest.fixture
+def endpoint(s3_server: MotoServer) -> StoreOptions:
+    """How the test's own S3 server is reached."""
+    return StoreOptions(endpoint_url=s3_server.url)

@@ -19,10 +19,12 @@ from dataprep.stores import Buffer, ObjectInfo, StoreOptions
 from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
 
-ENTRY_POINTS = """[dataprep.stores]
-gated = tests.e2e.gated_store:GatedLocalStore
-gateds3 = tests.e2e.gated_store:GatedS3Store
-"""
+ENTRY_POINTS = {
+    "dataprep.stores": {
+        "gated": "tests.e2e.gated_store:GatedLocalStore",
+        "gateds3": "tests.e2e.gated_store:GatedS3Store",
+    }
+}
 
 _LOCK = threading.Lock()
 _seen = 0

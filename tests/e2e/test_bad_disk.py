@@ -7,6 +7,7 @@ import resource
 import shutil
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,21 +33,33 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """What a job makes of them where nothing is in its way."""
     output = tmp_path_factory.mktemp("whole") / "out"
-    made = commandline.dataprep("shard", "--source", photos, "--output", output, *JOB)
-    assert made.code == 0, made.err
+    commandline.dataprep("shard", "--source", photos, "--output", output, *JOB, code=0)
     return comparable(objects(output))
+
+
+@contextmanager
+def mounted(place: Path, options: str) -> Iterator[Path]:
+    """A file system of its own; the test is skipped without the right to mount it."""
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("no right to mount a file system")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
 
 
 @pytest.fixture
 def read_only(tmp_path: Path) -> Iterator[Path]:
     """A disk that is mounted for reading."""
-    mount = tmp_path / "read-only"
-    mount.mkdir()
-    options = ["mount", "-t", "tmpfs", "-o", "size=1M,ro", "tmpfs", str(mount)]
-    if subprocess.run(options, capture_output=True, check=False).returncode:
-        pytest.skip("no right to mount a file system")
-    yield mount
-    subprocess.run(["umount", str(mount)], check=True)
+    with mounted(tmp_path / "read-only", "size=1M,ro") as disk:
+        yield disk
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 4 MB."""
+    with mounted(tmp_path / "small", "size=4M") as disk:
+        yield disk
 
 
 def limited(*arguments: str | Path, **limits: int) -> Finished:
@@ -77,25 +90,40 @@ def clear_line(done: Finished, code: int) -> str:
 
 def goes_on(photos: Path, output: Path, whole: dict[str, object]) -> None:
     """The same command ends right, and leaves nothing else behind."""
-    made = commandline.dataprep("shard", "--source", photos, "--output", output, *JOB)
-    assert made.code == 0, made.err
+    commandline.dataprep("shard", "--source", photos, "--output", output, *JOB, code=0)
     assert comparable(objects(output)) == whole
     assert not list(output.glob(".partial*"))
 
 
 def test_a_read_only_disk(photos: Path, read_only: Path) -> None:
-    """It is refused before anything is made."""
+    """It is refused before anything is made, for shards and for the folder of a benchmark."""
     done = commandline.dataprep("shard", "--source", photos, "--output", read_only / "out", *JOB)
     line = clear_line(done, 2)
     assert "the disk is read-only: mount it for writing, or choose another place" in line
-    assert not files(read_only)
-
-
-def test_a_benchmark_on_a_read_only_disk(read_only: Path) -> None:
-    """A run folder that cannot be made is refused."""
     config = Path(__file__).parents[2] / "configs" / "bench" / "smoke.yaml"
     done = commandline.iobench("run", config, "--output", read_only / "run")
     assert "Read-only file system" in clear_line(done, 2)
+    assert not files(read_only)
+
+
+def test_a_disk_that_is_too_small(
+    photos: Path, whole: dict[str, object], small_disk: Path, gate: Gate
+) -> None:
+    """What does not fit is refused; a disk that fills up meanwhile stops a job, which resumes."""
+    output, ballast = small_disk / "out", small_disk / "ballast"
+    job = ("shard", "--source", photos, *JOB, *ONE_AT_A_TIME, "--output", f"gated://{output}")
+    ballast.write_bytes(bytes(3_000_000))
+    refused = clear_line(commandline.dataprep(*job[:-1], output), 2)
+    assert "MB would be written" in refused
+    assert files(small_disk) == {"ballast"}
+    ballast.unlink()
+    with gate.stopping("receipts/", 1, *job) as running:
+        ballast.write_bytes(bytes(max(0, shutil.disk_usage(small_disk).free - 500_000)))
+        gate.open()
+        line = clear_line(running.finish(), 1)
+    assert "no space left" in line
+    ballast.unlink()
+    goes_on(photos, output, whole)
 
 
 @pytest.mark.parametrize("place", ["receipts/=1", "tfrecord/=2"])
@@ -106,8 +134,7 @@ def test_an_output_that_is_removed_meanwhile(
     output = tmp_path / "out"
     prefix, _, count = place.partition("=")
     job = ("shard", "--source", photos, *JOB, *ONE_AT_A_TIME, "--output", f"gated://{output}")
-    with Running(*job, env=gate.waits_at(prefix, int(count))) as running:
-        wait_until(lambda: gate.reached, place)
+    with gate.stopping(prefix, int(count), *job) as running:
         shutil.rmtree(output)
         gate.open()
         line = clear_line(running.finish(), 1)

@@ -16,6 +16,9 @@ from tests.commandline import Finished, iobench
 pytestmark = pytest.mark.slow
 
 
+Changed = Callable[[str, Callable[[dict[str, Any]], None]], Path]
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of two small points, four repeats each, made by the program itself."""
@@ -30,13 +33,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "sampling": {"samplers": []},  # memory is a figure of trials that last until a reading
     }
     config.write_text(yaml.safe_dump(values))
-    done = iobench("run", config, "--output", folder / "run")
-    assert done.code == 0, done.err
+    iobench("run", config, "--output", folder / "run", code=0)
     return folder / "run"
 
 
 @pytest.fixture
-def changed(run: Path, tmp_path: Path) -> Callable[..., Path]:
+def changed(run: Path, tmp_path: Path) -> Changed:
     """Copies of the run with another content."""
 
     def copied(name: str, change: Callable[[dict[str, Any]], None]) -> Path:
@@ -51,23 +53,21 @@ def changed(run: Path, tmp_path: Path) -> Callable[..., Path]:
     return copied
 
 
+@pytest.fixture
+def new(changed: Changed) -> Path:
+    """The same with a tenth of every rate."""
+    return changed("new", slower)
+
+
 def slower(content: dict[str, Any]) -> None:
     """A tenth of every rate."""
     for trial in content["trials"]:
         trial["metrics"]["samples_per_s"] /= 10
 
 
-def compare(*arguments: str | Path) -> Finished:
+def compare(*arguments: str | Path, code: int | None = None) -> Finished:
     """The command."""
-    return iobench("compare", *arguments)
-
-
-def refused(*arguments: str | Path) -> str:
-    """The one line that it says instead."""
-    done = compare(*arguments)
-    assert (done.code, done.out) == (2, "")
-    (line,) = done.err.splitlines()
-    return line
+    return iobench("compare", *arguments, code=code)
 
 
 def test_a_run_against_itself_is_exit_code_0(run: Path) -> None:
@@ -81,76 +81,57 @@ def test_a_run_against_itself_is_exit_code_0(run: Path) -> None:
     assert {change["verdict"] for change in changes} <= {"no evidence", "underpowered"}
 
 
-def test_a_regression_is_exit_code_1(run: Path, changed: Callable[..., Path]) -> None:
-    """The verdict is the first line; turned round it is an improvement, and no failure."""
-    new = changed("new", slower)
-    done = compare(run, new)
-    assert done.code == 1, done.err
-    assert done.out.startswith("2 of 4 figures worse by 5 % or more, 0 better")
-    assert "loader mock workers=0 batch=2" in done.out
-    turned = compare(new, run)
-    assert turned.code == 0
-    assert turned.out.startswith("0 of 4 figures worse by 5 % or more, 2 better")
+def test_a_regression_is_exit_code_1(run: Path, new: Path, tmp_path: Path) -> None:
+    """The verdict is the first line, and on the page; turned round it is an improvement.
 
-
-def test_a_threshold_above_the_change_lets_it_pass(run: Path, changed: Callable[..., Path]) -> None:
-    """A tenth of the rate is a change of 90 %."""
-    new = changed("new", slower)
-    assert compare(run, new, "--threshold", "95%").code == 0
-    assert compare(run, new, "--threshold", "50%").code == 1
-
-
-def test_a_pipeline_holds_a_run_against_a_kept_file(
-    run: Path, changed: Callable[..., Path], tmp_path: Path
-) -> None:
-    """The result of a good run, under any name; refreshed by copying the next one over it."""
-    baseline = tmp_path / "baseline.json"
-    shutil.copy(run / "result.json", baseline)
-    new = changed("new", slower)
-    assert compare(new, "--against", baseline).code == 1
-    shutil.copy(new / "result.json", baseline)
-    assert compare(new, "--against", baseline).code == 0
-
-
-def test_a_page_has_the_verdict_and_the_ratios(
-    run: Path, changed: Callable[..., Path], tmp_path: Path
-) -> None:
-    """Beside what the terminal shows."""
+    A threshold above the change lets it pass.
+    """
     page = tmp_path / "page.html"
-    compare(run, changed("new", slower), "--html", page)
+    done = compare(run, new, "--html", page, code=1)
+    assert done.out.startswith("2 of 4 figures worse by 5 % or more, 0 better")
     html = page.read_text()
     assert "2 of 4 figures worse" in html
-    assert "loader mock workers=0 batch=2" in html
+    for text in (done.out, html):
+        assert "loader mock workers=0 batch=2" in text
+    turned = compare(new, run, code=0)
+    assert turned.out.startswith("0 of 4 figures worse by 5 % or more, 2 better")
+    assert compare(run, new, "--threshold", "95%").code == 0
 
 
-def test_of_several_runs_the_newest_decides(run: Path, changed: Callable[..., Path]) -> None:
+def test_a_pipeline_compares_a_run_with_a_kept_file(run: Path, new: Path, tmp_path: Path) -> None:
+    """The result of a good run, under any name; refreshed by copying the next one over it."""
+    baseline = tmp_path / "baseline.json"
+    for kept, code in ((run, 1), (new, 0)):
+        shutil.copy(kept / "result.json", baseline)
+        assert compare(new, "--against", baseline).code == code
+
+
+def test_of_several_runs_the_newest_decides(run: Path, changed: Changed) -> None:
     """In order of time."""
 
     def later(content: dict[str, Any]) -> None:
         slower(content)
         content["started"] = "2999-01-01T00:00:00+00:00"
 
-    done = compare(run, changed("new", later), run)
-    assert done.code == 1, done.err
+    done = compare(run, changed("new", later), run, code=1)
     assert "Medians: base, then 2 runs in order of time" in done.out
 
 
-def test_unlike_machines_need_force(run: Path, changed: Callable[..., Path]) -> None:
+def test_unlike_machines_need_force(run: Path, changed: Changed) -> None:
     """Then what differs stands on top."""
 
     def elsewhere(content: dict[str, Any]) -> None:
         content["environment"]["processors"] = 999
 
     new = changed("new", elsewhere)
-    assert "-> 999; --force" in refused(run, new)
-    done = compare(run, new, "--force")
-    assert done.code == 0
+    assert "-> 999; --force" in compare(run, new).err
+    done = compare(run, new, "--force", code=0)
     assert "Machines differ:" in done.out
     assert done.out.index("-> 999") < done.out.index("samples/s")
 
 
 def test_what_cannot_be_compared_is_exit_code_2(
-    run: Path, changed: Callable[..., Path], tmp_path: Path
+    run: Path, changed: Changed, tmp_path: Path
 ) -> None:
     """One clear line each, and no traceback."""
 
@@ -161,10 +142,18 @@ def test_what_cannot_be_compared_is_exit_code_2(
     def newer(content: dict[str, Any]) -> None:
         content["schema"] = 99
 
-    assert "no figure in common" in refused(run, changed("longer", longer))
-    assert "upgrade" in refused(run, changed("newer", newer))
-    assert "no run in" in refused(run, tmp_path)
-    assert "not the result of a run" in refused(run, run / "config.yaml")
-    assert "--against BASELINE" in refused(run)
-    assert "--threshold" in refused(run, run, "--threshold", "5")
-    assert "ends in .html" in refused(run, run, "--html", run / "result.json")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for arguments, said in (
+        ([changed("longer", longer)], "no figure in common"),
+        ([changed("newer", newer)], "upgrade"),
+        ([empty], "no run in"),
+        ([run / "config.yaml"], "not the result of a run"),
+        ([], "--against BASELINE"),
+        ([run, "--threshold", "5"], "--threshold"),
+        ([run, "--html", run / "result.json"], "ends in .html"),
+    ):
+        done = compare(run, *arguments)
+        assert (done.code, done.out) == (2, "")
+        (line,) = done.err.splitlines()
+        assert said in line

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from botocore.client import BaseClient
 from botocore.exceptions import ClientError
-from typer.testing import CliRunner
 
 import dataprep
 from dataprep.cli.main import app
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
+from tests.commandline import in_process
 
 pytestmark = pytest.mark.slow
 
@@ -78,12 +78,11 @@ Run = Callable[..., None]
 
 
 @pytest.fixture
-def run(bucket: str, s3_server: MotoServer) -> Run:
+def run(s3_server: MotoServer) -> Run:
     """A command that ends well, within this process."""
 
     def command(*arguments: str) -> None:
-        result = CliRunner().invoke(app, [*arguments, "--endpoint-url", s3_server.url])
-        assert result.exit_code == 0, result.stderr
+        in_process(*arguments, "--endpoint-url", s3_server.url, code=0)
 
     return command
 
@@ -109,34 +108,26 @@ def test_every_command_that_knows_s3_is_there() -> None:
 
 
 @pytest.mark.parametrize("command", ["plan", "shard", "part"])
-def test_with_a_source(
-    used: Rights,
-    run: Run,
-    job: list[str],
-    command: str,
-) -> None:
-    """What plan and shard call is what their policies allow, and the other way round."""
+def test_with_a_source(used: Rights, run: Run, job: list[str], command: str) -> None:
+    """What plan and shard call is what their policies allow, and the other way round.
+
+    Where another split is there already, plan reads its labels: all rights of its policy.
+    """
     used.clear()
-    if command == "part":
-        run("shard", *job, "--part", "0/1")
-    else:
-        run(command, *job)
+    part = ("--part", "0/1") if command == "part" else ()
+    run("plan" if command == "plan" else "shard", *job, *part)
     page = allowed()["plan" if command == "plan" else "shard"]
-    # An empty output has nothing that plan could read.
-    unneeded = {("s3:GetObject", "OUTPUT/*")} if command == "plan" else set()
-    assert used == page - unneeded
-
-
-def test_plan_beside_another_split(used: Rights, run: Run, job: list[str]) -> None:
-    """Where another split is there already plan reads its labels: all rights of its policy."""
-    run("shard", *job)
-    used.clear()
-    run("plan", *job, "--split", "validation")
-    assert used == allowed()["plan"]
+    if command == "plan":
+        # An empty output has nothing that plan could read.
+        assert used == page - {("s3:GetObject", "OUTPUT/*")}
+        run("shard", *job)
+        used.clear()
+        run("plan", *job, "--split", "validation")
+    assert used == page
 
 
 def test_what_removes(
-    used: Rights, run: Run, job: list[str], tree: Path, bucket: str, s3_server: MotoServer
+    used: Rights, run: Run, job: list[str], tree: Path, bucket: str, endpoint: StoreOptions
 ) -> None:
     """Overwriting and trying again remove objects, and need that right alone in addition."""
     page = allowed()["shard --overwrite"]
@@ -145,7 +136,7 @@ def test_what_removes(
     used.clear()
     run("shard", *job, "--overwrite")
     assert used - LOCKS == page
-    source = S3Store(f"s3://{bucket}-source", StoreOptions(endpoint_url=s3_server.url))
+    source = S3Store(f"s3://{bucket}-source", endpoint)
     victim = next(iter(source.list())).key
     whole = source.get(victim)
     source.put(victim, bytes(len(whole)))
@@ -156,36 +147,28 @@ def test_what_removes(
     assert used - LOCKS == page
 
 
-def test_without_a_source(used: Rights, run: Run, job: list[str], bucket: str) -> None:
-    """finalize, verify and reading touch the output alone, as their policies say."""
-    run("shard", *job, "--part", "0/1")
-    used.clear()
-    run("finalize", f"s3://{bucket}/out")
-    assert used == allowed()["finalize"]
-    for depth in ("--quick", "--deep"):
-        used.clear()
-        run("verify", f"s3://{bucket}/out", depth)
-        assert used == allowed()["verify"]
-
-
-def test_reading(
-    used: Rights, run: Run, job: list[str], bucket: str, s3_server: MotoServer, tmp_path: Path
+def test_without_a_source(
+    used: Rights, run: Run, job: list[str], bucket: str, endpoint: StoreOptions, tmp_path: Path
 ) -> None:
-    """Training code and copies read, and nothing else."""
-    run("shard", *job)
+    """Whatever works on an output touches it alone, as its policy says; most of it only reads."""
+    output = f"s3://{bucket}/out"
+    run("shard", *job, "--part", "0/1")
+    for command in (
+        ("finalize", output),
+        ("verify", output, "--quick"),
+        ("verify", output, "--deep"),
+        ("inspect", output),
+        ("stage", output, str(tmp_path / "host")),
+    ):
+        used.clear()
+        run(*command)
+        assert used == allowed()[command[0]]
     used.clear()
-    options = StoreOptions(endpoint_url=s3_server.url)
-    found = dataprep.open(f"s3://{bucket}/out", options=options)
+    found = dataprep.open(output, options=endpoint)
     assert found[3].image
     assert len(list(found)) == len(found)
     assert used <= allowed()["dataprep.open"]
     assert allowed()["dataprep.open"] == allowed()["inspect"]
-    used.clear()
-    run("inspect", f"s3://{bucket}/out")
-    assert used == allowed()["inspect"]
-    used.clear()
-    run("stage", f"s3://{bucket}/out", str(tmp_path / "host"))
-    assert used == allowed()["stage"]
 
 
 def test_a_lock_that_may_not_be_removed_is_in_nobodys_way(

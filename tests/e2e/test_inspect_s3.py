@@ -9,18 +9,14 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli.main import app
 from dataprep.stores import StoreOptions, open_store
-from dataprep.stores.s3 import S3Store
 from iobench.faults import FaultProxy
 from iobench.s3_server import MotoServer
+from tests.commandline import in_process, make
 
 pytestmark = pytest.mark.slow
-
-JOB = {"image": {"size": 256}, "shard_size": "1.2MB", "dask": {"workers": 2, "processes": False}}
 
 
 class Remote(NamedTuple):
@@ -44,24 +40,17 @@ class Remote(NamedTuple):
 
     def inspect(self, target: str, *arguments: str) -> tuple[int, str]:
         """``dataprep inspect`` by way of the proxy: exit code and stdout."""
-        command = ["inspect", target, "--endpoint-url", str(self.options.endpoint_url), *arguments]
-        result = CliRunner().invoke(app, command)
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-        return result.exit_code, result.stdout
+        url = str(self.options.endpoint_url)
+        done = in_process("inspect", target, "--endpoint-url", url, *arguments)
+        return done.code, done.out
 
 
 @pytest.fixture
 def remote(tree: Path, bucket: str, s3_server: MotoServer) -> Iterator[Remote]:
     """The drawn tree in both formats on S3."""
     uri = f"s3://{bucket}/out"
-    config = {
-        "source": str(tree),
-        "output": uri,
-        "format": ("tfrecord", "recordio"),
-        "store": {"endpoint_url": s3_server.url},
-        **JOB,
-    }
-    dataprep.shard(dataprep.ShardConfig.model_validate(config))
+    endpoint = {"endpoint_url": s3_server.url}
+    make(tree, uri, image={"size": 256}, store=endpoint)
     with FaultProxy(s3_server.url) as proxy:
         yield Remote(uri, StoreOptions(endpoint_url=proxy.url), proxy)
 
@@ -77,15 +66,21 @@ def test_a_summary_reads_two_objects(remote: Remote) -> None:
 
 @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
 def test_a_record_is_one_range_request(remote: Remote, form: str, tmp_path: Path) -> None:
-    """Of the shards, one request gets exactly the record's bytes."""
+    """Of the shards, one request gets exactly the record's bytes; a sheet asks once an image."""
     arguments = ("--split", "train", "--format", form, "--record", "77", "--json")
     code, out = remote.inspect(remote.uri, *arguments, "--save", str(tmp_path / "x.jpg"))
     found = json.loads(out)
     shards = [request for request in remote.asked() if request[1].startswith(f"{form}/")]
     assert code == 0
     assert shards == [("GET", found["uri"].removeprefix(f"{remote.uri}/"), found["length"])]
-    image = dataprep.open(remote.uri, format=form, options=remote.options)[77].image
-    assert (tmp_path / "x.jpg").read_bytes() == image
+    dataset = dataprep.open(remote.uri, format=form, options=remote.options)
+    assert (tmp_path / "x.jpg").read_bytes() == dataset[77].image
+    remote.asked()
+    sheet = ("--contact-sheet", str(tmp_path / "sheet.png"), "--images", "7", "--format", form)
+    assert remote.inspect(remote.uri, *sheet)[0] == 0
+    sizes = [size for _, key, size in remote.asked() if key.startswith(f"{form}/")]
+    lengths = dataset.written[f"{form}_length"]
+    assert sorted(sizes) == sorted(int(lengths[(2 * i + 1) * 120 // 14]) for i in range(7))
 
 
 @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
@@ -106,29 +101,14 @@ def test_a_table_reads_its_shard_once(remote: Remote, form: str) -> None:
     assert sum(sizes) < 1.2 * shard.bytes
 
 
-def test_a_contact_sheet_reads_its_images(remote: Remote, tmp_path: Path) -> None:
-    """As many requests as there are images on it, each of its own record."""
-    sheet = tmp_path / "sheet.png"
-    code, _ = remote.inspect(remote.uri, "--contact-sheet", str(sheet), "--images", "7")
-    shards = [r for r in remote.asked() if r[1].startswith("tfrecord/")]
-    dataset = dataprep.open(remote.uri, options=remote.options)
-    lengths = dataset.written["tfrecord_length"]
-    assert code == 0
-    assert sorted(size for _, _, size in shards) == sorted(
-        int(lengths[(2 * i + 1) * 120 // 14]) for i in range(7)
-    )
-
-
 def test_leakage_reads_two_objects(remote: Remote) -> None:
     """Two tables are fetched, and nothing else."""
     store = open_store(remote.uri, remote.options)
     store.put("test.samples.parquet", store.get("train.samples.parquet"))
     remote.proxy.clear()
-    command = ["verify", remote.uri, "--split", "train", "--against", "test", "--fail-on-leakage"]
-    url = str(remote.options.endpoint_url)
-    result = CliRunner().invoke(app, [*command, "--endpoint-url", url])
-    assert result.exit_code == 1
-    assert "leakage: 120 samples of train also in test" in result.stdout
+    command = ("verify", remote.uri, "--split", "train", "--against", "test", "--fail-on-leakage")
+    done = in_process(*command, "--endpoint-url", str(remote.options.endpoint_url), code=1)
+    assert "leakage: 120 samples of train also in test" in done.out
     assert sorted(key for _, key, _ in remote.asked()) == [
         "test.samples.parquet",
         "train.samples.parquet",
@@ -152,16 +132,5 @@ def test_iteration_fetches_each_shard_once(remote: Remote) -> None:
 
 def test_nothing_there(remote: Remote, bucket: str) -> None:
     """A prefix without a data set, and a bucket that does not exist: exit code 2."""
-    assert remote.inspect(f"s3://{bucket}/nothing/here") == (2, "")
-    assert remote.inspect(f"s3://{bucket}-nope/x") == (2, "")
-
-
-def test_a_closed_store_connects_again(remote: Remote) -> None:
-    """Closing lets go of connections; the store itself stays of use."""
-    store = open_store(remote.uri, remote.options)
-    assert isinstance(store, S3Store)
-    before = store.get("labels.json")
-    client = store._client()
-    store.close()
-    assert store.get("labels.json") == before
-    assert store._client() is not client
+    for place in (f"s3://{bucket}/nothing/here", f"s3://{bucket}-nope/x"):
+        assert remote.inspect(place) == (2, "")

@@ -1,15 +1,21 @@
-"""Two runs of one output: parts together, anything else one after the other."""
+"""Two runs of one output: parts together, others in turn; nothing is left of runs that died."""
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
+import dataprep as library
+from dataprep.config import ShardConfig
+from dataprep.job import run as job_run
+from dataprep.job.in_process import InProcess
 from dataprep.stores import StoreOptions, open_store
+from dataprep.stores.local import PARTIAL, LocalStore
 from iobench.s3_server import MotoServer
 from tests.commandline import (
     IN_ONE_PROCESS,
@@ -17,12 +23,10 @@ from tests.commandline import (
     Running,
     comparable,
     dataprep,
+    files,
     objects,
-    wait_until,
 )
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import Gate
+from tests.e2e.conftest import Gate
 
 pytestmark = pytest.mark.slow
 
@@ -79,10 +83,8 @@ def test_a_second_run_waits_for_the_first(
     """It says for how long at most, changes nothing, and finds all done; a part is refused."""
     job = given(tree, output, s3_server)
     free = given(tree, plain(output), s3_server)
-    with Running("shard", *job, env=gate.waits_at("receipts/", 1)) as running:
-        wait_until(lambda: gate.reached, "the first receipt")
-        refused = dataprep("shard", *free, "--part", "0/2")
-        assert refused.code == 2
+    with gate.stopping("receipts/", 1, "shard", *job) as running:
+        refused = dataprep("shard", *free, "--part", "0/2", code=2)
         (line,) = refused.complaints
         assert "another run is making split 'train'" in line
         with Running("shard", *free) as second:
@@ -104,10 +106,8 @@ def test_who_takes_over_stops_the_other_run(
 ) -> None:
     """Before its next receipt, and it leaves complete what the other has made."""
     job = given(tree, output, s3_server)
-    with Running("shard", *job, env=gate.waits_at("receipts/", 1)) as running:
-        wait_until(lambda: gate.reached, "the first receipt")
-        taken = dataprep("shard", *given(tree, plain(output), s3_server), "--takeover")
-        assert taken.code == 0, taken.err
+    with gate.stopping("receipts/", 1, "shard", *job) as running:
+        taken = dataprep("shard", *given(tree, plain(output), s3_server), "--takeover", code=0)
         assert "waiting" not in taken.err
         gate.open()
         lost = running.finish()
@@ -122,8 +122,7 @@ def test_a_run_that_is_told_to_end_releases_its_lock(
 ) -> None:
     """By SIGTERM, as Slurm and spot instances do it."""
     job = given(tree, output, s3_server)
-    with Running("shard", *job, env=gate.waits_at("tfrecord/", 1)) as running:
-        wait_until(lambda: gate.reached, "the first shard")
+    with gate.stopping("tfrecord/", 1, "shard", *job) as running:
         running.send(signal.SIGTERM)
         gate.open()
         assert running.finish().code == 130
@@ -141,15 +140,84 @@ def test_parts_run_together_and_a_dead_one_keeps_nobody_waiting(
     """A part beside one that lives; another number of parts, or the whole, only once that died."""
     job = given(tree, output, s3_server)
     free = given(tree, plain(output), s3_server)
-    with Running("shard", *job, "--part", "0/2", env=gate.waits_at("receipts/", 1)) as running:
-        wait_until(lambda: gate.reached, "the first receipt")
+    with gate.stopping("receipts/", 1, "shard", *job, "--part", "0/2") as running:
         assert dataprep("shard", *free, "--part", "1/2").code == 0
         for others in (("--part", "1/3"), (), ("--overwrite",), ("--retry-failed",)):
-            refused = dataprep("shard", *free, *others)
-            assert refused.code == 2
+            refused = dataprep("shard", *free, *others, code=2)
             assert "another run is making part 0/2 of split 'train'" in refused.err
         running.send(signal.SIGKILL)
-    done = dataprep("shard", *free)
-    assert done.code == 0
+    done = dataprep("shard", *free, code=0)
     assert "waiting" not in done.err
     assert made(output, s3_server) == shards_of(reference)
+
+
+def litter(output: Path) -> Path:
+    """A half-written file of a process that is gone."""
+    left = output / f"{PARTIAL}-0123456789abcdef"
+    left.parent.mkdir(parents=True, exist_ok=True)
+    left.write_bytes(b"half")
+    return left
+
+
+def test_killed_between_table_and_manifest(
+    tree: Path, tmp_path: Path, gate: Gate, reference: Mapping[str, object]
+) -> None:
+    """What is swept is swept before the manifest says that all is done."""
+    output = tmp_path / "out"
+    left = litter(output)
+    job = ("shard", "--source", tree, *JOB, "--workers", "2")
+    dataprep(
+        *job,
+        "--output",
+        f"gated://{output}",
+        env=gate.kills_at("train.manifest", 1),
+        code=-signal.SIGKILL,
+    )
+    assert not left.exists()
+    assert dataprep(*job, "--output", output).code == 0
+    assert comparable(objects(output)) == reference
+    assert files(output) == reference.keys()
+
+
+def test_a_lock_that_expired_long_ago_is_in_nobodys_way(
+    tree: Path, tmp_path: Path, reference: Mapping[str, object]
+) -> None:
+    """Its run was killed, on another machine, perhaps with an earlier version."""
+    output = tmp_path / "out"
+    owner = {"said": "split 'train'", "token": "0", "machine": "0", "process": 1, "started": "1"}
+    lock = output / "leases" / "train"
+    lock.parent.mkdir(parents=True)
+    lock.write_text(json.dumps({**owner, "renewals": 3, "released": False}))
+    os.utime(lock, (0, 0))
+    done = dataprep("shard", "--source", tree, *JOB, "--output", output, code=0)
+    assert "waiting" not in done.err
+    assert files(output) == reference.keys()
+    assert not list(output.glob(f"{PARTIAL}*"))
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["done", "stopped"])
+def test_a_split_is_locked_until_its_workers_are_gone(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stopped: bool
+) -> None:
+    """Nobody else may begin before, and what they leave when stopped is removed after."""
+    output = tmp_path / "out"
+    locked: list[str] = []
+
+    def ending(engine: object) -> None:
+        locked.extend(info.key for info in LocalStore(str(output)).list("leases/"))
+        litter(output)
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(InProcess, "close", ending)
+    config = ShardConfig.model_validate({"source": str(tree), "output": str(output)})
+    if stopped:
+        monkeypatch.setattr(job_run, "finish", stop)
+        with pytest.raises(KeyboardInterrupt):
+            library.shard(config)
+        assert not list(output.glob(f"{PARTIAL}*"))
+    else:
+        library.shard(config)
+    assert locked == ["leases/train"]
+    assert not (output / "leases").exists()

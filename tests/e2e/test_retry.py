@@ -7,40 +7,39 @@ import shutil
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli.main import app
 from tests import commandline
-from tests.commandline import JOB, Finished, comparable, files, objects
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import Gate
+from tests.commandline import JOB, Finished, comparable, files, in_process, objects
+from tests.e2e.conftest import Gate
 
 pytestmark = pytest.mark.slow
 
 
-def shard(source: Path, output: str | Path, *more: str) -> Finished:
+def shard(source: Path, output: str | Path, *more: str, code: int | None = None) -> Finished:
     """``dataprep shard``, within this process."""
-    place = ("shard", "--source", str(source), "--output", str(output), "--workers", "2")
-    result = CliRunner().invoke(app, [*place, *JOB, "--max-failures", "9", *more])
-    return Finished(result.exit_code, result.stdout, result.stderr)
+    place = ("shard", "--source", source, "--output", output, "--workers", "2")
+    return in_process(*place, *JOB, "--max-failures", "9", *more, code=code)
+
+
+def column(output: Path, table: str, name: str) -> dict[str, Any]:
+    """Source name to a column of a stored table."""
+    found = pq.read_table(io.BytesIO((output / f"train.{table}.parquet").read_bytes()))
+    return dict(zip(found["source"].to_pylist(), found[name].to_pylist(), strict=True))
 
 
 def shards_of(output: Path) -> dict[str, int]:
     """Source name to shard, as planned."""
-    plan = pq.read_table(io.BytesIO((output / "train.plan.parquet").read_bytes()))
-    return dict(zip(plan["source"].to_pylist(), plan["shard"].to_pylist(), strict=True))
+    return column(output, "plan", "shard")
 
 
 def statuses(output: Path) -> dict[str, str]:
-    """Source name to status, from the table of samples."""
-    table = pq.read_table(io.BytesIO((output / "train.samples.parquet").read_bytes()))
-    return dict(zip(table["source"].to_pylist(), table["status"].to_pylist(), strict=True))
+    """Source name to status."""
+    return column(output, "samples", "status")
 
 
 def break_some(source: Path, names: list[str], *, resize: bool) -> dict[str, bytes]:
@@ -55,12 +54,6 @@ def mend(source: Path, held: Mapping[str, bytes]) -> None:
     """Put back what files held."""
     for name, data in held.items():
         (source / name).write_bytes(data)
-
-
-@pytest.fixture
-def source(tree: Path, tmp_path: Path) -> Path:
-    """A copy of the drawn tree, to be broken and mended."""
-    return Path(shutil.copytree(tree, tmp_path / "photos"))
 
 
 @pytest.fixture
@@ -85,8 +78,7 @@ def test_a_mended_file_of_the_same_size(
     assert done.one_object["splits"][0]["samples"]["failed"] == 3, done.err
     inodes = {name: (output / name).stat().st_ino for name in files(output)}
     mend(source, held)
-    retried = shard(source, output, "--retry-failed", "--json")
-    assert retried.code == 0, retried.err
+    retried = shard(source, output, "--retry-failed", "--json", code=0)
     (said,) = retried.one_object["splits"]
     assert (said["made_shards"], said["kept_shards"]) == (2, 9)
     assert "3 samples to try again in 2 shards" in retried.err
@@ -109,12 +101,10 @@ def test_a_mended_file_of_another_size(
     assert shard(source, output).code == 0
     before = objects(output)
     mend(source, held)
-    refused = shard(source, output)
-    assert refused.code == 2
+    refused = shard(source, output, code=2)
     assert "source: 3 files of another size" in refused.complaints[0]
     assert "if these files failed before, --retry-failed takes them in" in refused.complaints[0]
-    retried = shard(source, output, "--retry-failed")
-    assert retried.code == 0, retried.err
+    shard(source, output, "--retry-failed", code=0)
     assert set(statuses(output).values()) == {"written"}
     after = objects(output)
     again = {shards_of(output)[name] for name in victims}
@@ -129,34 +119,30 @@ def test_a_mended_file_of_another_size(
     assert "nothing to do" in shard(source, output).err
 
 
-def test_a_file_that_fails_again(source: Path, tmp_path: Path, victims: list[str]) -> None:
-    """What still fails is counted as before, and can be tried any number of times."""
-    output = tmp_path / "out"
-    held = break_some(source, victims, resize=True)
-    assert shard(source, output).code == 0
-    mend(source, {victims[0]: held[victims[0]]})
-    for _ in range(2):
-        done = shard(source, output, "--retry-failed", "--json")
-        assert done.code == 0, done.err
-        assert done.one_object["splits"][0]["samples"]["failed"] == 2
-    mend(source, held)
-    assert shard(source, output, "--retry-failed").code == 0
-    assert set(statuses(output).values()) == {"written"}
+def test_some_are_mended_later(source: Path, tmp_path: Path, victims: list[str]) -> None:
+    """What still fails is counted as before, and can be tried any number of times.
 
-
-def test_a_limit_that_was_forgotten(source: Path, tmp_path: Path, victims: list[str]) -> None:
-    """A complete split is not taken apart under a limit that its failures are above."""
+    A sound file that changed, or a limit that failures are above, is refused: nothing is removed.
+    """
     output = tmp_path / "out"
     held = break_some(source, victims, resize=True)
     assert shard(source, output, "--max-failures", "3").code == 0
     before = objects(output)
-    refused = shard(source, output, "--retry-failed", "--max-failures", "1%")
-    assert refused.code == 2
+    refused = shard(source, output, "--retry-failed", "--max-failures", "1%", code=2)
     assert "complete with 3 failed samples, and --max-failures 1% allows 1" in refused.err
     assert "--max-failures 3" in refused.complaints[0]
+    sound = next(name for name in shards_of(output) if name not in victims)
+    whole = (source / sound).read_bytes()
+    (source / sound).write_bytes(whole + b"\0")
+    refused = shard(source, output, "--retry-failed", code=2)
+    assert f"1 file of another size, such as {sound!r}" in refused.complaints[0]
     assert objects(output) == before
+    mend(source, {victims[0]: held[victims[0]], sound: whole})
+    for _ in range(2):
+        done = shard(source, output, "--retry-failed", "--json", code=0)
+        assert done.one_object["splits"][0]["samples"]["failed"] == 2
     mend(source, held)
-    assert shard(source, output, "--retry-failed", "--max-failures", "3").code == 0
+    assert shard(source, output, "--retry-failed").code == 0
     assert set(statuses(output).values()) == {"written"}
 
 
@@ -164,46 +150,22 @@ def test_an_unfinished_job(source: Path, tmp_path: Path, victims: list[str]) -> 
     """A job that stopped over its failures is completed from where it stopped."""
     output = tmp_path / "out"
     held = break_some(source, victims, resize=True)
-    stopped = shard(source, output, "--max-failures", "2")
-    assert stopped.code == 1
+    stopped = shard(source, output, "--max-failures", "2", code=1)
     assert "--retry-failed" in stopped.complaints[0]
     mend(source, held)
-    done = shard(source, output, "--retry-failed", "--max-failures", "0")
-    assert done.code == 0, done.err
+    shard(source, output, "--retry-failed", "--max-failures", "0", code=0)
     assert set(statuses(output).values()) == {"written"}
 
 
 def test_nothing_to_retry(tree: Path, reference_folder: Path, tmp_path: Path) -> None:
-    """A split without failures is left as it is, and said to be."""
+    """A split without failures is left as it is; without a job the request is refused."""
     output = Path(shutil.copytree(reference_folder, tmp_path / "out"))
     before = objects(output)
-    done = shard(tree, output, "--retry-failed")
-    assert done.code == 0
-    assert "nothing to retry" in done.err
+    for place, code in ((output, 0), (tmp_path / "none", 2)):
+        done = shard(tree, place, "--retry-failed", code=code)
+        assert "nothing to retry" in done.err
     assert objects(output) == before
-
-
-def test_no_job(tree: Path, tmp_path: Path) -> None:
-    """Without a job there is nothing to retry: refused, nothing written."""
-    done = shard(tree, tmp_path / "out", "--retry-failed")
-    assert done.code == 2
-    assert "nothing to retry" in done.complaints[0]
-    assert files(tmp_path / "out") == set()
-
-
-def test_another_change_is_still_refused(source: Path, tmp_path: Path, victims: list[str]) -> None:
-    """A sound file that changed is no mended one: refused by name, nothing removed."""
-    output = tmp_path / "out"
-    held = break_some(source, victims, resize=True)
-    assert shard(source, output).code == 0
-    mend(source, held)
-    before = objects(output)
-    sound = next(name for name in shards_of(output) if name not in victims)
-    (source / sound).write_bytes((source / sound).read_bytes() + b"\0")
-    done = shard(source, output, "--retry-failed")
-    assert done.code == 2
-    assert f"1 file of another size, such as {sound!r}" in done.complaints[0]
-    assert objects(output) == before
+    assert files(tmp_path / "none") == set()
 
 
 def test_a_refused_entry_has_no_place(source: Path, tmp_path: Path) -> None:
@@ -214,8 +176,7 @@ def test_a_refused_entry_has_no_place(source: Path, tmp_path: Path) -> None:
     assert shard(source, output).code == 0
     link.unlink()
     shutil.copy(next(source.rglob("*_*.JPEG")), link)
-    done = shard(source, output, "--retry-failed")
-    assert done.code == 0, done.err
+    done = shard(source, output, "--retry-failed", code=0)
     assert "1 entry was refused when the job was planned" in done.err
     assert "--overwrite" in done.err
     assert statuses(output)["n01440764/link.JPEG"] == "failed"
@@ -243,18 +204,17 @@ def test_killed_while_it_retries(
     held = break_some(source, victims, resize=True)
     assert shard(source, output).code == 0
     mend(source, held)
-    killed = commandline.dataprep(
+    commandline.dataprep(
         *("shard", "--source", source, "--output", f"gated://{output}", *JOB, "--retry-failed"),
         *("--workers", "1", "--max-failures", "9", *commandline.IN_ONE_PROCESS),
         env=gate.kills_at(place, 1),
+        code=-signal.SIGKILL,
     )
-    assert killed.code == -signal.SIGKILL
     untouched = place == "delete:train.manifest"
     assert (output / "train.manifest.json").exists() is untouched
     if untouched:
         assert all(found.ok for found in dataprep.verify(output))
-    done = shard(source, output)
-    assert done.code == plain, done.err
+    done = shard(source, output, code=plain)
     if plain:
         assert "of another size" in done.complaints[0]
         assert "--retry-failed takes them in" in done.complaints[0]

@@ -2,59 +2,36 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+import cv2
 import pytest
 
-import dataprep
+from dataprep.image import ImagePolicy, convert
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
-from iobench.s3_server import MotoServer
 from tests import commandline
 from tests.commandline import (
-    FORMATS,
     JOB,
-    Running,
     comparable,
     files,
+    make,
     objects,
+    upload,
     wait_until,
     without_etags,
 )
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import Gate
+from tests.e2e.conftest import Gate
 
 pytestmark = pytest.mark.slow
 
 INTERRUPTED = "dataprep: interrupted; run the same command again to resume"
-
-
-def make(source: str | Path, output: str | Path, **changes: Any) -> None:
-    """Run the reference job within this process."""
-    options: dict[str, Any] = {
-        "format": FORMATS,
-        "shard_size": "1.2MB",
-        "dask": {"workers": 2, "processes": False},
-        **changes,
-    }
-    dataprep.shard(dataprep.ShardConfig(source=str(source), output=str(output), **options))
-
-
-def upload(tree: Path, store: S3Store) -> None:
-    """Copy ``tree`` to a store."""
-    for name in sorted(files(tree)):
-        store.put(name, (tree / name).read_bytes())
-
-
-@pytest.fixture
-def endpoint(s3_server: MotoServer) -> StoreOptions:
-    """How the test's own S3 server is reached."""
-    return StoreOptions(endpoint_url=s3_server.url)
 
 
 class TestWhoeverMakesThem:
@@ -75,20 +52,19 @@ class TestWhoeverMakesThem:
             *("labels.json", "train.manifest.json"),
         }
 
-    @pytest.mark.parametrize("workers", [2, 4])
-    def test_threads(
-        self, tree: Path, tmp_path: Path, reference: Mapping[str, object], workers: int
+    @pytest.mark.parametrize(
+        ("workers", "processes"), [(2, False), (4, False), (1, True), (2, True), (4, True)]
+    )
+    def test_workers(
+        self,
+        tree: Path,
+        tmp_path: Path,
+        reference: Mapping[str, object],
+        workers: int,
+        processes: bool,
     ) -> None:
-        """Any number of threads makes the bytes that one makes."""
-        make(tree, tmp_path / "out", dask={"workers": workers, "processes": False})
-        assert comparable(objects(tmp_path / "out")) == reference
-
-    @pytest.mark.parametrize("workers", [1, 2, 4])
-    def test_processes(
-        self, tree: Path, tmp_path: Path, reference: Mapping[str, object], workers: int
-    ) -> None:
-        """Any number of worker processes makes the bytes that one thread makes."""
-        make(tree, tmp_path / "out", dask={"workers": workers, "processes": True})
+        """Any number of threads or worker processes makes the bytes that one thread makes."""
+        make(tree, tmp_path / "out", dask={"workers": workers, "processes": processes})
         assert comparable(objects(tmp_path / "out")) == reference
 
     def test_another_seed_makes_other_bytes(
@@ -102,12 +78,6 @@ class TestWhoeverMakesThem:
 
 
 class TestWhereverTheyLie:
-    @pytest.fixture
-    def on_s3(self, bucket: str, endpoint: StoreOptions, tree: Path) -> str:
-        """The drawn tree on S3."""
-        upload(tree, S3Store(f"s3://{bucket}/photos", endpoint))
-        return f"s3://{bucket}/photos"
-
     def test_on_s3(
         self, tree: Path, bucket: str, endpoint: StoreOptions, reference: Mapping[str, object]
     ) -> None:
@@ -127,26 +97,25 @@ class TestWhereverTheyLie:
 
     def test_from_s3(
         self,
-        on_s3: str,
+        tree: Path,
+        bucket: str,
         endpoint: StoreOptions,
         tmp_path: Path,
         reference: Mapping[str, object],
     ) -> None:
-        """A source listed and read from S3 gives the bytes of the same files on disk."""
-        make(on_s3, tmp_path / "out", store=endpoint)
+        """A source on S3 gives the bytes of local files, also from worker processes to S3."""
+        photos = S3Store(f"s3://{bucket}/photos", endpoint)
+        upload(tree, photos)
+        make(photos.uri, tmp_path / "out", store=endpoint)
         assert comparable(objects(tmp_path / "out")) == reference
-
-    def test_processes_from_s3_to_s3(
-        self, on_s3: str, bucket: str, endpoint: StoreOptions, tree: Path
-    ) -> None:
-        """Worker processes that read and write S3 give what threads give there, to the byte."""
-        make(tree, f"s3://{bucket}/threads", store=endpoint, shard_size="4MB")
-        dask = {"workers": 2, "processes": True}
-        make(on_s3, f"s3://{bucket}/processes", store=endpoint, shard_size="4MB", dask=dask)
-        by_threads = objects(S3Store(f"s3://{bucket}/threads", endpoint))
-        by_processes = objects(S3Store(f"s3://{bucket}/processes", endpoint))
-        assert sum(key.startswith("tfrecord/") for key in by_threads) == 3
-        assert comparable(by_processes) == comparable(by_threads)
+        made = {}
+        for name, source in (("threads", str(tree)), ("processes", photos.uri)):
+            output = S3Store(f"s3://{bucket}/{name}", endpoint)
+            dask = {"workers": 2, "processes": name == "processes"}
+            make(source, output.uri, store=endpoint, shard_size="4MB", dask=dask)
+            made[name] = comparable(objects(output))
+        assert sum(key.startswith("tfrecord/") for key in made["threads"]) == 3
+        assert made["processes"] == made["threads"]
 
 
 class TestKilled:
@@ -181,17 +150,16 @@ class TestKilled:
         """Killed with SIGKILL anywhere and run again, a job gives the bytes of a straight run."""
         output = tmp_path / "out"
         arguments = ("shard", "--source", tree, *JOB, "--workers", "2")
-        killed = commandline.dataprep(
+        commandline.dataprep(
             *arguments,
             *commandline.IN_ONE_PROCESS,
             "--output",
             f"gated://{output}",
             env=gate.kills_at(prefix, count),
+            code=-signal.SIGKILL,
         )
-        assert killed.code == -signal.SIGKILL
         assert not (output / "train.manifest.json").exists()
-        resumed = commandline.dataprep(*arguments, "--output", output, "--json")
-        assert resumed.code == 0, resumed.err
+        resumed = commandline.dataprep(*arguments, "--output", output, "--json", code=0)
         kept = resumed.one_object["splits"][0]["kept_shards"]
         shards = sum(key.startswith("receipts/") for key in reference)
         assert {
@@ -211,52 +179,28 @@ class TestKilled:
             *("shard", "--source", tree, *JOB, "--workers", "2"),
             *("--set", "dask.processes=true"),
         ]
-        env = gate.waits_at("receipts/", 2)
-        with Running(*arguments, "--output", f"gated://{output}", env=env) as running:
-            wait_until(lambda: gate.reached, "the second receipt of a worker")
+        with gate.stopping("receipts/", 2, *arguments, "--output", f"gated://{output}") as running:
             assert len(running.workers()) == 2
             running.send(signal.SIGKILL)
             gate.open()
             assert running.finish().code == -signal.SIGKILL
             wait_until(lambda: not running.survivors(), "orphaned workers to end")
         assert not (output / "train.manifest.json").exists()
-        resumed = commandline.dataprep(*arguments, "--output", output)
-        assert resumed.code == 0, resumed.err
+        commandline.dataprep(*arguments, "--output", output, code=0)
         assert files(output) == reference.keys()
         assert comparable(objects(output)) == reference
-
-    def test_driver_killed_while_it_writes_to_s3(
-        self, tree: Path, bucket: str, endpoint: StoreOptions, gate: Gate
-    ) -> None:
-        """What was killed half-way to S3 resumes there, to the bytes of a straight run."""
-        arguments = ("shard", "--source", tree, *JOB, "--endpoint-url", endpoint.endpoint_url or "")
-        killed = commandline.dataprep(
-            *arguments,
-            *commandline.IN_ONE_PROCESS,
-            "--output",
-            f"gateds3://{bucket}/killed",
-            env=gate.kills_at("receipts/", 4),
-        )
-        assert killed.code == -signal.SIGKILL
-        resumed = commandline.dataprep(*arguments, "--output", f"s3://{bucket}/killed", "--json")
-        assert resumed.code == 0, resumed.err
-        assert resumed.one_object["splits"][0]["kept_shards"] == 3
-        make(tree, f"s3://{bucket}/straight", store=endpoint)
-        found = comparable(objects(S3Store(f"s3://{bucket}/killed", endpoint)))
-        assert found == comparable(objects(S3Store(f"s3://{bucket}/straight", endpoint)))
 
     def test_worker_killed(
         self, tree: Path, tmp_path: Path, gate: Gate, reference: Mapping[str, object]
     ) -> None:
         """A job one of whose worker processes is killed goes on by itself to the same bytes."""
         output = tmp_path / "out"
-        env = gate.waits_at("receipts/", 2)
-        with Running(
+        with gate.stopping(
+            "receipts/",
+            2,
             *("shard", "--source", tree, *JOB, "--workers", "2", "--json"),
             *("--set", "dask.processes=true", "--output", f"gated://{output}"),
-            env=env,
         ) as running:
-            wait_until(lambda: gate.reached, "the second receipt of a worker")
             workers = running.workers()
             assert len(workers) == 2
             for worker in workers:
@@ -287,23 +231,19 @@ class TestInterrupted:
             *("shard", "--source", tree, *JOB, "--workers", "2"),
             *("--set", f"dask.processes={str(processes).lower()}"),
         ]
-        env = gate.waits_at("receipts/", 2)
-        with Running(*arguments, "--output", f"gated://{output}", env=env) as running:
-            wait_until(lambda: gate.reached, "the second receipt")
+        with gate.stopping("receipts/", 2, *arguments, "--output", f"gated://{output}") as running:
             if number == signal.SIGINT:
                 running.send_group(number)
             else:
                 running.send(number)
             gate.open()
-            finished = running.finish()
-            assert finished.code == 130, finished.err
+            finished = running.finish(code=130)
             assert finished.complaints == [INTERRUPTED]
             assert "Traceback" not in finished.err
             assert finished.out == ""
             wait_until(lambda: not running.survivors(), "every process to end")
         assert not (output / "train.manifest.json").exists()
-        resumed = commandline.dataprep(*arguments, "--output", output, "--json")
-        assert resumed.code == 0, resumed.err
+        resumed = commandline.dataprep(*arguments, "--output", output, "--json", code=0)
         assert resumed.one_object["splits"][0]["kept_shards"] >= 1
         assert files(output) == reference.keys()
         assert comparable(objects(output)) == reference
@@ -311,12 +251,11 @@ class TestInterrupted:
     def test_an_impatient_second_signal(self, tree: Path, tmp_path: Path, gate: Gate) -> None:
         """Ctrl-C pressed again while the job ends: it ends at once with 130, without orphans."""
         output = tmp_path / "out"
-        env = gate.waits_at("receipts/", 2)
-        with Running(
+        with gate.stopping(
+            "receipts/",
+            2,
             *("shard", "--source", tree, *JOB, "--workers", "2", "--output", f"gated://{output}"),
-            env=env,
         ) as running:
-            wait_until(lambda: gate.reached, "the second receipt")
             running.send(signal.SIGINT)
             running.send(signal.SIGINT)
             running.send(signal.SIGTERM)
@@ -326,3 +265,48 @@ class TestInterrupted:
         assert finished.code == 130, finished.err
         assert finished.complaints in ([], [INTERRUPTED])
         assert "Traceback" not in finished.err
+
+
+_POLICIES = (
+    ImagePolicy(size=100),
+    ImagePolicy(mode="exact", size=77),
+    ImagePolicy(size=90, filter="lanczos", progressive=True),
+    ImagePolicy(size=90, filter="area", optimize=True, subsampling="444"),
+    ImagePolicy(size=90, filter="bilinear", greyscale="rgb", icc="keep"),
+)
+_CONVERT_ALL = """
+import hashlib, pathlib, sys
+from dataprep.image import ImagePolicy, convert
+digest = hashlib.sha256()
+for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.JPEG")):
+    for text in sys.argv[2:]:
+        policy = ImagePolicy.model_validate_json(text)
+        digest.update(convert(path.read_bytes(), policy).data)
+print(digest.hexdigest())
+"""
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        pytest.param({"OPENCV_CPU_DISABLE": "AVX2,AVX,FMA3"}, id="OpenCV without AVX"),
+        pytest.param({"OPENCV_IPP": "disabled"}, id="OpenCV without IPP"),
+        pytest.param({"JSIMD_FORCENONE": "1"}, id="libjpeg-turbo without SIMD"),
+    ],
+)
+def test_vector_instructions_change_no_byte(tree: Path, environment: dict[str, str]) -> None:
+    """Codecs that may not use a processor's instructions give the bytes of those that may."""
+    if "AVX" in environment.get("OPENCV_CPU_DISABLE", ""):
+        assert "AVX2" in cv2.getBuildInformation()
+    digest = hashlib.sha256()
+    for path in sorted(tree.rglob("*.JPEG")):
+        for policy in _POLICIES:
+            digest.update(convert(path.read_bytes(), policy).data)
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", _CONVERT_ALL, str(tree), *(p.model_dump_json() for p in _POLICIES)],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert elsewhere.stdout.strip() == digest.hexdigest()

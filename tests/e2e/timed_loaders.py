@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataprep.dataset import open_dataset
 from dataprep.sources.imagefolder import ImageFolder
 from iobench.clock import Clock
-from iobench.image_files import image_files
 from iobench.loaders import Batch, LoaderSettings
+from iobench.stored import image_files
 from iobench.trial import Place
 
 OPEN_S = 0.002

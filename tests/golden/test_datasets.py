@@ -75,18 +75,14 @@ def test_several_labels_and_boxes_are_kept() -> None:
         assert sum(len(sample.boxes) for sample in found) == 9
 
 
-def test_it_is_verified(golden: Path) -> None:
-    """--deep finds nothing wrong in any split, and writes nothing."""
+def test_it_is_verified_and_inspected(golden: Path) -> None:
+    """--deep finds nothing wrong in any split, a record is shown, and nothing is written."""
     before = content(golden)
     found = verify(golden / "output", depth="deep")
     assert [one.faults for one in found] == [()] * len(found)
-    assert content(golden) == before
-
-
-def test_it_is_inspected(golden: Path) -> None:
-    """Each split in a few lines, and one record."""
     assert "train" in inspect(golden / "output").text
     assert inspect(golden / "output", record=0).ok
+    assert content(golden) == before
 
 
 def test_it_is_finalised(golden: Path) -> None:

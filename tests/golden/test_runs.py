@@ -1,4 +1,4 @@
-"""A run that the first version measured is read, summed up, drawn, exported and gone on with."""
+"""Runs of earlier versions are read, summed up, drawn, exported, compared and gone on with."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 
 from iobench.analysis.analyse import summarised
 from iobench.config import BenchConfig
+from iobench.forecast import forecast
 from iobench.plan import trials
-from iobench.preview import preview
+from iobench.result import Result
 from iobench.rundir import RunDirectory, read, redraw
 from tests.commandline import iobench
 
@@ -44,54 +45,42 @@ def test_it_is_as_it_was_written() -> None:
 
 
 def test_it_is_summed_up() -> None:
-    """With a verdict, and supplies of all that it measured."""
+    """With a verdict, and supplies of all that it measured.
+
+    Its loops are ladders of three rungs, as far as they were measured: there were no others.
+    """
     summary = summarised(read(GOLDEN)).summary
     assert summary["verdict"]
     for part in ("training", "loaders", "disks", "layouts", "object_stores"):
         assert summary[part], part
-
-
-def test_its_loops_are_ladders_of_three_rungs() -> None:
-    """As far as they were measured; the rungs between were not there to be asked for."""
-    entries = summarised(read(GOLDEN)).summary["ladder"]
-    climbed = [[rung["rung"] for rung in entry["rungs"]] for entry in entries]
+    climbed = [{rung["rung"] for rung in entry["rungs"]} for entry in summary["ladder"]]
     assert climbed
-    assert all(set(rungs) <= {"synthetic", "warm", "cold", "store"} for rungs in climbed)
-    assert any(entry["stall"] for entry in entries)
-    assert all("decode" in entry["not_measured"] for entry in entries)
+    assert all(rungs <= {"synthetic", "warm", "cold", "store"} for rungs in climbed)
+    assert any(entry["stall"] for entry in summary["ladder"])
+    assert all("decode" in entry["not_measured"] for entry in summary["ladder"])
 
 
 def test_its_report_is_drawn(old: Path) -> None:
-    """From the result and the series."""
+    """From the result and the series; exported, each trial has a row."""
     page = redraw(old).read_text()
     for word in ("tf-data", "mxnet-record", "AMD EPYC", "torch is not installed", "SIGKILL"):
         assert word in page
-
-
-def test_it_is_exported(old: Path) -> None:
-    """A row a trial."""
-    done = iobench("export", old)
-    assert done.code == 0, done.err
+    done = iobench("export", old, code=0)
     rows = list(csv.DictReader(io.StringIO(done.out)))
     assert [row["id"] for row in rows] == [trial.id for trial in read(old).trials]
 
 
-def test_its_config_is_still_one() -> None:
-    """Whatever keys were added since stand at their defaults, and name the same trials."""
-    result = read(GOLDEN)
-    ids = {trial.id for trial in trials(BenchConfig.model_validate(result.config))}
-    assert {trial.id for trial in result.trials if trial.status == "done"} <= ids
-
-
 def test_it_is_gone_on_with(old: Path) -> None:
-    """By the config that it had then: what is done is not to come again."""
+    """By the config that it had then, which names the same trials: none is done again."""
     result = read(old)
     config = BenchConfig.model_validate(result.config)
+    ids = {trial.id for trial in trials(config)}
+    assert {trial.id for trial in result.trials if trial.status == "done"} <= ids
     found = RunDirectory(old).open(config, result.environment, resume=True)
     assert found is not None
     assert found.trials == result.trials
     done = sum(trial.status == "done" for trial in result.trials)
-    ahead = preview(config, resumed=old)
+    ahead = forecast(config, resumed=old)
     assert ahead.before == done
     assert len(ahead.steps) == len(trials(config)) - done
 
@@ -102,9 +91,44 @@ def test_a_later_schema_is_refused_by_its_number(old: Path) -> None:
     content = {**json.loads(path.read_text()), "schema": 2}
     path.write_text(json.dumps(content))
     for command in ("report", "export"):
-        done = iobench(command, old)
-        assert done.code == 2
+        done = iobench(command, old, code=2)
         (line,) = done.complaints
         assert "schema 2; this version reads up to 1: upgrade dataprep-iobench" in line
     assert json.loads(path.read_text()) == content
     assert not (old / "report.html").exists()
+
+
+COMPARED = GOLDEN.parent / "compare"
+RUNS = {name: COMPARED / f"{name}.json" for name in ("base", "new", "later")}
+
+
+def said(*arguments: str, code: int) -> str:
+    """What the command prints of the saved runs, and how it ends."""
+    done = iobench("compare", *(RUNS.get(each, each) for each in arguments), code=code)
+    return done.out
+
+
+def test_two_runs_are_said_as_before() -> None:
+    """To the letter, and so on the page of comparisons."""
+    found = said("base", "new", "--force", code=1)
+    assert found == (COMPARED / "two-runs.txt").read_text()
+    page = (COMPARED.parents[2] / "docs" / "compare.md").read_text()
+    assert f"```\n{found}```\n" in page
+
+
+def test_the_newest_decides_whatever_the_order() -> None:
+    """Runs are put in order of time."""
+    first, second = (
+        said(*order, "--force", code=0)
+        for order in (("base", "new", "later"), ("base", "later", "new"))
+    )
+    assert first == second
+
+
+@pytest.mark.parametrize("path", RUNS.values(), ids=RUNS)
+def test_a_result_of_schema_1_is_read_and_written_as_it_was(path: Path) -> None:
+    """Nothing in it is lost, and its trials are the same; parts that came later are empty."""
+    stored = json.loads(path.read_bytes())
+    written = json.loads(Result.from_json(path.read_bytes(), path.name).to_json())
+    assert {key: written[key] for key in stored} == stored
+    assert not any(value for key, value in written.items() if key not in stored)

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
+import signal
 import tempfile
+import time
+from functools import partial
 from pathlib import Path
+from typing import Any, ClassVar
 
+import psutil
 import pytest
 
-from iobench.child_process import ChildProcess
-from iobench.messages import Message, request
-from iobench.trial import TrialSpec
+from iobench.child_process import ChildProcess, Message, Verdict, request, run_isolated
+from iobench.machine.processes import SuspendedTime
+from iobench.machine.sampling import SamplingSettings
+from iobench.trial import Place, TrialSpec
 from tests.commandline import wait_until
+from tests.iobench.small_runs import ThirdParty
 
 pytestmark = pytest.mark.slow
 
@@ -77,3 +85,229 @@ def test_one_that_is_killed_says_by_what() -> None:
     with ChildProcess(os.environ, own_session=False) as child:
         child.end(0)
         assert child.how == "killed by SIGKILL (out of memory?): it said nothing"
+
+
+PARAMS: dict[str, Any] = {
+    "data": "",
+    "cache": "warm",
+    "batch_size": 16,
+    "workers": 0,
+    "prefetch": 2,
+    "seconds": 0.05,
+}
+
+
+def tried(name: str, timeout_s: float = 60, **changed: Any) -> Verdict:
+    """A trial of an odd loader."""
+    return run_isolated(
+        TrialSpec("loader", {**PARAMS, "loader": f"odd-{name}", **changed}),
+        {},
+        timeout_s=timeout_s,
+        environment={},
+        progress=lambda done, unit: None,
+    )
+
+
+def test_somebody_elses_loader_is_measured(third_party: ThirdParty) -> None:
+    """By its entry point's name; its notes and figures come back, and progress on the way."""
+    seen: list[tuple[float, str]] = []
+    status, outcome, reason = run_isolated(
+        TrialSpec("loader", {**PARAMS, "loader": "odd-steady"}),
+        {"unused": Place("s3://bucket/x", "shards")},
+        timeout_s=60,
+        environment={},
+        progress=lambda done, unit: seen.append((done, unit)),
+    )
+    assert (status, reason) == ("done", "")
+    assert outcome is not None
+    assert outcome.metrics["samples"] == 16 * outcome.metrics["batches"]
+    assert outcome.metrics["notes"] == ["a third party's"]
+    assert outcome.cold is None
+    assert seen[0] == (16, "samples")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("raising", "ValueError: shard 7 is broken \x1b[2J\udcff"),
+        ("silent", "MemoryError"),
+        ("empty", "the loader gave no batch"),
+        ("killed", "killed by SIGKILL (out of memory?): it said nothing"),
+        ("signalled", f"killed by signal {int(signal.SIGRTMIN) + 1}: it said nothing"),
+        ("exiting", "ended with exit code 3: license expired"),
+        ("vanishing", "ended with exit code 0: it said nothing"),
+    ],
+)
+def test_a_trial_that_fails_says_why(third_party: ThirdParty, name: str, said: str) -> None:
+    """However its process ends, the reason is one line."""
+    assert tried(name) == ("failed", None, said)
+
+
+def test_what_is_missing_skips_the_trial(third_party: ThirdParty) -> None:
+    """With the extra that brings it."""
+    said = "oddlib is not installed: pip install 'odd-loaders[oddlib]'"
+    assert tried("missing") == ("skipped", None, said)
+
+
+def test_a_trial_that_hangs_is_killed(third_party: ThirdParty) -> None:
+    """Also where it ignores SIGTERM; the key that allows more time is named."""
+    assert tried("hanging", 1) == ("failed", None, "not done after 1 s (trial_timeout_s): killed")
+    assert _children() == []
+
+
+def test_a_trial_that_hangs_has_said_over_what(third_party: ThirdParty) -> None:
+    """Its last line is part of the reason, bounded and without control characters."""
+    status, _, reason = tried("waiting", 8)
+    assert status == "failed"
+    killed = "not done after 8 s (trial_timeout_s): killed; it last said: "
+    assert reason.startswith(killed + "waiting for the license server \\x1b[2J...")
+    assert len(reason) == len(killed) + 300
+
+
+def test_what_a_trial_prints_is_no_message(third_party: ThirdParty) -> None:
+    """Neither text that looks like one, nor more than a pipe holds."""
+    status, outcome, _ = tried("noisy")
+    assert (status, outcome is None) == ("done", False)
+
+
+@pytest.mark.parametrize(("name", "status"), [("orphaning", "done"), ("forsaken", "failed")])
+def test_processes_of_a_trial_end_with_it(third_party: ThirdParty, name: str, status: str) -> None:
+    """One that holds the pipe open neither delays the end nor outlives it."""
+    assert tried(name)[0] == status
+    orphan = int((third_party.folder / "orphan").read_text())
+    wait_until(lambda: not _runs(orphan), f"the end of process {orphan}")
+
+
+def test_an_unknown_loader_fails(third_party: ThirdParty) -> None:
+    """With those that are known, third parties' included."""
+    _, _, reason = tried("nobody")
+    assert reason.startswith("no loader 'odd-nobody': use one of ")
+    assert "odd-copied" in reason
+
+
+def test_an_interrupt_ends_the_trial(third_party: ThirdParty) -> None:
+    """Whatever ends the run ends the process that it waits for."""
+
+    def stop(done: float, unit: str) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_isolated(
+            TrialSpec("loader", {**PARAMS, "loader": "odd-steady", "seconds": 60}),
+            {},
+            timeout_s=60,
+            environment={},
+            progress=stop,
+        )
+    assert _children() == []
+
+
+def test_the_environment_is_the_trials_own(
+    third_party: ThirdParty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is given is added for it alone."""
+    verdict = run_isolated(
+        TrialSpec("loader", {**PARAMS, "loader": "odd-counted"}),
+        {},
+        timeout_s=60,
+        environment={"ODD_FOLDER": str(tmp_path)},
+        progress=lambda done, unit: None,
+    )
+    assert verdict[0] == "done"
+    assert (tmp_path / "count").exists()
+    assert os.environ["ODD_FOLDER"] == str(third_party.folder)
+
+
+def _runs(pid: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def _children() -> list[str]:
+    found = []
+    for process in psutil.process_iter(["ppid", "cmdline", "status"]):
+        command = " ".join(process.info["cmdline"] or [])
+        if process.info["ppid"] == os.getpid() and "iobench.child" in command:
+            found.append(command)
+    return found
+
+
+def test_what_its_processes_took_is_told(third_party: ThirdParty) -> None:
+    """Their memory, which holds an interpreter at least, and the processors that they had."""
+    status, outcome, _ = run_isolated(
+        TrialSpec("loader", {**PARAMS, "loader": "odd-steady", "seconds": 2.0}),
+        {},
+        timeout_s=60,
+        environment={},
+        progress=lambda done, unit: None,
+        sampling=SamplingSettings(per_s=10, samplers=("tree",)),
+    )
+    assert status == "done"
+    assert outcome is not None
+    took = outcome.metrics
+    assert took["memory_bytes"] > 5_000_000
+    assert took["memory_counted"] in ("PSS", "RSS")
+    assert took["cores_busy"] >= took["worker_cores_busy"] == 0
+    assert took["cpu_s_per_1000_samples"] == pytest.approx(
+        took["cores_busy"] * took["seconds"] / took["samples"] * 1000
+    )
+
+
+class Waking(SuspendedTime):
+    """Lets go on what was stopped, once it has been seen for a second."""
+
+    last: ClassVar[int]
+
+    def __init__(self, process: int) -> None:
+        super().__init__(process)
+        self.process = process
+        Waking.last = process
+
+    def look(self) -> None:
+        super().look()
+        if self.seconds >= 1:
+            os.kill(self.process, signal.SIGCONT)  # it is there, or waited for by its parent
+
+
+def test_a_trial_that_is_stopped_meanwhile_says_so(
+    third_party: ThirdParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its figures may hold that time, which nobody could tell from a slow disk."""
+    monkeypatch.setattr("iobench.child_process.SuspendedTime", Waking)
+    stopped: list[float] = []
+
+    def stop(done: float, unit: str) -> None:
+        if not stopped:
+            os.kill(Waking.last, signal.SIGSTOP)
+            stopped.append(done)
+
+    status, outcome, _ = run_isolated(
+        TrialSpec("loader", {**PARAMS, "loader": "odd-steady", "seconds": 2.0}),
+        {},
+        timeout_s=60,
+        environment={},
+        progress=stop,
+    )
+    assert status == "done"
+    assert outcome is not None
+    assert outcome.metrics["stood_still_s"] >= 1
+
+
+def test_who_waits_for_a_trial_may_be_stopped(
+    third_party: ThirdParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-Z: an outcome that is there when it goes on counts, however late that is."""
+    hour_s: list[float] = []
+    clock = partial(SuspendedTime, clock=lambda: time.monotonic() + sum(hour_s))
+    monkeypatch.setattr("iobench.child_process.SuspendedTime", clock)
+    status, outcome, reason = run_isolated(
+        TrialSpec("loader", {**PARAMS, "loader": "odd-steady"}),
+        {},
+        timeout_s=60,
+        environment={},
+        progress=lambda done, unit: hour_s.append(3600),
+    )
+    assert (status, reason) == ("done", "")
+    assert outcome is not None
+    assert outcome.metrics["stood_still_s"] >= 3600

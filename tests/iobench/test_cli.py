@@ -160,13 +160,6 @@ class TestRun:
         assert done.stderr == ""
         assert files(here) == set()
 
-    def test_set_wins_over_the_file(self, configs: Configs) -> None:
-        """Any dotted key, YAML on its right."""
-        config = configs.write(loaders=NULL)
-        given = ["--set", "repeats=3", "--set", "loaders=[{loader: mock, workers: [1, 2]}]"]
-        done = invoked("run", config, "--dry-run", *given)
-        assert "small: 6 trials to come" in done.stdout
-
 
 class TestCost:
     """Requests to Amazon's S3 that may cost more than a limit."""
@@ -217,7 +210,7 @@ class TestCost:
         self, dear: Path, here: Path, monkeypatch: pytest.MonkeyPatch, answer: str, begun: bool
     ) -> None:
         """Asked once; what is begun ends here for want of credentials."""
-        monkeypatch.setattr("iobench.preview.on_a_terminal", lambda: True)
+        monkeypatch.setattr("iobench.cli._on_a_terminal", lambda: True)
         done = CliRunner().invoke(app, ["run", str(dear)], input=f"{answer}\n")
         assert done.exit_code == 2
         assert "Begin? [y/N]" in done.output
@@ -363,11 +356,6 @@ class TestRefusals:
     def test_resume_without_a_folder(self, configs: Configs, here: Path) -> None:
         """There is no run to go on with."""
         assert "--resume needs --output" in self.refused(configs.write(loaders=NULL), "--resume")
-
-    @pytest.mark.parametrize("pair", ["repeats", "a=[", "repaets=1"])
-    def test_wrong_settings(self, configs: Configs, here: Path, pair: str) -> None:
-        """As wrong keys are."""
-        self.refused(configs.write(loaders=NULL), "--set", pair)
 
     def test_a_file_in_the_way(self, configs: Configs, tmp_path: Path) -> None:
         """The run's folder cannot be made."""

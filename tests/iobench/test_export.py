@@ -14,12 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dataprep.errors import StoreError
-from iobench.errors import ResultError
-from iobench.export import samples_csv, series_csv, trials_csv, write
-from iobench.result import Result
-from iobench.rundir import RunDirectory
+from iobench.result import Result, trial_line
+from iobench.rundir import RunDirectory, run_csv, write_file
 from iobench.trial import Cold, Trial
-from iobench.trial_log import trial_line
 from tests.commandline import iobench
 
 pytestmark = pytest.mark.slow
@@ -51,7 +48,7 @@ def rows(data: bytes) -> list[dict[str, str]]:
 def test_values_survive_the_quotes(tmp_path: Path) -> None:
     """Line feeds, commas, quotes; lists as YAML; bytes that are no text as escapes."""
     made = replace(trial(notes=["a", ODD], odd="\udcff"), reason=ODD)
-    (row,) = rows(trials_csv(saved(tmp_path, made)))
+    (row,) = rows(run_csv(saved(tmp_path, made)))
     assert row["params.loader"] == ODD
     assert row["reason"] == ODD
     assert row["metrics.odd"] == "\\udcff"
@@ -63,14 +60,14 @@ def test_values_survive_the_quotes(tmp_path: Path) -> None:
 def test_any_name_survives(tmp_path: Path, name: str) -> None:
     """In whatever alphabet."""
     made = replace(trial(), params={"loader": name})
-    (row,) = rows(trials_csv(saved(tmp_path / "run", made)))
+    (row,) = rows(run_csv(saved(tmp_path / "run", made)))
     assert row["params.loader"] == name.encode(errors="backslashreplace").decode()
 
 
 def test_whole_numbers_stay_whole(tmp_path: Path) -> None:
     """Although others of the column are missing."""
     other = replace(trial(), id="t/1", params={"file_bytes": 2**40})
-    first, second = rows(trials_csv(saved(tmp_path, trial(x=0.1), other)))
+    first, second = rows(run_csv(saved(tmp_path, trial(x=0.1), other)))
     assert (first["params.workers"], second["params.workers"]) == ("2", "")
     assert second["params.file_bytes"] == str(2**40)
     assert first["metrics.x"] == "0.1"
@@ -82,7 +79,7 @@ def test_columns_are_those_of_the_parquet_file(tmp_path: Path) -> None:
     made = replace(EMPTY, trials=(replace(trial(x=1.5), cold=cold), trial()))
     RunDirectory(tmp_path).finish(made)
     stored = pd.read_parquet(tmp_path / "trials.parquet")
-    found = pd.read_csv(io.BytesIO(trials_csv(tmp_path)))
+    found = pd.read_csv(io.BytesIO(run_csv(tmp_path)))
     assert list(found) == list(stored)
     assert "cold" not in stored
     assert "metrics" not in stored
@@ -90,13 +87,13 @@ def test_columns_are_those_of_the_parquet_file(tmp_path: Path) -> None:
 
 def test_series(tmp_path: Path) -> None:
     """A row a step; the head alone where no loop was trained."""
-    found = rows(series_csv(saved(tmp_path, trial())))
+    found = rows(run_csv(saved(tmp_path, trial()), "series"))
     assert [(row["trial"], row["step"], row["step_end_s"]) for row in found] == [
         ("t/0", "0", "0.5"),
         ("t/0", "1", "1.5"),
     ]
     RunDirectory(tmp_path).begin(EMPTY)
-    assert series_csv(tmp_path) == b'"trial","step","step_end_s","wait_s","compute_s"\n'
+    assert run_csv(tmp_path, "series") == b'"trial","step","step_end_s","wait_s","compute_s"\n'
 
 
 def test_samples_have_a_row_a_reading(tmp_path: Path) -> None:
@@ -106,18 +103,18 @@ def test_samples_have_a_row_a_reading(tmp_path: Path) -> None:
     directory = RunDirectory(folder)
     directory.begin(EMPTY)
     directory.add(trial_line(trial(), {}, readings))
-    found = rows(samples_csv(folder))
+    found = rows(run_csv(folder, "samples"))
     assert [(row["trial"], row["time_s"], row["cpu.user_share"]) for row in found] == [
         ("t/0", "0", ""),
         ("t/0", "1", "0.5"),
     ]
     directory.begin(EMPTY)
-    assert samples_csv(folder) == b'"trial","time_s"\n'
+    assert run_csv(folder, "samples") == b'"trial","time_s"\n'
 
 
 def test_a_run_without_a_trial(tmp_path: Path) -> None:
     """Has its columns."""
-    data = trials_csv(saved(tmp_path))
+    data = run_csv(saved(tmp_path))
     assert data == b'"id","kind","repeat","status","reason","started_s","seconds"\n'
 
 
@@ -128,9 +125,9 @@ class TestCommand:
         done = iobench("export", folder)
         assert done.code == 0, done.err
         assert iobench("export", folder, "--output", file).code == 0
-        assert file.read_bytes().decode() == done.out == trials_csv(folder).decode()
-        assert iobench("export", folder, "--series").out == series_csv(folder).decode()
-        assert iobench("export", folder, "--samples").out == samples_csv(folder).decode()
+        assert file.read_bytes().decode() == done.out == run_csv(folder).decode()
+        assert iobench("export", folder, "--series").out == run_csv(folder, "series").decode()
+        assert iobench("export", folder, "--samples").out == run_csv(folder, "samples").decode()
         both = iobench("export", folder, "--series", "--samples")
         assert (both.code, "ask for one" in both.err) == (2, True)
 
@@ -143,12 +140,14 @@ class TestCommand:
 
     def test_no_folder(self, tmp_path: Path) -> None:
         """Is named."""
-        with pytest.raises(ResultError, match="no folder"):
-            write(tmp_path / "none" / "out.csv", b"")
+        folder = saved(tmp_path / "run", trial())
+        done = iobench("export", folder, "--output", tmp_path / "none" / "out.csv")
+        assert done.code == 2
+        assert "no folder" in done.complaints[0]
 
     def test_a_folder_in_the_way(self, tmp_path: Path) -> None:
         """Nothing is left beside it."""
         (tmp_path / "out.csv").mkdir()
         with pytest.raises(StoreError, match="cannot write"):
-            write(tmp_path / "out.csv", b"")
+            write_file(tmp_path / "out.csv", b"")
         assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from iobench.consumers import Consumer
 from iobench.errors import TrialFailed, Unavailable
-from iobench.extensions import made, origins, parts, passed_over
+from iobench.extensions import made, parts
 from iobench.loaders import LOADERS, Loader
 from iobench.loaders.null import NullLoader
-from iobench.others import clashes, others
+from iobench.plan import clashes, others
 from iobench.probes.object_store.clients import ObjectClient
 from iobench.trial import TrialSpec
+from tests.installed import Package, pyproject
 from tests.iobench.small_runs import ThirdParty
 
 
@@ -65,11 +68,38 @@ class TestOthers:
         with pytest.raises(TrialFailed, match=f"{whose} has no close, epoch, framework, notes"):
             made(LOADERS, "odd-steady", Loader, half)
 
-    def test_who_brings_what(self, third_party: ThirdParty) -> None:
-        """Each once, this package's own not at all; unknown names are somebody else's error."""
-        names = ["odd-steady", "null", "odd-steady", "no-such"]
-        assert dict(origins(LOADERS, names)) == {"loader odd-steady": "odd-loaders 1.0"}
-        assert list(passed_over(LOADERS, names)) == []
-        specs = [TrialSpec("loader", {"loader": name}) for name in names]
-        assert others(specs) == {"loader odd-steady": "odd-loaders 1.0"}
-        assert clashes(specs) == []
+
+GROUPS = {
+    "iobench.loaders": {"mine": "mine:Loader", "raw": "mine:Raw"},
+    "iobench.consumers": {"mine": "mine:Consumer"},
+    "iobench.clients": {"mine": "mine:Client"},
+}
+SPECS = [
+    TrialSpec("disk", {"target": "here"}),
+    TrialSpec("loader", {"loader": "raw"}),
+    TrialSpec("train", {"loader": "mine", "consumer": "null"}),
+    TrialSpec("train", {"loader": "mine", "consumer": "mine"}, 1),
+    TrialSpec("object", {"client": "mine"}),
+]
+
+
+def test_each_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its package; what is passed over, only where the name is used."""
+    Package(tmp_path, {"pyproject.toml": pyproject("mine-all-mine", GROUPS, "3.1")})
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert others(SPECS) == {
+        "loader mine": "mine-all-mine 3.1",
+        "consumer mine": "mine-all-mine 3.1",
+        "object-store client mine": "mine-all-mine 3.1",
+    }
+    assert clashes(SPECS) == [
+        "loader 'raw' of mine-all-mine 3.1 is passed over: the name is this package's own"
+    ]
+    assert clashes(SPECS[2:]) == []
+
+
+def test_this_packages_own_are_not_named() -> None:
+    """Nor names that nobody knows."""
+    specs = [TrialSpec("loader", {"loader": "raw"}), TrialSpec("loader", {"loader": "none such"})]
+    assert others(specs) == {}
+    assert clashes(specs) == []

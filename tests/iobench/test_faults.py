@@ -278,25 +278,6 @@ class TestFaults:
         uploads_s, downloads_s = 2 * 1000 / rate, 2 * len(CONTENT) / rate
         assert sum(sleeps) == pytest.approx(uploads_s + downloads_s, abs=0.05)
 
-    @given(st.integers(0, 90), st.floats(0.001, 0.009))
-    def test_late_sleeps_and_idle_time(self, idle_s: int, late_s: float) -> None:
-        """Sleeps that end late do not lower the rate, and idle time is not saved up."""
-        now = 0.0
-
-        def sleep(seconds: float) -> None:
-            nonlocal now
-            now += seconds + late_s
-
-        limit = RateLimit(1_000)
-        proxy = FaultProxy("http://127.0.0.1:1", clock=lambda: now, sleep=sleep)
-        proxy.server_close()
-        proxy.pace(limit, "upload", 20)
-        now += idle_s
-        begun_s = now
-        for _ in range(50):
-            proxy.pace(limit, "upload", 20)
-        assert now - begun_s == pytest.approx(1.0, abs=0.021)
-
     @pytest.mark.parametrize("offset", [0, 99_999, -1, 100_400, -100_401])
     def test_flipped_download(self, proxy: FaultProxy, offset: int) -> None:
         """The byte at the offset has another bit, and a body without that byte is unchanged."""

@@ -145,7 +145,7 @@ class TestMixed:
         assert [None if pd.isna(n) else n for n in rows["metrics.samples"]] == samples
 
     def test_the_machine_was_sampled_meanwhile(self, mixed: Mixed) -> None:
-        """For every trial that is done, on the clock of its loop; what that cost is told."""
+        """For every trial that is done, on the clock of its loop."""
         done = {trial.id: trial for trial in mixed.trials.values() if trial.status == "done"}
         readings = pd.read_parquet(mixed.run.folder / "samples.parquet")
         assert set(readings["trial"]) == set(done)
@@ -155,7 +155,6 @@ class TestMixed:
             assert rows["time_s"].iloc[0] < 0 < rows["time_s"].iloc[-1]
             assert rows["time_s"].is_monotonic_increasing
             assert done[str(name)].metrics["sampling_core_share"] >= 0
-        assert "What measuring cost" in mixed.page
 
     def test_the_report_lists_every_reason(self, mixed: Mixed) -> None:
         """And the verdict."""
@@ -186,16 +185,6 @@ class TestMixed:
         assert raw.metrics["mb_per_s"] > 0
         assert null.cold is None
         assert "mb_per_s" not in null.metrics
-
-    def test_drawing_again_gives_the_same_bytes(self, mixed: Mixed) -> None:
-        """From what is saved, without measuring."""
-        from iobench.rundir import redraw
-
-        page = mixed.run.folder / "report.html"
-        before = page.read_bytes()
-        page.write_bytes(b"")
-        assert redraw(mixed.run.folder) == page
-        assert page.read_bytes() == before
 
 
 class Watching(Lines):
@@ -239,13 +228,6 @@ def test_somebody_elses_sampler_is_read(
     assert trial.metrics["sampling_notes"] == ["no such thing: buy one", "a count"]
 
 
-def test_nothing_asked_is_nothing_done(configs: Configs, tmp_path: Path) -> None:
-    """It is said what could be asked, and no folder is made."""
-    with pytest.raises(NothingRan, match="give disk, object_store, loaders, training"):
-        measured(configs.values(), tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 def test_skipped_alone_is_nothing_run(
     third_party: ThirdParty, configs: Configs, tmp_path: Path
 ) -> None:
@@ -258,14 +240,6 @@ def test_skipped_alone_is_nothing_run(
     trials = read(folder).trials
     assert [trial.status for trial in trials] == ["skipped"] * 3
     assert [trial.seconds > 0 for trial in trials] == [True, False, False]
-
-
-def test_skipped_beside_done_is_success(
-    third_party: ThirdParty, configs: Configs, tmp_path: Path
-) -> None:
-    """What is not there is no failure."""
-    done = measured(configs.values(loaders=loaders("odd-missing", "null")), tmp_path / "run")
-    assert done.exit_code == 0
 
 
 class TestResume:
@@ -435,15 +409,6 @@ def test_more_workers_are_tried_while_they_are_worth_it(
     assert ("more are not tried" in done.counts) == (gain is not None)
 
 
-def test_failed_alone_is_a_failure(
-    third_party: ThirdParty, configs: Configs, tmp_path: Path
-) -> None:
-    """It ran, and has no figure: that is not the same as nothing to run."""
-    done = measured(configs.values(loaders=loaders("odd-raising")), tmp_path / "run")
-    assert done.exit_code == 1
-    assert done.result.summary["verdict"] == "Nothing could be measured."
-
-
 class TestBadPlaces:
     """What trials need cannot be had; what needs nothing is measured all the same."""
 
@@ -551,19 +516,6 @@ class TestBadPlaces:
         done = measured(values, tmp_path / "run")
         assert [trial.status for trial in done.result.trials] == ["done", "done"], done.counts
         assert {t.cold.label for t in done.result.trials if t.cold} == {"server cache unknown"}
-
-    @pytest.mark.parametrize("name", ["config.yaml", "result.json"])
-    def test_a_full_disk_under_the_run_is_said(
-        self, configs: Configs, tmp_path: Path, name: str
-    ) -> None:
-        """The folder's disk is full: an error of one line that names the file."""
-        from dataprep.errors import StoreError
-
-        folder = tmp_path / "run"
-        folder.mkdir()
-        (folder / f"{name}.partial").symlink_to("/dev/full")
-        with pytest.raises(StoreError, match=f"{name}.*No space left on device"):
-            measured(configs.values(loaders=NULL), folder)
 
 
 class TestTraining:
@@ -730,9 +682,7 @@ class TestDownloads:
         assert trial.status == "done", trial.reason
         assert trial.metrics["disk_needed_bytes"] >= trial.metrics["data_bytes"]
         assert not (tmp_path / "run" / ".scratch").exists()
-        assert (
-            '<h2 id="access-title">Access modes' in (tmp_path / "run" / "report.html").read_text()
-        )
+        assert "Access modes" in (tmp_path / "run" / "report.html").read_text()
 
     @pytest.mark.parametrize(
         ("name", "said"), [("copied", "of no use"), ("copiedkilled", "killed")]

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import copy
+import errno
+import fcntl
 import math
+import os
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,7 +22,7 @@ from dataprep.errors import ConfigError, StoreError
 from iobench.analysis.analyse import summarised
 from iobench.config import BenchConfig, load
 from iobench.errors import ResultError, RunConflict
-from iobench.result import Result
+from iobench.result import LOG, Result, run_line, trial_line
 from iobench.rundir import (
     RunDirectory,
     _differences,
@@ -27,9 +30,9 @@ from iobench.rundir import (
     read,
     read_tables,
     redraw,
+    run_lock,
 )
 from iobench.trial import Trial
-from iobench.trial_log import LOG, run_line, trial_line
 from tests.strategies import json_values
 
 CONFIG = BenchConfig(name="small")
@@ -60,10 +63,6 @@ class TestOpen:
     def test_a_new_run_keeps_its_config(self, opened: RunDirectory) -> None:
         """As ``load`` reads it."""
         assert load(opened.folder / "config.yaml", {}) == CONFIG
-
-    def test_resume_of_nothing_begins(self, tmp_path: Path) -> None:
-        """The same command line is good for the first time and for the next."""
-        assert RunDirectory(tmp_path).open(CONFIG, begun().environment, resume=True) is None
 
     def test_resume_gives_the_result(self, opened: RunDirectory) -> None:
         """As it was saved."""
@@ -386,3 +385,34 @@ class TestScratch:
         (tmp_path / ".scratch").touch()
         with pytest.raises(StoreError, match=r"cannot make .*\.scratch: File exists"):
             RunDirectory(tmp_path).scratch().__enter__()
+
+
+def test_a_second_is_kept_out_until_the_first_has_ended(tmp_path: Path) -> None:
+    """By its name, and with the exit code of a wrong request; no file is left."""
+    folder = tmp_path / "a" / "run"
+    with run_lock(folder):
+        with pytest.raises(RunConflict, match=r"another run is at work in .*/a/run:") as caught:
+            run_lock(folder).__enter__()
+        with run_lock(tmp_path / "a" / "other"):
+            """Another folder is another run's."""
+    assert caught.value.exit_code == 2
+    with run_lock(folder):
+        assert not list(folder.iterdir())
+
+
+def test_an_error_within_lets_go(tmp_path: Path) -> None:
+    """Whatever a run meets, it can be resumed."""
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt), run_lock(tmp_path):
+            raise KeyboardInterrupt
+
+
+def test_no_locks_there_keeps_nobody_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some file systems of the network have none: runs go on without."""
+
+    def refused(descriptor: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refused)
+    with run_lock(tmp_path), run_lock(tmp_path):
+        """Both."""

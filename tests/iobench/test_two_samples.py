@@ -11,12 +11,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from iobench.stats import median
-from iobench.two_samples import (
+from iobench.stats import (
     MOST_REPEATS,
     More,
     Ratio,
     has_ratio,
+    median,
     more_to_cover,
     more_to_tell,
     ratio_apart,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -20,13 +23,53 @@ from iobench.faults import FaultProxy, FlipByte, Match, Rule
 from iobench.s3_server import MotoServer
 from tests.commandline import wait_until
 from tests.servers import radosgw as module
-from tests.servers.ceph_conf import ceph_conf
-from tests.servers.radosgw import RadosGateway
-from tests.servers.refused import REFUSED, digest
+from tests.servers.radosgw import RadosGateway, ceph_conf
 
 pytestmark = pytest.mark.slow
 
-MIB = 2**20
+Ask = Callable[[Any, str], object]
+
+
+def digest(data: bytes, name: str = "md5") -> str:
+    """As headers have it."""
+    return base64.b64encode(hashlib.new(name, data).digest()).decode()
+
+
+def wrong_md5(s3: Any, bucket: str) -> None:
+    """a Content-MD5 of another body"""
+    s3.put_object(Bucket=bucket, Key="key", Body=b"sent", ContentMD5=digest(b"meant"))
+
+
+def second_put(s3: Any, bucket: str) -> None:
+    """a second put that is to be the first"""
+    for _ in range(2):
+        s3.put_object(Bucket=bucket, Key="key", Body=b"x", IfNoneMatch="*")
+
+
+def short_parts(s3: Any, bucket: str) -> None:
+    """parts of a thousand bytes, where S3 asks for 5 MiB"""
+    place = {"Bucket": bucket, "Key": "key"}
+    upload = s3.create_multipart_upload(**place)["UploadId"]
+    parts = []
+    for number in (1, 2):
+        part = {"UploadId": upload, "PartNumber": number}
+        answer = s3.upload_part(**place, **part, Body=bytes(1000))
+        parts.append({"PartNumber": number, "ETag": answer["ETag"]})
+    s3.complete_multipart_upload(**place, UploadId=upload, MultipartUpload={"Parts": parts})
+
+
+def signed_by_another(s3: Any, bucket: str) -> None:
+    """a signature by another key"""
+    s3.list_objects_v2(Bucket=bucket)
+
+
+REFUSED: Mapping[str, tuple[Ask, str]] = {
+    "BadDigest": (wrong_md5, ""),
+    "PreconditionFailed": (second_put, ""),
+    "EntityTooSmall": (short_parts, ""),
+    "SignatureDoesNotMatch": (signed_by_another, "another"),
+}
+"""By the code: what to ask, and the secret to ask with where it is not the right one."""
 
 
 @pytest.mark.parametrize("code", REFUSED)
@@ -58,27 +101,24 @@ def test_a_wrong_checksum_is_taken_but_not_by_the_store(
         store.close()
 
 
-def test_a_wrong_secret_is_permission_refused(
+def test_what_the_store_says(
     radosgw: RadosGateway, radosgw_bucket: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In words for a person."""
+    """A quota is the one way in which Ceph says that it is full: it blocks where there is none.
+
+    A wrong secret is refused in words for a person.
+    """
+    store = S3Store(f"s3://{radosgw_bucket}", StoreOptions(endpoint_url=radosgw.url))
+    quota = ("--quota-scope=bucket", f"--bucket={radosgw_bucket}")
+    radosgw.admin("quota", "set", *quota, "--max-size=10000")
+    radosgw.admin("quota", "enable", *quota)
+    with pytest.raises(StoreFull):
+        store.put("key", bytes(100_000))
+    store.close()
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "another")
     store = S3Store(f"s3://{radosgw_bucket}", StoreOptions(endpoint_url=radosgw.url))
     with pytest.raises(PermissionRefused, match="SignatureDoesNotMatch"):
         store.put("key", b"x")
-    store.close()
-
-
-def test_a_quota_that_is_reached_is_a_full_store(
-    radosgw: RadosGateway, radosgw_bucket: str
-) -> None:
-    """The one way in which Ceph says so: without a quota a full cluster blocks."""
-    store = S3Store(f"s3://{radosgw_bucket}", StoreOptions(endpoint_url=radosgw.url))
-    quota = ("quota", "--quota-scope=bucket", f"--bucket={radosgw_bucket}")
-    radosgw.admin(quota[0], "set", *quota[1:], "--max-size=10000")
-    radosgw.admin(quota[0], "enable", *quota[1:])
-    with pytest.raises(StoreFull):
-        store.put("key", bytes(100_000))
     store.close()
 
 
@@ -130,7 +170,9 @@ def test_without_the_packages_it_says_what_to_install(monkeypatch: pytest.Monkey
 
 
 def test_everything_lies_in_its_folder() -> None:
-    """And listens on loopback only."""
+    """And listens on loopback only; moto has the same keys, so that one environment does."""
+    assert MotoServer.ENVIRONMENT is RadosGateway.ENVIRONMENT
+    assert {module.KEY, module.SECRET} == {MotoServer.ENVIRONMENT["AWS_SECRET_ACCESS_KEY"]}
     conf = ceph_conf(Path("/tmp/x"), 1111, 2222)
     assert "mon host = [v2:127.0.0.1:1111]" in conf
     assert "endpoint=127.0.0.1:2222 tcp_nodelay=1" in conf
@@ -139,10 +181,3 @@ def test_everything_lies_in_its_folder() -> None:
     ]
     assert places
     assert all(place.strip().startswith("/tmp/x") for place in places)
-
-
-def test_moto_has_the_same_keys() -> None:
-    """One environment does for both."""
-    assert MotoServer.ENVIRONMENT is RadosGateway.ENVIRONMENT
-    assert {module.KEY, module.SECRET} == {"testing"}
-    assert MotoServer.ENVIRONMENT["AWS_SECRET_ACCESS_KEY"] == module.SECRET

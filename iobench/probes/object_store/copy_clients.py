@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -134,13 +135,12 @@ class S3TorchConnector:
         self._module: Any = s3torchconnector
         self._bucket = S3Bucket(place.uri, place.store)
         self._connections = connections
-        self._datasets: dict[str, Any] = {}
+        # Client and listing serve every copy.
+        self._dataset: Callable[[str], Any] = cache(self._listed)
 
     def copy(self, prefix: str, folder: Path) -> None:
         """Copy all objects below ``prefix`` into ``folder``."""
-        if prefix not in self._datasets:
-            self._datasets[prefix] = self._dataset(prefix)
-        dataset = self._datasets[prefix]
+        dataset = self._dataset(prefix)
 
         def save(index: int) -> None:
             reader = dataset[index]
@@ -153,8 +153,8 @@ class S3TorchConnector:
             words = " ".join(str(error).split())
             raise TrialFailed(f"s3torchconnector: {escape(words)}") from None
 
-    def _dataset(self, prefix: str) -> Any:
-        """The objects below a prefix; client and listing serve every copy."""
+    def _listed(self, prefix: str) -> Any:
+        """The objects below a prefix."""
         options = self._bucket.options
         address = address_of(self._bucket)
         config: dict[str, Any] = {

@@ -151,8 +151,6 @@ def find_peak(points: Sequence[Point]) -> Peak:
     Raises:
         ValueError: no points.
     """
-    if not points:
-        raise ValueError("no points")
     rates = {(point.object_bytes, point.connections): point.mb_per_s for point in sorted(points)}
     best = max(rates, key=lambda place: (rates[place], -place[0], -place[1]))
     at_connections = _most_swept([(streams, size) for size, streams in rates], best[1])

@@ -29,7 +29,7 @@ _RANGES = 16
 _RANGED_BYTES = 64 * 10**6
 _PAYLOADS = 4
 _IN_MEMORY_BYTES = 64 * 10**6
-_AT_ONCE = 8
+AT_ONCE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,19 +90,8 @@ def provide(store: Store, objects: Objects) -> None:
     def put(number: int) -> None:
         store.put(objects.key(number), content(objects.bytes, number))
 
-    threads = max(1, min(_AT_ONCE, _IN_MEMORY_BYTES // objects.bytes))
+    threads = max(1, min(AT_ONCE, _IN_MEMORY_BYTES // objects.bytes))
     list(in_order(put, missing, threads))
-
-
-def provide_warm_up(store: Store) -> None:
-    """Put the one byte that connections are opened with."""
-    if not any(info.key == WARM_UP for info in store.list(WARM_UP)):
-        store.put(WARM_UP, b"0")
-
-
-def delete(store: Store, keys: Sequence[str]) -> None:
-    """Delete objects, several at a time."""
-    list(in_order(store.delete, keys, _AT_ONCE))
 
 
 def clean(place: Place) -> int:
@@ -116,7 +105,7 @@ def clean(place: Place) -> int:
     store = open_store(place.uri, place.store)
     store.prepare()
     keys = [info.key for info in store.list(PREFIX)]
-    delete(store, keys)
+    list(in_order(store.delete, keys, AT_ONCE))
     if place.uri.startswith("s3://"):
         _abort_uploads(S3Bucket(place.uri, place.store))
     return len(keys)

@@ -9,13 +9,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 
 from dataprep.counted import counted
 from dataprep.errors import DataprepError
+from dataprep.ordered import in_order
 from dataprep.schema import typed
 from dataprep.stores import Store
 from iobench.clock import Clock
@@ -48,15 +48,6 @@ _COPY_NOTE = "a process for all objects, its start included, into memory"
 
 Request = Callable[[int, int], Timing]
 """``request(stream, turn)``: the ``turn``-th of that stream, both from 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """Each stream starts at least one request, and no other after either limit."""
-
-    connections: int
-    seconds: float
-    max_requests: int
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
@@ -98,16 +89,21 @@ def _measured(
     trial: ObjectTrial, client: ObjectClient, store: Store, place: Place, context: Context
 ) -> Metrics:
     notes: list[str] = []
-    sending = _reading if trial.reads else _writing
-    with sending(trial, client, store, notes) as request:
+    written: set[str] = set()
+    request = _reader(trial, client, store) if trial.reads else _writer(trial, client, written)
+    try:
         _open_connections(client, store, trial.connections)
         retries, refused = client.retries, getattr(client, "refused", None)
         cpu_s = time.process_time()
-        bounds = Bounds(trial.connections, trial.seconds, trial.max_requests)
-        attempts = attempt(request, bounds, context.clock, _progress(client, context))
+        attempts = attempt(request, trial, context.clock, _progress(client, context))
         cpu_s = time.process_time() - cpu_s
         retries = _difference(client.retries, retries)
         refused = _difference(getattr(client, "refused", None), refused)
+    finally:
+        try:
+            list(in_order(store.delete, sorted(written), pool.AT_ONCE))
+        except DataprepError as error:
+            notes.append(f"what was written could not be deleted: {error}")
     require_success(attempts, place.uri)
     notes += client.notes
     return metrics(attempts, retries=retries, refused=refused, cpu_s=cpu_s, notes=notes)
@@ -138,28 +134,29 @@ def _progress(client: ObjectClient, context: Context) -> Callable[[float, str], 
 
 def attempt(
     request: Request,
-    bounds: Bounds,
+    trial: ObjectTrial,
     clock: Clock,
     progress: Callable[[float, str], None] = lambda done, unit: None,
 ) -> Attempts:
-    """Send requests on ``bounds.connections`` threads.
+    """Send requests on as many threads as the trial has connections.
 
-    A request that fails is counted, and its stream goes on. Where nothing but failures came in
-    so far, it ends after 20 of them or one a stream, whichever is more.
+    Each starts at least one request, and no other after the trial's seconds or its number of
+    requests. A request that fails is counted, and its stream goes on. Where nothing but failures
+    came in so far, it ends after 20 of them or one a stream, whichever is more.
 
     Raises:
         Exception: whatever ``request`` raises beside ``RequestFailed``.
     """
     attempts, lock = Attempts(), threading.Lock()
-    deadline_s = clock.now_s() + bounds.seconds
+    deadline_s = clock.now_s() + trial.seconds
     started = 0
 
     def may_start(turn: int) -> bool:
         nonlocal started
         with lock:
             failed = attempts.errors.total()
-            hopeless = failed >= max(_HOPELESS, bounds.connections) and not attempts.timings
-            is_over = started >= bounds.max_requests or clock.now_s() >= deadline_s
+            hopeless = failed >= max(_HOPELESS, trial.connections) and not attempts.timings
+            is_over = started >= trial.max_requests or clock.now_s() >= deadline_s
             if turn and (hopeless or is_over):
                 return False
             started += 1
@@ -178,8 +175,8 @@ def attempt(
             with lock:
                 attempts.note(outcome, start_s, end_s)
 
-    with ThreadPoolExecutor(bounds.connections) as threads:
-        streams = [threads.submit(stream, number) for number in range(bounds.connections)]
+    with ThreadPoolExecutor(trial.connections) as threads:
+        streams = [threads.submit(stream, number) for number in range(trial.connections)]
         running = set(streams)
         while running:
             running = wait(running, timeout=_PROGRESS_S).not_done
@@ -189,10 +186,8 @@ def attempt(
     return attempts
 
 
-@contextlib.contextmanager
-def _reading(
-    trial: ObjectTrial, client: ObjectClient, store: Store, notes: list[str]
-) -> Iterator[Request]:
+def _reader(trial: ObjectTrial, client: ObjectClient, store: Store) -> Request:
+    """Read objects in turn, put first where they are missing."""
     size = trial.object_bytes
     whole = trial.operation == "get"
     objects = (pool.to_get if whole else pool.to_range)(size, trial.pool_bytes)
@@ -205,38 +200,28 @@ def _reading(
             return client.get(key)
         return client.get_range(key, pool.offset(number, objects.bytes, size), size)
 
-    yield read
+    return read
 
 
-@contextlib.contextmanager
-def _writing(
-    trial: ObjectTrial, client: ObjectClient, store: Store, notes: list[str]
-) -> Iterator[Request]:
-    """Each stream overwrites a ring of keys of its own; all are deleted at the end."""
+def _writer(trial: ObjectTrial, client: ObjectClient, written: set[str]) -> Request:
+    """Overwrite a ring of keys for each stream, and note them in ``written``."""
     bodies = pool.payloads(trial.object_bytes)
     ring = pool.ring(trial.object_bytes, trial.pool_bytes, trial.connections)
-    keys: set[str] = set()
 
     def write(stream: int, turn: int) -> Timing:
         key = f"{pool.PREFIX}{trial.operation}/{stream:05d}-{turn % ring:05d}"
         body = bodies[turn % len(bodies)]
-        keys.add(key)
+        written.add(key)
         if trial.operation == "put":
             return client.put(key, body)
         return client.multipart(key, body, trial.part_bytes)
 
-    try:
-        yield write
-    finally:
-        try:
-            pool.delete(store, sorted(keys))
-        except DataprepError as error:
-            notes.append(f"what was written could not be deleted: {error}")
+    return write
 
 
 def _open_connections(client: ObjectClient, store: Store, connections: int) -> None:
     """One byte for each stream at the same time, so that none is timed while it connects."""
-    pool.provide_warm_up(store)
+    store.put(pool.WARM_UP, b"0")
 
     def read(_: int) -> None:
         with contextlib.suppress(RequestFailed):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +12,7 @@ import pytest
 
 import dataprep
 from dataprep.adapters import import_framework
-from dataprep.stores import StoreOptions, open_store
+from dataprep.stores import Store, StoreOptions, open_store
 from iobench.s3_server import MotoServer
 
 
@@ -49,6 +50,24 @@ def on_s3(output: Path, bucket: str, s3_server: MotoServer) -> Callable[[str], d
     for entry in local.list():
         remote.put(entry.key, local.get(entry.key))
     return lambda format: dataprep.open(remote.uri, format=format, options=options)
+
+
+def in_memory(objects: Mapping[str, bytes]) -> Store:
+    """A store of these objects without files."""
+    memory = open_store(f"memory://{secrets.token_hex(4)}")
+    for key, data in objects.items():
+        memory.put(key, data)
+    return memory
+
+
+def stored(dataset: dataprep.Dataset) -> list[tuple[bytes, int]]:
+    """(image, label) of each sample."""
+    return [(bytes(sample.image), sample.label) for sample in dataset]
+
+
+def images_of(dataset: dataprep.Dataset) -> list[bytes]:
+    """The image of each sample."""
+    return [image for image, _ in stored(dataset)]
 
 
 def _imported(name: str) -> ModuleType:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +9,9 @@ import pytest
 
 import dataprep
 from dataprep.errors import DatasetChanged
-from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
 from tests.changing import Remade, remade
+from tests.dataprep.adapters.conftest import in_memory
 
 pytestmark = pytest.mark.slow
 
@@ -62,19 +61,11 @@ def _images(item: Any) -> list[bytes]:
     return [item[0]] if isinstance(item[0], bytes) else list(item[0])
 
 
-def in_memory(made: Remade) -> Store:
-    """The first data set in a store without files."""
-    memory = open_store(f"memory://{secrets.token_hex(4)}")
-    for key, data in made.before.items():
-        memory.put(key, data)
-    return memory
-
-
 @pytest.mark.frameworks
 @pytest.mark.filterwarnings("default")
 def test_tf_data(tf: Any, made: Remade) -> None:
     """The next samples that are read raise the error; those before are of the first data set."""
-    memory = in_memory(made)
+    memory = in_memory(made.before)
     made_of = dataprep.to_tf(dataprep.open(memory.uri), batch_size=4, decode=False)
     found = [image for images, _ in made_of for image in images.numpy()]
     assert sorted(found) == sorted(made.images)
@@ -89,7 +80,7 @@ def test_tf_data(tf: Any, made: Remade) -> None:
 @pytest.mark.usefixtures("mx")
 def test_mxnet(made: Remade) -> None:
     """As tf.data."""
-    memory = in_memory(made)
+    memory = in_memory(made.before)
     dataset = dataprep.open(memory.uri, format="recordio")
     batches = dataprep.to_mxnet(dataset, batch_size=4)
     assert sum(batch.data[0].shape[0] for batch in batches) == len(made.images)

@@ -7,12 +7,10 @@ import gc
 import multiprocessing
 import os
 import pickle
-import secrets
 import shutil
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,21 +19,11 @@ from dataprep.adapters import records as module
 from dataprep.adapters.records import Records
 from dataprep.dataset import Dataset
 from dataprep.errors import CorruptRecord, ObjectNotFound, RecordError
-from dataprep.stores import Store, open_store
+from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
-
-
-def stored(dataset: Dataset) -> list[bytes]:
-    """The images that must come out."""
-    return [bytes(sample.image) for sample in dataset]
-
-
-def in_memory(output: Path) -> Store:
-    """A copy in a store without files."""
-    memory = open_store(f"memory://{secrets.token_hex(4)}")
-    for entry in (local := open_store(output)).list():
-        memory.put(entry.key, local.get(entry.key))
-    return memory
+from tests.commandline import objects
+from tests.dataprep.adapters.conftest import images_of, in_memory
+from tests.dataprep.conftest import Calls
 
 
 def test_images_by_number(dataset: Dataset) -> None:
@@ -43,7 +31,7 @@ def test_images_by_number(dataset: Dataset) -> None:
     records = Records(dataset)
     assert len(records) == 120
     assert records.labels.tolist() == dataset.labels.tolist()
-    assert [bytes(records.image(i)) for i in range(120)] == stored(dataset)
+    assert [bytes(records.image(i)) for i in range(120)] == images_of(dataset)
     copy = pickle.loads(pickle.dumps(records))
     assert bytes(copy.image(119)) == bytes(records.image(119))
 
@@ -51,32 +39,19 @@ def test_images_by_number(dataset: Dataset) -> None:
 @pytest.mark.parametrize("remote", [False, True], ids=["disk", "memory"])
 def test_many_images_at_once(output: Path, dataset: Dataset, remote: bool) -> None:
     """Whatever their order, also some of them twice; neighbours are read together."""
-    store = in_memory(output) if remote else dataset.store
+    store = in_memory(objects(open_store(output))) if remote else dataset.store
     records = Records(dataprep.open(store.uri, format=dataset.format))
-    images = stored(dataset)
+    images = images_of(dataset)
     for numbers in (range(120), [119, 3, 3, 50, 4], [], [*range(0, 120, 7), *range(9)]):
         assert [*map(bytes, records.fetch(numbers))] == [images[number] for number in numbers]
 
 
-def test_neighbours_are_one_request(output: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighbours_are_one_request(output: Path, calls: Calls) -> None:
     """A request to a remote store takes as long as many records."""
-    records = Records(dataprep.open(in_memory(output).uri))
-    wanted: list[int] = []
-    read = Records._read
-
-    def counted(self: Records, where: Any) -> bytes:
-        wanted.append(len(where.places))
-        return read(self, where)
-
-    monkeypatch.setattr(Records, "_read", counted)
+    records = Records(dataprep.open(in_memory(objects(open_store(output))).uri))
+    read = calls(Records, "_read")
     records.fetch([8, 5, 7, 6])
-    assert wanted == [4]
-
-
-def test_any_store(output: Path) -> None:
-    """A store without files works as well."""
-    records = Records(dataprep.open(in_memory(output).uri))
-    assert bytes(records.image(3)) == dataprep.open(output)[3].image
+    assert [len(where.places) for _, where in read] == [4]
 
 
 @pytest.mark.parametrize("layout", ["tfds", {"x" * 60: "encoded", "y": "label"}], ids=str)
@@ -86,7 +61,7 @@ def test_layouts(tree: Path, tmp_path: Path, layout: str | dict[str, str]) -> No
     dataprep.shard(dataprep.ShardConfig.model_validate(job))
     dataset = dataprep.open(tmp_path / "out")
     records = Records(dataset)
-    assert [bytes(records.image(i)) for i in range(120)] == stored(dataset)
+    assert [bytes(records.image(i)) for i in range(120)] == images_of(dataset)
 
 
 def open_shards() -> int:
@@ -104,7 +79,7 @@ def test_threads_share_few_open_files(dataset: Dataset, monkeypatch: pytest.Monk
     records = Records(dataset)
     with ThreadPoolExecutor(8) as pool:
         found = [bytes(image) for image in pool.map(records.image, [*range(120)] * 3)]
-    assert found == stored(dataset) * 3
+    assert found == images_of(dataset) * 3
     assert 2 <= open_shards() < len(dataset.shards())
     del records
     gc.collect()
@@ -136,29 +111,27 @@ def copied(dataset: Dataset, tmp_path: Path) -> tuple[Records, Path]:
     return records, tmp_path / "copy" / dataset.shards()[0].key
 
 
-@pytest.mark.parametrize("index", [0, 1])
-def test_a_truncated_shard(copied: tuple[Records, Path], index: int) -> None:
-    """Inside a record or before it: the error names the shard."""
-    records, path = copied
-    os.truncate(path, 100)
-    with pytest.raises(RecordError, match=path.name):
-        records.image(index)
-
-
-def test_a_damaged_shard(copied: tuple[Records, Path]) -> None:
+@pytest.mark.parametrize(
+    ("damage", "kind", "index"),
+    [
+        (lambda path: os.truncate(path, 100), RecordError, 0),
+        (lambda path: os.truncate(path, 100), RecordError, 1),
+        (lambda path: path.write_bytes(b"\0" * path.stat().st_size), CorruptRecord, 0),
+        (Path.unlink, ObjectNotFound, 0),
+    ],
+    ids=["inside", "before", "zeros", "missing"],
+)
+def test_a_damaged_shard(
+    copied: tuple[Records, Path],
+    damage: Callable[[Path], object],
+    kind: type[Exception],
+    index: int,
+) -> None:
     """The error names the shard."""
     records, path = copied
-    path.write_bytes(b"\0" * path.stat().st_size)
-    with pytest.raises(CorruptRecord, match=path.name):
-        records.image(0)
-
-
-def test_a_missing_shard(copied: tuple[Records, Path]) -> None:
-    """ObjectNotFound, as from any store."""
-    records, path = copied
-    path.unlink()
-    with pytest.raises(ObjectNotFound, match=path.name):
-        records.image(0)
+    damage(path)
+    with pytest.raises(kind, match=path.name):
+        records.image(index)
 
 
 @pytest.mark.parametrize("check", [True, False])
@@ -182,4 +155,4 @@ def test_a_flipped_byte(copied: tuple[Records, Path], dataset: Dataset, check: b
                 read()
     else:
         assert [bool(read()) for read in reads] == [True] * 3
-    assert bytes(records.image(4)) == stored(dataset)[4]
+    assert bytes(records.image(4)) == images_of(dataset)[4]

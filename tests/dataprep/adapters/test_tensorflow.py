@@ -16,6 +16,7 @@ from dataprep.adapters.augment import EVALUATION_SHARE, Augmentation, sample_rng
 from dataprep.adapters.records import Records
 from dataprep.assign import Order
 from dataprep.dataset import Dataset
+from tests.dataprep.adapters.conftest import stored
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -37,11 +38,6 @@ def dataset(local: Dataset, request: pytest.FixtureRequest) -> Dataset:
         return local
     opened: Callable[[str], Dataset] = request.getfixturevalue("on_s3")
     return opened("tfrecord")
-
-
-def stored(dataset: Dataset) -> list[tuple[bytes, int]]:
-    """What must come out."""
-    return [(bytes(sample.image), sample.label) for sample in dataset]
 
 
 def samples(made: Any) -> list[tuple[Any, int]]:

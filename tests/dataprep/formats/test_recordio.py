@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
+from dataprep.errors import CorruptRecord, RecordError
 from dataprep.formats import Buffer, IndexEntry, RecordOptions, Sample, get_format
 from dataprep.formats.recordio import (
     MAGIC,
@@ -20,12 +20,11 @@ from dataprep.formats.recordio import (
     label_count,
     mxnet_index,
     pack_image_header,
-    payload_at,
     read_recordio,
-    span_at,
     unpack_image_record,
 )
-from tests.strategies import buffers, chopped, label_lists, magic_payloads, mutated
+from tests.dataprep.formats.test_framing import RECORDIO
+from tests.strategies import buffers, label_lists, magic_payloads
 
 FORM = get_format("recordio")
 SPLIT = bytes.fromhex("0a23d7ce 04000020 61626364 0a23d7ce 02000060 78790000")
@@ -33,11 +32,7 @@ SPLIT = bytes.fromhex("0a23d7ce 04000020 61626364 0a23d7ce 02000060 78790000")
 
 def encode(payloads: Sequence[Buffer]) -> bytes:
     """The file of ``payloads``."""
-    sink = io.BytesIO()
-    writer = RecordIOWriter(sink)
-    for payload in payloads:
-        writer.write(payload)
-    return sink.getvalue()
+    return RECORDIO.encode(payloads)
 
 
 def part(cflag: int, data: bytes) -> bytes:
@@ -53,9 +48,6 @@ def encode_as_dmlc(payload: bytes) -> bytes:
             parts.append(part(2 if begin else 1, payload[begin:at]))
             begin = at + 4
     return b"".join(parts) + part(3 if begin else 0, payload[begin:])
-
-
-files = st.lists(magic_payloads, max_size=4).map(encode)
 
 
 def test_a_known_split_record() -> None:
@@ -99,50 +91,12 @@ def test_records_are_those_of_dmlc(payload: bytes) -> None:
     assert encode([payload]) == encode_as_dmlc(payload)
 
 
-@given(
-    contents=st.lists(st.one_of(magic_payloads, buffers), max_size=5),
-    offset=st.integers(0, 2**40).map(lambda word: 4 * word),
-)
-def test_spans_and_payloads_come_back(contents: list[Buffer], offset: int) -> None:
-    """Reading gives each payload, and the span that writing it returned."""
-    sink = io.BytesIO()
-    writer = RecordIOWriter(sink, offset)
-    spans = [writer.write(payload) for payload in contents]
-    assert writer.offset == offset + len(sink.getvalue())
-    records = list(read_recordio(sink.getvalue()))
-    assert [record.payload for record in records] == contents
-    assert [(record.offset + offset, record.length) for record in records] == spans
-
-
-@given(parts=chopped(magic_payloads))
-def test_parts_are_written_as_the_whole(parts: list[bytes]) -> None:
-    """A payload given in parts makes the record of the whole, a magic across two of them too."""
-    sink = io.BytesIO()
-    span = RecordIOWriter(sink).write_parts(parts)
-    assert sink.getvalue() == encode([b"".join(parts)])
-    assert span == (0, len(sink.getvalue()))
-
-
-def test_a_buffer_of_larger_items_counts_in_bytes() -> None:
-    """The length of a memoryview of four-byte items is that of its bytes."""
-    words = memoryview(b"abcdefgh").cast("I")
-    assert encode([words]) == encode([b"abcdefgh"])
-
-
 def test_the_image_header_counts_for_alignment() -> None:
     """A magic is aligned by its place in the payload, which begins with the image header."""
     header = pack_image_header([1.0], 0)
     sink = io.BytesIO()
     RecordIOWriter(sink).write_parts([header, b"ab" + MAGIC + b"ab" + MAGIC])
     assert sink.getvalue() == part(1, header + b"ab" + MAGIC + b"ab") + part(3, b"")
-
-
-def test_payloads_are_views_of_the_file() -> None:
-    """Reading copies no record that is in one part."""
-    file = bytearray(encode([b"hello"]))
-    (record,) = read_recordio(file)
-    file[8:9] = b"J"
-    assert bytes(record.payload) == b"Jello"
 
 
 def test_a_payload_of_half_a_gibibyte_is_refused() -> None:
@@ -157,20 +111,6 @@ def test_a_payload_of_half_a_gibibyte_is_refused() -> None:
         writer.write(payload)
     assert isinstance(caught.value, ValueError)
     assert (sink.getvalue(), writer.offset) == (b"", 0)
-
-
-def test_truncation_at_every_byte() -> None:
-    """A file cut inside a record, between its parts too, ends in a TruncatedRecord."""
-    whole = encode([b"first"]) + SPLIT
-    second = len(whole) - len(SPLIT)
-    for size in [*range(1, second), *range(second + 1, len(whole))]:
-        reader = read_recordio(whole[:size], name="cut")
-        number = int(size > second)
-        for _ in range(number):
-            assert bytes(next(reader).payload) == b"first"
-        with pytest.raises(TruncatedRecord, match=rf"cut: record {number} at byte ") as caught:
-            next(reader)
-        assert (caught.value.record, caught.value.offset) == (number, number * second)
 
 
 @pytest.mark.parametrize(
@@ -201,31 +141,6 @@ def test_what_is_not_a_record_is_corrupt(data: bytes, problem: str) -> None:
         next(reader)
     assert problem in str(caught.value)
     assert (caught.value.record, caught.value.offset) == (1, 16)
-
-
-@given(contents=st.lists(magic_payloads, max_size=4))
-def test_headers_alone_give_the_place_of_each_record(contents: list[bytes]) -> None:
-    """Walking from span to span finds what reading finds, the parts of split records joined."""
-    data, offset = encode(contents), 0
-    for record in read_recordio(data):
-        span = span_at(memoryview(data), offset)
-        assert (span.offset, span.length) == record[:2]
-        assert payload_at(memoryview(data), span) == record.payload
-        offset = span.end
-    assert offset == len(data)
-
-
-@given(data=st.binary() | mutated(files))
-def test_any_bytes_are_records_or_a_record_error(data: bytes) -> None:
-    """Arbitrary bytes read or raise a RecordError that lies in the file, nothing else."""
-    end, problem_at = 0, len(data)
-    try:
-        for record in read_recordio(data):
-            assert record.offset == end
-            end += record.length
-    except RecordError as error:
-        problem_at = error.offset
-    assert problem_at == end
 
 
 def test_known_image_headers() -> None:

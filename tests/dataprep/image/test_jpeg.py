@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import struct
 from collections.abc import Mapping
 
@@ -12,7 +11,6 @@ import pytest
 import simplejpeg
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 
 from dataprep.errors import CorruptImage, ImageError, ImageTooLarge, UnsupportedImage
 from dataprep.image import Converted, ImagePolicy, check, convert
@@ -21,6 +19,7 @@ from dataprep.image.jpeg import read_header
 from dataprep.sample.drawing import draw_image
 from tests import encodings as enc
 from tests.dataprep.image import odd_jpegs
+from tests.dataprep.image.pictures import shown
 from tests.dataprep.image.profiles import rgb_profile
 from tests.strategies import mutated
 
@@ -33,9 +32,9 @@ PROGRESSIVE = enc.pillow(PHOTO, "JPEG", quality=92, progressive=True)
 KEEP = ImagePolicy(encoding="png", truncated="keep")
 
 
-def shown(data: bytes) -> Pixels:
+def pixels(data: bytes) -> Pixels:
     """Pixels as Pillow decodes them."""
-    return np.asarray(Image.open(io.BytesIO(data)))
+    return np.asarray(shown(data))
 
 
 def exif_jpeg(kind: int, value: int, *, big: bool, others: int = 0, count: int = 1) -> bytes:
@@ -178,34 +177,28 @@ def test_what_decodes_is_kept(share: float) -> None:
         convert(cut)
     found = convert(cut, KEEP)
     assert found.notes == ("truncated_kept",)
-    kept = shown(found.data)
-    rows = int(np.argmin((kept == shown(BASELINE)).all(axis=(1, 2))))
+    kept = pixels(found.data)
+    rows = int(np.argmin((kept == pixels(BASELINE)).all(axis=(1, 2))))
     assert 0.5 * share < rows / 160 < share + 0.15
     assert (kept[rows + 16 :] == 128).all()
+    whole = convert(BASELINE[:-2], KEEP)  # an end marker alone is missing
+    assert whole.notes == ("truncated_kept",)
+    assert np.array_equal(pixels(whole.data), pixels(BASELINE))
 
 
 def test_progressive_files_are_blurred_instead() -> None:
     """Of a progressive file the first scans show the whole picture."""
     found = convert(PROGRESSIVE[: len(PROGRESSIVE) // 2], KEEP)
     assert found.notes == ("truncated_kept",)
-    assert np.abs(shown(found.data).astype(int) - PHOTO).mean() < 25
-
-
-def test_an_end_marker_alone_that_is_missing() -> None:
-    """Every pixel is there, but the file is truncated all the same."""
-    with pytest.raises(CorruptImage, match="truncated JPEG"):
-        convert(BASELINE[:-2])
-    found = convert(BASELINE[:-2], KEEP)
-    assert found.notes == ("truncated_kept",)
-    assert np.array_equal(shown(found.data), shown(BASELINE))
+    assert np.abs(pixels(found.data).astype(int) - PHOTO).mean() < 25
 
 
 @pytest.mark.parametrize("truncated", ["keep", "fail"])
 def test_nothing_to_keep(truncated: str) -> None:
     """A file that ends before its first pixels is truncated, kept or not."""
-    scan = BASELINE.index(b"\xff\xda")
+    policy = ImagePolicy.model_validate({"truncated": truncated})
     with pytest.raises(CorruptImage, match="truncated JPEG"):
-        convert(BASELINE[: scan + 14], ImagePolicy.model_validate({"truncated": truncated}))
+        convert(BASELINE[: BASELINE.index(b"\xff\xda") + 14], policy)
 
 
 FLAWED: Mapping[str, tuple[bytes, bytes]] = {
@@ -308,7 +301,7 @@ def test_unusual_samplings_are_encoded_anew(size: int | None, check_by: str) -> 
     found = convert(UNUSUAL, policy)
     assert (found.action, found.notes) == ("reencoded", ("subsampling_converted",))
     assert check(found.data) == (found.width, found.height, 3)
-    assert found.data == convert(enc.pillow(shown(UNUSUAL), "PNG"), policy).data
+    assert found.data == convert(enc.pillow(pixels(UNUSUAL), "PNG"), policy).data
 
 
 @pytest.mark.parametrize("share", [0.4, 0.8])
@@ -319,4 +312,4 @@ def test_unusual_samplings_that_end_early(share: float) -> None:
         convert(data)
     kept = convert(data, ImagePolicy.model_validate({**SHARP, "truncated": "keep"}))
     assert kept.notes == ("subsampling_converted", "truncated_kept")
-    assert np.abs(shown(kept.data)[:32].astype(int) - shown(UNUSUAL)[:32]).max() < 9
+    assert np.abs(pixels(kept.data)[:32].astype(int) - pixels(UNUSUAL)[:32]).max() < 9

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from PIL import Image
 
 from dataprep.errors import CorruptImage, ImageError
 from dataprep.image import check, convert
+from tests.dataprep.image.pictures import saved
 
 LIMITED = """
 import resource, sys
@@ -36,9 +36,7 @@ except (ImageError, MemoryError) as error:
 def encoded(container: str, width: int, height: int, **how: Any) -> bytes:
     """Noise of that size."""
     noise = np.random.default_rng(1).integers(0, 256, (height, width, 3), np.uint8)
-    sink = io.BytesIO()
-    Image.fromarray(noise).save(sink, container, **how)
-    return sink.getvalue()
+    return saved(Image.fromarray(noise), container, **how)
 
 
 def limited(folder: Path, data: bytes, small: bytes, spare: int) -> str:
@@ -62,10 +60,9 @@ def limited(folder: Path, data: bytes, small: bytes, spare: int) -> str:
 )
 def test_a_limited_process(container: str, how: dict[str, Any], tmp_path: Path) -> None:
     """An image that needs more memory than there is raises MemoryError."""
-    sink = io.BytesIO()
-    Image.new("RGB", (3000, 2000), (9, 90, 200)).save(sink, container, **how)
+    large = saved(Image.new("RGB", (3000, 2000), (9, 90, 200)), container, **how)
     small = encoded(container, 300, 200, **how)
-    assert limited(tmp_path, sink.getvalue(), small, 10_000_000) == "MemoryError"
+    assert limited(tmp_path, large, small, 10_000_000) == "MemoryError"
 
 
 @pytest.mark.parametrize("container", ["WEBP", "AVIF"])

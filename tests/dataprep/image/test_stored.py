@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import numpy as np
 import pytest
+import simplejpeg
 from PIL import Image
 
 from dataprep.errors import CorruptImage, ImageTooSmall, NotAnImage
 from dataprep.image import Converted, ImagePolicy, check, convert
-from dataprep.image.geometry import Geometry
+from dataprep.image.geometry import Geometry, Pixels
 from dataprep.sample.drawing import draw_image
 from tests import encodings as enc
 from tests.dataprep.image import profiles
+from tests.dataprep.image.pictures import apart, saved, shown, turned
 
 IMAGE = draw_image(11, 160, 120, detail=0.2)
 PLAIN = enc.jpeg(IMAGE)
@@ -28,18 +29,6 @@ def converted(data: bytes, **keys: Any) -> Converted:
     found = convert(data, ImagePolicy.model_validate(keys))
     assert check(found.data) == (found.width, found.height, found.channels)
     return found
-
-
-def shown(data: bytes) -> Image.Image:
-    """Decoded by Pillow."""
-    image = Image.open(io.BytesIO(data))
-    image.load()
-    return image
-
-
-def apart(left: object, right: object) -> float:
-    """Mean absolute difference."""
-    return float(np.abs(np.asarray(left, float) - np.asarray(right, float)).mean())
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
@@ -80,22 +69,16 @@ def test_pngs_that_need_a_change_are_encoded(data: bytes, keys: dict[str, Any]) 
     assert shown(found.data).mode in ("L", "RGB", "RGBA")
 
 
-def test_an_oriented_png_is_encoded() -> None:
-    """No stored file has an orientation, so that a PNG with one is made anew."""
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    data = enc.pillow(IMAGE, "PNG", exif=exif)
+def test_pngs_that_strict_readers_do_not_take_are_encoded() -> None:
+    """No stored file has an orientation, or a wrong checksum of its pixels."""
+    data = enc.pillow(IMAGE, "PNG", exif=turned(6))
     for how, size in (("ignore", (160, 120)), ("apply", (120, 160))):
         found = converted(data, encoding="png", orientation=how)
         assert (found.action, shown(found.data).size) == ("reencoded", size)
         assert shown(found.data).getexif().get(0x0112, 1) == 1
-
-
-def test_a_png_with_a_wrong_checksum_is_encoded() -> None:
-    """Pillow reads over a wrong checksum of pixels; strict readers do not."""
-    data = bytearray(enc.pillow(IMAGE, "PNG"))
-    data[data.index(b"IEND") - 8] ^= 1  # in the checksum before it
-    found = converted(bytes(data), encoding="png")
+    damaged = bytearray(enc.pillow(IMAGE, "PNG"))
+    damaged[damaged.index(b"IEND") - 8] ^= 1  # in the checksum before it
+    found = converted(bytes(damaged), encoding="png")
     assert found.action == "reencoded"
     assert apart(shown(found.data), IMAGE) == 0
 
@@ -151,29 +134,25 @@ def test_a_profile_in_many_segments() -> None:
         assert "icc_broken" in converted(missing, icc=icc, size=60).notes
 
 
-def test_inks_by_their_profile() -> None:
+@pytest.mark.parametrize(("kind", "options"), [("JPEG", {"quality": 95}), ("TIFF", {})])
+def test_inks_by_their_profile(kind: str, options: dict[str, int]) -> None:
     """CMYK with a profile goes through it under ``srgb``; its profile is never embedded."""
     cyan = Image.new("CMYK", (32, 32), (255, 0, 0, 0))
-    for kind in ("JPEG", "TIFF"):
-        sink = io.BytesIO()
-        cyan.save(
-            sink,
-            kind,
-            icc_profile=profiles.ink_profile(),
-            **({"quality": 95} if kind == "JPEG" else {}),
-        )
-        managed = converted(sink.getvalue(), icc="srgb")
-        assert {"icc_converted", "cmyk_converted"} <= set(managed.notes)
-        assert apart(shown(managed.data), [255, 0, 0]) < 8
-        for icc in ("drop", "keep"):
-            plain = converted(sink.getvalue(), icc=icc)
-            assert {"icc_dropped", "cmyk_converted"} <= set(plain.notes)
-            assert apart(shown(plain.data), [0, 255, 255]) < 8
-            assert "icc_profile" not in shown(plain.data).info
+    data = saved(cyan, kind, icc_profile=profiles.ink_profile(), **options)
+    managed = converted(data, icc="srgb")
+    assert {"icc_converted", "cmyk_converted"} <= set(managed.notes)
+    assert apart(shown(managed.data), [255, 0, 0]) < 8
+    for icc in ("drop", "keep"):
+        plain = converted(data, icc=icc)
+        assert {"icc_dropped", "cmyk_converted"} <= set(plain.notes)
+        assert apart(shown(plain.data), [0, 255, 255]) < 8
+        assert "icc_profile" not in shown(plain.data).info
+    foreign = saved(cyan, kind, icc_profile=OTHER, **options)
+    assert "icc_broken" in converted(foreign, icc="keep").notes
 
 
 def test_profiles_of_grey() -> None:
-    """A grey profile is applied, kept with one channel, and dropped with three."""
+    """A grey profile is applied, kept with one channel, and dropped with three or four."""
     applied = converted(FIRST, icc="srgb")
     assert (applied.channels, applied.action) == (1, "reencoded")
     light = np.asarray(Image.fromarray(IMAGE).convert("L"), float) / 255
@@ -181,6 +160,9 @@ def test_profiles_of_grey() -> None:
     assert apart(shown(applied.data), 255 * curve) < 6
     assert "icc_kept" in converted(FIRST, icc="keep", size=60).notes
     assert "icc_dropped" in converted(FIRST, icc="keep", greyscale="rgb").notes
+    data = enc.pillow(IMAGE, "PNG", "LA", icc_profile=profiles.grey_profile())
+    found = converted(data, icc="keep", encoding="png", alpha="keep")
+    assert (found.channels, "icc_dropped" in found.notes) == (4, True)
 
 
 @pytest.mark.parametrize("size", [None, 60])
@@ -214,28 +196,13 @@ def test_profiles_that_cannot_be_the_images(name: str, kind: str, size: int | No
     assert ("icc_profile" in shown(found.data).info) == (size is None)
 
 
-def test_profiles_of_other_colours_than_inks() -> None:
-    """A profile of RGB in a CMYK file is none."""
-    sink = io.BytesIO()
-    Image.new("CMYK", (40, 40)).save(sink, "JPEG", icc_profile=OTHER)
-    assert "icc_broken" in converted(sink.getvalue(), icc="keep").notes
-
-
-def test_a_grey_profile_beside_alpha() -> None:
-    """It describes the image, but not what is stored."""
-    data = enc.pillow(IMAGE, "PNG", "LA", icc_profile=profiles.grey_profile())
-    found = converted(data, icc="keep", encoding="png", alpha="keep")
-    assert (found.channels, "icc_dropped" in found.notes) == (4, True)
-
-
 @pytest.mark.parametrize(
     ("background", "channels"), [([0, 0, 255], 3), ("#804020", 3), ([7, 7, 7], 1)]
 )
 def test_backgrounds(background: object, channels: int) -> None:
     """What is transparent shows the background; grey stays grey on a grey one only."""
-    sink = io.BytesIO()
-    Image.new("LA", (40, 40), (90, 0)).save(sink, "PNG")
-    found = converted(sink.getvalue(), background=background)
+    data = saved(Image.new("LA", (40, 40), (90, 0)), "PNG")
+    found = converted(data, background=background)
     wanted = {"#804020": [128, 64, 32]}.get(str(background), background)
     assert found.channels == channels
     assert apart(shown(found.data).convert("RGB"), wanted) < 3
@@ -249,10 +216,8 @@ def test_what_is_transparent_gives_no_colour(encoding: str, filter: str, size: i
     pixels = np.zeros((100, 100, 4), np.uint8)
     pixels[:, :47] = [255, 0, 0, 255]
     pixels[:, 47:] = [0, 255, 0, 0]
-    sink = io.BytesIO()
-    Image.fromarray(pixels).save(sink, "PNG")
     found = converted(
-        sink.getvalue(),
+        saved(Image.fromarray(pixels), "PNG"),
         encoding=encoding,
         alpha="keep",
         filter=filter,
@@ -319,9 +284,7 @@ def test_where_boxes_go(orientation: int) -> None:
 @pytest.mark.parametrize("how", ["ignore", "apply"])
 def test_the_orientation_of_tiff_is_always_applied(orientation: int, how: str) -> None:
     """A TIFF's orientation is followed once, whatever the policy says, and counted so."""
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    data = enc.pillow(IMAGE, "TIFF", exif=exif)
+    data = enc.pillow(IMAGE, "TIFF", exif=turned(orientation))
     found = converted(data, orientation=how, encoding="png")
     assert apart(shown(found.data), shown(data)) == 0
     assert (shown(found.data).size == (120, 160)) == (orientation >= 5)
@@ -381,3 +344,92 @@ def test_pngs_that_were_not_stored_here(data: bytes) -> None:
     """A PNG of 16 bits or with a palette is none that this package stores."""
     with pytest.raises(CorruptImage, match="not stored by this package"):
         check(data)
+
+
+PHOTO = draw_image(5, 160, 120, detail=0.3)
+GREY = PHOTO[:, :, :1]
+NOISE = np.random.default_rng(0).integers(0, 256, (600, 600, 3), dtype=np.uint8)
+
+
+def encoded(pixels: Pixels, **keys: Any) -> bytes:
+    """Encoded by a policy of these keys."""
+    image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+    return convert(saved(image, "TIFF"), ImagePolicy.model_validate(keys)).data
+
+
+@pytest.mark.parametrize("quality", [30, 75, 95, 96, 100])
+@pytest.mark.parametrize(("subsampling", "native"), [("420", "4:2:0"), ("444", "4:4:4")])
+def test_the_dct_is_accurate(quality: int, subsampling: str, native: str) -> None:
+    """Another library's encoder with libjpeg's integer DCT gives the same picture."""
+    wanted = saved(Image.fromarray(PHOTO), "JPEG", quality=quality, subsampling=native)
+    found = encoded(PHOTO, quality=quality, subsampling=subsampling)
+    assert np.array_equal(np.asarray(shown(found)), np.asarray(shown(wanted)))
+
+
+def test_the_default_is_baseline() -> None:
+    """Without a word JPEGs have one scan, 4:2:0 and quality 95."""
+    found = encoded(PHOTO)
+    assert found == encoded(PHOTO, quality=95, subsampling="420")
+    assert simplejpeg.decode_jpeg_header(found)[3] == "420"
+    assert "progressive" not in shown(found).info
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("subsampling", ["420", "422", "444"])
+@pytest.mark.parametrize("keys", [{"progressive": True}, {"optimize": True}])
+def test_progressive_and_optimised(channels: int, subsampling: str, keys: dict[str, Any]) -> None:
+    """They are what they say, smaller than plain files, and show the same picture."""
+    pixels = PHOTO[:, :, :channels]
+    plain = encoded(pixels, subsampling=subsampling)
+    found = encoded(pixels, subsampling=subsampling, **keys)
+    assert ("progressive" in shown(found).info) == ("progressive" in keys)
+    assert len(found) < len(plain)
+    assert simplejpeg.decode_jpeg_header(found)[3] == ("Gray" if channels == 1 else subsampling)
+    assert np.array_equal(np.asarray(shown(found)), np.asarray(shown(plain)))
+
+
+@pytest.mark.parametrize("keys", [{"progressive": True}, {"optimize": True}])
+def test_noise_at_quality_100(keys: dict[str, Any]) -> None:
+    """No image is too noisy for the encoder's buffer."""
+    data = encoded(NOISE, quality=100, subsampling="444", **keys)
+    assert shown(data).size == (600, 600)
+
+
+@pytest.mark.parametrize("source", ["444", "422", "420", "440", "411"])
+@pytest.mark.parametrize("progressive", [False, True])
+def test_subsampling_is_kept(source: str, progressive: bool) -> None:
+    """With ``keep`` the source's subsampling is the result's; 420 where it has none."""
+    keep = ImagePolicy(subsampling="keep", progressive=progressive, size=60)
+    found = convert(enc.jpeg(PHOTO, source), keep)
+    assert simplejpeg.decode_jpeg_header(found.data)[3] == source
+    assert simplejpeg.decode_jpeg_header(encoded(PHOTO, subsampling="keep"))[3] == "420"
+
+
+def test_png_keeps_every_pixel() -> None:
+    """PNG gives back grey, RGB and RGBA; at level 0 nothing is compressed."""
+    rgba = np.dstack([PHOTO, GREY])
+    for pixels in (GREY, PHOTO, rgba):
+        found = np.asarray(shown(encoded(pixels, encoding="png", alpha="keep")))
+        assert np.array_equal(found.reshape(pixels.shape), pixels)
+    sizes = [len(encoded(PHOTO, encoding="png", png_compression=n)) for n in (0, 9)]
+    assert sizes[0] > PHOTO.size > sizes[1]
+
+
+def test_webp() -> None:
+    """Lossless WebP gives every pixel back, lossy WebP the picture, smaller at less quality."""
+    lossless = encoded(PHOTO, encoding="webp", webp_lossless=True)
+    assert np.array_equal(np.asarray(shown(lossless)), PHOTO)
+    sizes = []
+    for quality in (30, 95):
+        data = encoded(PHOTO, encoding="webp", quality=quality)
+        sizes.append(len(data))
+        assert np.abs(np.asarray(shown(data), float) - PHOTO).mean() < 12
+    assert sizes[0] < sizes[1] < len(lossless)
+
+
+@pytest.mark.parametrize(("encoding", "most"), [("jpeg", 65_500), ("webp", 16_383)])
+@pytest.mark.parametrize("wide", [True, False])
+def test_the_largest_sides(encoding: str, most: int, wide: bool) -> None:
+    """What geometry lets pass is encoded."""
+    pixels = np.zeros((1, most, 3) if wide else (most, 1, 3), np.uint8)
+    assert max(shown(encoded(pixels, encoding=encoding)).size) == most

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from dataprep.errors import StoreError
 from dataprep.job.worker import make_shard
 from dataprep.sample import draw_tree
+from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
-from tests.commandline import objects
-from tests.dataprep.job.tasks import FolderSource, make_tasks
+from tests.dataprep.job.tasks import FailingSource, FolderSource, make_tasks, shards
 
 
 @pytest.fixture(scope="session")
@@ -26,4 +27,24 @@ def expected(images: Path) -> Mapping[str, bytes]:
     store = MemoryStore("memory://expected-of-engines")
     for build in make_tasks(images, FolderSource(images), store, 6):
         make_shard(build(), lambda progress: None)
-    return {k: v for k, v in objects(store).items() if not k.startswith("receipts/")}
+    return shards(store)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    """An empty store."""
+    store = LocalStore(str(tmp_path / "out"))
+    store.prepare()
+    return store
+
+
+@pytest.fixture
+def failing(images: Path, tmp_path: Path) -> Callable[..., FailingSource]:
+    """Makes a source that fails over one file."""
+    (tmp_path / "notes").mkdir()
+    name = sorted(str(path.relative_to(images)) for path in images.rglob("*.JPEG"))[8]
+
+    def make(times: int, error: StoreError) -> FailingSource:
+        return FailingSource(images, tmp_path / "notes", {name}, times, error)
+
+    return make

@@ -20,6 +20,7 @@ from dataprep.sources import Listing, Located
 from dataprep.stores import Buffer, ObjectInfo, Store
 from dataprep.stores.local import LocalStore
 from dataprep.versions import determining
+from tests.commandline import objects
 
 
 class FolderSource:
@@ -201,3 +202,8 @@ def make_tasks(
         )
 
     return [lambda shard=shard: build(shard) for shard in range(shards)]  # type: ignore[misc]
+
+
+def shards(store: Store) -> dict[str, bytes]:
+    """Shards and indexes; receipts hold the store's own words."""
+    return {k: v for k, v in objects(store).items() if not k.startswith("receipts/")}

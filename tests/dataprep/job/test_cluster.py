@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from distributed import LocalCluster
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from dataprep.cli.main import app
 from dataprep.config import DaskOptions
@@ -34,7 +34,6 @@ from dataprep.job.in_process import InProcess
 from dataprep.job.worker import Progress, ShardResult, ShardTask
 from dataprep.stores.local import LocalStore
 from tests.commandline import objects, wait_until
-from tests.dataprep.job import tasks as shared
 from tests.dataprep.job.tasks import (
     CrowdedStore,
     DeadlySource,
@@ -43,6 +42,7 @@ from tests.dataprep.job.tasks import (
     FolderSource,
     SmallCluster,
     make_tasks,
+    shards,
 )
 
 pytestmark = pytest.mark.process
@@ -72,19 +72,6 @@ class Runner:
 
         with contextlib.closing(self.engine):
             self.engine.run(tasks, both)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> LocalStore:
-    """An empty store."""
-    store = LocalStore(str(tmp_path / "out"))
-    store.prepare()
-    return store
-
-
-def shards(store: LocalStore) -> dict[str, bytes]:
-    """Shards and indexes; receipts hold the store's own words."""
-    return {k: v for k, v in objects(store).items() if not k.startswith("receipts/")}
 
 
 class TestProcesses:
@@ -126,11 +113,8 @@ class TestProcesses:
 
     def test_a_sample_over_which_all_are_killed(self, images: Path, store: LocalStore) -> None:
         """It ends the job, which names the shard and says what to do; nothing is recorded."""
-        runner = Runner(workers=1)
-        with pytest.raises(WorkerLost, match=r"over train-00000-of-00001: .* run again to resume"):
-            runner.run(make_tasks(images, DeadlySource(images), store, 1))
-        assert objects(store) == {}
-        assert any("workers died over train-00000-of-00001" in x for x in runner.announced)
+        said = lost(images, DeadlySource(images), store)
+        assert any("workers died over train-00000-of-00001" in line for line in said)
 
     @pytest.mark.smoke
     @pytest.mark.parametrize("shards_in_all", [1, 2, 6])
@@ -157,10 +141,7 @@ class TestProcesses:
         """A shard that kills every worker, by none of its samples, ends the job as well."""
         store = DeadlyStore(str(tmp_path / "out"))
         store.prepare()
-        runner = Runner(workers=1)
-        with pytest.raises(WorkerLost, match=r"over train-00000-of-00001: .* run again to resume"):
-            runner.run(make_tasks(images, FolderSource(images), store, 1))
-        assert objects(store) == {}
+        lost(images, FolderSource(images), store)
 
     def test_interrupts_are_for_the_driver(self) -> None:
         """A worker never sees Ctrl-C."""
@@ -225,10 +206,25 @@ def blocks_interrupts() -> bool:
     return bool(blocked >> (signal.SIGINT - 1) & 1)
 
 
+def on_scheduler(images: Path, output: Path, address: str) -> Result:
+    """``dataprep shard`` on a running scheduler."""
+    arguments = ["--source", str(images), "--output", str(output), "--size", "48"]
+    return CliRunner().invoke(app, ["shard", *arguments, "--scheduler", address])
+
+
+def lost(images: Path, source: FolderSource, store: LocalStore) -> list[str]:
+    """What is said of one shard that kills its workers; nothing of it is stored."""
+    runner = Runner(workers=1)
+    with pytest.raises(WorkerLost, match=r"over train-00000-of-00001: .* run again to resume"):
+        runner.run(make_tasks(images, source, store, 1))
+    assert objects(store) == {}
+    return runner.announced
+
+
 class TestCustomClass:
     def test_is_used(self, images: Path, store: LocalStore, expected: Mapping[str, bytes]) -> None:
         """Any importable cluster class is made with its arguments, scaled, and closed."""
-        shared.SmallCluster.made.clear()
+        SmallCluster.made.clear()
         runner = Runner(cluster=SMALL, cluster_args={"name": "mine"}, workers=2)
         runner.run(make_tasks(images, FolderSource(images), store, 6))
         (made,) = SmallCluster.made
@@ -254,13 +250,14 @@ class TestCustomClass:
             require_reachable(DaskOptions(cluster=path))
 
     def test_store_errors_are_retried(
-        self, images: Path, tmp_path: Path, store: LocalStore, expected: Mapping[str, bytes]
+        self,
+        images: Path,
+        failing: Callable[..., FailingSource],
+        store: LocalStore,
+        expected: Mapping[str, bytes],
     ) -> None:
         """A store that failed is asked again, and progress counts each sample once."""
-        (tmp_path / "notes").mkdir()
-        name = sorted(str(path.relative_to(images)) for path in images.rglob("*.JPEG"))[8]
-        error = StoreUnreachable("gone for a moment")
-        source = FailingSource(images, tmp_path / "notes", {name}, 2, error)
+        source = failing(2, StoreUnreachable("gone for a moment"))
         runner = Runner(cluster=SMALL, retries=2)
         runner.run(make_tasks(images, source, store, 6))
         assert shards(store) == expected
@@ -268,11 +265,11 @@ class TestCustomClass:
             lambda: sum(runner.reported, start=Progress()).samples == 24, "all progress to arrive"
         )
 
-    def test_store_errors_end_it(self, images: Path, tmp_path: Path, store: LocalStore) -> None:
+    def test_store_errors_end_it(
+        self, images: Path, failing: Callable[..., FailingSource], store: LocalStore
+    ) -> None:
         """A store that goes on failing ends the job with its own error, not with Dask's."""
-        (tmp_path / "notes").mkdir()
-        names = {str(path.relative_to(images)) for path in images.rglob("*.JPEG")}
-        source = FailingSource(images, tmp_path / "notes", names, 99, StoreUnreachable("gone"))
+        source = failing(99, StoreUnreachable("gone"))
         with pytest.raises(StoreUnreachable, match="gone"):
             Runner(cluster=SMALL, retries=1).run(make_tasks(images, source, store, 2))
 
@@ -336,13 +333,11 @@ class TestRunningScheduler:
         self, running: LocalCluster, images: Path, tmp_path: Path
     ) -> None:
         """--scheduler takes its address, and the manifest tells of it."""
-        output = tmp_path / "mine"
-        arguments = ["--source", str(images), "--output", str(output), "--size", "48"]
-        result = CliRunner().invoke(
-            app, ["shard", *arguments, "--scheduler", running.scheduler_address]
-        )
+        result = on_scheduler(images, tmp_path / "mine", running.scheduler_address)
         assert result.exit_code == 0, result.stderr
-        assert running.scheduler_address in (output / "train.manifest.json").read_text()
+        assert running.scheduler_address in (tmp_path / "mine/train.manifest.json").read_text()
+        require_reachable(DaskOptions(scheduler=running.scheduler_address))
+        require_reachable(DaskOptions())
 
     @pytest.mark.parametrize(
         ("address", "said"),
@@ -365,15 +360,9 @@ class TestRunningScheduler:
         """A scheduler that cannot be reached ends the command with 2 and one line, unwritten."""
         monkeypatch.setattr(cluster_module, "_ANSWER_TIMEOUT_S", 1)
         output = tmp_path / "mine"
-        arguments = ["--source", str(images), "--output", str(output), "--size", "48"]
-        result = CliRunner().invoke(app, ["shard", *arguments, "--scheduler", address])
+        result = on_scheduler(images, output, address)
         assert result.exit_code == 2
         assert result.stdout == ""
         (line,) = result.stderr.splitlines()
         assert line.startswith(f"dataprep: {said}")
         assert not output.exists()
-
-    def test_require_reachable(self, running: LocalCluster) -> None:
-        """A scheduler that answers, and no scheduler at all, are fine."""
-        require_reachable(DaskOptions(scheduler=running.scheduler_address))
-        require_reachable(DaskOptions())

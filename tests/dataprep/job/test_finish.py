@@ -1,14 +1,18 @@
-"""Which shards of a job count as stored."""
+"""Which shards of a job count as stored, and which receipts complete it."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import pytest
 
 from dataprep import keys
+from dataprep.errors import JobError
+from dataprep.job.finish import read_back
 from dataprep.job.jobfile import JobFile
 from dataprep.job.resume import stored_shards
+from dataprep.manifest import Receipt
 from dataprep.stores import ObjectInfo
 from dataprep.stores.memory import MemoryStore
 
@@ -46,3 +50,14 @@ def test_a_listing_that_does_not_show_what_is_there(
     """It is made again, to the same bytes."""
     monkeypatch.setattr(MemoryStore, "list", lambda store, prefix="": iter(()))
     assert stored_shards(changeable, job) == []
+
+
+def test_a_receipt_of_another_job_is_refused(changeable: MemoryStore) -> None:
+    """A split is not completed from a receipt with another fingerprint."""
+    job = JobFile.from_json(changeable.get(keys.job("train")), "train.job.json")
+    key = keys.receipt("train", 0, job.shards)
+    receipt = Receipt.from_json(changeable.get(key), key)
+    other = dataclasses.replace(receipt, fingerprint="0" * 64)
+    changeable.put(key, other.to_json())
+    with pytest.raises(JobError, match="belongs to another job"):
+        read_back(changeable, job, range(job.shards), None)

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,15 @@ def written(**changes: object) -> bytes:
     return json.dumps({**owner, **changes}).encode()
 
 
+def taken(store: Clocked) -> tuple[dict[str, Any], list[str]]:
+    """The lock of a new run on ``train``, and what was said until it had it."""
+    notes: list[str] = []
+    with Locks(store, None, notes.append) as mine:
+        mine.take(["train"])
+        mine.check()
+        return own(store), notes
+
+
 def own(store: MemoryStore) -> dict[str, Any]:
     """What the lock on ``train`` holds now."""
     content: dict[str, Any] = json.loads(store.get(KEY))
@@ -154,12 +164,8 @@ def test_a_lock_of_another_machine_is_waited_for_until_it_expires(
     """By the store's clock; what is left is said now and then."""
     store.put(KEY, written())
     store.ages[KEY] = 10.0
-    notes: list[str] = []
-    with Locks(store, None, notes.append) as mine:
-        mine.take(["train"])
-        assert own(store)["machine"] != "fedcba9876543210"
-        store.ages.clear()
-        mine.check()
+    lock, notes = taken(store)
+    assert lock["machine"] != "fedcba9876543210"
     assert sum(slept) == pytest.approx(110.0)
     assert "its lock expires, in 110 s unless that run renews it (--takeover skips" in notes[0]
 
@@ -179,8 +185,7 @@ def test_a_lock_that_is_renewed_is_waited_for_longer(
         return age_s(key)
 
     monkeypatch.setattr(store, "age_s", renewed)
-    with locks(store) as mine:
-        mine.take(["train"])
+    taken(store)
     assert sum(slept) == pytest.approx(3 * 60.0 + 120.0)
 
 
@@ -203,18 +208,14 @@ def test_a_lock_that_nobody_has_is_taken_at_once(
     store: Clocked, slept: list[float], changes: dict[str, object]
 ) -> None:
     """Earlier versions wrote the same; a process is known by when it began."""
-    with locks(store) as mine:
-        mine.take(["train"])
-        here = own(store)["machine"]
+    here = taken(store)[0]["machine"]
     with subprocess.Popen(["true"]) as ended:
         ended.wait()
     changes = {"process": ended.pid, **changes}
     if "machine" in changes:
         changes["machine"] = here
     store.put(KEY, written(**changes))
-    with locks(store) as mine:
-        mine.take(["train"])
-        mine.check()
+    taken(store)
     assert slept == []
 
 
@@ -233,9 +234,7 @@ def test_what_is_no_lock_expires_as_one(store: Clocked, slept: list[float], cont
     """It may be a later version's."""
     store.put(KEY, content)
     store.ages[KEY] = 0.0
-    notes: list[str] = []
-    with Locks(store, None, notes.append) as mine:
-        mine.take(["train"])
+    notes = taken(store)[1]
     assert sum(slept) == pytest.approx(120.0)
     assert "another run is making something that wrote no lock in" in notes[0]
 
@@ -268,23 +267,14 @@ def renewed(store: Clocked) -> None:
 
 
 def test_a_lock_is_renewed(store: Clocked, renewing: Locks) -> None:
-    """Each time as another version, which is as young as can be."""
-    before = store.version(KEY)
-    renewed(store)
-    assert store.version(KEY) != before
+    """Each time as another version; a renewal that fails is tried again."""
+    for is_away in (False, True, False):
+        store.is_away = is_away
+        before = store.version(KEY)
+        renewed(store)
+        assert (store.version(KEY) != before) is not is_away
+        renewing.check()
     assert own(store)["renewals"] > 0
-    renewing.check()
-
-
-def test_a_renewal_that_fails_is_tried_again(store: Clocked, renewing: Locks) -> None:
-    """The run goes on as long as nobody takes over."""
-    store.is_away = True
-    renewed(store)
-    renewing.check()
-    store.is_away = False
-    before = store.version(KEY)
-    renewed(store)
-    assert store.version(KEY) != before
 
 
 def test_a_lock_of_another_run_is_not_renewed(store: Clocked, renewing: Locks) -> None:
@@ -319,9 +309,7 @@ def test_where_nothing_may_be_removed_a_lock_says_that_it_is_free(
 
 def test_no_name_of_a_machine_or_person_is_written(store: Clocked) -> None:
     """A number stands for the machine and its boot, which no other has."""
-    with locks(store) as mine:
-        mine.take(["train"])
-        content = own(store)
+    content, _ = taken(store)
     assert {*content} == {
         *("said", "token", "machine", "process", "started", "renewals", "released")
     }
@@ -383,42 +371,33 @@ JOB = ({"train": b"plan"}, {"train": b"job"})
 WRITTEN = {"labels.json": b"labels", "train.plan.parquet": b"plan", "train.job.json": b"job"}
 
 
-class Recorded(MemoryStore):
-    """Remembers in which order keys were written."""
-
-    def __init__(self) -> None:
-        super().__init__(f"memory://{secrets.token_hex(6)}")
-        self.written: list[str] = []
-
-    def create(self, key: str, data: Buffer) -> bool:
-        """As its parent."""
-        created = super().create(key, data)
-        if created:
-            self.written.append(key)
-        return created
-
-    def put(self, key: str, data: Buffer) -> ObjectInfo:
-        """As its parent."""
-        self.written.append(key)
-        return super().put(key, data)
-
-
 @pytest.fixture
-def empty() -> Recorded:
+def empty() -> MemoryStore:
     """An empty output."""
-    return Recorded()
+    return MemoryStore(f"memory://{secrets.token_hex(6)}")
 
 
-def test_the_job_file_goes_last(empty: Recorded) -> None:
+def test_the_job_file_goes_last(empty: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job file stands for a job that is described in full; the same again does nothing."""
-    for _ in range(2):
-        create_job(empty, b"labels", *JOB)
-    assert empty.written == list(WRITTEN)
+    for method in ("create", "put"):
+        write = getattr(MemoryStore, method)
+
+        def before_the_job_file(
+            store: MemoryStore, key: str, data: Buffer, write: Any = write
+        ) -> Any:
+            assert (key == "train.job.json") == (len(objects(store)) == 2)
+            return write(store, key, data)
+
+        monkeypatch.setattr(MemoryStore, method, before_the_job_file)
+    create_job(empty, b"labels", *JOB)
+    assert objects(empty) == WRITTEN
+    monkeypatch.undo()
+    create_job(empty, b"labels", *JOB)
     assert objects(empty) == WRITTEN
 
 
 @pytest.mark.parametrize("differs", ["labels", "plan", "job"])
-def test_who_comes_second_with_another_job_is_told(empty: Recorded, differs: str) -> None:
+def test_who_comes_second_with_another_job_is_told(empty: MemoryStore, differs: str) -> None:
     """Another job's objects are never replaced once its job file is there."""
     create_job(empty, b"labels", *JOB)
     second = {key: b"other" if key == differs else key.encode() for key in ("labels", "plan")}
@@ -427,35 +406,32 @@ def test_who_comes_second_with_another_job_is_told(empty: Recorded, differs: str
     assert objects(empty) == WRITTEN
 
 
-@pytest.mark.parametrize("labels", [b"labels", b"other"])
-def test_another_split_joins_with_the_same_labels_alone(empty: Recorded, labels: bytes) -> None:
+def test_another_split_joins_with_the_same_labels_alone(empty: MemoryStore) -> None:
     """Two splits cannot both decide what the labels are."""
     create_job(empty, b"labels", *JOB)
     validation = {"validation": b"p"}, {"validation": b"j"}
-    if labels == b"other":
-        with pytest.raises(Overtaken):
-            create_job(empty, labels, *validation)
-        assert objects(empty) == WRITTEN
-    else:
-        create_job(empty, labels, *validation)
-        assert objects(empty).items() > WRITTEN.items()
+    with pytest.raises(Overtaken):
+        create_job(empty, b"other", *validation)
+    assert objects(empty) == WRITTEN
+    create_job(empty, b"labels", *validation)
+    assert objects(empty).items() > WRITTEN.items()
 
 
 @pytest.mark.parametrize("beside", [[], ["validation.job.json"]], ids=["alone", "beside"])
-def test_what_was_left_before_a_job_file_is_replaced(empty: Recorded, beside: list[str]) -> None:
+def test_what_was_left_before_a_job_file_is_replaced(empty: MemoryStore, beside: list[str]) -> None:
     """Labels and a plan without a job file were left by a run that was killed."""
     left = [*beside, "train.plan.parquet"] if beside else ["labels.json", "train.plan.parquet"]
     for key in left:
-        MemoryStore.put(empty, key, b"old")
+        empty.put(key, b"old")
     create_job(empty, b"labels", *JOB, patience_s=0.0)
     assert objects(empty).items() >= WRITTEN.items()
 
 
 def test_a_job_that_is_being_written_is_waited_for(
-    empty: Recorded, monkeypatch: pytest.MonkeyPatch
+    empty: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Other labels are no leftover while their job file is still on its way."""
-    MemoryStore.put(empty, "labels.json", b"first")
+    empty.put("labels.json", b"first")
 
     def sleep(seconds: float) -> None:
         if seconds:
@@ -467,28 +443,23 @@ def test_a_job_that_is_being_written_is_waited_for(
     assert objects(empty)["labels.json"] == b"first"
 
 
-def test_many_at_once_write_one_job() -> None:
+def test_many_at_once_write_one_job(empty: MemoryStore) -> None:
     """Of different jobs that begin together one is written whole; the others are refused."""
-    store = MemoryStore(f"memory://{secrets.token_hex(6)}")
-    told: list[int] = []
     start = threading.Barrier(6)
 
-    def begin(number: int) -> None:
+    def begin(number: int) -> bool:
         mine = str(number).encode()
         start.wait()
         try:
-            create_job(store, b"labels", {"train": mine}, {"train": mine})
+            create_job(empty, b"labels", {"train": mine}, {"train": mine})
         except Overtaken:
-            told.append(number)
+            return False
+        return True
 
-    threads = [threading.Thread(target=begin, args=(i,)) for i in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    (winner,) = {*range(6)} - {*told}
-    assert objects(store) == {
+    with ThreadPoolExecutor(6) as pool:
+        winner = str([*pool.map(begin, range(6))].index(True)).encode()
+    assert objects(empty) == {
         "labels.json": b"labels",
-        "train.plan.parquet": str(winner).encode(),
-        "train.job.json": str(winner).encode(),
+        "train.plan.parquet": winner,
+        "train.job.json": winner,
     }

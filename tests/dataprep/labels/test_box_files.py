@@ -74,28 +74,20 @@ def widths(source: str | Path, store: StoreOptions | None = None) -> dict[str, i
 
 
 class TestPlaces:
-    def test_a_folder(self, folder: Path) -> None:
-        """XML files below it, whatever else is there."""
-        assert widths(folder) == WIDTHS
-        assert widths(f"{folder}/") == WIDTHS
-
-    @pytest.mark.parametrize(
-        ("name", "mode"), [("b.tar", "w"), ("b.tar.gz", "w:gz"), ("b.tgz", "w:gz")]
-    )
-    def test_a_tar(self, tmp_path: Path, name: str, mode: str) -> None:
-        """As image-net.org has them, and without its gzip."""
-        (tmp_path / name).write_bytes(tar_of(FILES, mode))
-        assert widths(tmp_path / name) == WIDTHS
-
-    def test_a_tar_of_tars(self, tmp_path: Path) -> None:
-        """The older archives have one for each synset."""
+    def test_folders_and_archives(self, folder: Path, tmp_path: Path) -> None:
+        """XML files below a folder, in a tar, compressed or not, and in tars of a tar."""
         names = sorted({name.split("/")[1] for name in FILES})
         inner = {
             f"Annotation/{n}.tar.gz": tar_of({k: v for k, v in FILES.items() if n in k}, "w:gz")
             for n in names
         }
-        (tmp_path / "b.tar").write_bytes(tar_of(inner))
-        assert widths(tmp_path / "b.tar") == WIDTHS
+        (tmp_path / "nested.tar").write_bytes(tar_of(inner))
+        (tmp_path / "b.tar").write_bytes(tar_of(FILES))
+        for name in ("b.tar.gz", "b.tgz"):
+            (tmp_path / name).write_bytes(tar_of(FILES, "w:gz"))
+        assert widths(folder) == widths(f"{folder}/") == WIDTHS
+        for name in ("nested.tar", "b.tar", "b.tar.gz", "b.tgz"):
+            assert widths(tmp_path / name) == WIDTHS
 
     def test_s3(self, bucket: str, s3_server: MotoServer) -> None:
         """Objects below a prefix, or one archive, with the endpoint of the images."""
@@ -256,64 +248,75 @@ DETECTION = (
     b"b.jpg,640,480,cat,1,2,3,4\n"
     b"a.jpg,500,375,dog,1,1,2,2\n"
 )
-
-
-class TestCsv:
-    def test_tensorflows_own(self) -> None:
-        """No header, relative, a line a box; the boxes of an image are together, in their order."""
-        assert parsed(
-            b"n00007846_64193.JPEG,0.0060,0.2620,0.7545,0.9940\n"
-            b"n00007846_1.JPEG,0.1,0.2,0.3,0.4\n"
-            b"n00007846_64193.JPEG,0.5,0.5,0.6,0.6\n"
-        ) == [
+OWN = {"filename": "image", "xmin": "x1", "ymin": "y1", "xmax": "x2", "ymax": "y2"}
+TABLES: dict[str, tuple[bytes, dict[str, Any], Annotations]] = {
+    "TensorFlow's, relative and without a header": (
+        b"n00007846_64193.JPEG,0.0060,0.2620,0.7545,0.9940\n"
+        b"n00007846_1.JPEG,0.1,0.2,0.3,0.4\n"
+        b"n00007846_64193.JPEG,0.5,0.5,0.6,0.6\n",
+        {},
+        [
             (
                 "n00007846_64193.JPEG",
                 Drawn(1, 1, [("", (0.006, 0.262, 0.7545, 0.994)), ("", (0.5, 0.5, 0.6, 0.6))]),
             ),
             ("n00007846_1.JPEG", Drawn(1, 1, [("", (0.1, 0.2, 0.3, 0.4))])),
-        ]
-
-    def test_a_sixth_column_is_the_class(self) -> None:
-        """The class of the box, by name."""
-        assert parsed(b"a.jpg,0,0,1,1, cat \n")[0][1].boxes == [("cat", (0, 0, 1, 1))]
-
-    def test_a_header_with_pixels(self) -> None:
-        """Columns in any order under names that the config gives, in pixels of the image."""
-        data = b"x2,image,label,y1,x1,kind,y2\n40,d/a.png,7,2,1.5,dog,30\n"
-        columns = {"filename": "image", "xmin": "x1", "ymin": "y1", "xmax": "x2", "ymax": "y2"}
-        found = parsed(data, units="pixels", columns={**columns, "label": "kind"})
-        assert found == [("d/a.png", Drawn(0, 0, [("dog", (1.5, 2, 40, 30))]))]
-
-    def test_the_class_is_not_needed(self) -> None:
-        """A header without a column of classes is accepted."""
-        found = parsed(b"filename,xmin,ymin,xmax,ymax\na.jpg,0,0,1,1\n")
-        assert found == [("a.jpg", Drawn(1, 1, [("", (0, 0, 1, 1))]))]
-
-    def test_kaggles_own(self) -> None:
-        """``LOC_train_solution.csv``: synset and pixels of all boxes of an image in one column."""
-        assert parsed(
-            b"ImageId,PredictionString\n"
-            b"n02017213_7894,n02017213 115 49 448 294 \n"
-            b"n02017213_1,n02017213 1 2 3 4 n02017214 5 6 7 8 \n"
-        ) == [
+        ],
+    ),
+    "a sixth column is the class": (
+        b"a.jpg,0,0,1,1, cat \n",
+        {},
+        [("a.jpg", Drawn(1, 1, [("cat", (0, 0, 1, 1))]))],
+    ),
+    "columns of other names in any order": (
+        b"x2,image,label,y1,x1,kind,y2\n40,d/a.png,7,2,1.5,dog,30\n",
+        {"units": "pixels", "columns": {**OWN, "label": "kind"}},
+        [("d/a.png", Drawn(0, 0, [("dog", (1.5, 2, 40, 30))]))],
+    ),
+    "no class": (
+        b"filename,xmin,ymin,xmax,ymax\na.jpg,0,0,1,1\n",
+        {},
+        [("a.jpg", Drawn(1, 1, [("", (0, 0, 1, 1))]))],
+    ),
+    "Kaggle's LOC_train_solution.csv": (
+        b"ImageId,PredictionString\n"
+        b"n02017213_7894,n02017213 115 49 448 294 \n"
+        b"n02017213_1,n02017213 1 2 3 4 n02017214 5 6 7 8 \n",
+        {},
+        [
             ("n02017213_7894", Drawn(0, 0, [("n02017213", (115, 49, 448, 294))])),
             (
                 "n02017213_1",
                 Drawn(0, 0, [("n02017213", (1, 2, 3, 4)), ("n02017214", (5, 6, 7, 8))]),
             ),
-        ]
-
-    def test_sizes_of_the_images_that_boxes_were_drawn_on(self) -> None:
-        """TensorFlow's object detection has them, for pixels; blank lines are ignored."""
-        assert parsed(DETECTION, units="pixels", columns={"label": "class"}) == [
+        ],
+    ),
+    "object detection's, with sizes and blank lines": (
+        DETECTION,
+        {"units": "pixels", "columns": {"label": "class"}},
+        [
             ("a.jpg", Drawn(500, 375, [("dog", (5, 6, 70, 80)), ("dog", (1, 1, 2, 2))])),
             ("b.jpg", Drawn(640, 480, [("cat", (1, 2, 3, 4))])),
-        ]
+        ],
+    ),
+    "a name that is not UTF-8": (
+        b"caf\xe9.jpg,0,0,1,1\n",
+        {},
+        [("caf\udce9.jpg", Drawn(1, 1, [("", (0, 0, 1, 1))]))],
+    ),
+    "a byte order mark": (
+        "café.jpg,0,0,1,1\n".encode("utf-8-sig"),
+        {},
+        [("café.jpg", Drawn(1, 1, [("", (0, 0, 1, 1))]))],
+    ),
+}
 
-    def test_names_that_are_not_utf8(self) -> None:
-        """Bytes of a name survive, and UTF-8 is read."""
-        assert parsed(b"caf\xe9.jpg,0,0,1,1\n")[0][0] == "caf\udce9.jpg"
-        assert parsed("café.jpg,0,0,1,1\n".encode("utf-8-sig"))[0][0] == "café.jpg"
+
+class TestCsv:
+    @pytest.mark.parametrize(("data", "options", "expected"), TABLES.values(), ids=TABLES)
+    def test_tables(self, data: bytes, options: dict[str, Any], expected: Annotations) -> None:
+        """The boxes of an image are together, in their order."""
+        assert parsed(data, **options) == expected
 
     @pytest.mark.parametrize(
         ("data", "message"),

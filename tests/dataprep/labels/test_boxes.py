@@ -1,10 +1,11 @@
-"""Boxes as columns, and how they follow their pixels."""
+"""Boxes as columns, their options, and how they follow their pixels."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from PIL import Image
 
+from dataprep.config import ShardConfig, load
+from dataprep.errors import ConfigError
 from dataprep.formats import Box
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.image.geometry import Geometry, plan_geometry
@@ -191,35 +194,72 @@ def one(*values: float, label: int = 3, size: tuple[int, int] = (1, 1)) -> Annot
     return Annotated((box_of(values, label),), *size)
 
 
-def test_swapped_sides_change_places() -> None:
-    """And are counted."""
-    assert followed(one(0.75, 0.5, 0.25, 0.0), WHOLE) == (
+FOLLOWED: dict[str, tuple[Annotated, Converted, float, tuple[Box, ...], tuple[str, ...]]] = {
+    "swapped sides": (
+        one(0.75, 0.5, 0.25, 0.0),
+        WHOLE,
+        0.1,
         (Box(0.25, 0.0, 0.75, 0.5, 3),),
         ("boxes_mended",),
-    )
-
-
-def test_what_lies_outside_is_cut_off() -> None:
-    """And is counted."""
-    assert followed(one(-3, 25, 150, 101, size=(200, 100)), WHOLE) == (
+    ),
+    "partly outside": (
+        one(-3, 25, 150, 101, size=(200, 100)),
+        WHOLE,
+        0.1,
         (Box(0.0, 0.25, 0.75, 1.0, 3),),
         ("boxes_clipped",),
-    )
+    ),
+    "outside": (one(1.5, 0.0, 2.0, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
+    "a line": (one(0.5, 0.5, 0.5, 1.0), WHOLE, 0.1, (), ("boxes_dropped",)),
+    "above": (one(0.0, -0.3, 1.0, -0.1), WHOLE, 0.1, (), ("boxes_dropped",)),
+    "moved by a crop": (
+        one(0.5, 0.25, 0.625, 0.5),
+        MIDDLE,
+        0.1,
+        (Box(0.5, 0.25, 0.75, 0.5, 3),),
+        (),
+    ),
+    "missed by a crop": (one(0.0, 0.0, 0.2, 1.0), MIDDLE, 0.0, (), ("boxes_dropped",)),
+    "of a small copy of the image": (
+        one(25, 0, 50, 25, size=(100, 50)),
+        WHOLE,
+        0.1,
+        (Box(0.25, 0.0, 0.5, 0.5, 3),),
+        ("boxes_rescaled",),
+    ),
+    "pixels without a size": (
+        one(50, 50, 100, 100, size=(0, 0)),
+        WHOLE,
+        0.1,
+        (Box(0.25, 0.5, 0.5, 1.0, 3),),
+        (),
+    ),
+    "of an unknown class": (
+        one(0.0, 0.0, 0.5, 0.5, label=-1),
+        WHOLE,
+        0.1,
+        (Box(0.0, 0.0, 0.5, 0.5, 7),),
+        ("boxes_unknown_class",),
+    ),
+    "none": (Annotated(), MIDDLE, 0.1, (), ()),
+}
 
 
 @pytest.mark.parametrize(
-    "box", [(1.5, 0.0, 2.0, 1.0), (0.5, 0.5, 0.5, 1.0), (0.0, -0.3, 1.0, -0.1)]
+    ("annotated", "converted", "least", "boxes", "kinds"), FOLLOWED.values(), ids=FOLLOWED
 )
-def test_a_box_without_an_area_is_dropped(box: tuple[float, ...]) -> None:
-    """One that lies outside altogether, or is a line; the image stays."""
-    found, kinds = followed(one(*box), WHOLE)
-    assert found == ()
-    assert "boxes_dropped" in kinds
-
-
-def test_a_crop_moves_boxes() -> None:
-    """Sides are relative to what is left, not to the source."""
-    assert followed(one(0.5, 0.25, 0.625, 0.5), MIDDLE)[0] == (Box(0.5, 0.25, 0.75, 0.5, 3),)
+def test_boxes_follow_their_image(
+    annotated: Annotated,
+    converted: Converted,
+    least: float,
+    boxes: tuple[Box, ...],
+    kinds: tuple[str, ...],
+) -> None:
+    """Sides are relative to what is stored; what was done to a box is counted."""
+    found, noted = followed(annotated, converted, least=least)
+    assert found == boxes
+    assert {*kinds} <= {*noted}
+    assert bool(kinds) == bool(noted)
 
 
 @pytest.mark.parametrize(
@@ -230,37 +270,6 @@ def test_too_little_of_a_box_is_none(least: float, kept: bool) -> None:
     found, kinds = followed(one(0.15625, 0.0, 0.28125, 1.0), MIDDLE, least=least)
     assert bool(found) == kept
     assert kinds == (() if kept else ("boxes_dropped",))
-
-
-def test_a_box_that_the_crop_misses_is_dropped_at_any_share() -> None:
-    """Nothing of it is left."""
-    assert followed(one(0.0, 0.0, 0.2, 1.0), MIDDLE, least=0) == ((), ("boxes_dropped",))
-
-
-def test_the_size_that_was_shown_is_what_boxes_are_relative_to() -> None:
-    """An annotation of a small copy of the image fits the image, and is counted."""
-    assert followed(one(25, 0, 50, 25, size=(100, 50)), WHOLE) == (
-        (Box(0.25, 0.0, 0.5, 0.5, 3),),
-        ("boxes_rescaled",),
-    )
-
-
-def test_pixels_without_a_size_are_those_of_the_image() -> None:
-    """0 x 0 stands for the image's own size."""
-    assert followed(one(50, 50, 100, 100, size=(0, 0)), WHOLE)[0] == (Box(0.25, 0.5, 0.5, 1.0, 3),)
-
-
-def test_a_box_of_an_unknown_class_has_that_of_its_image() -> None:
-    """As many of ILSVRC's dogs are called 'Scottish_deerhound', whatever they are."""
-    assert followed(one(0.0, 0.0, 0.5, 0.5, label=-1), WHOLE) == (
-        (Box(0.0, 0.0, 0.5, 0.5, 7),),
-        ("boxes_unknown_class",),
-    )
-
-
-def test_an_image_without_boxes_stays_without() -> None:
-    """And nothing is said about it."""
-    assert followed(Annotated(), MIDDLE) == ((), ())
 
 
 float32 = st.floats(width=32, allow_nan=False, allow_infinity=False)
@@ -301,8 +310,47 @@ def test_parquet_keeps_boxes(images: list[Annotated]) -> None:
     found = BoxColumns.from_arrow(table)
     assert found is not None
     assert found.of(slice(0, len(images))) == images
-
-
-def test_a_plan_without_boxes() -> None:
-    """It has no such columns, and none are read."""
     assert BoxColumns.from_arrow(pa.table({"source": ["a"]})) is None
+
+
+PLACES = {"source": "in", "output": "out"}
+
+
+@pytest.mark.parametrize("boxes", ["b.csv", Path("b.csv"), {"source": "b.csv"}])
+def test_a_path_alone_is_the_source(boxes: object) -> None:
+    """The short form and the long one mean the same."""
+    config = ShardConfig.model_validate({**PLACES, "boxes": boxes})
+    assert config.boxes is not None
+    assert config.boxes.source == "b.csv"
+    assert config.boxes.least_visible == 0.1
+
+
+def test_the_place_is_no_content() -> None:
+    """Annotations may move; how they are read determines bytes."""
+    here, there = (
+        ShardConfig.model_validate({**PLACES, "boxes": {"source": s}}).content() for s in "ab"
+    )
+    assert here == there
+    other = load(None, {**PLACES, "boxes.source": "a", "boxes.least_visible": 0.5}).content()
+    assert other != here
+    assert ShardConfig.model_validate(PLACES).content()["boxes"] is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("boxes.least_visible", 1.5, "boxes.least_visible"),
+        ("boxes.sourse", "x", "unknown key boxes.sourse: did you mean boxes.source"),
+        ("boxes.columns.lable", "x", "did you mean boxes.columns.label"),
+    ],
+)
+def test_options_that_are_refused(key: str, value: object, message: str) -> None:
+    """Wrong keys and values are named."""
+    with pytest.raises(ConfigError, match=message):
+        load(None, {**PLACES, "boxes.source": "b.csv", key: value})
+
+
+def test_an_empty_path_is_refused() -> None:
+    """The error says what a path is."""
+    with pytest.raises(ConfigError, match="give a path or an address"):
+        load(None, {**PLACES, "boxes": " "})

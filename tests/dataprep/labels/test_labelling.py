@@ -158,9 +158,11 @@ class TestGroundTruth:
         assert found.problems[2] == ("failed", "truth has no class for it")
 
     def test_numbers_are_in_their_order(self) -> None:
-        """Class 10 comes after 9; names decide otherwise, whatever the source numbered."""
+        """Class 10 comes after 9, also merged; names decide otherwise."""
         truth = {f"{row:02}": name for row, name in enumerate(NUMBERS)}
         assert order_of(applied(one_each([""] * 12), truth=truth)) == NUMBERS
+        merged = order_of(applied(one_each([""] * 12), {"3": "4"}, truth))
+        assert merged == [name for name in NUMBERS if name != "3"]
         named = one_each(["b", "a"], LabelSpace.in_order("ba"))
         assert applied(named, truth={"00": "x", "01": "1"}).space is None
 
@@ -192,15 +194,23 @@ class TestMap:
         assert applied(one_each(order, space), {"77": "78"}).space == space
         assert applied(one_each(order), {"77": "78"}).space is None
 
-    def test_numbers_stay_numbers(self) -> None:
-        """Merged and swapped numbers are in their order, not in that of texts."""
-        source = one_each(NUMBERS, LabelSpace.numbered(NUMBERS))
-        without_3 = [name for name in NUMBERS if name != "3"]
-        assert order_of(applied(source, {"3": "4"})) == without_3
-        assert order_of(applied(source, {"3": ""})) == without_3
-        assert order_of(applied(source, {"0": "5", "5": "0"})) == NUMBERS
-        truth = {f"{row:02}": name for row, name in enumerate(NUMBERS)}
-        assert order_of(applied(one_each([""] * 12), {"3": "4"}, truth)) == without_3
+    @pytest.mark.parametrize(
+        ("classes", "numbered", "mapped", "order"),
+        [
+            (NUMBERS, True, {"3": "4"}, [name for name in NUMBERS if name != "3"]),
+            (NUMBERS, True, {"3": ""}, [name for name in NUMBERS if name != "3"]),
+            (NUMBERS, True, {"0": "5", "5": "0"}, NUMBERS),
+            (NUMBERS, True, {"10": "cat"}, [*NUMBERS[:10], "cat", "11"]),
+            ([f"c{n}" for n in NUMBERS], False, {f"c{n}": n for n in NUMBERS}, NUMBERS),
+            (NUMBERS, False, {"3": "4"}, None),
+        ],
+    )
+    def test_numbers_stay_numbers(
+        self, classes: list[str], numbered: bool, mapped: dict[str, str], order: list[str] | None
+    ) -> None:
+        """Merged, swapped and mapped numbers are in their order; folders' own stay texts."""
+        source = one_each(classes, LabelSpace.numbered(classes) if numbered else None)
+        assert order_of(applied(source, mapped)) == order
 
     def test_a_renamed_class_keeps_its_place(self) -> None:
         """In the order of the source, where the first of those merged stands, with its text."""
@@ -210,14 +220,6 @@ class TestMap:
         found = applied(one_each(["ant", "bee", "zebra"], space), {"bee": "zebra", "ant": "wasp"})
         assert found.space is not None
         assert found.space.labels == (Label(0, "zebra", "Equus"), Label(1, "wasp", "wasp"))
-        source = one_each(NUMBERS, LabelSpace.numbered(NUMBERS))
-        assert order_of(applied(source, {"10": "cat"})) == [*NUMBERS[:10], "cat", "11"]
-
-    def test_folders_become_numbers(self) -> None:
-        """Names that a map turns into numbers are numbered by them; folders' own stay texts."""
-        source = one_each([f"c{name}" for name in NUMBERS])
-        assert order_of(applied(source, {f"c{name}": name for name in NUMBERS})) == NUMBERS
-        assert order_of(applied(one_each(NUMBERS), {"3": "4"})) is None
 
 
 class TestLaterSplit:

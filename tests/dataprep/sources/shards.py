@@ -52,10 +52,10 @@ def image_records(
     return bytes(shard.data), spans
 
 
-def flipped(data: bytes, offset: int) -> bytes:
-    """``data`` with one bit changed."""
+def flipped(data: bytes, offset: int, bits: int = 1) -> bytes:
+    """``data`` with the bits of one byte changed."""
     damaged = bytearray(data)
-    damaged[offset] ^= 1
+    damaged[offset] ^= bits
     return bytes(damaged)
 
 

@@ -83,6 +83,14 @@ def put(folder: Path, data: bytes, name: str = "archive") -> str:
     return str(path)
 
 
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """An empty folder for tars."""
+    folder = tmp_path / "tars"
+    folder.mkdir()
+    return folder
+
+
 def contents(source: ILSVRC, listing: Listing) -> dict[str, bytes]:
     """Each sample by name."""
     rows = (row for row in range(len(listing)) if row not in listing.problems)
@@ -140,10 +148,8 @@ def test_on_s3(
 
 
 @pytest.mark.parametrize("ending", ["", ".tar", ".tar.gz", ".tgz", ".TAR"])
-def test_a_folder_of_tars(ending: str, tmp_path: Path, folders: Listing) -> None:
+def test_a_folder_of_tars(ending: str, place: Path, folders: Listing) -> None:
     """Who unpacked the outer tar only names the folder of the inner ones."""
-    place = tmp_path / "tars"
-    place.mkdir()
     for group in ("n01440764", "n01443537"):
         data = tar_of({n[10:]: d for n, d in TREE.items() if n.startswith(group)})
         put(place, zipped(data) if "gz" in ending else data, group + ending)
@@ -181,33 +187,28 @@ NO_CLASS_TARS: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("shape", ["folder", "tar", "gzipped"])
 @pytest.mark.parametrize("what", NO_CLASS_TARS)
-def test_no_class_vanishes(what: str, shape: str, tmp_path: Path) -> None:
+def test_no_class_vanishes(what: str, shape: str, place: Path) -> None:
     """A tar beside those of classes that gives no sample is an error with its name."""
     data, words = NO_CLASS_TARS[what]
     if what == "of gzip" and shape == "folder":
         pytest.skip("a folder may have compressed tars")
     tars = {"n01440764.tar": tar_of({"n1.JPEG": b"\xff\xd8"}), "n01443537.TAR": data}
-    place = tmp_path / "tars"
-    place.mkdir()
     for name, content in tars.items():
         put(place, content, name)
-    packed = tar_of(tars)
     path = str(place)
     if shape != "folder":
-        path = put(tmp_path, zipped(packed) if shape == "gzipped" else packed)
+        packed = tar_of(tars)
+        path = put(place.parent, zipped(packed) if shape == "gzipped" else packed)
     with pytest.raises(SourceError, match=words) as caught:
         ILSVRC(path).list()
-    assert path in str(caught.value)
-    assert "n01443537.TAR" in str(caught.value)
+    said = [path, "n01443537.TAR"]
     if "damaged" not in what:
-        assert "A class would be missing" in str(caught.value)
-        assert ("move it elsewhere" if shape == "folder" else "tar --delete") in str(caught.value)
+        said += ["A class would be missing", "move it els" if shape == "folder" else "tar --delete"]
+    assert all(part in str(caught.value) for part in said)
 
 
-def test_odd_files_in_a_folder_of_tars(tmp_path: Path) -> None:
+def test_odd_files_in_a_folder_of_tars(place: Path) -> None:
     """Of what is no file, that which is called a tar is an error, the rest fails by name."""
-    place = tmp_path / "tars"
-    place.mkdir()
     put(place, tar_of({"n1.JPEG": b"\xff\xd8"}), "n01440764.tar")
     put(place, b"d41d8cd9  n01443537.tar", "n01443537.tar.md5")
     put(place, b"clutter", "._n01440764.tar")
@@ -241,10 +242,8 @@ def test_a_tar_that_may_not_be_read() -> None:
                 ILSVRC(str(place / "n01443537.tar"), None, section).list()
 
 
-def test_a_tar_beside_its_compressed_self(tmp_path: Path) -> None:
+def test_a_tar_beside_its_compressed_self(place: Path) -> None:
     """What bunzip2 --keep and gunzip --keep leave does no harm: the class is there."""
-    place = tmp_path / "tars"
-    place.mkdir()
     data = tar_of({"n1.JPEG": b"\xff\xd8"})
     for ending, content in (("", data), (".bz2", bz2.compress(data)), (".gz", zipped(data))):
         put(place, content, f"n01440764.tar{ending}")
@@ -338,33 +337,24 @@ def listed(path: str) -> tuple[Listing, list[str]]:
     return source.list(), said
 
 
-def test_what_decompression_costs_is_said_once(tmp_path: Path) -> None:
+def test_what_decompression_costs_is_said_once(place: Path) -> None:
     """Of compressed tars in a folder one line says what they cost; later none."""
-    tars = {
-        f"n{group:08}.tar.gz": zipped(tar_of({"x.JPEG": b"\xff\xd8%d" % group}))
-        for group in range(5)
-    }
-    place = tmp_path / "tars"
-    place.mkdir()
-    for name, data in tars.items():
-        put(place, data, name)
-    path = str(place)
-    (line,) = listed(path)[1]
+    for group in range(5):
+        put(place, zipped(tar_of({"x.JPEG": b"\xff\xd8%d" % group})), f"n{group:08}.tar.gz")
+    (line,) = listed(str(place))[1]
     assert "decompressed once" in line
     assert "up to 1 MB before it" in line
-    assert listed(path)[1] == []
+    assert listed(str(place))[1] == []
 
 
 class TestCache:
     def test_an_index_is_made_once(self, tmp_path: Path) -> None:
         """A second source finds the index, and reads none of a compressed archive to list it."""
         path = put(tmp_path, zipped(nested(TREE)))
-        first, said = listed(path)
-        assert len(said) == 1
-        assert "decompressed once" in said[0]
+        first, (said,) = listed(path)
+        assert "decompressed once" in said
         again, silent = listed(path)
-        assert silent == []
-        assert again.digest() == first.digest()
+        assert (silent, again.digest()) == ([], first.digest())
 
     def test_a_stale_index_is_made_anew(self, tmp_path: Path) -> None:
         """An archive of another size, or another time, is indexed again."""
@@ -448,23 +438,18 @@ class TestRefused:
         with pytest.raises(NotAnArchive, match=words):
             ILSVRC(put(tmp_path, data, "train.tar")).list()
 
-    def test_nothing_there(self, tmp_path: Path) -> None:
-        """A path of nothing, an empty folder and one without tars are told apart."""
+    def test_nothing_there(self, place: Path) -> None:
+        """No file, an empty folder, and folders of other files each say what to do."""
         with pytest.raises(SourceNotFound, match="no such file or directory"):
-            ILSVRC(str(tmp_path / "nowhere.tar")).list()
-        (tmp_path / "empty").mkdir()
+            ILSVRC(str(place / "nowhere.tar")).list()
         with pytest.raises(SourceNotFound, match="no archive at"):
-            ILSVRC(str(tmp_path / "empty")).list()
-        put(tmp_path / "empty", b"\xff\xd8", "a.jpg")
+            ILSVRC(str(place)).list()
+        put(place, b"\xff\xd8", "a.jpg")
         with pytest.raises(SourceNotFound, match="for class folders leave --kind out"):
-            ILSVRC(str(tmp_path / "empty")).list()
-
-    def test_both_archives_in_one_folder(self, tmp_path: Path) -> None:
-        """The folder that holds the train tar is not the source: the tar is."""
-        (tmp_path / "d").mkdir()
-        put(tmp_path / "d", nested(TREE), "ILSVRC2012_img_train.tar")
-        with pytest.raises(SourceError, match=r"--source .*/d/ILSVRC2012_img_train\.tar"):
-            ILSVRC(str(tmp_path / "d")).list()
+            ILSVRC(str(place)).list()
+        put(place, nested(TREE), "ILSVRC2012_img_train.tar")
+        with pytest.raises(SourceError, match=r"--source .*/tars/ILSVRC2012_img_train\.tar"):
+            ILSVRC(str(place)).list()
 
     @pytest.mark.parametrize("shape", ["tar of tars", "gzipped"])
     def test_an_archive_changed_between_listing_and_reading(
@@ -477,18 +462,15 @@ class TestRefused:
         item = listing.located(listing.names.index("n01440764/n01440764_1.JPEG"))
         frozen = pickle.dumps(source)
         put(tmp_path, data)  # the same bytes, at another time
-        with pytest.raises(SourceChanged, match="was changed or removed since"):
-            pickle.loads(frozen).read(item)
-        (tmp_path / "archive").unlink()
-        with pytest.raises(SourceChanged, match="was changed or removed since"):
-            pickle.loads(frozen).read(item)
+        for _ in range(2):
+            with pytest.raises(SourceChanged, match="was changed or removed since"):
+                pickle.loads(frozen).read(item)
+            (tmp_path / "archive").unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_many_archives_share_few_descriptors(packed: bool, tmp_path: Path) -> None:
+def test_many_archives_share_few_descriptors(packed: bool, place: Path) -> None:
     """Reading from more archives than may be kept open at once works, and closes them."""
-    place = tmp_path / "tars"
-    place.mkdir()
     for i in range(150):
         data = tar_of({"x.JPEG": b"\xff\xd8%d" % i})
         put(place, zipped(data) if packed else data, f"n{i:08}.tar")

@@ -34,6 +34,7 @@ from dataprep.sources.records import (
     shards_of,
 )
 from dataprep.stores.memory import MemoryStore
+from tests.dataprep.conftest import Calls
 from tests.dataprep.sources.shards import customary, examples, flipped, image, image_records
 
 
@@ -60,49 +61,86 @@ def reasons(listing: Listing) -> dict[str, str]:
     return {listing.names[row]: problem.reason for row, problem in listing.problems.items()}
 
 
+def listed(folder: Path, *rows: Mapping[str, Any], **options: Any) -> Listing:
+    """The listing of one TFRecord shard of these Examples."""
+    return source_of(folder, {SHARD: examples(rows)[0]}, **options).list()
+
+
 def spaces(listing: Listing) -> list[str]:
     """Classes in the order of their labels."""
     assert listing.label_space is not None
     return [label.synset for label in listing.label_space.labels]
 
 
+SHARD = "train-00000-of-00001"
 FIVE = [customary(number) for number in range(5)]
 RECS = [((float(number),), image(number)) for number in range(5)]
 
 
-def test_one_request_reads_a_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An image is one range of its shard, not a shard read and cut."""
-    source = source_of(tmp_path, {"train-00000-of-00001": examples(FIVE)[0]})
+def test_one_request_reads_a_record(tmp_path: Path, calls: Calls) -> None:
+    """It is a range around the image; features of 100 kB before it take a second request."""
+    rows = [*FIVE, customary(5, a__note=b"x" * 100_000)]
+    source = source_of(tmp_path, {SHARD: examples(rows)[0]})
     listing = source.list()
-    asked = []
-    ranged = source._store.get_range
-
-    def counted(key: str, offset: int, length: int) -> bytes:
-        asked.append(length)
-        return ranged(key, offset, length)
-
-    monkeypatch.setattr(source._store, "get_range", counted)
+    asked = calls(source._store, "get_range")
     assert source.read(listing.located(3)) == image(3)
-    assert len(asked) == 1
-    assert asked[0] < len(image(3)) + 4096
+    ((_, _, length),) = asked
+    assert length < len(image(3)) + 4096
+    assert source.read(listing.located(5)) == image(5)
 
 
-def test_labels_long_before_the_image_take_a_second_request(tmp_path: Path) -> None:
-    """A record whose other features are larger than the room around the image is read whole."""
-    rows = [customary(0, a__note=b"x" * 100_000)]
-    source = source_of(tmp_path, {"train-00000-of-00001": examples(rows)[0]})
-    assert list(intact(source, source.list()).values()) == [image(0)]
+def damaged_recordio(at: int) -> bytes:
+    """One bit is changed in the head of the third record."""
+    shard, spans = image_records(RECS)
+    return flipped(shard, spans[2][0] + at, 0x20)
 
 
-@pytest.mark.parametrize("at", [0, 5, 100], ids=["length", "checksum", "payload"])
-def test_a_damaged_tfrecord_shard_is_refused(tmp_path: Path, at: int) -> None:
-    """The error names the shard and the byte, and what to do."""
+def damaged_tfrecord(at: int) -> bytes:
+    """One bit is changed in the third record."""
     shard, spans = examples(FIVE)
-    damaged = flipped(shard, spans[2][0] + at)
-    source = source_of(tmp_path, {"train-00000-of-00001": damaged})
-    message = rf"-00001: damaged at byte {spans[2][0]}: the checksum .*copy the shard again"
-    with pytest.raises(SourceError, match=message):
+    return flipped(shard, spans[2][0] + at)
+
+
+def without_example() -> bytes:
+    """A sound TFRecord of something else."""
+    payload = b"\x0b no Example"
+    length = len(payload).to_bytes(8, "little")
+    return b"".join(part + masked_crc32c(part).to_bytes(4, "little") for part in (length, payload))
+
+
+TFRECORD_DAMAGED = (
+    rf"-00001: damaged at byte {examples(FIVE)[1][2][0]}: the checksum .*copy the shard again"
+)
+RECORDIO_DAMAGED = r"train\.rec: damaged at byte \d+: .*copy the shard"
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        *((SHARD, damaged_tfrecord(at), TFRECORD_DAMAGED) for at in (0, 5, 100)),
+        *(("train.rec", damaged_recordio(at), RECORDIO_DAMAGED) for at in (0, 5, 7)),
+        (
+            f"{SHARD}.tfrecord.gz",
+            gzip.compress(examples(FIVE)[0]),
+            r"is compressed as a whole.*gzip -d",
+        ),
+        ("train.rec", b"<!DOCTYPE html>........", r"train\.rec: damaged at byte 0: .* neither"),
+        (
+            SHARD,
+            without_example(),
+            rf"^{SHARD}: no record can be read: .*not a tf\.train\.Example",
+        ),
+        ("a.txt", b"a", "train-00000-of-00128"),
+    ],
+)
+def test_what_is_no_sound_shard_is_refused(
+    tmp_path: Path, name: str, data: bytes, message: str
+) -> None:
+    """The error names the shard and the byte, and what to do."""
+    source = source_of(tmp_path, {name: data})
+    with pytest.raises(SourceError, match=message) as caught:
         source.list()
+    assert isinstance(caught.value, SourceNotFound) is (name == "a.txt")
 
 
 @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
@@ -111,37 +149,17 @@ def test_a_truncated_shard_is_refused(tmp_path: Path, form: str, kept: int) -> N
     """The byte is that at which the truncated record begins."""
     shard, spans = examples(FIVE) if form == "tfrecord" else image_records(RECS)
     cut = spans[3][0] + kept if kept > 0 else sum(spans[3]) + kept
-    source = source_of(tmp_path, {"train-00000-of-00001": shard[:cut]})
+    source = source_of(tmp_path, {SHARD: shard[:cut]})
     with pytest.raises(SourceError, match=rf"-00001: damaged at byte {spans[3][0]}: "):
         source.list()
-
-
-@pytest.mark.parametrize("at", [0, 5, 7], ids=["magic", "length", "flag"])
-def test_a_damaged_recordio_file_is_refused(tmp_path: Path, at: int) -> None:
-    """Damage to the head of a record is found, though RecordIO has no checksum."""
-    shard, spans = image_records(RECS)
-    damaged = bytearray(shard)
-    damaged[spans[2][0] + at] ^= 0x20
-    source = source_of(tmp_path, {"train.rec": bytes(damaged)})
-    with pytest.raises(SourceError, match=r"train\.rec: damaged at byte \d+: .*copy the shard"):
-        source.list()
-
-
-def test_a_sound_record_without_an_image_fails_alone(tmp_path: Path) -> None:
-    """Its framing is sound, so the records after it are samples."""
-    rows: list[dict[str, Any]] = [{**customary(0)}, {"other": b"x"}, {**customary(2)}]
-    source = source_of(tmp_path, {"train-00000-of-00001": examples(rows)[0]})
-    listing = source.list()
-    assert sorted(intact(source, listing).values()) == sorted([image(0), image(2)])
-    assert list(reasons(listing)) == ["train-00000-of-00001/00000001"]
 
 
 def test_damage_after_the_listing_fails_the_sample_that_is_read(tmp_path: Path) -> None:
     """A record is checked again when it is read: its sample fails, with where it lies."""
     shard, spans = examples(FIVE)
-    source = source_of(tmp_path, {"train-00000-of-00001": shard})
+    source = source_of(tmp_path, {SHARD: shard})
     listing = source.list()
-    (tmp_path / "train-00000-of-00001").write_bytes(flipped(shard, spans[1][0] + 50))
+    (tmp_path / SHARD).write_bytes(flipped(shard, spans[1][0] + 50))
     row = listing.offsets.tolist().index(spans[1][0])
     with pytest.raises(
         CorruptImage, match=rf"record at byte {spans[1][0]} of train-00000-of-00001"
@@ -149,38 +167,141 @@ def test_damage_after_the_listing_fails_the_sample_that_is_read(tmp_path: Path) 
         source.read(listing.located(row))
 
 
-@pytest.mark.parametrize("several", [False, True])
-def test_image_records_by_their_flag(tmp_path: Path, several: bool) -> None:
-    """One label or several: the first is the class, all of them are values."""
-    rows = [([float(i), 0.5, -2.0][: 3 if several else 1], image(i)) for i in (1, 0)]
-    source = source_of(tmp_path, {"val.rec": image_records(rows)[0]})
-    listing = source.list()
+def test_image_records_by_their_flag(tmp_path: Path) -> None:
+    """One label or several: the first is the class, all are values; most records decide."""
+    one = source_of(tmp_path, {"val.rec": image_records([([i], image(i)) for i in (1, 0)])[0]})
+    listing = one.list()
     assert list(listing.classes) == ["1", "0"]
-    assert list(intact(source, listing).values()) == [image(1), image(0)]
-    if several:
-        assert listing.values is not None
-        assert np.array_equal(listing.values, np.array([[1, 0.5, -2], [0, 0.5, -2]], np.float32))
-    else:
-        assert listing.values is None
+    assert list(intact(one, listing).values()) == [image(1), image(0)]
+    assert listing.values is None
+    rows = [*(([float(i), 0.5, -2.0], image(i)) for i in (1, 0)), ([1.0, 2.0], image(2))]
+    several = source_of(tmp_path, {"val.rec": image_records(rows)[0]})
+    listing = several.list()
+    assert list(listing.classes)[:2] == ["1", "0"]
+    assert list(intact(several, listing).values()) == [image(1), image(0)]
+    assert listing.values is not None
+    assert listing.values[:2].tolist() == [[1, 0.5, -2], [0, 0.5, -2]]
+    assert reasons(listing) == {"val.rec/00000002": "2 labels, where most have 3"}
 
 
-def test_another_number_of_labels_fails_its_record(tmp_path: Path) -> None:
-    """Most records decide how many there are."""
-    rows = [([1.0, 2.0], image(0)), ([1.0, 2.0], image(1)), ([1.0, 2.0, 3.0], image(2))]
-    listing = source_of(tmp_path, {"a.rec": image_records(rows)[0]}).list()
-    assert reasons(listing) == {"a.rec/00000002": "3 labels, where most have 2"}
+LABELLED: dict[
+    str, tuple[list[dict[str, Any]], dict[str, Any], list[str], list[str], list[str]]
+] = {
+    "TFDS counts from 0": (
+        [
+            {"image": image(i), "label": label, "file_name": b"%d.JPEG" % i}
+            for i, label in enumerate([1, 2, 0, -1])
+        ],
+        {},
+        ["0", "1", "2"],
+        ["0/2.JPEG", "1/0.JPEG", "2/1.JPEG"],
+        ["label -1 is no class: classes count from 0"],
+    ),
+    "numbers other than in the order of names": (
+        [
+            {"image/encoded": image(i), "image/class/label": 3 - i, "image/class/synset": name}
+            for i, name in enumerate([b"a", b"b", b"c"])
+        ],
+        {},
+        ["c", "b", "a"],
+        [f"{SHARD}/{i:08}" for i in range(3)],
+        [],
+    ),
+    "texts, as build_image_data.py writes them": (
+        [
+            {"image/encoded": image(i), "image/class/label": 1 + i % 2, "image/class/text": name}
+            for i, name in enumerate([b"roses", b"daisies", b"roses"])
+        ],
+        {},
+        ["roses", "daisies"],
+        [f"{SHARD}/{i:08}" for i in range(3)],
+        [],
+    ),
+    "texts without numbers": (
+        [
+            {"image/encoded": image(i), "image/class/text": name}
+            for i, name in enumerate([b"roses", b"daisies", b"roses"])
+        ],
+        {},
+        ["daisies", "roses"],
+        [f"{SHARD}/{i:08}" for i in range(3)],
+        [],
+    ),
+    "one number among texts": (
+        [
+            {"image/encoded": image(0), "image/class/text": b"roses", "image/class/label": 1},
+            {"image/encoded": image(1), "image/class/text": b"daisies"},
+        ],
+        {},
+        ["0"],
+        [f"{SHARD}/{0:08}"],
+        ["no label"],
+    ),
+    "file names that have their folders": (
+        [
+            {"image/encoded": image(i), "image/class/label": 1, "image/filename": name}
+            for i, name in enumerate([b"cats/1.jpg", b"\xff.jpg"])
+        ],
+        {},
+        ["0"],
+        ["0/\udcff.jpg", "cats/1.jpg"],
+        [],
+    ),
+    **{
+        f"names that are not unique: {names}": (
+            [
+                {"image/encoded": image(i), "image/class/label": 1, "image/filename": name}
+                for i, name in enumerate(names)
+            ],
+            {},
+            ["0"],
+            [f"{SHARD}/{i:08}" for i in range(2)],
+            [],
+        )
+        for names in ([b"1.jpg", b"1.jpg"], [b"1.jpg", b""], [b"a/1.jpg", b"a/1.jpg"])
+    },
+    "a layout": (
+        [{"jpeg": image(i), "y": i, "id": b"%d" % i} for i in range(2)],
+        {"layout": {"jpeg": "encoded", "y": "label", "id": "filename"}},
+        ["0", "1"],
+        ["0/0", "1/1"],
+        [],
+    ),
+    "a sound record without an image": (
+        [customary(0), {"other": b"x"}, customary(2)],
+        {},
+        ["n00000000", "n00000002"],
+        ["n00000000/n00000000_1.JPEG", "n00000002/n00000002_1.JPEG"],
+        ["it has not one image under"],
+    ),
+}
 
 
-def test_tfds_keys_count_from_zero(tmp_path: Path) -> None:
-    """Labels of TFDS are taken as they are; -1 is no class."""
-    rows = [
-        {"image": image(i), "label": label, "file_name": b"%d.JPEG" % i}
-        for i, label in enumerate([1, 2, 0, -1])
-    ]
-    name = "imagenet2012-train.tfrecord-00000-of-00001"
-    listing = source_of(tmp_path, {name: examples(rows)[0]}).list()
-    assert listing.names[:3] == ["0/2.JPEG", "1/0.JPEG", "2/1.JPEG"]
-    assert list(reasons(listing).values()) == ["label -1 is no class: classes count from 0"]
+@pytest.mark.parametrize(
+    ("rows", "options", "space", "names", "failed"), LABELLED.values(), ids=LABELLED
+)
+def test_names_and_classes_of_records(
+    tmp_path: Path,
+    rows: list[dict[str, Any]],
+    options: dict[str, Any],
+    space: list[str],
+    names: list[str],
+    failed: list[str],
+) -> None:
+    """They come from the features that the record has; a record without them fails alone."""
+    source = source_of(tmp_path, {SHARD: examples(rows)[0]}, **options)
+    listing = source.list()
+    assert spaces(listing) == space
+    assert sorted(intact(source, listing)) == names
+    found = list(reasons(listing).values())
+    assert len(found) == len(failed)
+    assert all(part in reason for part, reason in zip(failed, found, strict=True))
+
+
+def test_keys_that_are_not_known_are_refused(tmp_path: Path) -> None:
+    """The error names the keys of the records, and the option that maps them."""
+    with pytest.raises(SourceError, match=r"its keys are 'id', 'jpeg', 'y'.*records\.layout"):
+        listed(tmp_path, {"jpeg": image(1), "y": 1, "id": b"1"})
 
 
 @pytest.mark.parametrize(
@@ -197,49 +318,10 @@ def test_customary_labels_count_from_one_unless_there_is_a_zero(
 ) -> None:
     """0 is the background by custom; an option overrules; a note tells what was taken."""
     rows = [{"image/encoded": image(i), "image/class/label": n} for i, n in enumerate(labels)]
-    source = source_of(tmp_path, {"train-00000-of-00001": examples(rows)[0]}, label_offset=option)
-    listing = source.list()
+    listing = listed(tmp_path, *rows, label_offset=option)
     assert spaces(listing) == classes
     assumed = any("0 is taken for the background" in note for note in listing.notes)
     assert assumed is (option is None and min(labels) == 1)
-
-
-def test_numbers_of_synsets_are_kept(tmp_path: Path) -> None:
-    """Where records number their classes otherwise than by name, their numbers hold."""
-    rows = [
-        {"image/encoded": image(i), "image/class/label": 3 - i, "image/class/synset": name}
-        for i, name in enumerate([b"a", b"b", b"c"])
-    ]
-    listing = source_of(tmp_path, {"train-00000-of-00001": examples(rows)[0]}).list()
-    assert spaces(listing) == ["c", "b", "a"]
-
-
-def test_texts_name_classes_that_have_no_synset(tmp_path: Path) -> None:
-    """build_image_data.py writes a label and its text: the text is the class."""
-    rows = [
-        {"image/encoded": image(i), "image/class/label": 1 + i % 2, "image/class/text": name}
-        for i, name in enumerate([b"roses", b"daisies", b"roses"])
-    ]
-    listing = source_of(
-        tmp_path, {"flowers_train_00000-of-00001.tfrecord": examples(rows)[0]}
-    ).list()
-    assert spaces(listing) == ["roses", "daisies"]
-    assert sorted(listing.classes) == ["daisies", "roses", "roses"]
-
-
-def test_texts_are_classes_where_there_are_no_numbers(tmp_path: Path) -> None:
-    """They are sorted; where some records have a number these count, and the others fail."""
-    rows: list[dict[str, Any]] = [
-        {"image/encoded": image(i), "image/class/text": name}
-        for i, name in enumerate([b"roses", b"daisies", b"roses"])
-    ]
-    listing = source_of(tmp_path, {"train-00000-of-00001": examples(rows)[0]}).list()
-    assert spaces(listing) == ["daisies", "roses"]
-    assert list(listing.classes) == ["roses", "daisies", "roses"]
-    rows[0]["image/class/label"] = 1
-    listing = source_of(tmp_path, {"train-00000-of-00001": examples(rows)[0]}).list()
-    assert spaces(listing) == ["0"]
-    assert list(reasons(listing).values()) == ["no label", "no label"]
 
 
 def test_a_file_names_the_classes_of_numbers(tmp_path: Path) -> None:
@@ -254,95 +336,29 @@ def test_a_file_names_the_classes_of_numbers(tmp_path: Path) -> None:
     assert list(reasons(listing).values()) == ["label 3 has no name in class_names"]
 
 
-@pytest.mark.parametrize(
-    "filenames",
-    [[b"1.jpg", b"1.jpg"], [b"1.jpg", b""], [b"a/1.jpg", b"a/1.jpg"]],
-    ids=["same", "missing", "same path"],
-)
-def test_names_that_are_not_unique_become_numbers(tmp_path: Path, filenames: list[bytes]) -> None:
-    """Every sample then is its shard and number, in the order of the records."""
-    rows = [
-        {"image/encoded": image(i), "image/class/label": 1, "image/filename": name}
-        for i, name in enumerate(filenames)
-    ]
-    listing = source_of(tmp_path, {"train-00000-of-00001": examples(rows)[0]}).list()
-    assert listing.names == [f"train-00000-of-00001/{i:08}" for i in range(2)]
-
-
-def test_a_file_name_with_folders_is_the_name(tmp_path: Path) -> None:
-    """A name that has its folder already gets no other; other bytes than UTF-8 are kept."""
-    rows = [
-        {"image/encoded": image(i), "image/class/label": 1, "image/filename": name}
-        for i, name in enumerate([b"cats/1.jpg", b"\xff.jpg"])
-    ]
-    listing = source_of(tmp_path, {"train-00000-of-00001": examples(rows)[0]}).list()
-    assert sorted(listing.names) == ["0/\udcff.jpg", "cats/1.jpg"]
-
-
-def test_keys_of_ones_own(tmp_path: Path) -> None:
-    """A mapping tells which feature holds what."""
-    rows = [{"jpeg": image(i), "y": i, "id": b"%d" % i} for i in range(2)]
-    files = {"train-00000-of-00001": examples(rows)[0]}
-    layout = {"jpeg": "encoded", "y": "label", "id": "filename"}
-    listing = source_of(tmp_path, files, layout=layout).list()
-    assert listing.names == ["0/0", "1/1"]
-    with pytest.raises(SourceError, match=r"its keys are 'id', 'jpeg', 'y'.*records\.layout"):
-        source_of(tmp_path, files).list()
-
-
 def test_the_order_of_records_is_kept_beside_that_of_names(tmp_path: Path) -> None:
     """An unshuffled job writes records as they came."""
-    rows = [customary(number) for number in (3, 1, 2)]
-    listing = source_of(tmp_path, {"train-00000-of-00001": examples(rows)[0]}).list()
+    listing = listed(tmp_path, *(customary(number) for number in (3, 1, 2)))
     assert listing.order is not None
-    assert [listing.classes[row] for row in listing.order] == [
-        "n00000003",
-        "n00000001",
-        "n00000002",
-    ]
+    found = [listing.classes[row] for row in listing.order]
+    assert found == ["n00000003", "n00000001", "n00000002"]
 
 
-def test_compressed_shards_are_refused_with_a_word(tmp_path: Path) -> None:
-    """A record in a compressed file has no place of its own."""
-    files = {"train-00000-of-00001.tfrecord.gz": gzip.compress(examples(FIVE)[0])}
-    with pytest.raises(SourceError, match=r"is compressed as a whole.*gzip -d"):
-        source_of(tmp_path, files).list()
-
-
-def test_what_is_no_shard_is_refused(tmp_path: Path) -> None:
-    """Neither format begins so."""
-    with pytest.raises(SourceError, match=r"train\.rec: damaged at byte 0: .* neither"):
-        source_of(tmp_path, {"train.rec": b"<!DOCTYPE html>........"}).list()
-
-
-def test_a_record_that_is_no_example_is_told_with_its_shard(tmp_path: Path) -> None:
-    """Its framing is sound, so that only the content says so."""
-    payload = b"\x0b no Example"
-    length = len(payload).to_bytes(8, "little")
-    shard = b"".join(part + masked_crc32c(part).to_bytes(4, "little") for part in (length, payload))
-    with pytest.raises(
-        SourceError,
-        match=r"^train-00000-of-00001: no record can be read: .*not a tf\.train\.Example",
-    ):
-        source_of(tmp_path, {"train-00000-of-00001": shard}).list()
-
-
-def test_a_folder_without_shards_is_no_source(tmp_path: Path) -> None:
-    """Names that are expected are told."""
-    with pytest.raises(SourceNotFound, match="train-00000-of-00128"):
-        source_of(tmp_path, {"a.txt": b"a"}).list()
-
-
-def test_both_formats_in_one_folder_need_a_choice(tmp_path: Path) -> None:
-    """The same images twice are not read twice."""
+def test_the_same_images_twice_need_a_choice(tmp_path: Path) -> None:
+    """Neither both formats nor the sets of two runs are read together."""
     files = {
-        "train-00000-of-00001": examples([customary(1)])[0],
-        "train-00000-of-00001.rec": image_records([((7.0,), image(7))])[0],
+        SHARD: examples([customary(1)])[0],
+        f"{SHARD}.rec": image_records([((7.0,), image(7))])[0],
     }
     with pytest.raises(SourceError, match=r"records\.format"):
         source_of(tmp_path, files).list()
+    files["train-00000-of-00002"] = files[SHARD]
+    for incomplete in (False, True):
+        source = source_of(tmp_path, files, format="tfrecord", incomplete=incomplete)
+        with pytest.raises(SourceError, match="several sets"):
+            source.list()
     listing = source_of(tmp_path, files, format="recordio").list()
-    assert list(listing.containers) == ["train-00000-of-00001.rec"]
+    assert list(listing.containers) == [f"{SHARD}.rec"]
 
 
 def test_a_set_of_shards_has_to_be_whole(tmp_path: Path) -> None:
@@ -355,20 +371,6 @@ def test_a_set_of_shards_has_to_be_whole(tmp_path: Path) -> None:
     one = open_source(str(tmp_path / names[2]), "records", None, RecordsOptions())
     assert list(one.list().classes) == ["n00000002"]
     assert len(source_of(tmp_path, {names[1]: b""}).list()) == 2
-
-
-def test_sets_of_two_runs_are_not_mixed(tmp_path: Path) -> None:
-    """Whatever is asked for, samples are not read twice; one format is a set of its own."""
-    files = {
-        "train-00000-of-00001": examples([customary(0)])[0],
-        "train-00000-of-00002": examples([customary(0)])[0],
-        "train-00000-of-00001.rec": image_records([((7.0,), image(7))])[0],
-    }
-    for incomplete in (False, True):
-        source = source_of(tmp_path, files, format="tfrecord", incomplete=incomplete)
-        with pytest.raises(SourceError, match="several sets"):
-            source.list()
-    assert len(source_of(tmp_path, files, format="recordio").list()) == 1
 
 
 NAMES = {
@@ -392,16 +394,15 @@ def test_shards_and_their_splits_are_known_by_name(name: str, split: str) -> Non
     assert is_shard_name(f"folder.d/{name}")
     names = [name, "test_0.rec", "test_1.rec"]
     assert shards_of(names, split, "here", incomplete=True) == [name]
-    assert not is_shard_name(f"{name}.idx")
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["train.idx", "train.lst", "labels.json", "a.jpg", ".hidden.rec", "train-0-of-1", "READ"],
-)
-def test_what_is_beside_shards_is_none(name: str) -> None:
-    """Indexes, listings and other files are passed over."""
-    assert not is_shard_name(name)
+    for beside in (
+        f"{name}.idx",
+        "train.lst",
+        "labels.json",
+        ".hidden.rec",
+        "train-0-of-1",
+        "READ",
+    ):
+        assert not is_shard_name(beside)
 
 
 def test_splits_that_are_not_clear_are_named() -> None:
@@ -431,16 +432,12 @@ SIX = [f"a/train-{number:05}-of-00006" for number in range(6)]
 
 @pytest.mark.parametrize(
     ("missing", "message"),
-    [
-        ([2], "here has 5 of 6 shards 'a/train-\\*-of-00006'"),
-        ([0], "here has 5 of 6 shards"),
-        ([3, 5], "here has 4 of 6 shards"),
-    ],
+    [([2], "5 of 6 shards 'a/train-\\*-of-00006'"), ([0], "5 of 6"), ([3, 5], "4 of 6")],
 )
 def test_missing_shards_are_counted(missing: list[int], message: str) -> None:
     """Whichever they are; the way out is named."""
     names = [name for number, name in enumerate(SIX) if number not in missing]
-    with pytest.raises(SourceError, match=f"{message}.*incomplete=true"):
+    with pytest.raises(SourceError, match=f"here has {message}.*incomplete=true"):
         shards_of(names, "train", "here", incomplete=False)
     assert shards_of(names, "train", "here", incomplete=True) == names
 
@@ -528,12 +525,9 @@ def test_every_record_has_a_class_of_the_space_or_a_reason(
 
 def test_boxes_that_are_not_carried_over_are_noted(tmp_path: Path) -> None:
     """One record with a bounding box is enough."""
-    boxed: dict[str, Any] = {**customary(2), "image/object/bbox/xmin": [0.25]}
-    rows: list[dict[str, Any]] = [{**customary(1)}, boxed]
-    for number, noted in ((1, 0), (2, 1)):
-        files = {"train-00000-of-00001": examples(rows[:number])[0]}
-        (tmp_path / str(number)).mkdir()
-        notes = source_of(tmp_path / str(number), files).list().notes
+    plain, boxed = customary(1), {**customary(2), "image/object/bbox/xmin": [0.25]}
+    for rows, noted in (([plain], 0), ([plain, boxed], 1)):
+        notes = listed(tmp_path, *rows).notes
         assert len([note for note in notes if "bounding boxes" in note]) == noted
 
 
@@ -541,13 +535,10 @@ def test_several_values_are_all_labels(tmp_path: Path) -> None:
     """A layout with values has them for labels, a class and nothing else where there is one."""
     layout = {"i": "encoded", "l": "label", "v": "values"}
     rows = [{"i": image(i), "l": i, "v": [float(i), 0.5]} for i in range(2)]
-    listing = source_of(tmp_path, {"a.tfrecord": examples(rows)[0]}, layout=layout).list()
-    assert listing.values is not None
-    assert listing.values.tolist() == [[0, 0.5], [1, 0.5]]
-    rows = [{"i": image(i), "l": i, "v": []} for i in range(2)]
-    assert (
-        source_of(tmp_path, {"a.tfrecord": examples(rows)[0]}, layout=layout).list().values is None
-    )
+    values = listed(tmp_path, *rows, layout=layout).values
+    assert values is not None
+    assert values.tolist() == [[0, 0.5], [1, 0.5]]
+    assert listed(tmp_path, *({**row, "v": []} for row in rows), layout=layout).values is None
 
 
 @pytest.fixture(scope="module")
@@ -625,19 +616,16 @@ class TestOwnOutput:
                     source.read(listing.located(row))
         assert read == 10
 
-    def test_a_missing_shard_is_refused(self, copied: Path) -> None:
-        """Its name is given, before anything is read."""
+    def test_what_is_not_complete_is_refused(self, copied: Path) -> None:
+        """What is missing is named before anything is read: a split, a shard, manifests."""
+        with pytest.raises(SourceError, match=r"no split 'test': it has train, validation"):
+            source_of(copied, {}, split="test").list()
         (copied / "tfrecord/train-00000-of-00001").unlink()
         with pytest.raises(SourceError, match="lacks tfrecord/train-00000-of-00001"):
             source_of(copied, {}).list()
         assert len(source_of(copied, {}, format="recordio").list()) > 0
-
-    def test_a_split_that_is_not_there_is_refused(self, copied: Path) -> None:
-        """Those that are there are named; an output without a manifest is not complete."""
-        with pytest.raises(SourceError, match=r"no split 'test': it has train, validation"):
-            source_of(copied, {}, split="test").list()
-        (copied / "train.manifest.json").unlink()
-        (copied / "validation.manifest.json").unlink()
+        for manifest in copied.glob("*.manifest.json"):
+            manifest.unlink()
         with pytest.raises(SourceError, match="not complete: split 'train' has no manifest"):
             source_of(copied, {}).list()
 

@@ -1,13 +1,20 @@
-"""Tests of dataprep.stores.options, and of open_store."""
+"""Stores in memory, options of stores, which store an address means, and credentials in them."""
 
 from __future__ import annotations
 
+import hashlib
+import pickle
+import secrets
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from dataprep.errors import ConfigError
+from dataprep.credentials import check_no_credentials, without_credentials
+from dataprep.errors import ConfigError, ObjectNotFound
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
@@ -79,28 +86,40 @@ def test_options_cannot_change() -> None:
         ("photos", LocalStore),
         ("/abs/photos", LocalStore),
         ("file:///abs/photos", LocalStore),
+        *((path, LocalStore) for path in ("a:b", "./s3:/bucket", "C:/photos", "x/s3:/y")),
         ("memory://x", MemoryStore),
         ("s3://bucket", S3Store),
         ("s3://bucket/prefix", S3Store),
     ],
 )
 def test_the_scheme_chooses_the_store(uri: str, kind: type) -> None:
-    """A path or the scheme of a URI says which store is opened."""
-    assert type(open_store(uri)) is kind
+    """A path, which may have a colon, or the scheme of a URI says which store is opened."""
+    store = open_store(uri)
+    assert type(store) is kind
+    if isinstance(store, LocalStore):
+        assert store.root == Path(uri.removeprefix("file://"))
 
 
-def test_an_unknown_scheme_is_refused_with_the_known_ones() -> None:
-    """An unknown scheme raises ConfigError, which lists those that are known."""
-    with pytest.raises(ConfigError, match="no store 'gs': use one of file, memory, s3") as caught:
-        open_store("gs://bucket/x")
-    assert caught.value.exit_code == 2
-
-
-@pytest.mark.parametrize("uri", ["s3://", "s3:///prefix"])
-def test_s3_needs_a_bucket(uri: str) -> None:
-    """An S3 URI without a bucket raises ConfigError, which says how to write one."""
-    with pytest.raises(ConfigError, match="s3://BUCKET/PREFIX"):
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("gs://bucket/x", "no store 'gs': use one of file, memory, s3"),
+        ("s3://", "s3://BUCKET/PREFIX"),
+        ("s3:///prefix", "s3://BUCKET/PREFIX"),
+        ("s3:/bucket/x", "'s3:/bucket/x': write s3://"),
+        ("s3:bucket/x", "'s3:bucket/x': write s3://"),
+        ("file:/data", "'file:/data': write file://"),
+        ("memory:/x", "'memory:/x': write memory://"),
+        ("s3://AKIAEXAMPLE:hunter2@bucket/prefix", "not carry a user, password"),
+    ],
+)
+def test_an_address_that_is_none_is_refused(uri: str, message: str) -> None:
+    """The error says how an address begins, and repeats no credentials."""
+    with pytest.raises(ConfigError, match=message) as caught:
         open_store(uri)
+    assert caught.value.exit_code == 2
+    assert "hunter2" not in str(caught.value)
+    assert "AKIAEXAMPLE" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -117,9 +136,100 @@ def test_s3_uris_are_written_one_way(uri: str, expected: str) -> None:
     assert open_store(uri).uri == expected
 
 
-def test_credentials_in_an_s3_uri_are_refused_and_not_repeated() -> None:
-    """An S3 URI with a user and password is refused, and the message does not show them."""
-    with pytest.raises(ConfigError, match="not carry a user, password") as caught:
-        open_store("s3://AKIAEXAMPLE:hunter2@bucket/prefix")
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://bucket.s3.amazonaws.com/a?X-Amz-Credential=AKIA&X-Amz-Signature=hunter2",
+        "https://bucket.s3.amazonaws.com/a?AWSAccessKeyId=AKIA&Expires=9&Signature=hunter2",
+        "https://account.blob.core.windows.net/a?sv=2024&sig=hunter2",
+        "s3://bucket/prefix?versionId=1&x-amz-security-token=hunter2",
+        "gs://bucket/a#access_token=hunter2",
+        "s3://me:hunter2@bucket/a",
+        "other://hunter2@bucket?x",
+    ],
+)
+def test_signed_addresses_are_refused_and_not_repeated(address: str) -> None:
+    """What would be a credential in a manifest or a result never gets there."""
+    with pytest.raises(ValueError, match=r"must not carry a user") as caught:
+        check_no_credentials(address)
     assert "hunter2" not in str(caught.value)
-    assert "AKIAEXAMPLE" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/data/x?sig=1", "me@host:/x", "s3://bucket/a@b/c", "s3://bucket/q?a#b", "s3://b/signature=1"],
+)
+def test_paths_and_keys_may_look_odd(address: str) -> None:
+    """A path is no URI, and an object's key may hold what it likes."""
+    assert check_no_credentials(address) == address
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            'Could not connect to the endpoint URL: "http://me:hunter2@127.0.0.1:9/bucket"',
+            'Could not connect to the endpoint URL: "http://***@127.0.0.1:9/bucket"',
+        ),
+        (
+            "GET https://h/x?X-Amz-Signature=hunter2&partNumber=1 failed: 403",
+            "GET https://h/x?X-Amz-Signature=***&partNumber=1 failed: 403",
+        ),
+        ("http://a:hunter2@b and https://hunter2@c/x@y", "http://***@b and https://***@c/x@y"),
+        ("mail me@example.org, key=1", "mail me@example.org, key=1"),
+    ],
+)
+def test_messages_of_others_are_told_without_credentials(said: str, told: str) -> None:
+    """Everything else of them stays."""
+    assert without_credentials(said) == told
+
+
+@given(st.from_regex(r"[a-z0-9:%]{1,9}", fullmatch=True), st.text(max_size=5), st.text(max_size=5))
+def test_no_user_of_an_address_is_told(user: str, before: str, after: str) -> None:
+    """Whatever stands around it, and once is enough."""
+    told = without_credentials(f"{before} http://{user}@host {after}")
+    assert f"http://{user}@" not in told
+    assert without_credentials(told) == told
+
+
+@pytest.fixture
+def uri() -> str:
+    """A name that no other test uses."""
+    return f"memory://{secrets.token_hex(6)}"
+
+
+def test_one_name_is_one_store(uri: str) -> None:
+    """Stores of one name share their objects, also pickled; those of another name do not."""
+    open_store(uri).put("key", b"data")
+    store = MemoryStore(uri)
+    assert store.get("key") == b"data"
+    pickle.loads(pickle.dumps(store)).put("other", b"more")
+    assert store.get("other") == b"more"
+    assert list(MemoryStore(uri + "/other").list()) == []
+
+
+def test_the_etag_is_the_md5(uri: str) -> None:
+    """Put, head and list give the MD5 of the bytes, as S3 does."""
+    store = MemoryStore(uri)
+    md5 = hashlib.md5(b"data").hexdigest()
+    assert store.put("key", b"data").etag == md5
+    assert store.head("key").etag == md5
+    assert [info.etag for info in store.list()] == [md5]
+
+
+def test_deleting_while_listing_is_no_error(uri: str) -> None:
+    """An object deleted by another thread does not end a listing."""
+    store = MemoryStore(uri)
+    for name in "abc":
+        store.put(name, b"x")
+    listing = store.list()
+    next(listing)
+    store.delete("c")
+    assert {info.key for info in listing} <= {"a", "b", "c"}
+
+
+def test_the_error_names_key_and_store_on_one_line(uri: str) -> None:
+    """A missing key is named together with the store, a line break within it escaped."""
+    with pytest.raises(ObjectNotFound) as caught:
+        MemoryStore(uri).get("two\nlines")
+    assert str(caught.value) == f"no such object: 'two\\nlines' in {uri}"

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
 from botocore import exceptions as boto
@@ -161,45 +162,26 @@ def test_an_endpoint_that_is_no_s3(open_s3: OpenS3, website: str, use: Use) -> N
     assert "\n" not in str(caught.value)
 
 
-CODES: list[tuple[str, int, type[StoreError]]] = [
-    ("NoSuchKey", 404, ObjectNotFound),
-    ("NoSuchBucket", 404, ObjectNotFound),
-    ("AccessDenied", 403, PermissionRefused),
-    ("InvalidAccessKeyId", 403, PermissionRefused),
-    ("SignatureDoesNotMatch", 403, PermissionRefused),
-    ("ExpiredToken", 400, PermissionRefused),
-    ("RequestTimeTooSkewed", 403, PermissionRefused),
-    ("QuotaExceeded", 403, StoreFull),
-    ("PermanentRedirect", 301, StoreError),
-    ("SlowDown", 503, StoreError),
-    ("InternalError", 500, StoreError),
-    ("NeverHeardOf", 418, StoreError),
-]
-
-
-@pytest.mark.parametrize(("code", "status", "kind"), CODES, ids=[code for code, *_ in CODES])
-def test_codes_have_their_errors(code: str, status: int, kind: type[StoreError]) -> None:
-    """Each code of an answer becomes the error that fits, its message on one line."""
+def answered(code: str, status: int = 400) -> boto.ClientError:
+    """An answer of S3 with this code."""
     answer = {"Code": code, "Message": "first\n  second"}
-    metadata = {"HTTPStatusCode": status}
-    with pytest.raises(StoreError) as caught, translated("s3://bucket/key", StoreOptions()):
-        raise boto.ClientError(
-            {"Error": answer, "ResponseMetadata": metadata},  # type: ignore[typeddict-item]
-            "GetObject",
-        )
-    assert type(caught.value) is kind
-    assert str(caught.value).startswith("s3://bucket/key: ")
-    assert "\n" not in str(caught.value)
+    response: Any = {"Error": answer, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return boto.ClientError(response, "GetObject")
 
 
-def test_another_region_says_what_to_set() -> None:
-    """A redirect to another region names the option that sets it."""
-    error = boto.ClientError({"Error": {"Code": "PermanentRedirect"}}, "HeadBucket")
-    with pytest.raises(StoreError, match=r"--set store\.region"), translated("b", StoreOptions()):
-        raise error
-
-
-FOREIGN: list[tuple[Exception, type[DataprepError]]] = [
+TRANSLATED: list[tuple[Exception, type[DataprepError]]] = [
+    (answered("NoSuchKey", 404), ObjectNotFound),
+    (answered("NoSuchBucket", 404), ObjectNotFound),
+    (answered("AccessDenied", 403), PermissionRefused),
+    (answered("InvalidAccessKeyId", 403), PermissionRefused),
+    (answered("SignatureDoesNotMatch", 403), PermissionRefused),
+    (answered("ExpiredToken", 400), PermissionRefused),
+    (answered("RequestTimeTooSkewed", 403), PermissionRefused),
+    (answered("QuotaExceeded", 403), StoreFull),
+    (answered("PermanentRedirect", 301), StoreError),
+    (answered("SlowDown", 503), StoreError),
+    (answered("InternalError", 500), StoreError),
+    (answered("NeverHeardOf", 418), StoreError),
     (boto.NoCredentialsError(), PermissionRefused),
     (boto.PartialCredentialsError(provider="env", cred_var="x"), PermissionRefused),
     (boto.TokenRetrievalError(provider="sso", error_msg="x"), PermissionRefused),
@@ -220,15 +202,15 @@ FOREIGN: list[tuple[Exception, type[DataprepError]]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("error", "kind"), FOREIGN, ids=[type(error).__name__ for error, _ in FOREIGN]
-)
+@pytest.mark.parametrize(("error", "kind"), TRANSLATED, ids=[str(error) for error, _ in TRANSLATED])
 def test_foreign_errors_are_translated(error: Exception, kind: type[DataprepError]) -> None:
-    """Each error of botocore becomes the one of this package that fits."""
+    """Each error of botocore becomes the one that fits, on one line; a region is named."""
     with pytest.raises(DataprepError) as caught, translated("s3://b/k", StoreOptions()):
         raise error
     assert type(caught.value) is kind
+    assert str(caught.value).startswith("s3://b/k: ") or not isinstance(error, boto.ClientError)
     assert "\n" not in str(caught.value)
+    assert ("--set store.region" in str(caught.value)) >= ("PermanentRedirect" in str(error))
 
 
 def _classes(kind: type[Exception]) -> Iterator[type[Exception]]:
@@ -259,42 +241,27 @@ def test_other_errors_pass_as_they_are(error: Exception) -> None:
     assert caught.value is error
 
 
-def _answered(code: str) -> boto.ClientError:
-    return boto.ClientError({"Error": {"Code": code}}, "PutObject")
-
-
 @pytest.mark.parametrize(
-    "error",
+    ("error", "passing"),
     [
-        _answered("BadDigest"),
-        _answered("IncompleteBody"),
-        boto.IncompleteReadError(actual_bytes=1, expected_bytes=2),
-        boto.ConnectionClosedError(endpoint_url="x"),
-        boto.EndpointConnectionError(endpoint_url="x"),
-        boto.FlexibleChecksumError(error_msg="x"),
-        ConnectionResetError(),
+        (answered("BadDigest"), True),
+        (answered("IncompleteBody"), True),
+        (boto.IncompleteReadError(actual_bytes=1, expected_bytes=2), True),
+        (boto.ConnectionClosedError(endpoint_url="x"), True),
+        (boto.EndpointConnectionError(endpoint_url="x"), True),
+        (boto.FlexibleChecksumError(error_msg="x"), True),
+        (ConnectionResetError(), True),
+        (answered("AccessDenied"), False),
+        (answered("NoSuchBucket"), False),
+        (boto.NoCredentialsError(), False),
+        (boto.ParamValidationError(report="x"), False),
+        (ValueError("x"), False),
     ],
     ids=str,
 )
-def test_damage_on_the_way_may_pass(error: Exception) -> None:
-    """Damage on the way and lost connections are worth the same request again."""
-    assert is_passing(error)
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        _answered("AccessDenied"),
-        _answered("NoSuchBucket"),
-        boto.NoCredentialsError(),
-        boto.ParamValidationError(report="x"),
-        ValueError("x"),
-    ],
-    ids=str,
-)
-def test_refusals_do_not_pass(error: Exception) -> None:
-    """What the server refuses, and what cannot be asked, is not asked again."""
-    assert not is_passing(error)
+def test_damage_on_the_way_may_pass(error: Exception, passing: bool) -> None:
+    """Damage and lost connections are worth the same request again; a refusal is not."""
+    assert is_passing(error) is passing
 
 
 @pytest.mark.parametrize("uri", ["/mnt/disk", "s3://", "s3:///key", "memory://name"])

@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 import dataprep
+from dataprep.cli.main import app
 from dataprep.manifest import Receipt, Row
 from dataprep.stores.memory import MemoryStore
 from dataprep.verification import Depth, Fault, Verification, verify
@@ -74,6 +76,13 @@ class Output:
         content = json.loads(self.store.get(key))
         edit(content)
         self.store.put(key, json.dumps(content).encode())
+
+
+def command(*arguments: object) -> tuple[int, str, str]:
+    """``dataprep verify``: exit code, stdout, stderr."""
+    result = CliRunner().invoke(app, ["verify", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout, result.stderr
 
 
 def job(tree: Path, store: MemoryStore) -> dataprep.ShardConfig:

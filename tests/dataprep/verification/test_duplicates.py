@@ -13,14 +13,14 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli.main import app
 from dataprep.errors import ConfigError, DatasetError
 from dataprep.stores.memory import MemoryStore
 from dataprep.verification import leakage, verify
 from dataprep.verification.duplicates import between, within
+from tests.dataprep.conftest import Calls
+from tests.dataprep.verification.conftest import command
 
 Content = list[tuple[str, str | None, int]]
 contents = st.lists(
@@ -128,56 +128,38 @@ def leaky(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> MemoryStore:
     return store
 
 
-def run(*arguments: str) -> tuple[int, str, str]:
-    """``dataprep verify``: exit code, stdout, stderr."""
-    result = CliRunner().invoke(app, ["verify", *arguments])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    return result.exit_code, result.stdout, result.stderr
-
-
 def test_what_leaks(leaky: MemoryStore) -> None:
-    """Each file that is in both is found, whatever its name and label."""
+    """Each file in both is found, whatever its name and label; --quick verifies the split too."""
     (found,) = leakage(leaky.uri, "train", "test")
     assert (found.pairs, found.samples) == (3, 3)
     (renamed,) = [g for g in found.groups if g.others[0].source.endswith("renamed.JPEG")]
     assert renamed.labels_differ
     others = leakage(leaky.uri, None, "test")
     assert [(one.split, one.against) for one in others] == [("all", "test"), ("train", "test")]
+    code, out, _ = command(leaky.uri, "--split", "train", "--against", "test", "--quick", "--json")
+    both = json.loads(out)
+    assert code == 0
+    assert [(one["split"], one["ok"]) for one in both["splits"]] == [("train", True)]
+    assert [(one["split"], one["pairs"]) for one in both["leakage"]] == [("train", 3)]
 
 
-def test_only_two_tables_are_read(leaky: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_two_tables_are_read(leaky: MemoryStore, calls: Calls) -> None:
     """--against reads no shard and no receipt; leakage fails only if that is asked for."""
-    read: list[str] = []
-    get = MemoryStore.get
-
-    def counted(store: MemoryStore, key: str) -> bytes:
-        read.append(key)
-        return get(store, key)
-
-    monkeypatch.setattr(MemoryStore, "get", counted)
+    read = calls(MemoryStore, "get")
     arguments = (leaky.uri, "--split", "train", "--against", "test")
-    code, out, _ = run(*arguments)
+    code, out, _ = command(*arguments)
     assert code == 0
     assert out.startswith("leakage: 3 samples of train also in test, 1 group with more than one")
-    assert sorted(read) == ["test.samples.parquet", "train.samples.parquet"]
-    assert run(*arguments, "--fail-on-leakage")[0] == 1
+    assert sorted(key for _, key in read) == ["test.samples.parquet", "train.samples.parquet"]
+    assert command(*arguments, "--fail-on-leakage")[0] == 1
 
 
 def test_no_leakage(tree: Path) -> None:
     """Splits of one source have nothing in common."""
     uri = f"memory://{secrets.token_hex(4)}"
     shard(tree, uri, validation="20%")
-    code, out, err = run(uri, "--against", "validation", "--fail-on-leakage")
+    code, out, err = command(uri, "--against", "validation", "--fail-on-leakage")
     assert (code, out, err) == (0, "no leakage between train and validation\n", "")
-
-
-def test_with_a_verification(leaky: MemoryStore) -> None:
-    """With --quick or --deep the split is verified as well, and --json has both."""
-    code, out, _ = run(leaky.uri, "--split", "train", "--against", "test", "--quick", "--json")
-    found = json.loads(out)
-    assert code == 0
-    assert [(one["split"], one["ok"]) for one in found["splits"]] == [("train", True)]
-    assert [(one["split"], one["pairs"]) for one in found["leakage"]] == [("train", 3)]
 
 
 def test_equal_samples_within_a_split(tree: Path, tmp_path: Path) -> None:
@@ -192,7 +174,7 @@ def test_equal_samples_within_a_split(tree: Path, tmp_path: Path) -> None:
     assert (found.ok, found.duplicates.pairs) == (True, 1)
     names = {named.source for named in found.duplicates.groups[0].samples}
     assert names == {str(path.relative_to(source)) for path in (one, other)}
-    code, out, _ = run(uri)
+    code, out, _ = command(uri)
     assert code == 0
     assert "  note: 2 samples in 1 group of equal content, such as " in out
 
@@ -200,6 +182,7 @@ def test_equal_samples_within_a_split(tree: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
+        (["--split", "none"], "it has all, test, train"),
         (["--split", "train", "--against", "train"], "no other split to compare"),
         (["--against", "nope"], "no nope.samples.parquet"),
         (["--split", "nope", "--against", "test"], "no nope.samples.parquet"),
@@ -207,7 +190,7 @@ def test_equal_samples_within_a_split(tree: Path, tmp_path: Path) -> None:
 )
 def test_wrong_requests(leaky: MemoryStore, arguments: list[str], said: str) -> None:
     """Impossible comparisons end with 2 and one line."""
-    code, out, err = run(leaky.uri, *arguments)
+    code, out, err = command(leaky.uri, *arguments)
     assert (code, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import dataprep
 from iobench.access import SETTINGS, metered
-from iobench.consumers.null import NullConsumer
-from iobench.loaders import Batch, Loader
+from iobench.loaders import Loader
 from iobench.loops import loading
 from iobench.loops.loader_grid import loader_trial
 from iobench.loops.opening import reached
@@ -156,33 +154,6 @@ def test_a_copy_may_stay_in_memory(context: Context) -> None:
     streamed = loading.run(TrialSpec("loader", params_of("lazy", "torch-map")), context).cold
     assert streamed is not None
     assert streamed.cache_resident is None
-
-
-def test_a_trial_that_fails_leaves_no_copy(
-    context: Context, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever it is that fails once the data are here."""
-    seen: list[str] = []
-
-    class Broken(NullConsumer):
-        def step(self, batch: Batch) -> None:
-            assert context.scratch is not None
-            seen.extend(path.name for path in context.scratch.iterdir())
-            raise RuntimeError("this step is broken")
-
-    monkeypatch.setattr(loading, "NullConsumer", Broken)
-    with pytest.raises(RuntimeError, match="this step is broken"):
-        loading.run(TrialSpec("loader", params_of("file", "raw")), context)
-    assert seen == ["download"]
-    assert context.scratch is not None
-    assert list(context.scratch.iterdir()) == []
-
-
-def test_a_download_needs_a_folder(context: Context) -> None:
-    """Whoever runs trials gives one."""
-    params = params_of("file", "raw")
-    with pytest.raises(RuntimeError, match="needs a folder to download to"):
-        opened(params, replace(context, scratch=None))
 
 
 def test_without_a_mode_nothing_is_measured(context: Context) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from iobench.analysis.comparison import Comparison, Saved, compare, judge
 from iobench.errors import NotComparable
 from iobench.result import Result
+from iobench.stats import ratio_apart
 from iobench.trial import Trial
-from iobench.two_samples import ratio_apart
 from tests.iobench.analysis.made import GPU, loader, loop, run
 from tests.iobench.analysis.test_recommend import FAR_STORE, ONE_WORKER
 

@@ -68,8 +68,6 @@ def test_a_network_has_torchs_number_of_parameters(model: Model, parameters: int
 @pytest.mark.parametrize("size", [28, 33])
 def test_any_image_size_from_28_on_is_taken(model: Model, size: int) -> None:
     """Logits come out, one a class."""
-    from dataprep.adapters.mxnet_compat import import_mxnet
-
     net = network(import_mxnet().gluon, model, 7)
     net.initialize()
     assert net(import_mxnet().nd.zeros((2, 3, size, size))).shape == (2, 7)

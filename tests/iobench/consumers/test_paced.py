@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from dataprep.errors import ConfigError
 from iobench.clock import VirtualClock
+from iobench.consumers.null import NullConsumer
 from iobench.consumers.paced import PRESETS, PacedConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders import Batch
@@ -86,22 +87,27 @@ def test_a_host_that_was_away_for_long_starves_the_device() -> None:
 
 
 def test_a_smaller_last_batch_takes_less() -> None:
-    """A step's time goes by the batch's own samples."""
+    """A step's time goes by the batch's own samples; warm-up takes none, and forgets."""
     clock = VirtualClock()
     device = paced(clock)
     device.step(Batch(None, None, 3))
     assert clock.now_s() == pytest.approx(0.03)
-
-
-def test_warm_up_takes_no_time_and_forgets() -> None:
-    """Nothing is built; earlier steps are not counted."""
-    clock = VirtualClock()
-    device = paced(clock)
-    device.step(device.synthetic())
-    before_s = clock.now_s()
     device.warm_up()
-    assert clock.now_s() == before_s
+    assert clock.now_s() == pytest.approx(0.03)
     assert list(device.compute_s()) == []
+
+
+def test_null_takes_no_time_and_looks_at_nothing() -> None:
+    """Steps cost nothing and compute nothing; it is no emulated device."""
+    clock = VirtualClock()
+    consumer = NullConsumer(ConsumerSettings(batch_size=7), clock)
+    batch = consumer.synthetic()
+    assert (batch.images, batch.labels, batch.samples) == (None, None, 7)
+    consumer.step(batch)
+    consumer.step(batch)
+    assert clock.now_s() == 0
+    assert list(consumer.compute_s()) == [0.0, 0.0]
+    assert (consumer.emulated, consumer.device, consumer.framework) == (False, "none", "none")
 
 
 @pytest.mark.parametrize("name", PRESETS)
@@ -112,6 +118,8 @@ def test_a_preset_is_told_with_its_source(name: str) -> None:
     assert device.device.startswith(f"emulated {name} (")
     assert PRESETS[name].source in device.notes[0]
     assert device.notes[0].startswith("emulated")
+    assert PRESETS[name].name == name
+    assert PRESETS[name].source
 
 
 @pytest.mark.parametrize(
@@ -134,8 +142,3 @@ def test_three_generations_are_known_by_their_rates() -> None:
     """V100, A100 and H100 train ResNet-50 at the rates that are published."""
     rates = {name: PRESETS[name].images_per_s for name in ("V100", "A100", "H100")}
     assert rates == {"V100": 1_200, "A100": 2_470, "H100": 7_000}
-
-
-def test_every_preset_has_its_own_name_and_a_source() -> None:
-    """No figure stands without where it is from."""
-    assert all(preset.name == name and preset.source for name, preset in PRESETS.items())

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from iobench.clock import SystemClock
 from iobench.consumers import ConsumerSettings, Model, requirements, torch_train
-from iobench.consumers.tf_train import TensorFlowConsumer, bins, network
+from iobench.consumers.tf_train import TensorFlowConsumer, network
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
 
@@ -91,28 +88,6 @@ def test_feature_maps_are_as_large_as_torchs() -> None:
     layers = network(keras(), "resnet50", 10, 97, "float32").layers
     ours = [layer.output.shape[1] for layer in layers if "Conv2D" in type(layer).__name__]
     assert sorted(ours) == sorted(sizes)
-
-
-@given(st.integers(5, 300), st.integers(1, 5))
-def test_adaptive_bins_cover_every_value_and_average(size: int, cells: int) -> None:
-    """Each bin averages size / cells values, rounded outwards, and none is left out."""
-    weights = bins(size, cells)
-    assert weights.sum(axis=1) == pytest.approx(np.ones(cells), abs=1e-4)
-    assert (weights > 0).any(axis=0).all()
-    for cell, row in enumerate(weights):
-        covered = np.flatnonzero(row)
-        assert covered[0] <= Fraction(cell * size, cells) < covered[0] + 1
-        assert covered[-1] < Fraction((cell + 1) * size, cells) <= covered[-1] + 1
-
-
-@given(st.integers(5, 40))
-def test_adaptive_pooling_is_torchs(size: int) -> None:
-    """The two matrix products give what torch's layer gives."""
-    import torch
-
-    image = np.random.default_rng(size).random((size, size), np.float32)
-    expected = torch.nn.functional.adaptive_avg_pool2d(torch.from_numpy(image)[None], 5)[0]
-    assert bins(size, 5) @ image @ bins(size, 5).T == pytest.approx(expected.numpy(), abs=1e-5)
 
 
 def test_a_mixed_network_ends_in_float32() -> None:

@@ -169,6 +169,8 @@ def test_a_rank_trains_as_one_alone_does(group: TorchGroup) -> None:
         one.step(batch)
         one.finish()
     assert rank.fingerprint() == alone.fingerprint() != before
+    assert any("1 ranks, a process each" in note and "gloo" in note for note in rank.notes)
+    assert not any("ranks" in note for note in alone.notes)
 
 
 def test_ranks_warm_up_by_the_same_number_of_steps(group: TorchGroup) -> None:
@@ -179,14 +181,6 @@ def test_ranks_warm_up_by_the_same_number_of_steps(group: TorchGroup) -> None:
     rank.warm_up()
     assert len(steps) == 3
     assert list(rank.compute_s()) == []
-
-
-def test_its_notes_say_so(group: TorchGroup) -> None:
-    """How many, and how they talk."""
-    assert any(
-        "1 ranks, a process each" in note and "gloo" in note for note in consumer(group).notes
-    )
-    assert not any("ranks" in note for note in consumer().notes)
 
 
 @pytest.mark.parametrize(

@@ -36,18 +36,6 @@ class Mounted(NamedTuple):
     options: StoreOptions
 
 
-def test_a_home_is_followed_in_paths_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An address on a store has no home."""
-    monkeypatch.setenv("HOME", "/home/me")
-    assert expanded("~/shards") == "/home/me/shards"
-    assert expanded("s3://bucket/~") == "s3://bucket/~"
-
-
-def test_nothing_given_is_nothing_wrong() -> None:
-    """It is drawn."""
-    require_given(DataSettings())
-
-
 @pytest.mark.parametrize("place", ["missing", ".", "file"])
 def test_shards_that_are_no_data_set(tmp_path: Path, place: str) -> None:
     """Neither a place that is not there, nor a folder or a file of something else."""
@@ -56,24 +44,22 @@ def test_shards_that_are_no_data_set(tmp_path: Path, place: str) -> None:
         require_given(DataSettings(shards=str(tmp_path / place)))
 
 
-@pytest.mark.parametrize("place", ["missing", "file"])
-def test_a_source_that_is_no_folder(tmp_path: Path, place: str) -> None:
-    """It is refused before anything is made of it."""
-    (tmp_path / "file").touch()
+def test_a_source_without_images(tmp_path: Path) -> None:
+    """No folder, no file, or texts alone; the first image is enough. Nothing given is drawn."""
+    require_given(DataSettings())
+    folder = tmp_path / "photos"
+    file = folder / "class" / "readme.txt"
     with pytest.raises(ConfigError, match=r"data\.source: no folder"):
-        require_given(DataSettings(source=str(tmp_path / place)))
-
-
-def test_a_source_with_nothing_in_it(tmp_path: Path) -> None:
-    """Folders without a file are nothing, nor are texts; the first image is enough."""
-    (tmp_path / "class").mkdir()
+        require_given(DataSettings(source=str(folder)))
+    file.parent.mkdir(parents=True)
     with pytest.raises(ConfigError, match=r"^data\.source: no files in .*$"):
-        require_given(DataSettings(source=str(tmp_path)))
-    (tmp_path / "class" / "readme.txt").write_text("no image")
-    with pytest.raises(ConfigError, match=r"^data\.source: no class folders with images in"):
-        require_given(DataSettings(source=str(tmp_path)))
-    (tmp_path / "class" / "image.jpg").touch()
-    require_given(DataSettings(source=str(tmp_path)))
+        require_given(DataSettings(source=str(folder)))
+    file.write_text("no image")
+    for source in (file, folder):
+        with pytest.raises(ConfigError, match=r"^data\.source: no (class )?folder"):
+            require_given(DataSettings(source=str(source)))
+    (folder / "class" / "image.jpg").touch()
+    require_given(DataSettings(source=str(folder)))
 
 
 def test_a_source_on_a_store_is_asked_for_too(s3_server: MotoServer, bucket: str) -> None:
@@ -97,6 +83,7 @@ def test_folders_of_what_is_on_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         "shards": Path("/data/shards"),
     }
     assert set(local_folders(DataSettings(source="photos"))) == {"data", "source"}
+    assert expanded("s3://bucket/~") == "s3://bucket/~"
 
 
 class TestMount:
@@ -115,29 +102,22 @@ class TestMount:
         return Mounted(f"s3://{bucket}/out", made, options)
 
     def test_it_has_to_hold_the_same_output(self, shards: Mounted, tmp_path: Path) -> None:
-        """Not another one, nor none."""
+        """Not another one, nor none; names on a disk are read there, and nothing is copied."""
         given: dict[str, Any] = {"shards": shards.uri, "store": shards.options}
-        require_given(DataSettings(**given, mount=str(shards.folder)))
+        folder = tmp_path / "data"
+        settings = DataSettings(**given, mount=str(shards.folder), folder=str(folder))
+        require_given(settings)
+        maker = Maker(settings, lambda: Place("", "empty"), lambda line: None)
+        assert maker.place("shards@disk") == Place(str(shards.folder), "shards")
+        assert maker.place("shards@s3").uri == shards.uri
+        assert not folder.exists()
+        assert local_folders(settings)["mount"] == shards.folder
         with pytest.raises(ConfigError, match=r"data\.mount: no complete split 'train'"):
             require_given(DataSettings(**given, mount=str(tmp_path / "elsewhere")))
         manifest = shards.folder / "train.manifest.json"
         manifest.write_text(re.sub(r'("created": ")\d{4}', r"\g<1>1999", manifest.read_text()))
         with pytest.raises(ConfigError, match="holds another output than s3://"):
             require_given(DataSettings(**given, mount=str(shards.folder)))
-
-    def test_names_on_a_disk_are_read_there(self, shards: Mounted, tmp_path: Path) -> None:
-        """Nothing is copied."""
-        settings = DataSettings(
-            shards=shards.uri,
-            store=shards.options,
-            mount=str(shards.folder),
-            folder=str(tmp_path / "data"),
-        )
-        maker = Maker(settings, lambda: Place("", "empty"), lambda line: None)
-        assert maker.place("shards@disk") == Place(str(shards.folder), "shards")
-        assert maker.place("shards@s3").uri == shards.uri
-        assert not (tmp_path / "data").exists()
-        assert local_folders(settings)["mount"] == shards.folder
 
     @pytest.mark.parametrize("shards_at", [None, "/data/shards"])
     def test_it_is_of_shards_on_a_store(self, shards_at: str | None) -> None:
@@ -151,22 +131,24 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A few images, sharded."""
     folder = tmp_path_factory.mktemp("made")
     draw_tree(folder / "photos", images=10, classes=2)
-    asked = {"source": folder / "photos", "output": folder / "out", "image": {"size": 64}}
-    config = dataprep.ShardConfig.model_validate(
-        {key: str(value) if isinstance(value, Path) else value for key, value in asked.items()}
-    )
-    dataprep.shard(config)
+    photos, output = str(folder / "photos"), str(folder / "out")
+    asked = {"source": photos, "output": output, "image": {"size": 64}}
+    dataprep.shard(dataprep.ShardConfig.model_validate(asked))
     return folder / "out"
 
 
-def test_a_manifest_tells_it(shards: Path) -> None:
-    """Images, time and workers."""
+def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> None:
+    """Images, time and workers; without a time, as one of another program would be, nothing."""
     found = making(Place(str(shards), "shards"))
     assert found is not None
     assert found["samples"] == 10
     assert 0 < found["reencoded"] <= 10
     assert found["seconds"] > 0
     assert found["workers"] >= 1
+    content = json.loads((shards / "train.manifest.json").read_text())
+    content["run"].pop("seconds")
+    (tmp_path / "train.manifest.json").write_text(json.dumps(content))
+    assert making(Place(str(tmp_path), "shards")) is None
 
 
 @pytest.mark.parametrize(
@@ -179,30 +161,22 @@ def test_a_manifest_tells_it(shards: Path) -> None:
     ],
     ids=["missing", "files", "remote", "decoded"],
 )
-def test_others_tell_nothing(place: Place) -> None:
+def test_of_other_places_nothing_is_known(place: Place) -> None:
     """No error comes of it."""
     assert making(place) is None
-
-
-def test_a_manifest_without_a_time_tells_nothing(shards: Path, tmp_path: Path) -> None:
-    """As one of another program would be."""
-    content = json.loads((shards / "train.manifest.json").read_text())
-    content["run"].pop("seconds")
-    (tmp_path / "train.manifest.json").write_text(json.dumps(content))
-    assert making(Place(str(tmp_path), "shards")) is None
+    assert fingerprint(place) is None
 
 
 def test_the_same_shards_made_again_are_the_same(shards: Path, tmp_path: Path) -> None:
-    """Others are others; what has no manifest tells nothing."""
-    photos = shards.parent / "photos"
+    """Others are others."""
     for name, size in (("same", 64), ("other", 32)):
-        asked = {"source": str(photos), "output": str(tmp_path / name), "image": {"size": size}}
+        photos = str(shards.parent / "photos")
+        asked = {"source": photos, "output": str(tmp_path / name), "image": {"size": size}}
         dataprep.shard(dataprep.ShardConfig.model_validate(asked))
     first = fingerprint(Place(str(shards), "shards"))
     assert first is not None
     assert fingerprint(Place(str(tmp_path / "same"), "shards")) == first
     assert fingerprint(Place(str(tmp_path / "other"), "shards")) != first
-    assert fingerprint(Place(str(photos), "files")) is None
 
 
 @pytest.fixture

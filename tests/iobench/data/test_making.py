@@ -85,11 +85,12 @@ def stamps(folder: Path) -> dict[str, int]:
 
 class TestMade:
     def test_what_was_made_is_used_again(self, folder: Path) -> None:
-        """A later run says nothing and writes nothing."""
+        """A later run says nothing and writes nothing; what is there is found without making it."""
         before = stamps(folder)
         again = Made(folder)
-        places = [again.place(n) for n in ("shards@disk", "shards-1MB@disk", "files@disk")]
-        assert [place.holds for place in places] == ["shards", "shards", "files"]
+        for name in NAMES:
+            assert again.maker.found(name) == again.place(name)
+        assert again.place("shards-2MB@disk") == again.place("shards@disk")
         assert again.notes == []
         assert stamps(folder) == before
 
@@ -99,18 +100,13 @@ class TestMade:
         two, one = made.place("shards@disk"), made.place("shards-1MB@disk")
         assert two.uri != one.uri
         assert images(two) == images(one)
-        assert len(images(one)) == 60
-        counts = [
-            len(open_dataset(place.uri, place.split).manifest.formats["tfrecord"].shards)
-            for place in (one, two)
-        ]
+        counts = []
+        for place in (one, two):
+            with open_dataset(place.uri, place.split) as dataset:
+                counts.append(len(dataset.manifest.formats["tfrecord"].shards))
+                assert len(dataset) == 60
+                assert set(dataset.manifest.formats) == {"tfrecord", "recordio"}
         assert counts[0] > counts[1]
-
-    def test_the_configs_own_size_by_name_is_the_same_place(self, folder: Path) -> None:
-        """``shards-2MB`` are ``shards`` where ``shard_size`` is 2 MB."""
-        made = Made(folder)
-        assert made.place("shards-2MB@disk") == made.place("shards@disk")
-        assert made.notes == []
 
     def test_other_sides_are_shards_of_their_own(self, copied: Path) -> None:
         """The same images, smaller: as a config of that size makes them, and found by it again."""
@@ -128,23 +124,6 @@ class TestMade:
         with pytest.raises(ConfigError, match=r"images of other sizes are made from data\.source"):
             Made(copied, shards=small.uri).place("shards-128px@disk")
 
-    def test_both_formats_are_there(self, folder: Path) -> None:
-        """Every loader finds its own."""
-        place = Made(folder).place("shards@disk")
-        assert set(open_dataset(place.uri, "train").manifest.formats) == {"tfrecord", "recordio"}
-
-    def test_files_are_the_images_of_the_shards(self, folder: Path) -> None:
-        """Byte by byte, each in its class: what is compared differs in packing alone."""
-        made = Made(folder)
-        assert images(made.place("files@disk")) == images(made.place("shards@disk"))
-
-    def test_photos_are_the_source(self, folder: Path) -> None:
-        """As they are before they are resized."""
-        photos = Made(folder).place("photos@disk")
-        assert photos.holds == "files"
-        assert len(images(photos)) == 60
-        assert images(photos) != images(Made(folder).place("files@disk"))
-
     def test_originals_are_the_photos_in_shards(self, folder: Path) -> None:
         """Byte by byte: what is compared differs in resizing alone."""
         made = Made(folder)
@@ -152,21 +131,11 @@ class TestMade:
         digests = [sorted(digest for _, digest in images(place)) for place in (photos, originals)]
         assert digests[0] == digests[1]
         assert made.place("originals-2MB@disk") == originals
-        assert images(originals) != images(made.place("shards@disk"))
-
-    def test_originals_do_not_depend_on_the_size(self, folder: Path) -> None:
-        """That images are resized to elsewhere: they are not made again for another."""
-        made = Made(folder, size=64)
-        assert made.place("originals@disk") == Made(folder).place("originals@disk")
-        assert made.notes == []
-
-    def test_pixels_are_those_of_the_shards(self, folder: Path) -> None:
-        """As many samples, decoded, and said to be."""
-        made = Made(folder)
-        pixels, shards = made.place("pixels@disk"), made.place("shards@disk")
+        shards, pixels = made.place("shards@disk"), made.place("pixels@disk")
+        assert images(originals) != images(shards)
+        # That images are resized to is nothing to originals.
+        assert Made(folder, size=64).place("originals@disk") == originals
         assert (pixels.holds, pixels.decoded, shards.decoded) == ("shards", True, False)
-        counts = [len(open_dataset(place.uri, place.split)) for place in (pixels, shards)]
-        assert counts == [60, 60]
 
     @pytest.mark.parametrize("changed", [{"seed": 1}, {"size": 64}, {"quality": 50}])
     def test_other_settings_are_other_data(self, folder: Path, changed: dict[str, Any]) -> None:
@@ -201,49 +170,33 @@ def interrupted(folder: Path) -> None:
 
 class TestInterrupted:
     def test_half_made_data_are_made_anew(self, copied: Path) -> None:
-        """What an interrupted run left is no data, and adds nothing to what comes."""
-        shutil.rmtree(Made(copied).place("files@disk").uri)
+        """What an interrupted run left, or was removed, is no data; its marker is nothing."""
+        files = Path(Made(copied).place("files@disk").uri)
+        marker = files.with_name(f"{files.name}.complete")
+        assert marker.exists()
+        shutil.rmtree(files)
         interrupted(copied)
+        assert not marker.exists()
         made = Made(copied)
         place = made.place("files@disk")
         assert made.notes == ["writing the images of the shards as files"]
         assert images(place) == images(made.place("shards@disk"))
 
-    def test_data_that_were_removed_are_made_anew(self, copied: Path) -> None:
-        """Their marker alone is nothing to read."""
-        made = Made(copied)
-        shutil.rmtree(made.place("files@disk").uri)
-        again = Made(copied)
-        assert len(images(again.place("files@disk"))) == 60
-        assert again.notes == ["writing the images of the shards as files"]
-
-    def test_a_marker_outlives_no_failure(self, copied: Path) -> None:
-        """Removed data that fail to be made again do not pass for complete."""
-        files = Path(Made(copied).place("files@disk").uri)
-        assert files.with_name(f"{files.name}.complete").exists()
-        shutil.rmtree(files)
-        interrupted(copied)
-        assert not files.with_name(f"{files.name}.complete").exists()
-
 
 class TestGiven:
     """An output of ``dataprep shard``, or class folders."""
 
-    def test_shards_are_read_where_they_lie(self, folder: Path, tmp_path: Path) -> None:
-        """Nothing is made; other sizes and photographs need a source."""
-        shards = Made(folder).place("shards@disk").uri
-        made = Made(tmp_path / "data", shards=shards)
-        assert made.place("shards@disk") == Place(shards, "shards")
+    def test_shards_are_read_where_they_are(self, folder: Path, tmp_path: Path) -> None:
+        """Other sizes and photographs need a source; files of them are written elsewhere."""
+        shards = Made(folder).place("shards@disk")
+        before = stamps(folder)
+        made = Made(tmp_path / "data", shards=shards.uri)
+        assert made.place("shards@disk") == shards
         for name in ("shards-4MB@disk", "photos@disk", "originals@disk"):
             with pytest.raises(ConfigError, match=r"data\.source"):
                 made.place(name)
         assert not (tmp_path / "data").exists()
-
-    def test_files_of_given_shards(self, folder: Path, tmp_path: Path) -> None:
-        """Unpacked below the folder, the shards left alone."""
-        shards = Made(folder).place("shards@disk")
-        before = stamps(folder)
-        files = Made(tmp_path / "data", shards=shards.uri).place("files@disk")
+        files = made.place("files@disk")
         assert Path(files.uri).is_relative_to(tmp_path)
         assert images(files) == images(shards)
         assert stamps(folder) == before
@@ -308,13 +261,18 @@ class TestRemote:
         assert sorted(copied) == keys[:2]
 
     def test_shards_on_a_store_are_read_there(
-        self, folder: Path, store: Place, tmp_path: Path
+        self, folder: Path, store: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """And copied here once where a trial wants them on the disk."""
+        """And copied here once where a trial wants them on the disk, if there is room for them."""
         remote = Made(folder, lambda: store).place("shards@s3")
         given = {"shards": remote.uri, "store": remote.store.model_dump()}
         made = Made(tmp_path / "data", **given)
         assert made.place("shards@s3") == remote
+        with monkeypatch.context() as full:
+            full.setattr(LocalStore, "free_bytes", lambda self: 1000)
+            with pytest.raises(StoreFull, match=r"room for 0 MB: set another data\.folder"):
+                made.place("shards@disk")
+            assert not list((tmp_path / "data").glob("copy-*/tfrecord"))
         local = made.place("shards@disk")
         assert not local.is_remote
         assert images(local) == images(remote)
@@ -322,33 +280,12 @@ class TestRemote:
         again.place("shards@disk")
         assert again.notes == []
 
-    def test_what_has_no_room_here_is_not_copied(
-        self, folder: Path, store: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """It is said beforehand, with what to do; the disk is not filled to its end."""
-        remote = Made(folder, lambda: store).place("shards@s3")
-        monkeypatch.setattr(LocalStore, "free_bytes", lambda self: 1000)
-        made = Made(tmp_path / "data", shards=remote.uri, store=remote.store.model_dump())
-        with pytest.raises(StoreFull, match=r"room for 0 MB: set another data\.folder"):
-            made.place("shards@disk")
-        assert not list((tmp_path / "data").glob("copy-*/tfrecord"))
 
-
-class TestFound:
-    def test_what_is_there_is_found(self, folder: Path) -> None:
-        """Where it would be made, and nothing is said of making."""
-        made = Made(folder)
-        for name in NAMES:
-            found = made.maker.found(name)
-            assert found is not None
-            assert found == made.place(name)
-        assert made.notes == []
-
-    def test_what_is_not_there_is_not_made(self, tmp_path: Path) -> None:
-        """Nor looked for in vain: it can still be made after."""
-        made = Made(tmp_path / "data", images=10)
-        assert made.maker.found("shards@disk") is None
-        assert not (tmp_path / "data").exists()
-        assert made.place("photos@disk").holds == "files"
-        assert made.maker.found("photos@disk") is not None
-        assert made.maker.found("files@disk") is None
+def test_what_is_not_there_is_not_found_and_not_made(tmp_path: Path) -> None:
+    """It can still be made afterwards."""
+    made = Made(tmp_path / "data", images=10)
+    assert made.maker.found("shards@disk") is None
+    assert not (tmp_path / "data").exists()
+    assert made.place("photos@disk").holds == "files"
+    assert made.maker.found("photos@disk") is not None
+    assert made.maker.found("files@disk") is None

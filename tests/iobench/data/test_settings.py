@@ -21,31 +21,17 @@ FORMS = ("photos", "files", "shards", "originals", "pixels")
 stores = st.sampled_from(["disk", "s3"])
 
 
-@given(st.sampled_from(FORMS), stores)
-def test_plain_names(form: str, store: str) -> None:
-    """Each form on each storage, of the size that the config gives."""
-    name = f"{form}@{store}"
-    assert check_name(name) == name
-    assert split_name(name) == (form, None, store == "s3")
-
-
-@given(st.sampled_from(["shards", "originals"]), st.integers(1, 128), stores)
-def test_shards_of_a_size(form: str, size: int, store: str) -> None:
-    """Whole MB, of 10^6 bytes."""
-    assert split_name(check_name(f"{form}-{size}MB@{store}")) == (
-        form,
-        size * 1_000_000,
-        store == "s3",
-    )
-
-
-@given(st.integers(32, 16_384), stores)
-def test_shards_of_a_side(side: int, store: str) -> None:
-    """Whole pixels of the short side."""
+@given(st.sampled_from(FORMS), st.integers(1, 128), st.integers(32, 16_384), stores)
+def test_names(form: str, size: int, side: int, store: str) -> None:
+    """Each form on each storage; shards of a size in MB of 10^6 bytes, or of a side in pixels."""
+    is_remote = store == "s3"
+    assert split_name(check_name(f"{form}@{store}")) == (form, None, is_remote)
+    for kind in ("shards", "originals"):
+        sized = check_name(f"{kind}-{size}MB@{store}")
+        assert split_name(sized) == (kind, size * 1_000_000, is_remote)
+        assert side_of(sized) is None
     name = check_name(f"shards-{side}px@{store}")
-    assert split_name(name) == ("shards", None, store == "s3")
-    assert side_of(name) == side
-    assert side_of("shards-16MB@disk") is None
+    assert (*split_name(name), side_of(name)) == ("shards", None, is_remote, side)
 
 
 @pytest.mark.parametrize(
@@ -103,15 +89,12 @@ def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
         DataSettings.model_validate(wrong)
 
 
-def test_shard_sizes_are_bytes() -> None:
-    """However they are written."""
-    assert DataSettings.model_validate({"shard_size": "4MB"}).shard_size == 4_000_000
-
-
 @pytest.mark.parametrize("uri", ["local", "s3://bucket", "s3://bucket/", "s3://bucket/a/b"])
 def test_buckets(uri: str) -> None:
-    """One's own, with or without a prefix, or a server of the run's."""
-    assert BucketSettings(uri=uri).uri == uri
+    """One's own, with or without a prefix, or a server of the run's; sizes of shards are bytes."""
+    given = {"bucket": {"uri": uri}, "shard_size": "4MB"}
+    settings = DataSettings.model_validate(given)
+    assert (settings.bucket.uri, settings.shard_size) == (uri, 4_000_000)
 
 
 @pytest.mark.parametrize("key", ["folder", "source", "shards"])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dataprep.assign import Integers, Order
 from iobench.errors import TrialFailed
 from iobench.loaders import LoaderSettings
-from iobench.loaders.memory import Held, HeldImages, first_numbers, host_batch, preloaded
+from iobench.loaders.memory import Held, HeldImages, host_batch, preloaded
 from iobench.loaders.protocol import MemoryRung, Readable
 
 torch = pytest.importorskip("torch")
@@ -50,11 +50,10 @@ def readable(count: int, sampler: Any = None) -> Readable:
     return Readable(Data(count), sampler, lambda epoch: None)
 
 
-def preloaded_images(count: int, samples: int, limit: int) -> Any:
-    """Encoded samples, in descending order."""
-    order = list(range(count))[::-1]
+def preloaded_images(count: int, samples: int, limit: int, *, is_map: bool = True) -> Any:
+    """Encoded samples: of the map style in descending order, else in that of the data set."""
     return preloaded(
-        readable(count, order),
+        readable(count, list(range(count))[::-1] if is_map else None),
         "decode",
         LoaderSettings(),
         samples=samples,
@@ -63,13 +62,13 @@ def preloaded_images(count: int, samples: int, limit: int) -> Any:
     )
 
 
-@given(st.integers(1, 40), st.data())
-def test_the_first_samples_are_held_as_far_as_they_fit(count: int, data: Any) -> None:
+@given(st.integers(1, 40), st.booleans(), st.data())
+def test_the_first_samples_are_held_as_far_as_they_fit(count: int, is_map: bool, data: Any) -> None:
     """In one buffer no larger than told; those are given for all others, too."""
     samples = data.draw(st.integers(1, count))
     limit = data.draw(st.integers(count, 900))
-    found = preloaded_images(count, samples, limit)
-    first = list(range(count))[::-1][:samples]
+    found = preloaded_images(count, samples, limit, is_map=is_map)
+    first = list(range(count))[:: -1 if is_map else 1][:samples]
     kept = first[: len(found)]
     assert len(found.data) == sum(number + 1 for number in kept) <= limit
     assert found.wanted == samples
@@ -84,11 +83,6 @@ def test_memory_for_none_is_refused() -> None:
     """Rather than a loop over nothing."""
     with pytest.raises(TrialFailed, match="holds not one sample"):
         preloaded_images(9, 9, 3)
-
-
-def test_the_first_samples_are_those_of_the_epoch() -> None:
-    """In its order."""
-    assert list(first_numbers(readable(7))) == [0, 1, 2, 3, 4, 5, 6]
 
 
 class Stored:
@@ -113,24 +107,14 @@ def held(rung: MemoryRung = "decode", wanted: int = 2) -> Held:
 
 
 def test_each_sample_is_one_of_those_held() -> None:
-    """Itself where it is held."""
-    images = HeldImages(Stored(), held())
+    """Itself where it is held, as a view; labels, names and the order are as they are stored."""
+    samples = held()
+    images = HeldImages(Stored(), samples)
     given = [b"one", b"one", b"three", b"three"]
     assert [bytes(image) for image in images.fetch(range(len(images)))] == given
     assert [bytes(image) for _, image in images.stream(np.arange(4))] == given
-
-
-def test_nothing_is_copied() -> None:
-    """What is given is a view."""
-    samples = held()
-    view = samples.sample(1)
     samples.data[0] = ord("O")
-    assert bytes(view) == b"One"
-
-
-def test_all_else_is_as_it_is_stored() -> None:
-    """Labels, names and the order."""
-    images = HeldImages(Stored(), held())
+    assert bytes(samples.sample(1)) == b"One"
     assert images.labels.tolist() == [3, 1, 4, 1]
     assert images.name(2) == "sample 2"
     assert images.part(Order(), 0).tolist() == [3, 2, 1, 0]
@@ -158,33 +142,22 @@ def test_the_note_says_how_many_and_how(rung: MemoryRung, wanted: int, said: str
     assert held(rung, wanted).note == said
 
 
-def settings(*, normalise: bool) -> LoaderSettings:
-    """Three images of 32 pixels."""
-    return LoaderSettings(batch_size=3, image_size=32, normalise=normalise)
+def test_one_batch_is_as_a_loader_gives_it() -> None:
+    """Contiguous (N, 3, S, S) in host memory, labels of the classes that there are.
 
-
-def test_it_is_as_a_loader_gives_it() -> None:
-    """Contiguous (N, 3, S, S) in host memory, labels of the classes that there are."""
-    batch = host_batch(settings(normalise=True), 7)
-    assert batch.images.shape == (3, 3, 32, 32)
-    assert batch.images.dtype == torch.float32
+    One seed is one batch; what the device normalises is bytes.
+    """
+    settings = LoaderSettings(batch_size=3, image_size=32)
+    batch, again = host_batch(settings, 7), host_batch(settings, 7)
+    assert (batch.images.shape, batch.images.dtype) == ((3, 3, 32, 32), torch.float32)
     assert batch.images.is_contiguous()
     assert abs(float(batch.images.mean())) < 0.1
     assert batch.labels.dtype == torch.int64
     assert batch.samples == len(batch.labels) == 3
     assert 0 <= int(batch.labels.min()) <= int(batch.labels.max()) < 7
     assert batch.images.device.type == "cpu"
-
-
-def test_what_the_device_normalises_is_bytes() -> None:
-    """A quarter of what is copied otherwise."""
-    images = host_batch(settings(normalise=False), 7).images
-    assert images.dtype == torch.uint8
-    assert int(images.max()) > 200
-
-
-def test_it_repeats() -> None:
-    """One seed, one batch."""
-    first, second = (host_batch(settings(normalise=True), 7) for _ in range(2))
-    assert torch.equal(first.images, second.images)
-    assert torch.equal(first.labels, second.labels)
+    assert torch.equal(batch.images, again.images)
+    assert torch.equal(batch.labels, again.labels)
+    pixels = host_batch(settings.model_copy(update={"normalise": False}), 7).images
+    assert pixels.dtype == torch.uint8
+    assert int(pixels.max()) > 200

@@ -1,4 +1,4 @@
-"""Tests of iobench.loaders.mock, on a virtual clock."""
+"""Loaders that read nothing: mock and null, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
-from iobench.loaders import LoaderSettings, null
+from iobench.loaders import Loader, LoaderSettings, null
 from iobench.loaders.mock import MockLoader
+from iobench.loaders.null import NullLoader
 
 
 def times(
@@ -89,23 +90,25 @@ def test_never_faster_than_its_workers(
         assert at_s >= 8 * item_s * (1 + number // workers) - 1e-9
 
 
-def test_the_clock_may_have_run() -> None:
-    """Times count from the moment the epoch is asked for."""
-    clock = VirtualClock(500.0)
-    assert times(1, clock=clock, batch_size=10, item_s=0.1, workers=2) == pytest.approx([501.0])
-
-
-def test_an_epoch_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [MockLoader, NullLoader])
+def test_an_epoch_ends(monkeypatch: pytest.MonkeyPatch, kind: type[Loader]) -> None:
     """An epoch has a million samples, the last batch what is left of them."""
     monkeypatch.setattr(null, "SAMPLES", 25)
-    loader = MockLoader(None, LoaderSettings(batch_size=10, workers=2), VirtualClock())
+    loader = kind(None, LoaderSettings(batch_size=10), VirtualClock(500.0))
     for number in range(2):
         assert [batch.samples for batch in loader.epoch(number)] == [10, 10, 5]
     loader.close()
 
 
-def test_it_says_that_it_is_emulated() -> None:
-    """Nobody takes its figures for those of a real loader."""
-    loader = MockLoader(None, LoaderSettings(item_s=0.0025), VirtualClock())
+def test_null_costs_nothing_and_mock_says_that_it_is_emulated() -> None:
+    """All whole batches of null are the same object; times of mock count from its begin."""
+    clock = VirtualClock(500.0)
+    batches = NullLoader(None, LoaderSettings(batch_size=32), clock).epoch(0)
+    first, second = next(batches), next(batches)
+    assert first is second
+    assert (first.samples, len(first.labels), len(first.images)) == (32, 32, 32)
+    assert clock.now_s() == 500.0
+    assert times(1, clock=clock, batch_size=10, item_s=0.1, workers=2) == pytest.approx([501.0])
+    loader = MockLoader(None, LoaderSettings(item_s=0.0025), clock)
     assert loader.notes == ("emulated: each item takes 2.5 ms",)
     assert (loader.framework, loader.reads) == ("none", None)

@@ -140,12 +140,32 @@ def opened(
         loader.close()
 
 
-def test_every_part_is_found(opened: Callable[..., SlowLoader], clock: SharedClock) -> None:
-    """Without workers nothing has to start; what is left is collating."""
-    loader = opened()
-    next(iter(loader.epoch(0)))
-    assert loader.first_batch() == FirstBatch(LISTING_S, 0.0, BATCH * FETCH_S, BATCH * DECODE_S)
-    assert clock.now_s() == LISTING_S + BATCH * (FETCH_S + DECODE_S) + COLLATE_S
+@pytest.mark.parametrize("decode", [True, False], ids=["decoded", "encoded"])
+@pytest.mark.parametrize("samples", [SAMPLES, BATCH - 1], ids=["whole batch", "short batch"])
+def test_every_part_is_found(
+    opened: Callable[..., SlowLoader], clock: SharedClock, decode: bool, samples: int
+) -> None:
+    """Without workers nothing has to start; what is left is collating.
+
+    It takes two looks at the clock around listing, around the batch and around each decoding. After
+    it there are no more, and the data set has its own transform again.
+    """
+    loader = opened(samples=samples, decode=decode)
+    assert isinstance(loader, SplitsFirstBatch)
+    assert loader.first_batch() is None
+    batches = iter(loader.epoch(0))
+    count = next(batches).samples
+    decode_s = count * DECODE_S * decode
+    parts = FirstBatch(LISTING_S, 0.0, count * FETCH_S, decode_s)
+    assert loader.first_batch() == parts
+    assert clock.now_s() == LISTING_S + count * FETCH_S + decode_s + COLLATE_S
+    looks = clock.looks
+    assert looks == 4 + 2 * count * decode + 1
+    assert loader.dataset.items.transform == (loader.dataset._decode if decode else None)
+    assert sum(batch.samples for batch in batches) == samples - count
+    assert sum(batch.samples for batch in loader.epoch(1)) == samples
+    assert clock.looks == looks
+    assert loader.first_batch() == parts
 
 
 def test_a_worker_tells_its_parts(
@@ -191,51 +211,9 @@ def test_only_the_first_worker_looks(
     assert watch.begins() is False
 
 
-def test_after_the_first_batch_nothing_is_left_of_it(
-    opened: Callable[..., SlowLoader], clock: SharedClock
-) -> None:
-    """No look at the clock more, the data set's own transform, and the parts as they were."""
-    loader = opened()
-    batches = iter(loader.epoch(0))
-    next(batches)
-    told, looks = loader.first_batch(), clock.looks
-    assert loader.dataset.items.transform == loader.dataset._decode
-    assert [batch.samples for batch in batches] == [BATCH, SAMPLES % BATCH]
-    assert sum(batch.samples for batch in loader.epoch(1)) == SAMPLES
-    assert clock.looks == looks
-    assert loader.first_batch() == told
-
-
-def test_the_first_batch_is_timed_by_few_looks(
-    opened: Callable[..., SlowLoader], clock: SharedClock
-) -> None:
-    """Two around listing, two around the batch, two around each decoding."""
-    loader = opened()
-    next(iter(loader.epoch(0)))
-    assert clock.looks == 4 + 2 * BATCH
-
-
-def test_without_decoding_there_is_only_reading(opened: Callable[..., SlowLoader]) -> None:
-    """Decoding took no time, which is told."""
-    loader = opened(decode=False)
-    next(iter(loader.epoch(0)))
-    assert loader.first_batch() == FirstBatch(LISTING_S, 0.0, BATCH * FETCH_S, 0.0)
-
-
-def test_a_short_batch_is_told_as_it_is(opened: Callable[..., SlowLoader]) -> None:
-    """Of as many samples as there are."""
-    loader = opened(samples=BATCH - 1)
-    (batch,) = loader.epoch(0)
-    parts = loader.first_batch()
-    assert batch.samples == BATCH - 1
-    assert parts == FirstBatch(LISTING_S, 0.0, 3 * FETCH_S, 3 * DECODE_S)
-
-
-def test_nothing_is_told_beforehand(opened: Callable[..., SlowLoader]) -> None:
-    """Nor of an epoch without samples."""
+def test_an_epoch_without_samples_has_no_parts(opened: Callable[..., SlowLoader]) -> None:
+    """Nothing is known of a first batch."""
     loader = opened(samples=0)
-    assert isinstance(loader, SplitsFirstBatch)
-    assert loader.first_batch() is None
     assert list(loader.epoch(0)) == []
     assert loader.first_batch() is None
 

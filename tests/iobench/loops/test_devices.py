@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from iobench.consumers import requirements
 from iobench.errors import Unavailable
 from iobench.loops import devices as devices_module
-from iobench.loops.devices import Devices, devices_of, limit_threads, rank_environment
+from iobench.loops.devices import Devices, devices_of, thread_limits
 
 
 @pytest.fixture
@@ -27,11 +28,6 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     )
     monkeypatch.setattr(requirements, "framework", lambda name: fake)
     return found
-
-
-def asked(devices: Any, device: str = "auto") -> Devices | None:
-    """Those of a trial."""
-    return devices_of(devices, device)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +47,7 @@ def test_gpus_where_there_are_some(
 ) -> None:
     """Else processes on the processor; one of either is a loop as ever."""
     machine.gpus = gpus
-    assert asked(devices, device) == found
+    assert devices_of(devices, device) == found
 
 
 def test_one_device_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +71,7 @@ def test_what_is_missing_is_said(
     """Before any process is started."""
     vars(machine).update(lacks)
     with pytest.raises(Unavailable) as caught:
-        asked(devices, device)
+        devices_of(devices, device)
     assert str(caught.value).startswith(said)
 
 
@@ -91,67 +87,38 @@ def test_they_are_named_together() -> None:
 NAMES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 
 
-def eight(process: int) -> set[int]:
-    """Eight processors."""
-    return set(range(8))
-
-
-@pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """An environment without a word on threads, on eight processors without a GPU."""
-    made: dict[str, str] = {}
-    # A stand-in for the module: what others put into the environment is not looked at.
-    monkeypatch.setattr(
-        devices_module, "os", SimpleNamespace(environ=made, sched_getaffinity=eight)
-    )
+@pytest.mark.parametrize(
+    ("threads", "workers", "environment", "on_cpu", "ranks", "found"),
+    [
+        # A processor for each worker, and at least one to compute.
+        *((None, 0, "", False, 1, 8), (None, 3, "", False, 1, 5), (None, 20, "", False, 1, 1)),
+        # Each rank has its part of the processors.
+        *((None, 1, "", True, 2, 3), (None, 0, "", True, 2, 4), (None, 3, "", True, 4, 1)),
+        # What the config says is taken, then what the environment says.
+        *((3, 2, "7", False, 1, 3), (3, 1, "7", True, 2, 3), (None, 2, "7", False, 1, None)),
+    ],
+)
+def test_threads_that_compute(
+    monkeypatch: pytest.MonkeyPatch,
+    threads: int | None,
+    workers: int,
+    environment: str,
+    on_cpu: bool,
+    ranks: int,
+    found: int | None,
+) -> None:
+    """On eight processors without a GPU."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
     monkeypatch.setattr(devices_module, "gpus", list)
-    return made
-
-
-@pytest.mark.parametrize(("workers", "left"), [(0, 8), (3, 5), (8, 1), (20, 1)])
-def test_a_processor_for_each_worker(environment: dict[str, str], workers: int, left: int) -> None:
-    """What workers do not use is for computing, and at least one."""
-    limit_threads(None, workers, on_cpu=False)
-    assert environment == dict.fromkeys(NAMES, str(left))
-
-
-def test_as_told(environment: dict[str, str]) -> None:
-    """A number that was asked for is taken, also over the environment's."""
-    environment["OMP_NUM_THREADS"] = "7"
-    limit_threads(3, 2, on_cpu=False)
-    assert environment == dict.fromkeys(NAMES, "3")
-
-
-def test_the_environment_stands(environment: dict[str, str]) -> None:
-    """What the user set is kept."""
-    environment["OMP_NUM_THREADS"] = "7"
-    limit_threads(None, 2, on_cpu=False)
-    assert environment == {"OMP_NUM_THREADS": "7"}
+    given = {"OMP_NUM_THREADS": environment} if environment else {}
+    limits = thread_limits(threads, workers, given, on_cpu=on_cpu, ranks=ranks)
+    assert limits == ({} if found is None else dict.fromkeys(NAMES, str(found)))
 
 
 @pytest.mark.parametrize("on_cpu", [False, True])
-def test_a_gpu_computes(
-    environment: dict[str, str], monkeypatch: pytest.MonkeyPatch, on_cpu: bool
+def test_beside_a_gpu_processors_are_the_loaders(
+    monkeypatch: pytest.MonkeyPatch, on_cpu: bool
 ) -> None:
-    """Beside a GPU processors are the loader's, unless the loop was sent to them."""
+    """Unless the loop was sent to them."""
     monkeypatch.setattr(devices_module, "gpus", lambda: [{"name": "a GPU"}])
-    limit_threads(None, 2, on_cpu=on_cpu)
-    assert bool(environment) == on_cpu
-
-
-@pytest.mark.parametrize(("ranks", "workers", "each"), [(2, 1, 3), (2, 0, 4), (4, 3, 1), (3, 1, 1)])
-def test_ranks_share_the_processors(
-    environment: dict[str, str], ranks: int, workers: int, each: int
-) -> None:
-    """Each has its part, less a processor for each of its workers; this process is left alone."""
-    found = rank_environment({"PATH": "/bin"}, None, workers, ranks, on_cpu=True)
-    assert found == {"PATH": "/bin", **dict.fromkeys(NAMES, str(each))}
-    assert environment == {}
-
-
-def test_ranks_have_as_many_threads_as_they_are_told(environment: dict[str, str]) -> None:
-    """By the config, which counts those of a rank, or by the environment."""
-    told = rank_environment({"OMP_NUM_THREADS": "7"}, 3, 1, 2, on_cpu=True)
-    assert told == dict.fromkeys(NAMES, "3")
-    kept = rank_environment({"OMP_NUM_THREADS": "7"}, None, 1, 2, on_cpu=True)
-    assert kept == {"OMP_NUM_THREADS": "7"}
+    assert bool(thread_limits(None, 2, {}, on_cpu=on_cpu)) == on_cpu

@@ -39,6 +39,8 @@ def test_every_step_is_its_wait_and_its_work() -> None:
     assert times.compute_s == (STEP_S,) * 4
     assert times.seconds == sum(times.step_s)
     assert times.samples == 4 * SAMPLES
+    assert times.time_to_first_batch_s == START_S + WAIT_S  # from asking for the epoch
+    assert LoopTimes(0, 0, 10, 10, 0, 1, (), (), ()).samples_per_s == 0
     assert times.samples_per_s == SAMPLES / (WAIT_S + STEP_S)
 
 
@@ -54,11 +56,6 @@ def test_utilisation_leaves_out_the_first_step_alone() -> None:
     times = drive(batches, warm(SlowConsumer, clock), clock, leave_out=3)
     assert times.samples_per_s == SAMPLES / STEP_S
     assert times.au_mlperf == pytest.approx(3 * STEP_S / (3 * STEP_S + 1.0))
-
-
-def test_first_batch_is_timed_from_asking_for_the_epoch() -> None:
-    """Opening belongs to the first batch; warming the consumer up does not."""
-    assert driven(5).time_to_first_batch_s == START_S + WAIT_S
 
 
 @given(st.integers(2, 20), st.integers(1, 19))
@@ -101,61 +98,34 @@ def test_max_steps_counts_those_left_out() -> None:
 
 
 def test_max_seconds_ends_with_the_step_that_reaches_it() -> None:
-    """Seconds count from where the figures begin, not from the first batch on."""
+    """Seconds count from where the figures begin, so that one step always counts."""
+    assert len(driven(100, max_seconds=0.001).step_s) == 1
     times = driven(100, leave_out=3, max_seconds=4 * (WAIT_S + STEP_S))
     assert len(times.step_s) == 4
     assert times.seconds == 4 * (WAIT_S + STEP_S)
 
 
-def test_a_slow_start_leaves_time_for_a_step() -> None:
-    """A limit shorter than the first batch takes still gives a step that counts."""
-    assert len(driven(100, max_seconds=0.001).step_s) == 1
-
-
 def test_a_smaller_last_batch_counts_with_its_samples() -> None:
-    """Samples are counted, not batches times their size."""
+    """Samples are counted, not batches times their size; progress has all of them."""
+    seen: list[float] = []
     loader, clock = looped(3, last_samples=4)
     consumer = warm(SlowConsumer, clock)
-    times = drive(lambda: loader.epoch(0), consumer, clock, leave_out=1)
+    times = drive(lambda: loader.epoch(0), consumer, clock, leave_out=1, progress=seen.append)
     assert times.samples == SAMPLES + 4
+    assert seen == [10, 20, 24]
 
 
-def test_progress_is_all_samples_so_far() -> None:
-    """Those left out included: a person wants to see that something happens."""
-    loader, clock = looped(4)
-    seen: list[float] = []
-    consumer = warm(SlowConsumer, clock)
-    drive(lambda: loader.epoch(0), consumer, clock, leave_out=2, progress=seen.append)
-    assert seen == [10, 20, 30, 40]
-
-
-def test_an_empty_loader_gave_no_batch() -> None:
-    """It is said in these words, and is no division by zero."""
-    with pytest.raises(TrialFailed, match=r"^the loader gave no batch$"):
-        driven(0)
-
-
-def test_too_few_batches_are_counted_out() -> None:
+@pytest.mark.parametrize(
+    ("batches", "said"),
+    [
+        (0, r"^the loader gave no batch$"),
+        (3, "gave 3 batches, of which the first 3 do not count: give more images"),
+    ],
+)
+def test_too_few_batches_are_counted_out(batches: int, said: str) -> None:
     """The reason says how many there were and what to do."""
-    with pytest.raises(TrialFailed, match="gave 3 batches, of which the first 3 do not count: giv"):
-        driven(3, leave_out=3)
-
-
-def test_errors_of_a_loader_come_through() -> None:
-    """Whatever it raises is the trial's reason."""
-
-    def broken():  # type: ignore[no-untyped-def]
-        yield from looped(2)[0].epoch(0)
-        raise KeyError("shard 7")
-
-    _, clock = looped(2)
-    with pytest.raises(KeyError, match="shard 7"):
-        drive(broken, warm(SlowConsumer, clock), clock, leave_out=1)
-
-
-def test_no_time_is_no_rate() -> None:
-    """A loop that took no time at all has the rate 0, not an infinite one."""
-    assert LoopTimes(0, 0, 10, 10, 0, 1, (), (), ()).samples_per_s == 0
+    with pytest.raises(TrialFailed, match=said):
+        driven(batches, leave_out=3)
 
 
 @given(st.integers(0, 64), st.integers(1, 16), st.none() | st.integers(4, 500))

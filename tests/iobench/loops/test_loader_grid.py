@@ -37,16 +37,6 @@ def test_what_stands_at_its_default_has_no_word() -> None:
     assert [point["augment"] for point in told] == [True, False]
 
 
-def test_one_process_has_no_word() -> None:
-    """It is the point that earlier versions measured; a loader without data has no others."""
-    found = points(loader=["torch-map", "null"], processes=[1, 2])
-    assert [(p["loader"], p.get("processes")) for p in found] == [
-        ("torch-map", None),
-        ("torch-map", 2),
-        ("null", None),
-    ]
-
-
 def test_several_processes_read_by_themselves() -> None:
     """A download or a pipe of each of several is nothing that was asked for."""
     with pytest.raises(ValidationError, match="access pipe is for one process"):
@@ -55,11 +45,14 @@ def test_several_processes_read_by_themselves() -> None:
 
 def test_loaders_without_data_are_run_once() -> None:
     """Neither data nor cache multiply what reads nothing."""
-    found = points(loader=["null", "mock"], data=["shards@disk", "files@disk"], cache=["cold"])
-    assert [(p["loader"], p["data"], p["cache"]) for p in found] == [
-        ("null", "", "warm"),
-        ("mock", "", "warm"),
+    data = ["shards@disk", "files@disk"]
+    found = points(loader=["null", "mock"], data=data, cache=["cold"], processes=[1, 2])
+    assert [(p["loader"], p["data"], p["cache"], p.get("processes")) for p in found] == [
+        ("null", "", "warm", None),
+        ("mock", "", "warm", None),
     ]
+    several = points(loader="torch-map", processes=[1, 2])
+    assert [point.get("processes") for point in several] == [None, 2]
 
 
 def test_what_changes_nothing_makes_no_point_of_its_own() -> None:
@@ -107,12 +100,6 @@ def test_wrong_grids_are_refused(wrong: dict[str, Any]) -> None:
         LoaderGrid.model_validate(wrong)
 
 
-def test_an_unknown_loader_is_refused_with_the_known_ones() -> None:
-    """The message lists what there is."""
-    with pytest.raises(ValidationError, match=r"no loader 'nobody': use one of .*mock.*torch-map"):
-        LoaderGrid.model_validate({"loader": "nobody"})
-
-
 class TestAccess:
     """Modes, in one grid with all else."""
 
@@ -146,9 +133,6 @@ class TestAccess:
         """Points are what they were before modes came."""
         (point,) = points(loader="raw", access="direct", connections=3, shuffle_buffer=7)
         assert point == points(loader="raw")[0]
-
-    def test_one_that_stands_beside_modes_reads_by_itself(self) -> None:
-        """To be held against them."""
         found = points(loader="torch-map", data="shards@s3", access=["direct", "lazy"])
         assert [point.get("access") for point in found] == [None, "lazy"]
 
@@ -227,14 +211,10 @@ def test_more_are_tried_while_they_bring_something(
     assert (saturated(asked(8), trials(rates), 0.02) == "") == tried
 
 
-def test_the_reason_has_its_figures() -> None:
-    """From how many to how many, what that brought, and the key."""
-    said = saturated(asked(8), trials({2: [100.0], 4: [101.0]}), 0.02)
-    assert said == "4 workers brought +1.0% over 2: more are not tried (more_workers_gain)"
-
-
 def test_only_what_differs_in_workers_alone_counts() -> None:
     """Another batch size is another curve; a trial that failed is none."""
+    said = saturated(asked(8), trials({2: [100.0], 4: [101.0]}), 0.02)
+    assert said == "4 workers brought +1.0% over 2: more are not tried (more_workers_gain)"
     found = trials({1: [100.0], 2: [100.0]}, batch_size=8)
     assert saturated(asked(8), found, 0.02) == ""
     assert saturated(asked(8, batch_size=8), found, 0.02)

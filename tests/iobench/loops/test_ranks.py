@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from iobench.loops.ranks import cause, gate, lost_another, wait_at
+from iobench.loops.ranks import cause, lost_another, wait_for_all
 
 DONE: dict[str, Any] = {"outcome": {}}
 
@@ -51,28 +52,11 @@ def test_who_lost_another_is_known_by_its_words(message: str, lost: bool) -> Non
     assert not lost_another({})
 
 
-def test_nobody_passes_before_the_last_has_come() -> None:
+def test_nobody_passes_before_the_last_has_come(tmp_path: Path) -> None:
     """Whoever it is."""
-    passed: list[int] = []
-    with gate() as descriptors:
-
-        def goes(rank: int) -> None:
-            wait_at(descriptors, rank, 4)
-            passed.append(rank)
-
-        threads = [threading.Thread(target=goes, args=(rank,), daemon=True) for rank in (0, 2, 3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(0.05)
-        assert passed == []
-        goes(1)
-        for thread in threads:
-            thread.join(60)
-    assert sorted(passed) == [0, 1, 2, 3]
-
-
-def test_one_alone_waits_for_nobody() -> None:
-    """A job of one process."""
-    with gate() as descriptors:
-        wait_at(descriptors, 0, 1)
+    meeting = str(tmp_path / "meeting")
+    with ThreadPoolExecutor(3) as threads:
+        goes = [threads.submit(wait_for_all, meeting, 4) for _ in range(3)]
+        assert wait(goes, 0.05).done == set()
+        wait_for_all(meeting, 4)
+        assert wait(goes, 60).not_done == set()

@@ -6,13 +6,12 @@ from typing import Any
 
 import pytest
 
-from iobench.analysis.loops import loops
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
 from iobench.loops import opening, training
 from iobench.loops.training_plan import Training, plan
-from iobench.trial import Around, Context, Outcome, Place, Trial, TrialSpec
+from iobench.trial import Around, Cold, Context, Outcome, Place, TrialSpec
 from tests.iobench.loops.fakes import (
     SAMPLES,
     START_S,
@@ -62,21 +61,38 @@ class TestRun:
         context = Context(places, VirtualClock(), lambda done, unit: None)
         return training.run(TrialSpec("train", params), context)
 
-    def test_resident_data_costs_the_computation_alone(self) -> None:
-        """Without waiting the device is busy all of the time."""
-        metrics = self.trial("synthetic").metrics
-        assert metrics["steps"] == 6
+    @pytest.mark.parametrize("epochs", [1, 3])
+    def test_resident_data_costs_the_computation_alone(self, epochs: int) -> None:
+        """Without waiting the device is busy all of the time; epochs are as many steps each."""
+        metrics = self.trial("synthetic", epochs=epochs).metrics
+        assert metrics["steps"] == 6 * epochs
         assert metrics["samples_per_s"] == SAMPLES / STEP_S
         assert metrics["au_mlperf"] == 1
         assert metrics["wait_share"] == 0
+        assert "epochs" not in metrics
 
     def test_real_data_are_waited_for(self) -> None:
-        """Shares of the running time; the first steps are in none of them."""
-        metrics = self.trial("warm").metrics
+        """Shares of the running time, without the first steps; and what it ran on."""
+        outcome = self.trial("warm")
+        metrics = outcome.metrics
         assert metrics["samples_per_s"] == SAMPLES / (STEP_S + WAIT_S)
         assert metrics["au_mlperf"] == pytest.approx(STEP_S / (STEP_S + WAIT_S))
         assert metrics["wait_share"] == pytest.approx(WAIT_S / (STEP_S + WAIT_S))
         assert metrics["time_to_first_batch_s"] == START_S + WAIT_S
+        assert (metrics["device"], metrics["precision"]) == ("a fake device", "float32")
+        assert metrics["emulated"] is False
+        assert metrics["notes"] == ["no work", "a fake"]
+        assert self.trial("synthetic").metrics["notes"] == ["no work"]
+        series = outcome.series
+        ends = [(STEP_S + WAIT_S) * n for n in range(1, 7)]
+        assert series.keys() == {"step_end_s", "time_s", "wait_s", "compute_s"}
+        assert len(series["wait_s"]) == len(series["compute_s"]) == 6
+        assert list(series["step_end_s"]) == pytest.approx(ends)
+        before_s = START_S + 2 * (WAIT_S + STEP_S)  # from asking for the epoch
+        assert list(series["time_s"]) == pytest.approx([before_s + end_s for end_s in ends])
+        assert outcome.origin_s is not None
+        assert outcome.counted_s == pytest.approx((before_s, before_s + ends[-1]))
+        assert outcome.pauses == ()
 
     def test_a_context_may_put_something_around_loader_and_consumer(self) -> None:
         """What it gives is what is run, and closed."""
@@ -106,43 +122,9 @@ class TestRun:
         """Of a loop that waits for its data; what lies on the device has none."""
         monkeypatch.setattr(opening, "LOADERS", Only(TellingLoader))
         metrics = self.trial("warm").metrics
-        assert metrics["first_batch_listing_s"] == START_S
         assert metrics["first_batch_fetch_s"] == metrics["first_batch_rest_s"] == WAIT_S / 2
         resident = self.trial("synthetic").metrics
         assert not [name for name in resident if name.startswith("first_batch")]
-
-    def test_a_trial_says_what_it_ran_on(self) -> None:
-        """Device, precision, and the notes of both."""
-        metrics = self.trial("warm").metrics
-        assert metrics["device"] == "a fake device"
-        assert metrics["precision"] == "float32"
-        assert metrics["emulated"] is False
-        assert metrics["notes"] == ["no work", "a fake"]
-        assert self.trial("synthetic").metrics["notes"] == ["no work"]
-
-    def test_series_have_a_value_a_step(self) -> None:
-        """Equally long columns, and the time at which each step ended."""
-        series = self.trial("warm").series
-        assert {name: len(column) for name, column in series.items()} == {
-            "step_end_s": 6,
-            "time_s": 6,
-            "wait_s": 6,
-            "compute_s": 6,
-        }
-        assert list(series["step_end_s"]) == pytest.approx(
-            [(STEP_S + WAIT_S) * n for n in range(1, 7)]
-        )
-
-    def test_steps_have_a_time_that_others_share(self) -> None:
-        """Counted from asking for the epoch: opening and the first steps lie before."""
-        outcome = self.trial("warm")
-        ends, times = outcome.series["step_end_s"], outcome.series["time_s"]
-        before_s = START_S + 2 * (WAIT_S + STEP_S)
-        assert [at - end for at, end in zip(times, ends, strict=True)] == pytest.approx(
-            [before_s] * 6
-        )
-        assert outcome.origin_s is not None
-        assert outcome.counted_s == pytest.approx((before_s, before_s + ends[-1]))
 
     def test_a_device_behind_the_loop_is_measured_whole(
         self, monkeypatch: pytest.MonkeyPatch
@@ -151,40 +133,62 @@ class TestRun:
         monkeypatch.setattr(training, "CONSUMERS", Only(AsynchronousConsumer))
         assert self.trial("synthetic").metrics["samples_per_s"] == SAMPLES / STEP_S
 
-    def test_both_utilisations_agree_without_overlap(self) -> None:
-        """Three trials summarised: ceiling and computing share are one figure here."""
-        trials = [
-            Trial(source, "train", params, 0, "done", self.trial(source).metrics)
-            for source in ("synthetic", "warm")
-            for params in points(inputs=source, group="g", **PACED)
-        ]
-        group = loops(trials)[0].as_dict()
-        share = STEP_S / (STEP_S + WAIT_S)
-        assert group["au_ceiling"]["median"] == pytest.approx(share)
-        assert group["au_mlperf"]["median"] == pytest.approx(share)
-        assert group["stall_fraction"]["median"] == pytest.approx(1 - share)
-
     def test_several_epochs_are_one_trial(self) -> None:
-        """Steps of each count but its first ones; each has a record."""
+        """Steps of each count but its first ones; each has a record, and pauses lie between."""
         outcome = self.trial("warm", epochs=3)
         metrics = outcome.metrics
         assert metrics["steps"] == 3 * 6
         assert metrics["samples_per_s"] == SAMPLES / (STEP_S + WAIT_S)
         assert metrics["time_to_first_batch_s"] == START_S + WAIT_S
-        assert [one["number"] for one in metrics["epochs"]] == [0, 1, 2]
-        assert [one["samples"] for one in metrics["epochs"]] == [80] * 3
-        assert metrics["epochs"][0]["seconds"] == START_S + 8 * (STEP_S + WAIT_S)
-        assert metrics["epochs"][2]["seconds"] == 8 * (STEP_S + WAIT_S)
+        records = [(one["number"], one["samples"], one["seconds"]) for one in metrics["epochs"]]
+        epoch_s = 8 * (STEP_S + WAIT_S)
+        assert records == [(0, 80, START_S + epoch_s), (1, 80, epoch_s), (2, 80, epoch_s)]
         assert list(outcome.series["epoch"]) == [0] * 6 + [1] * 6 + [2] * 6
-        assert len(outcome.pauses) == 2
+        left_out_s = 2 * (STEP_S + WAIT_S)
+        ends_s = [START_S + n * epoch_s for n in (1, 2)]
+        assert outcome.pauses == tuple((end_s, end_s + left_out_s) for end_s in ends_s)
+        assert outcome.series["time_s"][6] == ends_s[0] + left_out_s + STEP_S + WAIT_S
         assert metrics["au_mlperf"] == pytest.approx(STEP_S / (STEP_S + WAIT_S))
 
-    def test_resident_data_are_trained_on_as_often(self) -> None:
-        """Every input takes as many steps."""
-        outcome = self.trial("synthetic", epochs=3)
-        assert outcome.metrics["steps"] == 3 * 6
-        assert outcome.metrics["au_mlperf"] == 1
-        assert "epochs" not in outcome.metrics
+    @pytest.mark.parametrize("restarts", [True, False])
+    def test_workers_end_before_files_are_evicted(
+        self, monkeypatch: pytest.MonkeyPatch, restarts: bool
+    ) -> None:
+        """A loader an epoch; else the same one, judged while it lives and when it is closed."""
+        loaders: list[SlowLoader] = []
+        done: list[tuple[str, bool]] = []
+
+        class Kept(TellingLoader):
+            def __init__(self, *given: Any) -> None:
+                super().__init__(*given)
+                loaders.append(self)
+
+        class FakeCache:
+            def __init__(self, *given: Any, every: bool) -> None:
+                self.restarts = restarts
+
+            def before(self) -> None:
+                done.append(("before", all(loader.closed for loader in loaders)))
+
+            def after(self, samples: int) -> Cold:
+                done.append((f"after {samples}", all(loader.closed for loader in loaders)))
+                return Cold("cold", "cold", 0.0, 1.0)
+
+            def whole(self) -> Cold:
+                return Cold("cold", "cold", why=str(len(done)))
+
+        monkeypatch.setattr(opening, "LOADERS", Only(Kept))
+        monkeypatch.setattr(training, "EpochCache", FakeCache)
+        outcome = self.trial("warm", epochs=2)
+        after = f"after {8 * SAMPLES}"
+        assert [what for what, _ in done] == ["before", after, "before", after]
+        assert [closed for what, closed in done if what == after] == [restarts, True]
+        assert [loader.epochs for loader in loaders] == ([[0], [1]] if restarts else [[0, 1]])
+        assert all(loader.closed for loader in loaders)
+        assert outcome.cold == Cold("cold", "cold", why="4")
+        assert [one["label"] for one in outcome.metrics["epochs"]] == ["cold"] * 2
+        assert outcome.metrics["notes"] == ["no work", "a fake"]
+        assert outcome.metrics["first_batch_listing_s"] == START_S
 
     def test_progress_goes_on_from_epoch_to_epoch(self) -> None:
         """It never falls back."""

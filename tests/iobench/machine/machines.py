@@ -9,17 +9,12 @@ from pathlib import Path
 PLANTED = "jane-of-acme"
 """Stands in every serial number, name of a volume and path, and may appear nowhere else."""
 
-SATA_SPEED = "6.0 Gbps"
-
 
 class Sysfs:
     """Block devices in ``root``, the ``sys`` of ``machine``, laid out as the kernel does."""
 
     def __init__(self, machine: Path) -> None:
         self.machine, self.root = machine, machine / "sys"
-        root = self.root
-        (root / "dev" / "block").mkdir(parents=True)
-        (root / "class" / "block").mkdir(parents=True)
 
     def write(self, path: str, text: str) -> Path:
         """A file of sysfs."""
@@ -50,17 +45,12 @@ class Sysfs:
 
     def partition(self, disk: Path, name: str, number: str) -> Path:
         """A partition, which lies below its disk's folder."""
-        folder = disk / name
-        folder.mkdir()
-        (folder / "partition").write_text("1\n")
-        (folder / "size").write_text("20971520\n")
-        (folder / "dev").write_text(f"{number}\n")
+        folder = self.write(f"{disk.relative_to(self.root)}/{name}/partition", "1").parent
         self._named(folder, number)
         return folder
 
     def over(self, folder: Path, *below: Path) -> Path:
         """Make a device one of others."""
-        (folder / "slaves").mkdir(exist_ok=True)
         for one in below:
             link(folder / "slaves" / one.name, one)
         return folder
@@ -71,13 +61,8 @@ class Sysfs:
         self.write(f"devices/{port}/current_link_speed", "8.0 GT/s PCIe")
         self.write(f"devices/{port}/current_link_width", link_width)
         controller = f"{port}/nvme/nvme{number}"
-        for name, text in {
-            "model": model.ljust(40),
-            "serial": f"vol{PLANTED}",
-            "transport": transport,
-            "subsysnqn": f"nqn.2014.org.nvmexpress:{PLANTED}",
-        }.items():
-            self.write(f"devices/{controller}/{name}", text)
+        self.write(f"devices/{controller}/model", model.ljust(40))
+        self.write(f"devices/{controller}/transport", transport)
         folder = self.block(f"{controller}/nvme{number}n1", f"259:{number * 4}")
         link(folder / "device", folder.parent)
         link(folder.parent / "device", self.root / "devices" / port)
@@ -96,12 +81,6 @@ class Sysfs:
         )
         link(folder / "device", self.root / "devices" / unit)
         return folder
-
-    def sata(self, model: str, *, rotational: bool = False, speed: str = SATA_SPEED) -> Path:
-        """``sda`` at an AHCI port."""
-        port = "pci0000:00/0000:00:17.0/ata1"
-        self.write(f"devices/{port}/link1/ata_link/link1/sata_spd", speed)
-        return self.scsi(f"{port}/host0", "sda", "8:0", "ATA", model, rotational=rotational)
 
     def virtio(self, name: str = "vda", number: str = "254:0") -> Path:
         """``vda``: the vendor is PCI's, and Linux calls it rotational."""
@@ -122,11 +101,6 @@ class Sysfs:
         """``dm-N``: volumes have names that people gave them."""
         files = {"dm/name": f"vg_{PLANTED}-home", "dm/uuid": f"{prefix}-{PLANTED}"}
         return self.over(self.block(f"virtual/block/{name}", number, files), *below)
-
-    def loop(self, backing_file: str) -> Path:
-        """``loop0`` over a file."""
-        files = {"loop/backing_file": backing_file}
-        return self.block("virtual/block/loop0", "7:0", files)
 
     def _named(self, folder: Path, number: str) -> None:
         link(self.root / "dev" / "block" / number, folder)

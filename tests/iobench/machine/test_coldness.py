@@ -52,22 +52,22 @@ def judged(asked: str = "cold", **changes: Any) -> Cold:
 
 @given(seen)
 def test_cold_is_never_said_without_its_proof(saw: dict[str, Any]) -> None:
-    """Cold means nothing resident, and physical bytes for what was read from end to end."""
+    """Nothing resident, and physical bytes for what was read from end to end; else there is a why.
+
+    Warm and direct keep their names: doubts are said beside them.
+    """
     cold = judge(asked="cold", **saw)
-    assert cold.label in ("cold", "warm")
+    assert (cold.asked, cold.resident_before) == ("cold", saw["resident_before"])
+    assert cold.physical_ratio == saw["physical_ratio"]
+    assert cold.label == ("warm" if cold.why else "cold")
     if cold.label == "cold":
         assert cold.resident_before is not None
         assert cold.resident_before <= 0.01
         assert saw["file_system"] not in IN_MEMORY
         assert cold.physical_ratio is None or cold.physical_ratio >= 0.95
         assert cold.physical_ratio is not None or not saw["sequential"]
-
-
-@given(seen)
-def test_what_was_not_shown_cold_is_called_warm_and_says_why(saw: dict[str, Any]) -> None:
-    """There is a reason exactly where the label is not what was asked."""
-    cold = judge(asked="cold", **saw)
-    assert bool(cold.why) == (cold.label == "warm")
+    for asked in ("warm", "direct"):
+        assert judge(asked=asked, **saw).label == asked
 
 
 @given(saw=seen, resident=shares, ratio=ratios)
@@ -80,28 +80,6 @@ def test_less_proof_never_makes_a_trial_colder(
         better["physical_ratio"] = max(ratio, saw["physical_ratio"])
     if judge(asked="cold", **saw).label == "cold":
         assert judge(asked="cold", **better).label == "cold"
-
-
-@given(seen)
-def test_warm_and_direct_keep_their_names(saw: dict[str, Any]) -> None:
-    """Only cold has to be proved; doubts about the others are said beside them."""
-    assert judge(asked="warm", **saw).label == "warm"
-    assert judge(asked="direct", **saw).label == "direct"
-
-
-@given(seen)
-def test_what_was_seen_is_kept(saw: dict[str, Any]) -> None:
-    """The figures behind the label can be read in the result."""
-    cold = judge(asked="cold", **saw)
-    assert (cold.asked, cold.resident_before, cold.physical_ratio) == (
-        *("cold", saw["resident_before"]),
-        saw["physical_ratio"],
-    )
-
-
-def test_proved() -> None:
-    """Nothing resident and every byte from storage is cold."""
-    assert judged() == Cold("cold", "cold", 0.0, 1.0, cache_resident=True)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +102,7 @@ def test_why_it_is_warm(changes: dict[str, Any], why: str) -> None:
 
 def test_random_reads_are_proved_by_residency() -> None:
     """Read-ahead moves more than is asked for; without a count residency is enough."""
+    assert judged() == Cold("cold", "cold", 0.0, 1.0, cache_resident=True)
     assert judged(sequential=False, physical_ratio=7.5).label == "cold"
     assert judged(sequential=False, physical_ratio=None).label == "cold"
 
@@ -138,58 +117,64 @@ def test_five_times_the_memory_is_honest(
     assert judged(data_bytes=data_bytes, memory_bytes=memory_bytes).cache_resident is fits
 
 
-def test_a_warm_trial_that_met_the_disk_says_so() -> None:
-    """Data that does not fit in memory is not all warm."""
-    assert "40 %" in judged("warm", resident_before=1.0, physical_ratio=0.4).why
-    assert judged("warm", resident_before=1.0, physical_ratio=0.01).why == ""
-
-
-def test_a_warm_trial_that_did_not_begin_warm_says_so() -> None:
-    """What is not in memory when it begins comes from storage."""
-    assert "only 20 %" in judged("warm", resident_before=0.2, physical_ratio=0.0).why
-
-
-def test_direct_reads_that_no_device_answered_say_so() -> None:
-    """A FUSE or network file system may accept O_DIRECT and have a cache all the same."""
-    assert "fuse" in judged("direct", physical_ratio=0.0, file_system="fuse").why
-    assert judged("direct").why == ""
+@pytest.mark.parametrize(
+    ("asked", "changes", "why"),
+    [
+        ("warm", {"resident_before": 1.0, "physical_ratio": 0.4}, "40 %"),
+        ("warm", {"resident_before": 1.0, "physical_ratio": 0.01}, ""),
+        ("warm", {"resident_before": 0.2, "physical_ratio": 0.0}, "only 20 %"),
+        ("direct", {"physical_ratio": 0.0, "file_system": "fuse"}, "fuse"),
+        ("direct", {}, ""),
+    ],
+)
+def test_doubts_about_warm_and_direct_trials(asked: str, changes: dict[str, Any], why: str) -> None:
+    """Data that were not all in memory; a file system with a cache in spite of O_DIRECT."""
+    found = judged(asked, **changes).why
+    assert why in found
+    assert bool(why) == bool(found)
 
 
 def test_a_store_is_not_judged() -> None:
     """Nobody outside can see a server's cache."""
-    assert judge_remote("cold").label == "server cache unknown"
-    assert judge_remote("cold").asked == "cold"
+    store = judge_remote("cold")
+    assert (store.asked, store.label) == ("cold", "server cache unknown")
+    assert whole([store, store], [1, 1]) == store
 
 
 COLD = Cold("cold", "cold", 0.0, 1.0, True, limits=("no root",))
 WARM = Cold("cold", "warm", 0.4, 0.6, True, "40 % of the pages were resident before")
+HOT = Cold("warm", "warm", 1.0, 0.0)
 KEPT = Cold(LEFT, "warm", 1.0, 0.0, True, "100 % of the pages were resident before")
 
 
-def test_one_epoch_is_the_trial() -> None:
-    """Nothing is added to it."""
-    assert whole([WARM], [10]) is WARM
-
-
-def test_cold_is_what_was_cold_in_every_epoch() -> None:
-    """One that was not takes it from all, by its number."""
-    found = whole([COLD, replace(COLD, resident_before=0.005)], [10, 10])
-    assert (found.label, found.why, found.resident_before) == ("cold", "", 0.005)
-    found = whole([COLD, WARM, COLD], [10, 10, 10])
-    assert (found.label, found.asked) == ("warm", "cold")
-    assert found.why == "epoch 2 of 3: 40 % of the pages were resident before"
-    assert whole([WARM, COLD], [10, 10]).label == "warm"
-
-
-def test_later_epochs_may_be_left_to_the_page_cache() -> None:
-    """The first alone was to be cold: that is what it is called."""
-    found = whole([COLD, KEPT], [10, 10])
-    assert (found.label, found.physical_ratio, found.resident_before) == (
-        FIRST_EPOCH_COLD,
-        0.5,
-        0.0,
-    )
-    assert found.why == "epoch 2 of 2: 100 % of the pages were resident before"
+@pytest.mark.parametrize(
+    ("epochs", "label", "resident", "ratio", "why"),
+    [
+        ([COLD, replace(COLD, resident_before=0.005)], "cold", 0.005, 1.0, ""),
+        ([COLD, WARM, COLD], "warm", 0.4, 2.6 / 3, f"epoch 2 of 3: {WARM.why}"),
+        ([WARM, COLD], "warm", 0.4, 0.8, WARM.why),
+        ([COLD, KEPT], FIRST_EPOCH_COLD, 0.0, 0.5, f"epoch 2 of 2: {KEPT.why}"),
+        ([COLD, replace(COLD, asked=LEFT)], "cold", 0.0, 1.0, ""),
+        ([WARM, KEPT], "warm", 0.4, 0.3, WARM.why),
+        ([HOT, HOT], "warm", 1.0, 0.0, ""),
+        (
+            [HOT, replace(HOT, physical_ratio=0.3, why="30 %")],
+            "warm",
+            1.0,
+            0.15,
+            "epoch 2 of 2: 30 %",
+        ),
+    ],
+)
+def test_epochs_together(
+    epochs: list[Cold], label: str, resident: float, ratio: float, why: str
+) -> None:
+    """Cold is what was cold in every epoch; later ones may be left to the page cache."""
+    found = whole(epochs, [10] * len(epochs))
+    assert (found.label, found.asked, found.why) == (label, epochs[0].asked, why)
+    assert found.resident_before == resident
+    assert found.physical_ratio == pytest.approx(ratio)
+    assert whole(epochs[:1], [10]) is epochs[0]
 
 
 def test_reading_ahead_makes_up_for_nothing() -> None:
@@ -201,33 +186,6 @@ def test_reading_ahead_makes_up_for_nothing() -> None:
     found = whole([amplified, kept], [10, 10])
     assert (found.physical_ratio, found.amplification) == (0.8, 0.8)
     assert whole([ahead], [10]).physical_ratio == 1.6
-
-
-def test_what_no_cache_could_keep_is_cold_throughout() -> None:
-    """Later epochs of data that do not fit in memory come from storage too."""
-    assert whole([COLD, replace(COLD, asked=LEFT)], [10, 10]).label == "cold"
-
-
-def test_a_first_epoch_that_was_not_shown_cold_is_warm() -> None:
-    """Whatever the later ones are."""
-    found = whole([WARM, KEPT], [10, 10])
-    assert (found.label, found.why) == ("warm", WARM.why)
-
-
-def test_warm_epochs_have_the_first_doubt() -> None:
-    """Warm is not warm where an epoch came from storage."""
-    warm = Cold("warm", "warm", 1.0, 0.0)
-    partly = replace(warm, physical_ratio=0.3, why="30 % of the bytes read came from storage")
-    assert whole([warm, warm], [10, 10]).why == ""
-    found = whole([warm, partly], [10, 10])
-    assert (found.label, found.physical_ratio) == ("warm", 0.15)
-    assert found.why.startswith("epoch 2 of 2: 30 %")
-
-
-def test_a_store_stays_unknown() -> None:
-    """Its word is said once."""
-    store = Cold("store", "server cache unknown", why="cannot be seen")
-    assert whole([store, store], [1, 1]) == store
 
 
 @pytest.mark.parametrize("unknown", ["resident_before", "physical_ratio", "amplification"])

@@ -8,54 +8,54 @@ import os
 import platform
 import re
 import socket
+import subprocess
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from iobench.machine.block_devices import Disk
 from iobench.machine.environment import LIBRARIES, describe, libraries
+from iobench.machine.hardware import (
+    available_bytes,
+    gpus,
+    memory_bytes,
+    networks,
+    processor_quota,
+    processors,
+    transparent_huge_pages,
+)
+from iobench.machine.kernel_files import number, text, word
 from iobench.machine.mounts import file_system
+from tests.iobench.machine.machines import link
 from tests.iobench.small_runs import ThirdParty
+
+NOWHERE = Path("/nowhere")
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    """A machine with these files of the kernel."""
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(f"{content}\n")
+    return root
 
 
 def test_it_says_what_figures_depend_on(tmp_path: Path) -> None:
-    """Versions, processors, memory, and what each target lies on."""
-    found = describe({"here": tmp_path})
-    assert found["python"] == platform.python_version()
-    assert found["processors"] == len(os.sched_getaffinity(0))
-    assert 0 < found["memory_bytes"] <= found["machine_memory_bytes"]
-    assert found["machine_memory_bytes"] == psutil.virtual_memory().total
-    assert found["libraries"]["numpy"]
-    here = found["targets"]["here"]
-    assert here["total_bytes"] >= here["free_bytes"] > 0
-    assert here["file_system"] == file_system(tmp_path)
-    assert here["kind"]
-
-
-def test_it_is_json(tmp_path: Path) -> None:
-    """As the result keeps it; what is not known is left out."""
-    found = describe({"here": tmp_path})
+    """Versions, processors, memory, and the storage of each target, which may not be there yet."""
+    found = describe({"here": tmp_path, "later": tmp_path / "a" / "b"})
     assert json.loads(json.dumps(found, allow_nan=False)) == found
     assert None not in found.values()
-
-
-def test_a_target_may_not_be_there_yet(tmp_path: Path) -> None:
-    """It lies on what is above it."""
-    found = describe({"later": tmp_path / "a" / "b"})["targets"]["later"]
-    assert found["file_system"] == file_system(tmp_path)
-    assert "total_bytes" not in found
-
-
-def test_disks_that_are_alike_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A training machine has eight of a kind."""
-    store = "Amazon EC2 NVMe Instance Storage"
-    disks = [Disk(f"nvme{i}n1", model=store, total_bytes=10**12) for i in range(8)]
-    disks.append(Disk("nvme9n1", model="Amazon Elastic Block Store", total_bytes=10**11))
-    monkeypatch.setattr("iobench.machine.environment.disks", lambda: disks)
-    found = [(disk["name"], disk["count"]) for disk in describe({})["disks"]]
-    assert found == [("EC2 instance store", 8), ("Amazon EBS", 1)]
+    assert found["python"] == platform.python_version()
+    assert found["processors"] == len(os.sched_getaffinity(0))
+    assert 0 < available_bytes() <= found["memory_bytes"] == memory_bytes()
+    here, later = found["targets"]["here"], found["targets"]["later"]
+    assert here["total_bytes"] >= here["free_bytes"] > 0
+    assert here["file_system"] == later["file_system"] == file_system(tmp_path)
+    assert "total_bytes" not in later
 
 
 def test_nobody_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,46 +83,182 @@ def test_nobody_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not {name.lower() for name in own} & words
 
 
-def test_each_is_named_as_it_is_installed() -> None:
-    """One that is not there has no version."""
+def test_libraries_and_packages_that_bring_loaders(third_party: ThirdParty) -> None:
+    """Each by its installed name; one that is not there has no version."""
     found = libraries()
-    assert found["numpy"] == version("numpy")
+    assert (found["numpy"], found["odd-loaders"]) == (version("numpy"), "1.0")
     assert "mxnet" in LIBRARIES
     assert all(found.values())
     assert "dataprep-iobench" not in found
-
-
-@pytest.mark.usefixtures("third_party")
-def test_packages_that_bring_loaders_are_named() -> None:
-    """They take part as much as any."""
-    assert libraries()["odd-loaders"] == "1.0"
-
-
-def test_without_them_there_is_none(
-    third_party: ThirdParty, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Only who brings an entry point of ours is looked for."""
-    monkeypatch.setattr("iobench.machine.environment._GROUPS", ())
-    assert "odd-loaders" not in libraries()
     assert third_party.folder.exists()
 
 
 @pytest.mark.parametrize(
     ("script", "told"),
-    [
-        ("echo fio-3.33", "3.33"),
-        ("echo 'welcome, jane'", None),
-        ("exit 3", None),
-        (None, None),
-    ],
+    [("echo fio-3.33", "3.33"), ("echo 'welcome, jane'", None), ("exit 3", None)],
 )
 def test_fio_is_asked_for_its_version(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None, told: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, told: str | None
 ) -> None:
     """It is a program, and no package knows it."""
-    if script is not None:
-        (tmp_path / "fio").write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / "fio").chmod(0o755)
-    where = str(tmp_path / "fio") if script else None
-    monkeypatch.setattr("iobench.machine.processes.find_program", lambda name: where)
+    fio = tmp_path / "fio"
+    fio.write_text(f"#!/bin/sh\n{script}\n")
+    fio.chmod(0o755)
+    monkeypatch.setattr("iobench.machine.processes.find_program", lambda name: str(fio))
     assert libraries().get("fio") == told
+
+
+def test_processors(tmp_path: Path) -> None:
+    """Model and governors, else the architecture; huge pages as they are set."""
+    governor = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
+    pages = "sys/kernel/mm/transparent_hugepage/enabled"
+    files = {
+        "proc/cpuinfo": "model name\t: AMD EPYC 9354\nphysical id\t: 0",
+        governor.format(0): "performance",
+        governor.format(1): "powersave",
+        pages: "always [madvise] never",
+    }
+    found = processors(write(tmp_path, files))
+    assert (found["processor"], found["governor"]) == ("AMD EPYC 9354", "performance, powersave")
+    unknown = processors(NOWHERE)
+    assert (unknown["processor"], unknown["governor"]) == (os.uname().machine, "")
+    assert transparent_huge_pages(tmp_path) == "madvise"
+    assert transparent_huge_pages(write(tmp_path, {pages: "nonsense"})) is None
+
+
+def test_cards_that_are_up_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of a kind once; what is no card, or is down, not at all."""
+    drivers = {"ens0": "mlx5_core", "ens1": "mlx5_core", "eth0": "ena", "eth2": "ixgbe"}
+    for name, driver in drivers.items():
+        (tmp_path / "drivers" / driver).mkdir(parents=True, exist_ok=True)
+        link(tmp_path / name / "device/driver", tmp_path / "drivers" / driver)
+    told = {
+        **dict.fromkeys(("ens0", "ens1", "docker0"), SimpleNamespace(isup=True, speed=100_000)),
+        "eth0": SimpleNamespace(isup=True, speed=0),
+        "eth2": SimpleNamespace(isup=False, speed=10_000),
+    }
+    assert all(one["count"] > 0 for one in networks())
+    monkeypatch.setattr(psutil, "net_if_stats", lambda: told)
+    assert networks(tmp_path) == [
+        {"driver": "mlx5_core", "mbit_per_s": 100_000, "count": 2},
+        {"driver": "ena", "count": 1},
+    ]
+
+
+def answer_of(monkeypatch: pytest.MonkeyPatch, answer: object) -> list[dict[str, str]]:
+    """GPUs where ``nvidia-smi`` answers so, or raises."""
+
+    def run(command: list[str], **options: object) -> subprocess.CompletedProcess[str]:
+        if isinstance(answer, Exception):
+            raise answer
+        return subprocess.CompletedProcess(command, 0, str(answer), "")
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return gpus()
+
+
+def test_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line is a GPU; what is not available stands in brackets, and is left out."""
+    h200 = {
+        "name": "NVIDIA H200",
+        "memory.total": "143771 MiB",
+        "driver_version": "570.86",
+        "power.limit": "700.00 W",
+        "persistence_mode": "Enabled",
+        "pcie.link.gen.max": "5",
+        "pcie.link.width.max": "16",
+        "pcie.link.gen.current": "1",
+        "pcie.link.width.current": "16",
+    }
+    line = ", ".join(h200.values())
+    unknown = "Tesla T4, [N/A], 570.86, N/A, [Not Supported], 5, 16, 1, 16"
+    kept = {key: h200[key] for key in h200 if "pcie" in key or key == "driver_version"}
+    found = answer_of(monkeypatch, f"{line}\n{line}\n{unknown}\n")
+    assert found == [h200, h200, {"name": "Tesla T4", **kept}]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        FileNotFoundError("nvidia-smi"),
+        subprocess.TimeoutExpired("nvidia-smi", 20),
+        subprocess.CalledProcessError(9, "nvidia-smi"),
+        "No devices were found\n",
+        "",
+    ],
+)
+def test_no_answer_is_no_gpu(monkeypatch: pytest.MonkeyPatch, answer: object) -> None:
+    """A missing, hanging or complaining tool stops nothing."""
+    assert answer_of(monkeypatch, answer) == []
+
+
+@pytest.mark.parametrize(
+    ("group", "limits"), [("0::/pod/box", (5000, 2.5)), ("0::/", (None, 4.0)), ("", (None, None))]
+)
+def test_control_groups_of_version_2(
+    tmp_path: Path, group: str, limits: tuple[int | None, float | None]
+) -> None:
+    """Our group and those around it may limit; "max" is no limit."""
+    files = {
+        "pod/box/memory.max": "max",
+        "pod/memory.max": "5000",
+        "pod/box/cpu.max": "max 100000",
+        "pod/cpu.max": "250000 100000",
+        "cpu.max": "400000 100000",
+    }
+    root = write(tmp_path, {f"sys/fs/cgroup/{name}": told for name, told in files.items()})
+    write(root, {"proc/self/cgroup": group})
+    memory = limits[0] or psutil.virtual_memory().total
+    assert (memory_bytes(root), processor_quota(root)) == (memory, limits[1])
+
+
+def test_control_groups_of_version_1(tmp_path: Path) -> None:
+    """A tree for each controller, which a container sees as root; -1 is no limit."""
+    files = {
+        "memory/memory.limit_in_bytes": "7000",
+        "cpu/cpu.cfs_quota_us": "-1",
+        "cpu/cpu.cfs_period_us": "100000",
+        "cpu/job/cpu.cfs_quota_us": "50000",
+        "cpu/job/cpu.cfs_period_us": "100000",
+    }
+    groups = "9:cpu,cpuacct:/{}\n4:memory:/docker/abc\n0::/\n"
+    root = write(tmp_path, {f"sys/fs/cgroup/{name}": told for name, told in files.items()})
+    write(root, {"proc/self/cgroup": groups.format("job")})
+    assert (memory_bytes(root), processor_quota(root)) == (7000, 0.5)
+    write(root, {"proc/self/cgroup": groups.format("")})
+    assert processor_quota(root) is None
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_of_the_kernel_are_read(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    """A word is short and plain, a control group that makes no sense limits nothing."""
+    root = tmp_path_factory.mktemp("machine")
+    file = write(root, {"proc/self/cgroup": ""}) / "proc/self/cgroup"
+    file.write_bytes(content)
+    found = word(file)
+    assert isinstance(text(file), str)
+    assert len(found) <= 60
+    assert found.isascii()
+    assert memory_bytes(root) == psutil.virtual_memory().total
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("12", 12),
+        ("", None),
+        ("max", None),
+        ("-1", None),
+        ("1 2", None),
+        ("1.5", None),
+        ("٣", None),
+    ],
+)
+def test_numbers_of_the_kernel(tmp_path: Path, content: str, found: int | None) -> None:
+    """With the line feed that the kernel adds; a folder or a missing file is empty."""
+    file = write(tmp_path, {"file": content}) / "file"
+    assert number(file) == found
+    for path in (tmp_path / "gone", tmp_path):
+        assert (text(path), word(path), number(path)) == ("", "", None)

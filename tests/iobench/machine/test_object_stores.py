@@ -51,17 +51,20 @@ def test_where_a_nameless_server_is() -> None:
     assert names == [here, here, here, private, "S3-compatible", "S3-compatible"]
 
 
-def test_express_buckets_by_their_names() -> None:
-    """They end in --x-s3, and are of AWS only there."""
-    uri = "s3://data--use1-az4--x-s3/p"
-    assert describe_store(uri, "https://s3.amazonaws.com")["kind"] == "aws-s3-express"
-    assert describe_store(uri, "http://localhost:9")["kind"] == "s3-compatible"
-
-
-def test_own_and_unknown() -> None:
-    """The run's own server, and one whose endpoint could not be told."""
+@pytest.mark.parametrize(
+    ("uri", "endpoint", "kind"),
+    [
+        ("s3://data--use1-az4--x-s3/p", "https://s3.amazonaws.com", "aws-s3-express"),
+        ("s3://data--use1-az4--x-s3/p", "http://localhost:9", "s3-compatible"),
+        (URI, None, "unknown"),
+        ("swift://container-of-jane/x", "https://s3.amazonaws.com", "swift"),
+        ("jane/of-acme", None, "unknown"),
+    ],
+)
+def test_other_stores(uri: str, endpoint: str | None, kind: str) -> None:
+    """Express buckets by their names; a store of another package by its scheme."""
+    assert describe_store(uri, endpoint)["kind"] == kind
     assert describe_store("local", None, own=True)["kind"] == "own-server"
-    assert describe_store(URI, None)["kind"] == "unknown"
 
 
 @given(st.text(max_size=40), st.text(max_size=10))
@@ -72,36 +75,21 @@ def test_a_region_is_one_of_aws_or_left_out(region: str, bucket: str) -> None:
     assert len(found.get("region", "")) < 25
 
 
-def test_a_store_of_another_package_is_none_of_amazons() -> None:
-    """By the scheme that it goes by."""
-    found = describe_store("swift://container-of-jane/x", "https://s3.amazonaws.com")
-    assert (found["kind"], found["why"]) == ("swift", "a store that another package brings")
-    assert describe_store("jane/of-acme", None)["kind"] == "unknown"
-
-
-class TestEndpoint:
-    @pytest.fixture(autouse=True)
-    def profiles(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-        """The file of profiles; nothing else is set."""
-        for name in ("ENDPOINT_URL", "ENDPOINT_URL_S3", "REGION", "DEFAULT_REGION", "PROFILE"):
-            monkeypatch.delenv(f"AWS_{name}", raising=False)
-        monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
-        monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-        return tmp_path / "config"
-
-    def test_amazon_by_default(self) -> None:
-        """Without a region none is made up."""
-        assert endpoint_of(StoreOptions()) == ("https://s3.amazonaws.com", None)
-        url, region = endpoint_of(StoreOptions(region="eu-west-1"))
-        assert (url, region) == ("https://s3.eu-west-1.amazonaws.com", "eu-west-1")
-
-    def test_options_profile_and_environment(
-        self, profiles: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Each may give the endpoint; a profile that does not exist gives none."""
-        profiles.write_text("[profile lab]\nregion = us-west-2\nendpoint_url = http://lab:9\n")
-        assert endpoint_of(StoreOptions(endpoint_url="http://store:9"))[0] == "http://store:9"
-        assert endpoint_of(StoreOptions(profile="lab")) == ("http://lab:9", "us-west-2")
-        assert endpoint_of(StoreOptions(profile="nobody")) == (None, None)
-        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://here:9")
-        assert endpoint_of(StoreOptions())[0] == "http://here:9"
+def test_the_endpoint_of_options_profile_and_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each may give it, else it is Amazon's; a profile that does not exist gives none."""
+    for name in ("ENDPOINT_URL", "ENDPOINT_URL_S3", "REGION", "DEFAULT_REGION", "PROFILE"):
+        monkeypatch.delenv(f"AWS_{name}", raising=False)
+    profiles = tmp_path / "config"
+    profiles.write_text("[profile lab]\nregion = us-west-2\nendpoint_url = http://lab:9\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(profiles))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    assert endpoint_of(StoreOptions()) == ("https://s3.amazonaws.com", None)
+    european = endpoint_of(StoreOptions(region="eu-west-1"))
+    assert european == ("https://s3.eu-west-1.amazonaws.com", "eu-west-1")
+    assert endpoint_of(StoreOptions(endpoint_url="http://store:9"))[0] == "http://store:9"
+    assert endpoint_of(StoreOptions(profile="lab")) == ("http://lab:9", "us-west-2")
+    assert endpoint_of(StoreOptions(profile="nobody")) == (None, None)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://here:9")
+    assert endpoint_of(StoreOptions())[0] == "http://here:9"

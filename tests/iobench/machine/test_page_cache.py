@@ -29,31 +29,16 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_was_just_written_is_resident(file: Path) -> None:
-    """Written pages stay in memory."""
-    assert (page_cache.residency([file]) or 0) > 0.5
-
-
-def test_evicted_files_are_cold(file: Path) -> None:
-    """Dirty pages are written first, then all are forgotten."""
-    page_cache.evict([file])
-    assert page_cache.residency([file]) == pytest.approx(0, abs=0.01)
-
-
-def test_warmed_files_are_resident(file: Path) -> None:
-    """Every page is read."""
-    page_cache.evict([file])
-    page_cache.warm([file])
-    assert (page_cache.residency([file]) or 0) > 0.5
-
-
-def test_residency_is_a_share_of_all_files(file: Path) -> None:
-    """Two files of one size, one of them cold: half."""
+def test_evicted_files_are_cold_and_warmed_ones_resident(file: Path) -> None:
+    """Dirty pages are written first; a share is of all files."""
     other = file.with_name("other")
     other.write_bytes(os.urandom(SIZE))
+    assert (page_cache.residency([file]) or 0) > 0.5
     page_cache.evict([file])
-    page_cache.warm([other])
+    assert page_cache.residency([file]) == pytest.approx(0, abs=0.01)
     assert page_cache.residency([file, other]) == pytest.approx(0.5, abs=0.1)
+    page_cache.warm([file])
+    assert (page_cache.residency([file]) or 0) > 0.5
 
 
 def test_many_files_are_evicted_too(file: Path) -> None:
@@ -115,29 +100,20 @@ def test_caches_of_the_machine_are_dropped_as_told(
     assert not drop.exists()
 
 
-def test_what_may_not_be_dropped_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without root nothing fails: the limits of the trial say it."""
-    data = tmp_path / "data"
-    data.write_bytes(b"x")
+def test_files_without_pages_have_no_residency(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor one that is gone, which cannot be evicted; dropping without root is no error."""
+    empty, gone = tmp_path / "empty", tmp_path / "gone"
+    empty.touch()
+    for paths in ([], [empty], [gone]):
+        assert page_cache.residency(paths) is None
+    with pytest.raises(FileNotFoundError):
+        page_cache.evict([gone])
+    page_cache.evict([])
     monkeypatch.setattr(page_cache, "DROP_CACHES", tmp_path / "absent" / "drop_caches")
     monkeypatch.setattr(page_cache, "file_system", lambda path: "ext4")
-    page_cache.evict([data], "always")
-
-
-def test_no_pages_have_no_residency(tmp_path: Path) -> None:
-    """Nothing, or nothing but empty files, is neither warm nor cold."""
-    empty = tmp_path / "empty"
-    empty.touch()
-    assert page_cache.residency([]) is None
-    assert page_cache.residency([empty]) is None
-    page_cache.evict([])
-
-
-def test_a_file_that_is_gone_has_no_residency(tmp_path: Path) -> None:
-    """What cannot be opened cannot be told; evicting it is an error."""
-    assert page_cache.residency([tmp_path / "gone"]) is None
-    with pytest.raises(FileNotFoundError):
-        page_cache.evict([tmp_path / "gone"])
+    page_cache.evict([empty], "always")
 
 
 def test_both_system_calls_agree(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,58 +147,45 @@ def test_mincore_is_not_believed_for_files_of_others(monkeypatch: pytest.MonkeyP
             assert page_cache.residency([path]) == (1.0 if is_ours else None)
 
 
-def test_eviction_is_real(file: Path) -> None:
-    """What the kernel says of a file that was warmed, then evicted, is what is kept."""
-    assert prepared("warm", [file]).resident_before in (1.0, None)
-    assert prepared("cold", [file]).resident_before in (0.0, None)
-    assert prepared("direct", [file]).resident_before in (0.0, None)
-
-
 def test_a_state_is_judged_by_what_was_read(file: Path) -> None:
     """All of it from storage is cold, half of it is not, and a warm file that stayed is warm."""
     cold = prepared("cold", [file])
     if cold.resident_before is None:
         pytest.skip("this kernel does not tell what is resident")
-    assert cold.judged(1.0, sequential=True).label == "cold"
-    assert cold.judged(0.5, sequential=True).label == "warm"
-    assert cold.judged(None, sequential=True).label == "warm"
+    assert cold.resident_before == prepared("direct", [file]).resident_before == 0.0
+    labels = [cold.judged(ratio, sequential=True).label for ratio in (1.0, 0.5, None)]
+    assert labels == ["cold", "warm", "warm"]
     assert cold.judged(None, sequential=False).label == "cold"
     warm = prepared("warm", [file]).judged(0.0, sequential=True)
     assert (warm.label, warm.why, warm.cache_resident) == ("warm", "", True)
+    assert warm.resident_before == 1.0
 
 
-class TestLimits:
-    @pytest.fixture(autouse=True)
-    def able(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Root on a disk of its own, without a container."""
-        monkeypatch.setattr(page_cache, "DROP_CACHES", tmp_path)
-        monkeypatch.setattr(page_cache, "physical_read_bytes", lambda: 0)
-        monkeypatch.setattr(page_cache, "container", lambda: "")
-
-    def test_none_where_everything_can_be_done(self) -> None:
-        """Nothing is said then."""
-        assert limits("ext4", 0.0) == ()
-
-    @pytest.mark.parametrize(
-        ("kind", "resident", "said"),
-        [
-            ("tmpfs", None, "tmpfs: files lie in memory"),
-            ("ext4", None, "what is resident is not told"),
-        ],
-    )
-    def test_of_the_files(self, kind: str, resident: float | None, said: str) -> None:
-        """Each is said once, and nothing else."""
-        (found,) = limits(kind, resident)
-        assert found.startswith(said)
-
-    def test_of_the_machine(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What may not be written or is not counted; signs of a container."""
-        monkeypatch.setattr(page_cache, "DROP_CACHES", tmp_path / "absent")
-        monkeypatch.setattr(page_cache, "physical_read_bytes", lambda: None)
-        monkeypatch.setattr(page_cache, "container", lambda: "signs of Docker: /.dockerenv")
-        found = [limit.partition(": ")[0] for limit in limits("ext4", 0.0)]
-        assert found == [
-            "drop_caches is not permitted (no root, or a container)",
-            "no /proc/PID/io",
-            "signs of Docker",
-        ]
+@pytest.mark.parametrize(
+    ("kind", "resident", "able", "said"),
+    [
+        ("ext4", 0.0, True, []),
+        ("tmpfs", None, True, ["tmpfs"]),
+        ("ext4", None, True, ["what is resident is not told"]),
+        (
+            *("ext4", 0.0, False),
+            [
+                "drop_caches is not permitted (no root, or a container)",
+                *("no /proc/PID/io", "signs of Docker"),
+            ],
+        ),
+    ],
+)
+def test_limits(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    resident: float | None,
+    able: bool,
+    said: list[str],
+) -> None:
+    """Of the files, and of the machine: root on a disk of its own can do everything."""
+    monkeypatch.setattr(page_cache, "DROP_CACHES", tmp_path if able else tmp_path / "absent")
+    monkeypatch.setattr(page_cache, "physical_read_bytes", lambda: 0 if able else None)
+    monkeypatch.setattr(page_cache, "container", lambda: "" if able else "signs of Docker: /x")
+    assert [limit.partition(": ")[0] for limit in limits(kind, resident)] == said

@@ -36,34 +36,21 @@ def program(folder: Path, name: str) -> str:
     return str(path)
 
 
-def test_this_environment_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """``make bench`` does not put its own environment on the path."""
+def test_programs_are_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """On the path, before it in this environment, before that in a wheel, whose script calls it."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "own" / "python"))
     monkeypatch.setenv("PATH", str(tmp_path / "path"))
-    (tmp_path / "own").mkdir()
+    assert find_program("peer") is None
+    with pytest.raises(FileNotFoundError, match="peer is not installed"):
+        required_program("peer")
     on_path = program(tmp_path / "path", "peer")
     assert find_program("peer") == required_program("peer") == on_path
     own = program(tmp_path / "own", "peer")
-    assert find_program("peer") == required_program("peer") == own
-
-
-def test_a_wheel_with_a_program_inside(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The script that only calls it is passed over."""
-    monkeypatch.setattr(sys, "executable", str(tmp_path / "own" / "python"))
+    assert find_program("peer") == own
     monkeypatch.syspath_prepend(str(tmp_path))
-    program(tmp_path / "own", "wheeled")
-    (tmp_path / "wheeled").mkdir()
-    (tmp_path / "wheeled" / "__init__.py").touch()
-    assert find_program("wheeled") == str(tmp_path / "own" / "wheeled")
-    assert find_program("wheeled") != program(tmp_path / "wheeled" / "bin", "wheeled")
-    assert find_program("wheeled") == str(tmp_path / "wheeled" / "bin" / "wheeled")
-
-
-def test_what_is_not_there() -> None:
-    """Is not found, and said by its name where it is needed."""
-    assert find_program("no-such-program") is None
-    with pytest.raises(FileNotFoundError, match="no-such-program is not installed"):
-        required_program("no-such-program")
+    inside = program(tmp_path / "peer" / "bin", "peer")
+    (tmp_path / "peer" / "__init__.py").touch()
+    assert find_program("peer") == inside
 
 
 MIB = 2**20
@@ -109,18 +96,13 @@ class TestMemory:
         assert unbacked is not None
         assert unbacked < alone - 32 * MIB
 
-    def test_a_process_that_has_ended_has_none(self) -> None:
-        """It is no failure to read it."""
-        with running("print(1)") as process:
-            pass
-        assert proportional_bytes(process) == 0
-
     def test_what_may_not_be_read_is_not_known(self) -> None:
         """Memory of another user's process."""
         with running(HOLDING.format(1)) as process, unprivileged():
             if os.geteuid() == Path(f"/proc/{process}").stat().st_uid:
                 pytest.skip("only root can become another user")
             assert proportional_bytes(process) is None
+        assert proportional_bytes(process) == 0  # it has ended
 
 
 def test_descendants() -> None:

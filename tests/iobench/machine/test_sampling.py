@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -27,46 +28,37 @@ def recorded(times: int, **samplers: Counting) -> Recorder:
     return made
 
 
-def test_a_row_is_one_moment() -> None:
-    """Columns are called by sampler and value, the time is the clock's."""
-    columns = recorded(3, a=Counting()).end(0, 1).columns
-    assert columns == {"time_s": [0, 1, 2], "a.count": [1, 2, 3]}
-
-
 def test_a_sampler_that_fails_leaves_and_is_named() -> None:
-    """What it read is kept, the others go on."""
-    broken = Failing()
-    samples = recorded(4, bad=broken, good=Counting()).end(0.5, 10)
+    """What it read is kept, the others go on; a row is one moment on the clock; all are closed."""
+
+    class Stuck(Counting):
+        def close(self) -> None:
+            raise OSError("stuck")
+
+    broken, last = Failing(), Counting()
+    samples = recorded(4, bad=broken, stuck=Stuck(), good=last).end(0.5, 10)
+    assert samples.columns["time_s"] == [0, 1, 2, 3]
     assert samples.columns["bad.count"] == [1, 2, None, None]
     assert samples.columns["good.count"] == [1, 2, 3, 4]
     assert samples.notes == ("bad ended: OSError: the wire is cut",)
     assert samples.core_share == 0.05
     assert broken.closed
+    assert last.closed
 
 
 def test_nothing_to_read_is_no_row() -> None:
-    """Times alone say nothing."""
-    assert recorded(3).end(0, 1).columns == {}
+    """Times alone say nothing; a trial that ended at once has no share."""
+    samples = recorded(3).end(0.1, 0.0)
+    assert (samples.columns, samples.core_share) == ({}, 0)
 
 
-def test_no_time_has_no_share() -> None:
-    """A trial that ended at once."""
-    assert recorded(0).end(0.1, 0.0).core_share == 0
-
-
-def test_the_end_closes_samplers() -> None:
-    """They may hold the driver of a device."""
-    sampler = Counting()
-    recorded(1, a=sampler).end(0, 1)
-    assert sampler.closed
-
-
-def test_long_runs_have_fewer_readings_of_longer_times(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neighbours are brought together at the time of their last; the table stays bounded."""
+def test_long_runs_have_fewer_readings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table stays bounded, and its readings are spread over the whole run."""
     monkeypatch.setattr(sampling, "MOST_ROWS", 4)
-    columns = recorded(9, a=Counting()).end(0, 1).columns
-    assert columns == {"time_s": [3, 7], "a.count": [2.5, 6.5]}
-    assert len(recorded(1000, a=Counting()).end(0, 1).columns["time_s"]) < 4
+    times = recorded(1000, a=Counting()).end(0, 1).columns["time_s"]
+    assert 2 <= len(times) < 4
+    gaps = {(later or 0) - (before or 0) for before, later in pairwise(times)}
+    assert len(gaps) == 1
 
 
 def test_samplers_that_are_not_available_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,18 +84,6 @@ def test_samplers_that_are_not_available_are_noted(monkeypatch: pytest.MonkeyPat
     )
 
 
-def test_all_are_closed_whatever_one_does() -> None:
-    """The others must not keep what they hold."""
-
-    class Stuck(Counting):
-        def close(self) -> None:
-            raise OSError("stuck")
-
-    last = Counting()
-    recorded(1, a=Stuck(), b=last).end(0, 1)
-    assert last.closed
-
-
 class TestBeside:
     def test_it_reads_at_its_begin_and_at_its_end(self) -> None:
         """However short the block: two readings are one rate. The thread ends with the block."""
@@ -127,25 +107,22 @@ class TestBeside:
             assert not set(threading.enumerate()) - before
 
 
-@pytest.mark.parametrize("per_s", [0, 0.5, 10.1, -1])
-def test_readings_are_1_to_10_a_second(per_s: float) -> None:
-    """Rarer says nothing of a step, oftener costs what it measures."""
-    with pytest.raises(ValidationError, match="per_s"):
-        SamplingSettings(per_s=per_s)
-
-
-def test_what_is_unknown_is_refused_with_what_is_known() -> None:
-    """By name."""
-    with pytest.raises(ValidationError, match="no sampler 'gpus': use one of cpu, disk, gpu"):
-        SamplingSettings(samplers=("gpus",))
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"per_s": 0.5}, "per_s"),
+        ({"per_s": 10.1}, "per_s"),
+        ({"samplers": ("gpus",)}, "no sampler 'gpus': use one of cpu, disk, gpu"),
+    ],
+)
+def test_settings_out_of_bounds_are_refused(given: dict[str, Any], said: str) -> None:
+    """Readings are 1 to 10 a second; what is unknown is refused with what is known."""
+    with pytest.raises(ValidationError, match=said):
+        SamplingSettings(**given)
 
 
 def test_one_may_stand_for_a_list_and_none_is_off() -> None:
-    """As in other parts of a config."""
+    """As in other parts of a config; all of this package's own are usual."""
     assert SamplingSettings.model_validate({"samplers": "cpu"}).samplers == ("cpu",)
     assert SamplingSettings.model_validate({"samplers": []}).samplers == ()
-
-
-def test_all_of_our_own_are_usual() -> None:
-    """A sampler that is registered is read unless told otherwise."""
     assert set(SamplingSettings().samplers) <= set(SAMPLERS.names())

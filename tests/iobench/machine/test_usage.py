@@ -23,20 +23,20 @@ BUSY = columns(
 )
 
 
-def test_processors_of_the_steps_that_count() -> None:
-    """Of readings that lie within them: what came before and after is not theirs."""
-    found = usage(BUSY, 0.7, 3.4, 500)
-    assert found["cores_busy"] == 2.0
-    assert found["worker_cores_busy"] == 1.25
-    assert found["cpu_s_per_1000_samples"] == pytest.approx(1000 * 2.0 * 2.7 / 500)
-    assert found["worker_cpu_s_per_1000_samples"] == pytest.approx(1000 * 1.25 * 2.7 / 500)
-
-
-def test_what_runs_between_epochs_is_not_theirs() -> None:
-    """Readings that touch a pause are passed over, and its time does not count."""
-    found = usage(BUSY, 0.7, 3.4, 500, [(2.2, 2.6)])
-    assert found["cores_busy"] == 1.5
-    assert found["cpu_s_per_1000_samples"] == pytest.approx(1000 * 1.5 * 2.3 / 500)
+@pytest.mark.parametrize(
+    ("pauses", "busy", "workers", "counted_s"),
+    [([], 2.0, 1.25, 2.7), ([(2.2, 2.6)], 1.5, 1.0, 2.3)],
+)
+def test_processors_of_the_steps_that_count(
+    pauses: list[tuple[float, float]], busy: float, workers: float, counted_s: float
+) -> None:
+    """Of readings within them; those that touch a pause are passed over, as is its time."""
+    assert usage(BUSY, 0.7, 3.4, 500, pauses) == {
+        "cores_busy": busy,
+        "worker_cores_busy": workers,
+        "cpu_s_per_1000_samples": pytest.approx(2 * busy * counted_s),
+        "worker_cpu_s_per_1000_samples": pytest.approx(2 * workers * counted_s),
+    }
     assert usage(BUSY, 0.7, 3.4, 500, [(1.5, 2.5)]) == {}
 
 
@@ -55,18 +55,21 @@ def test_a_reading_that_failed_is_passed_over() -> None:
     assert found == {"cores_busy": 3.0}
 
 
-def test_the_largest_memory_since_the_first_batch_was_asked_for() -> None:
-    """Until the steps end: opening before, and the end of the workers after, are not theirs."""
-    memory = columns(pss_bytes=[99.0, None, 5.0, 7.0, None, 80.0], rss_bytes=[999.0] * 6)
-    assert usage(memory, 1.5, 3.5, 10) == {"memory_bytes": 7, "memory_counted": "PSS"}
-
-
-def test_rss_where_no_pss_was_ever_read() -> None:
-    """And it is called so; PSS at other times is no reason to mix the two."""
-    memory = columns(rss_bytes=[1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    assert usage(memory, 1.5, 3.5, 10) == {"memory_bytes": 5, "memory_counted": "RSS"}
-    mixed = columns(pss_bytes=[1.0, None, None, None, None, 1.0], rss_bytes=[9.0] * 6)
-    assert usage(mixed, 1.5, 3.5, 10) == {}
+@pytest.mark.parametrize(
+    ("pss", "rss", "found"),
+    [
+        ([99.0, None, 5.0, 7.0, None, 80.0], [999.0] * 6, (7, "PSS")),
+        (None, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], (5, "RSS")),
+        ([1.0, None, None, None, None, 1.0], [9.0] * 6, None),
+    ],
+)
+def test_the_largest_memory_since_the_first_batch_was_asked_for(
+    pss: list[float | None] | None, rss: list[float | None], found: tuple[int, str] | None
+) -> None:
+    """Until the steps end; RSS only where no PSS was ever read, and called so."""
+    memory = columns(rss_bytes=rss) if pss is None else columns(pss_bytes=pss, rss_bytes=rss)
+    told = usage(memory, 1.5, 3.5, 10)
+    assert (told.get("memory_bytes"), told.get("memory_counted")) == (found or (None, None))
 
 
 MOMENTS: list[float | None] = [0.0, 1.0, 2.0, 4.0, 5.0]
@@ -111,24 +114,11 @@ SAMPLES = Samples({"time_s": [10.0, 12.0], "cpu.user_share": [None, 0.5]}, 0.004
 
 
 def test_times_count_from_where_the_series_do() -> None:
-    """What was read before the loop asked for a batch has a negative time."""
+    """From the first batch that a loop asked for, else from the trial's begin; cost is a metric."""
     found = sampled(Outcome({"x": 1}, origin_s=11.0), SAMPLES, 3.0)
     assert found.samples == {"time_s": [-1.0, 1.0], "cpu.user_share": [None, 0.5]}
-
-
-def test_without_a_loop_they_count_from_the_trial() -> None:
-    """So for disks and stores."""
+    assert found.metrics == {"x": 1, "sampling_core_share": 0.004, "sampling_notes": ["a note"]}
     assert sampled(Outcome({}), SAMPLES, 3.0).samples["time_s"] == [7.0, 9.0]
-
-
-def test_what_sampling_cost_is_a_metric() -> None:
-    """Beside what was not to be had."""
-    metrics = sampled(Outcome({"x": 1}), SAMPLES, 0.0).metrics
-    assert metrics == {"x": 1, "sampling_core_share": 0.004, "sampling_notes": ["a note"]}
-
-
-def test_nothing_read_is_no_table() -> None:
-    """Not even one of times."""
     assert sampled(Outcome({}), Samples({}, 0.0, ()), 0.0).samples == {}
 
 

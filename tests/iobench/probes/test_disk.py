@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -19,9 +20,9 @@ pytestmark = pytest.mark.slow
 SHM = Path("/dev/shm")
 
 
-def check(outcome: Outcome, moved: int = FILE_BYTES) -> None:
+def check(outcome: Outcome) -> None:
     """What every trial that went through all of its file must say."""
-    metrics = outcome.metrics
+    metrics, moved = outcome.metrics, FILE_BYTES
     assert metrics["bytes"] == moved
     assert metrics["operations"] == moved // 2**16
     assert metrics["mb_per_s"] == pytest.approx(moved / 1e6 / metrics["seconds"])
@@ -44,19 +45,6 @@ def test_a_cold_read_is_proved(disk_folder: Path, probe: Probe, pattern: str) ->
     assert (cold.label, cold.why) == ("cold", "")
     assert cold.resident_before == pytest.approx(0, abs=0.01)
     assert cold.physical_ratio is None or cold.physical_ratio >= 0.95
-
-
-def test_a_cold_read_of_what_stays_in_memory_is_called_warm(probe: Probe) -> None:
-    """tmpfs cannot be evicted, and the label says so."""
-    if not SHM.is_dir() or file_system(SHM) != "tmpfs":
-        pytest.skip("no /dev/shm here")
-    try:
-        outcome = probe(SHM)
-    finally:
-        disk.clean(SHM)
-    check(outcome)
-    assert outcome.cold is not None
-    assert (outcome.cold.label, outcome.cold.why) == ("warm", "tmpfs lies in memory")
 
 
 def test_a_cold_read_that_was_answered_from_memory_is_called_warm(
@@ -87,12 +75,15 @@ def test_a_warm_read_goes_round_until_the_time_is_over(
 
 
 @pytest.mark.parametrize("pattern", ["sequential", "random"])
-def test_a_direct_read(direct_folder: Path, probe: Probe, pattern: str) -> None:
-    """Past the page cache, and said to be."""
+def test_direct_trials(direct_folder: Path, probe: Probe, pattern: str) -> None:
+    """Past the page cache, and said to be; a write needs no fsync."""
     outcome = probe(direct_folder, cache="direct", pattern=pattern)
     check(outcome)
     assert outcome.cold is not None
     assert outcome.cold.label == "direct"
+    outcome = probe(direct_folder, operation="write", cache="direct", pattern=pattern)
+    check(outcome)
+    assert "fsync_s" not in outcome.metrics
 
 
 @pytest.mark.parametrize("pattern", ["sequential", "random"])
@@ -107,66 +98,42 @@ def test_a_buffered_write_counts_until_the_disk_has_it(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_direct_write(direct_folder: Path, probe: Probe) -> None:
-    """No fsync: there is nothing of it in the page cache."""
-    outcome = probe(direct_folder, operation="write", cache="direct")
-    check(outcome)
-    assert "fsync_s" not in outcome.metrics
-
-
-def test_blocks_that_do_not_divide_the_file_are_left_out(tmp_path: Path, probe: Probe) -> None:
-    """Processes have equally much to do."""
-    check(probe(tmp_path, file_bytes=FILE_BYTES + 70_000, parallelism=2))
-
-
-def test_direct_in_memory_is_unavailable(probe: Probe) -> None:
-    """A RAM disk has no direct trial, and no buffered one under that name."""
+def test_a_disk_in_memory(probe: Probe) -> None:
+    """tmpfs cannot be evicted, has no direct trial, and no buffered one under that name."""
     if not SHM.is_dir() or file_system(SHM) != "tmpfs":
         pytest.skip("no /dev/shm here")
     try:
+        outcome = probe(SHM)
         for operation in ("read", "write"):
-            with pytest.raises(Unavailable, match="O_DIRECT"):
+            with pytest.raises(Unavailable, match=r"O_DIRECT.* no device below"):
                 probe(SHM, cache="direct", operation=operation)
         assert not list(SHM.glob(".iobench-write-*"))
     finally:
         disk.clean(SHM)
-
-
-@pytest.mark.parametrize("operation", ["read", "write"])
-def test_a_target_that_is_not_there_is_unavailable(
-    tmp_path: Path, probe: Probe, operation: str
-) -> None:
-    """The reason names label and path."""
-    with pytest.raises(Unavailable, match=r"'here': .*gone does not exist"):
-        probe(tmp_path / "gone", operation=operation)
+    check(outcome)
+    assert outcome.cold is not None
+    assert (outcome.cold.label, outcome.cold.why) == ("warm", "tmpfs lies in memory")
 
 
 def test_a_disk_that_fills_up_fails_and_is_left_clean(
     tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Thinly provisioned volumes take the allocation and refuse the bytes."""
-
-    def full(*args: object) -> int:
-        raise OSError(28, "No space left on device")
-
+    full = Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr("os.pwritev", full)
     with pytest.raises(TrialFailed, match="'here' is full"):
         probe(tmp_path, operation="write", cache="buffered")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_progress_is_told_in_bytes(tmp_path: Path, probe: Probe) -> None:
-    """The last that is told is all of it."""
-    told: list[tuple[Any, str]] = []
-    probe(tmp_path, progress=lambda done, unit: told.append((done, unit)))
-    assert told[-1] == (FILE_BYTES, "bytes")
-
-
 def test_the_file_is_shared_by_trials_and_cleaned_at_the_end(tmp_path: Path, probe: Probe) -> None:
-    """Making it is not repeated for each trial."""
-    probe(tmp_path)
+    """Making it is not repeated; blocks that do not divide it are left out."""
+    told: list[tuple[Any, str]] = []
+    size = FILE_BYTES + 70_000
+    check(probe(tmp_path, file_bytes=size, progress=lambda *done: told.append(done)))
+    assert told[-1] == (FILE_BYTES, "bytes")
     made = [path.stat().st_ino for path in tmp_path.iterdir()]
-    probe(tmp_path, pattern="random")
+    probe(tmp_path, pattern="random", file_bytes=size)
     assert [path.stat().st_ino for path in tmp_path.iterdir()] == made
     disk.clean(tmp_path)
     assert list(tmp_path.iterdir()) == []

@@ -68,22 +68,18 @@ def check_cold(outcome: Outcome, place: Place) -> None:
         assert cold.label == "cold" or cold.why
 
 
-def test_shards_are_read_whole(shards: Place) -> None:
-    """Every byte of every shard once, and each sample counted."""
+@pytest.mark.parametrize("access", ["shards", "records"])
+def test_shards_are_read_whole_or_by_record(shards: Place, access: str) -> None:
+    """Every byte once, since TFRecord has no header, by as many processes as there is to read."""
     entry = dataprep.open(shards.uri).manifest.formats["tfrecord"]
-    outcome = probe(shards, "shards")
-    assert outcome.metrics["bytes"] == entry.bytes
-    assert outcome.metrics["samples"] == 120
-    assert outcome.metrics["operations"] == len(entry.shards)
-    check_cold(outcome, shards)
-
-
-def test_records_are_read_by_offset(shards: Place) -> None:
-    """Each record once: less than the shards by nothing, since TFRecord has no header."""
-    entry = dataprep.open(shards.uri).manifest.formats["tfrecord"]
-    outcome = probe(shards, "records")
-    assert outcome.metrics["bytes"] == entry.bytes
-    assert outcome.metrics["samples"] == outcome.metrics["operations"] == 120
+    outcome = probe(shards, access, parallelism=50)
+    metrics = outcome.metrics
+    assert metrics["bytes"] == entry.bytes
+    assert metrics["samples"] == 120
+    assert metrics["operations"] == (len(entry.shards) if access == "shards" else 120)
+    assert metrics["processes"] == min(50, metrics["operations"])
+    assert metrics["mb_per_s"] * metrics["seconds"] == pytest.approx(metrics["bytes"] / 1e6)
+    assert metrics["samples_per_s"] * metrics["seconds"] == pytest.approx(metrics["samples"])
     check_cold(outcome, shards)
 
 
@@ -94,6 +90,7 @@ def test_files_are_read_one_by_one(tree: Path) -> None:
     images = [path for path in tree.rglob("*") if path.suffix.lower() == ".jpeg"]
     assert outcome.metrics["samples"] == len(images) == 120
     assert outcome.metrics["bytes"] == sum(path.stat().st_size for path in images)
+    assert 0 < outcome.metrics["latency_s_p50"] <= outcome.metrics["seconds"]
     check_cold(outcome, place)
 
 
@@ -104,20 +101,6 @@ def test_warm_reads_go_round(shards: Place, access: str) -> None:
     assert outcome.metrics["samples"] > 120
     assert outcome.cold is not None
     assert outcome.cold.label == "warm"
-
-
-def test_rates_are_those_of_the_same_seconds(shards: Place) -> None:
-    """MB/s and samples/s of one measurement."""
-    metrics = probe(shards, "records").metrics
-    assert metrics["mb_per_s"] * metrics["seconds"] == pytest.approx(metrics["bytes"] / 1e6)
-    assert metrics["samples_per_s"] * metrics["seconds"] == pytest.approx(metrics["samples"])
-    assert 0 < metrics["latency_s_p50"] <= metrics["seconds"]
-
-
-def test_no_more_processes_than_there_is_to_read(shards: Place) -> None:
-    """Those without an item are not started, and the result says how many were."""
-    shard_count = len(dataprep.open(shards.uri).manifest.formats["tfrecord"].shards)
-    assert probe(shards, "shards", parallelism=50).metrics["processes"] == shard_count
 
 
 def test_shards_on_a_store(shards: Place, bucket: str, s3_server: MotoServer) -> None:
@@ -137,16 +120,12 @@ def test_shards_on_a_store(shards: Place, bucket: str, s3_server: MotoServer) ->
         assert outcome.cold.label == "server cache unknown"
 
 
-def test_what_the_place_does_not_hold(shards: Place, tree: Path) -> None:
-    """The trial fails and says what it would read."""
+def test_what_the_place_does_not_hold(shards: Place, tree: Path, tmp_path: Path) -> None:
+    """The trial fails and says what it would read, or gives dataprep's own reason."""
     with pytest.raises(TrialFailed, match="files are read from files; this place holds shards"):
         probe(shards, "files")
     with pytest.raises(TrialFailed, match="records are read from shards"):
         probe(Place(os.fspath(tree), "files"), "records")
-
-
-def test_an_output_that_is_not_there(tmp_path: Path) -> None:
-    """The reason is dataprep's own."""
     with pytest.raises(dataprep.DataprepError, match="no complete split"):
         probe(Place(os.fspath(tmp_path), "shards"), "shards")
 

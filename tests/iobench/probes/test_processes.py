@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import multiprocessing
 import os
+import re
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -14,146 +16,111 @@ import pytest
 
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.probes.processes import Lane, Tally, drive
+from iobench.probes.processes import Moved, Progress, drive
 
 pytestmark = pytest.mark.slow
 
 CLOCK = VirtualClock()
 
 
-def taking(
-    seconds: float, moved: int = 10
-) -> Callable[..., contextlib.AbstractContextManager[Callable[[int], int]]]:
-    """What opens to an operation that takes a time and moves some bytes."""
+def driven(*shares: tuple[float, Iterable[int]], seconds: float = 1e9) -> Moved:
+    """What processes come to that all take as long for an operation, by item."""
 
     @contextlib.contextmanager
-    def opened() -> Iterator[Callable[[int], int]]:
-        def do(item: int) -> int:
-            CLOCK.sleep(seconds)
-            return moved
+    def opened() -> Iterator[Callable[[tuple[float, int]], int]]:
+        def do(item: tuple[float, int]) -> int:
+            CLOCK.sleep(item[0])
+            return 10
 
         yield do
 
-    return opened
+    works = [zip(itertools.repeat(each), work, strict=False) for each, work in shares]
+    return drive(opened, works, CLOCK, seconds)
 
 
-def driven(*lanes: tuple[float, Iterable[int]], seconds: float = 1e9) -> Tally:
-    """What lanes come to: seconds of an operation, and its items."""
-    return drive([Lane(taking(each), work) for each, work in lanes], CLOCK, seconds)
-
-
-def test_bytes_and_operations_add_up() -> None:
-    """Every item of every lane is done once."""
-    tally = driven((1, range(3)), (1, range(5)), (1, []))
-    assert tally.bytes == 80
-    assert tally.operations == [3, 5, 0]
-
-
-def test_time_goes_from_the_first_start_to_the_last_end() -> None:
-    """The slowest lane says how long it took."""
-    assert driven((1, range(3)), (2, range(4))).seconds == pytest.approx(8)
-
-
-def test_each_operation_has_its_latency() -> None:
-    """In ascending order, over all lanes."""
-    assert driven((2, range(2)), (1, range(1))).latencies_s == pytest.approx([1, 2, 2])
-
-
-def test_lanes_stop_when_the_time_is_over() -> None:
-    """The operation in which it ends is finished."""
-    tally = driven((2, range(1000)), (0.5, range(1000)), seconds=5)
-    assert tally.operations == [3, 10]
-    assert tally.seconds == pytest.approx(6)
-
-
-def test_nothing_moved_has_no_ratio() -> None:
-    """Nor a duration."""
-    tally = driven((1, []))
-    assert (tally.bytes, tally.seconds, tally.physical_ratio) == (0, 0, None)
-
-
-def test_memory_moves_no_physical_bytes() -> None:
-    """Lanes that touch no disk read nothing from one."""
-    assert driven((1, range(3))).physical_ratio in (0, None)
-
-
-def test_what_a_lane_raises_comes_through() -> None:
-    """The first failure ends the measurement."""
+def doing(*works: Callable[[], Any], progress: Progress = lambda done, unit: None) -> Moved:
+    """One operation in each process, which moves one byte."""
 
     @contextlib.contextmanager
-    def refused() -> Iterator[Callable[[int], int]]:
-        raise PermissionError("refused")
-        yield
-
-    with pytest.raises(PermissionError, match="refused"):
-        drive([Lane(taking(1), range(3)), Lane(refused, range(3))], CLOCK, 10)
-
-
-def test_lanes_are_closed() -> None:
-    """What was opened is closed before the lane's end."""
-    closed: list[int] = []
-
-    @contextlib.contextmanager
-    def opened() -> Iterator[Callable[[int], int]]:
-        yield lambda item: len(closed)
-        closed.append(1)
-        raise RuntimeError("closed")
-
-    with pytest.raises(RuntimeError, match="closed"):
-        drive([Lane(opened, range(2))], CLOCK, 10)
-
-
-def doing(what: Callable[[], Any], work: Iterable[int] = range(1)) -> Lane:
-    """A lane whose operations each call ``what`` and move one byte."""
-
-    @contextlib.contextmanager
-    def opened() -> Iterator[Callable[[int], int]]:
-        def do(item: int) -> int:
-            what()
+    def opened() -> Iterator[Callable[[Callable[[], Any]], int]]:
+        def do(work: Callable[[], Any]) -> int:
+            work()
             return 1
 
         yield do
 
-    return Lane(opened, work)
+    return drive(opened, [[work] for work in works], CLOCK, 1e9, progress)
 
 
 def nothing() -> None:
     """An operation without work."""
 
 
-def raising(error: BaseException) -> Callable[[], Any]:
-    """A callable that raises."""
-
-    def fail() -> None:
-        raise error
-
-    return fail
-
-
-def test_the_watcher_sees_all_bytes() -> None:
-    """The sum over all processes."""
-    seen: list[int] = []
-    drive(
-        [doing(nothing, range(3)), doing(nothing, range(4))],
-        CLOCK,
-        1e9,
-        lambda done, unit: seen.append(int(done)),
-    )
-    assert seen[-1] == 7
+def test_every_item_is_done_once() -> None:
+    """Time goes from the first start to the last end; memory moves no physical bytes."""
+    moved = driven((1, range(3)), (2, range(4)), (1, []))
+    assert (moved.bytes, moved.operations) == (70, [3, 4, 0])
+    assert moved.seconds == pytest.approx(8)
+    assert moved.physical_ratio in (0, None)
+    metrics = moved.metrics()
+    assert (metrics["operations"], metrics["mb_per_s"]) == (7, pytest.approx(70 / 8e6))
 
 
-def test_each_lane_has_a_process_and_none_is_left(tmp_path: Path) -> None:
-    """All are reaped."""
-    drive([doing((tmp_path / str(number)).touch) for number in range(5)], CLOCK, 1e9)
-    assert len(list(tmp_path.iterdir())) == 5
+def test_each_operation_has_its_latency() -> None:
+    """Quantiles over all processes."""
+    assert driven((2, range(5)), (1, range(20))).latency_s == {"p50": pytest.approx(1)}
+
+
+def test_processes_stop_when_the_time_is_over() -> None:
+    """The operation in which it ends is finished."""
+    moved = driven((2, range(1000)), (0.5, range(1000)), seconds=5)
+    assert moved.operations == [3, 10]
+    assert moved.seconds == pytest.approx(6)
+
+
+def test_nothing_moved_has_no_ratio() -> None:
+    """Nor a duration."""
+    moved = driven((1, []))
+    assert (moved.bytes, moved.seconds, moved.physical_ratio) == (0, 0, None)
+
+
+@pytest.mark.parametrize("when", ["opened", "closed"])
+def test_what_opening_or_closing_raises_comes_through(when: str) -> None:
+    """The first failure ends the measurement."""
+
+    @contextlib.contextmanager
+    def opened() -> Iterator[Callable[[int], int]]:
+        if when == "opened":
+            raise PermissionError(when)
+        yield lambda item: item
+        raise PermissionError(when)
+
+    with pytest.raises(PermissionError, match=when):
+        drive(opened, [range(3), range(3)], CLOCK, 10)
+
+
+def test_each_share_has_a_process_and_none_is_left(tmp_path: Path) -> None:
+    """All are reaped, and files that the parent has open are not flushed twice."""
+    seen: list[float] = []
+    with (tmp_path / "log").open("w") as log:
+        log.write("once")
+        touches = [(tmp_path / str(number)).touch for number in range(5)]
+        doing(*touches, progress=lambda done, unit: seen.append(done))
+    assert len(list(tmp_path.iterdir())) == 6
+    assert (tmp_path / "log").read_text() == "once"
+    assert seen[-1] == 5
     assert multiprocessing.active_children() == []
 
 
 @pytest.mark.parametrize("error", [Unavailable("no O_DIRECT"), OSError(28, "No space left")])
 def test_errors_come_through_as_they_are(error: Exception) -> None:
     """With their class and message."""
-    with pytest.raises(type(error), match=str(error).replace("[", r"\[")):
-        drive([doing(nothing), doing(raising(error))], CLOCK, 1e9)
+
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(type(error), match=re.escape(str(error))):
+        doing(nothing, fail)
 
 
 @pytest.mark.parametrize(
@@ -166,12 +133,4 @@ def test_errors_come_through_as_they_are(error: Exception) -> None:
 def test_a_process_that_ends_early_is_noticed(end: Callable[[], Any], said: str) -> None:
     """With the signal or the exit code; others that would wait for ever are ended."""
     with pytest.raises(TrialFailed, match=said):
-        drive([doing(signal.pause), doing(end)], CLOCK, 1e9)
-
-
-def test_nothing_of_the_parent_is_run_at_a_child_end(tmp_path: Path) -> None:
-    """Files that the parent has open are not flushed twice."""
-    with (tmp_path / "log").open("w") as log:
-        log.write("once")
-        drive([doing(nothing), doing(nothing)], CLOCK, 1e9)
-    assert (tmp_path / "log").read_text() == "once"
+        doing(signal.pause, end)

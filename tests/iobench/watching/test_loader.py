@@ -61,8 +61,8 @@ class Passes:
         return make()
 
 
-def test_attributes_are_the_loaders() -> None:
-    """Read, called, set and listed."""
+def test_it_is_to_its_users_the_loader() -> None:
+    """Attributes are read, called, set and listed; what its class has is there and nothing else."""
     loader = Loader()
     watched: Any = proxied(loader, Passes())
     watched.sampler.set_epoch(7)
@@ -72,15 +72,10 @@ def test_attributes_are_the_loaders() -> None:
     assert "sampler" in dir(watched)
     with pytest.raises(AttributeError, match="'Loader' object has no attribute 'absent'"):
         _ = watched.absent
-
-
-def test_what_the_loaders_class_has_is_there_and_nothing_else() -> None:
-    """Code asks ``hasattr(loader, '__len__')``."""
-    watched = proxied(Loader(), Passes())
     assert (len(watched), watched[3], bool(watched)) == (3, 6, True)
     assert not hasattr(watched, "__next__")
-    plain = proxied((n for n in range(2)), Passes())
-    assert not hasattr(plain, "__len__")
+    assert not hasattr(proxied((n for n in range(2)), Passes()), "__len__")
+    assert repr(proxied([1, 2], Passes())) == "watched [1, 2]"
 
 
 def test_iterating_twice_is_two_passes() -> None:
@@ -103,33 +98,12 @@ def test_an_iterator_stays_one() -> None:
 
 
 def test_copies_are_of_the_loader_alone() -> None:
-    """A worker process that is sent the loader watches nothing."""
+    """A worker process that is sent it watches nothing; watched again it is wrapped once."""
     loader = Loader()
     watched = proxied(loader, Passes())
     assert type(pickle.loads(pickle.dumps(watched))) is Loader
     assert type(copy.deepcopy(watched)) is Loader
-
-
-def test_it_shows_what_it_is() -> None:
-    """To somebody who prints it."""
-    assert repr(proxied([1, 2], Passes())) == "watched [1, 2]"
-
-
-def test_a_loader_with_state_of_the_same_name_keeps_it() -> None:
-    """Names of the proxy's own are not taken from the loader."""
-
-    class Own(Loader):
-        _pass = "own"
-        _iobench = "own"
-
-    assert proxied(Own(), Passes())._pass == "own"
-
-
-def test_the_loader_of_one_that_is_watched() -> None:
-    """Watching it again goes around it once, not twice."""
-    loader = Loader()
-    assert unwatched(proxied(loader, lambda make: make())) is loader
-    assert unwatched(loader) is loader
+    assert unwatched(watched) is unwatched(loader) is loader
 
 
 class Pass:
@@ -179,6 +153,8 @@ def test_a_step_is_its_wait_and_its_work() -> None:
         (7, 4, first_s + step_s, first_s + step_s + WAIT_S, first_s + 2 * step_s, 12),
         (7, 4, first_s + 2 * step_s, *[first_s + 2 * step_s + WAIT_S] * 2, NO_BATCH),
     ]
+    assert next(made.epoch, "no more") == "no more"
+    assert len(made.log.records()) == 4
 
 
 def test_a_loop_that_is_left_has_no_end_of_its_last_step() -> None:
@@ -194,14 +170,6 @@ def test_errors_of_the_loader_come_through() -> None:
     with pytest.raises(OSError, match="shard 7"):
         made.trained()
     assert made.samples() == [10, 11]
-
-
-def test_the_end_is_recorded_once() -> None:
-    """Whoever asks again is told again that there is no more."""
-    made = Pass(1)
-    made.trained()
-    assert next(made.epoch, "no more") == "no more"
-    assert made.samples() == [10, NO_BATCH]
 
 
 def test_samples_are_as_given_or_as_found() -> None:
@@ -278,13 +246,9 @@ def waited(wait_s: float, computes_s: float) -> list[tuple[float, float]]:
     return [(record[2], record[3]) for record in log.records() if record[-1] == IDLE]
 
 
-def test_a_device_that_still_computes_is_not_idle() -> None:
-    """The host waited 1 s for each batch, of which nothing was lost but the first."""
+def test_a_device_is_idle_once_it_is_done() -> None:
+    """Of 1 s of waiting nothing is lost while it computes, and the rest once it is done."""
     assert waited(wait_s=1.0, computes_s=1.5) == [(0, 1.0), (1, 0), (2, 0), (3, 0)]
-
-
-def test_a_device_that_is_done_early_is_idle_for_the_rest() -> None:
-    """Of 1 s of waiting it computed a quarter."""
     assert waited(wait_s=1.0, computes_s=0.25)[1:] == [(1, 0.75), (2, 0.75), (3, 0.75)]
 
 
@@ -334,24 +298,17 @@ def test_anything_is_taken(batch: Any) -> None:
     assert found is None or found >= 0
 
 
-def test_a_batch_that_holds_itself_is_no_end() -> None:
-    """It is unknown."""
+class Nested:
+    """As torch's nested tensors, which raise when they are asked for their shape."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        raise RuntimeError("no sizes")
+
+
+def test_an_odd_batch_is_unknown() -> None:
+    """One that holds itself or raises; tf.data's static shapes may not know the batch."""
     batch: dict[str, Any] = {}
     batch["self"] = batch
-    assert samples_in(batch) is None
-
-
-def test_a_batch_that_raises_is_unknown() -> None:
-    """As torch's nested tensors do when they are asked for their shape."""
-
-    class Nested:
-        @property
-        def shape(self) -> tuple[int, ...]:
-            raise RuntimeError("no sizes")
-
-    assert samples_in([Nested()]) is None
-
-
-def test_a_shape_that_is_none_is_not_believed() -> None:
-    """tf.data's static shapes may not know the batch."""
-    assert samples_in(types.SimpleNamespace(shape=(None, 3))) is None
+    for odd in (batch, [Nested()], types.SimpleNamespace(shape=(None, 3))):
+        assert samples_in(odd) is None

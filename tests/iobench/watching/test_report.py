@@ -15,7 +15,7 @@ from iobench.machine.sampling import Samples
 from iobench.rundir import read, redraw
 from iobench.trial import Outcome
 from iobench.watching import report
-from iobench.watching.report import KILLED, outcome, step_cost_s, step_table, write
+from iobench.watching.report import KILLED, outcome, step_table, write
 from iobench.watching.session import IDLE, UNKNOWN
 from tests.iobench.watching.logged import Record, epoch, packed, table
 
@@ -177,11 +177,6 @@ def test_how_busy_the_machine_was_is_a_mean_over_the_loop(
     assert not {"cpu_busy_share", "disk_read_mb_per_s", "loop_cpu_share"} & set(without)
 
 
-def test_watching_has_a_cost_that_is_measured() -> None:
-    """By the same code around nothing."""
-    assert step_cost_s() > 0
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of a script whose validation never ran, and that was killed."""
@@ -200,28 +195,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_each_loader_is_a_trial(folder: Path) -> None:
-    """One that gave no batch is skipped with a reason; ranks and a killed script are named."""
+    """One that gave no batch is skipped with a reason; ranks and a killed script are named.
+
+    A row a step, a row a reading, a row a loader; the same page is drawn from what is saved.
+    """
     train, validation = read(folder).trials
     assert (train.kind, train.status, train.params["loader"]) == ("watch", "done", "train")
     assert (train.params["rank"], train.params["world_size"]) == (1, 2)
     assert (train.params["batch_size"], train.seconds) == (4, 120.5)
+    assert train.metrics["harness_step_s"] > 0
     assert KILLED in train.metrics["notes"]
     assert validation.status == "skipped"
     assert "no batch came through" in validation.reason
     assert "batch_size" not in validation.params
-
-
-def test_the_tables_open_in_one_line(folder: Path) -> None:
-    """A row a step, a row a reading, a row a loader."""
     readings = pd.read_parquet(folder / "samples.parquet")
     assert len(pd.read_parquet(folder / "series.parquet")) == 29
     assert list(readings.columns) == ["trial", "time_s", "cpu.user_share"]
     assert list(readings["time_s"]) == [0, 2, 4, 6]
     assert list(pd.read_parquet(folder / "trials.parquet")["status"]) == ["done", "skipped"]
-
-
-def test_the_report_can_be_drawn_again(folder: Path) -> None:
-    """The same page, from what is saved."""
     before = (folder / "report.html").read_bytes()
     assert redraw(folder).read_bytes() == before
     assert b"Your loop waits" in before

@@ -43,18 +43,13 @@ def limited(seconds: float, max_requests: int) -> ObjectTrial:
     return ObjectTrial("s3", "s5cmd", "get", 1000, 1, seconds, max_requests, 3000)
 
 
-@pytest.fixture
-def clock() -> VirtualClock:
-    """One that passes only where somebody sleeps."""
-    return VirtualClock()
-
-
 @pytest.mark.parametrize(
     ("seconds", "at_most", "rounds"), [(5.0, 100, 3), (0.1, 100, 1), (100.0, 5, 2), (1.0, 1, 1)]
 )
-def test_rounds(clock: VirtualClock, seconds: float, at_most: int, rounds: int) -> None:
+def test_rounds(seconds: float, at_most: int, rounds: int) -> None:
     """At least one, and others until time or number is up; nothing is left of any."""
-    copier, told = Copier(clock), list[float]()
+    clock, told = VirtualClock(), list[float]()
+    copier = Copier(clock)
     progress: Callable[[float, str], None] = lambda done, unit: told.append(done)  # noqa: E731
     done = copies(copier, OBJECTS, limited(seconds, at_most), clock, progress)
     found = tuple(done[name] for name in ("requests", "bytes", "seconds"))
@@ -65,8 +60,9 @@ def test_rounds(clock: VirtualClock, seconds: float, at_most: int, rounds: int) 
 
 
 @pytest.mark.parametrize("sizes", [(), (1000, 1000), (1000, 1000, 999), (1000,) * 4])
-def test_other_than_all_is_a_failure(clock: VirtualClock, sizes: Sequence[int]) -> None:
+def test_other_than_all_is_a_failure(sizes: Sequence[int]) -> None:
     """Of a program that leaves something out, or brings less of it, there is no figure."""
+    clock = VirtualClock()
     with pytest.raises(
         TrialFailed, match=f"{len(sizes)} files with {sum(sizes):,} bytes came of 3"
     ):

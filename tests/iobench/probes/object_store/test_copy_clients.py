@@ -59,14 +59,10 @@ def test_what_is_told(name: str, tmp_path: Path) -> None:
     assert not any(word in bare for word in ("None", "--profile", "--endpoint-url", "payer"))
 
 
-def test_what_is_missing(name: str) -> None:
-    """It says how to install it."""
+def test_what_fails(name: str, tmp_path: Path) -> None:
+    """In the program's own words, on one line; one that is missing, with how to install it."""
     with pytest.raises(Unavailable, match=f"^{name} is not installed: pip install"):
         client(name)
-
-
-def test_what_fails(name: str, tmp_path: Path) -> None:
-    """In the program's own words, on one line."""
     program(tmp_path, name, "echo 'no such\nbucket' >&2; exit 3")
     with pytest.raises(TrialFailed, match=f"{name} ended with exit code 3: no such bucket"):
         client(name).copy("read/5/", tmp_path)
@@ -144,12 +140,8 @@ def test_what_the_connector_is_told(module: Connector, tmp_path: Path) -> None:
         "max_attempts": 2,
         "requester_pays": True,
     }
-
-
-def test_a_bucket_with_dots_has_no_certificate(module: Connector, tmp_path: Path) -> None:
-    """It is named in the path."""
-    connector("s3://my.bucket/a").copy("read/5/", tmp_path)
-    assert module.asked[0][1]["s3client_config"].force_path_style
+    connector("s3://my.bucket/a").copy("read/5/", tmp_path)  # its host name has no certificate
+    assert module.asked[1][1]["s3client_config"].force_path_style
 
 
 def test_its_failure_is_the_trial_s(module: Connector, tmp_path: Path) -> None:

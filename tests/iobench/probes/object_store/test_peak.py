@@ -60,12 +60,6 @@ def test_one_point_answers_nothing() -> None:
     )
 
 
-def test_no_points_have_no_peak() -> None:
-    """Nothing measured is refused."""
-    with pytest.raises(ValueError, match="no points"):
-        find_peak([])
-
-
 @given(POINTS, st.randoms(use_true_random=False))
 def test_the_order_of_points_does_not_matter(points: list[Point], random: object) -> None:
     """Interleaved trials are the same measurement."""

@@ -36,8 +36,10 @@ def stored(place: Place) -> list[str]:
 
 @pytest.mark.parametrize("client", REQUEST_CLIENTS)
 @pytest.mark.parametrize("operation", ["get", "range_get", "put", "multipart"])
-def test_every_operation_has_figures(trial: RunTrial, client: str, operation: str) -> None:
-    """Six requests move six times the bytes, whichever client sends them."""
+def test_every_operation_has_figures(
+    trial: RunTrial, place: Place, client: str, operation: str
+) -> None:
+    """Six requests move six times the bytes, whichever client; what was written is deleted."""
     params = PARTS if operation == "multipart" else {"object_bytes": 5_000}
     outcome = trial(client=client, operation=operation, **params)
     found = outcome.metrics
@@ -48,6 +50,7 @@ def test_every_operation_has_figures(trial: RunTrial, client: str, operation: st
     assert found["mb_per_s"] == pytest.approx(found["bytes"] / found["seconds"] / 1e6)
     json.dumps(found, allow_nan=False)
     is_read = operation.endswith("get")
+    assert is_read or stored(place) == [PREFIX + "warm-up"]
     assert (outcome.cold is not None and outcome.cold.label == "server cache unknown") == is_read
 
 
@@ -71,35 +74,23 @@ def test_programs_do_nothing_else(
     trial: RunTrial, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
     """Who asks for ranges or writes is told what they take part in."""
-    monkeypatch.setattr("iobench.probes.object_store.copy_clients.found", lambda name: name)
+    monkeypatch.setattr("iobench.probes.object_store.copy_clients.find_program", lambda name: name)
     with pytest.raises(Unavailable, match="s5cmd copies whole objects: it takes part in get alone"):
         trial(client="s5cmd", operation=operation)
-
-
-def test_reads_have_first_byte_and_body_apart(trial: RunTrial) -> None:
-    """From twenty requests on both have a median, which lie within the total's."""
-    found = trial(max_requests=20).metrics
-    assert 0 < found["first_byte_s_p50"] <= found["total_s_p50"]
-    assert 0 <= found["body_s_p50"] <= found["total_s_p50"]
 
 
 def test_streams_read_different_objects_and_find_them_again(
     trial: RunTrial, proxy: FaultProxy
 ) -> None:
     """Four objects fill the pool, are read in turn, and are put once for two trials."""
-    trial()
+    found = trial(max_requests=20).metrics
+    assert 0 < found["first_byte_s_p50"] <= found["total_s_p50"]
+    assert 0 <= found["body_s_p50"] <= found["total_s_p50"]
     first = [r for r in proxy.requests if READ in r.path]
     assert len({r.path for r in first if r.method == "GET"}) == 4
     proxy.clear()
     trial(connections=3)
-    assert not [r for r in proxy.requests if r.method == "PUT"]
-
-
-@pytest.mark.parametrize("operation", ["put", "multipart"])
-def test_what_was_written_is_deleted(trial: RunTrial, place: Place, operation: str) -> None:
-    """A trial that writes leaves the byte that connections are opened with, and no more."""
-    trial(operation=operation, **PARTS)
-    assert stored(place) == [PREFIX + "warm-up"]
+    assert not [r for r in proxy.requests if r.method == "PUT" and READ in r.path]
 
 
 @pytest.mark.parametrize("client", REQUEST_CLIENTS)
@@ -191,22 +182,12 @@ def test_what_cannot_be_deleted_is_noted(trial: RunTrial, proxy: FaultProxy) -> 
     assert "could not be deleted" in found["notes"][0]
 
 
-def test_a_client_that_is_not_installed_is_skipped(
-    trial: RunTrial, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The reason names the extra."""
+def test_what_is_not_there_is_skipped(trial: RunTrial, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that is not installed, with its extra; a label that no target has."""
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(Unavailable, match=r"pip install 'dataprep-iobench\[bench\]'"):
         trial(client="obstore")
-
-
-def test_an_unknown_client_is_refused(trial: RunTrial) -> None:
-    """The reason lists those that are known."""
-    with pytest.raises(ConfigError, match=r"no object-store client 'curl': use one of .*boto3"):
-        trial(client="curl")
-
-
-def test_a_store_without_a_place_is_skipped(trial: RunTrial) -> None:
-    """A label that no target has is not there."""
     with pytest.raises(Unavailable, match="no object store is called 'elsewhere'"):
         trial(store="elsewhere")
+    with pytest.raises(ConfigError, match=r"no object-store client 'curl': use one of .*boto3"):
+        trial(client="curl")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from dataprep.errors import PermissionRefused, StoreError
+from dataprep.errors import StoreError
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.s3_bucket import S3Bucket
-from iobench.errors import TrialFailed, Unavailable
+from iobench.errors import Unavailable
 from iobench.faults import FaultProxy, Match, Rule, Status
-from iobench.probes.object_store.figures import OVERLOADED, is_overload
-from iobench.probes.object_store.pool import PREFIX, clean, overload_explained, reach
+from iobench.probes.object_store.figures import is_overload
+from iobench.probes.object_store.pool import PREFIX, clean, reach
 from iobench.trial import Outcome, Place
 
 pytestmark = pytest.mark.slow
@@ -31,13 +31,6 @@ def without_credentials(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "credentials"))
 
 
-def test_a_place_that_is_there_is_a_store(place: Place) -> None:
-    """What comes back stores and reads."""
-    store = reach(place)
-    store.put("key", b"data")
-    assert store.get("key") == b"data"
-
-
 def test_no_credentials_are_said_to_be_missing(
     place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -45,13 +38,6 @@ def test_no_credentials_are_said_to_be_missing(
     without_credentials(monkeypatch, tmp_path)
     with pytest.raises(Unavailable, match="no AWS credentials: set AWS_PROFILE"):
         reach(place)
-
-
-def test_an_unknown_profile_is_named(
-    place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """A profile that this machine does not have is not there."""
-    without_credentials(monkeypatch, tmp_path)
     options = place.store.model_copy(update={"profile": "nobody"})
     with pytest.raises(Unavailable, match="nobody"):
         reach(Place(place.uri, "empty", options))
@@ -72,28 +58,6 @@ def test_an_endpoint_that_does_not_answer_is_not_there(bucket: str) -> None:
         with pytest.raises(Unavailable, match=f"no answer from {url}: check") as caught:
             reach(Place(f"s3://{bucket}", "empty", StoreOptions(endpoint_url=url)))
     assert "\n" not in str(caught.value)
-
-
-def test_a_refused_bucket_is_there(place: Place, proxy: FaultProxy) -> None:
-    """A bucket without permission is no missing target."""
-    proxy.replace_rules([Rule(Match("HEAD"), Status(403, "AccessDenied"))])
-    with pytest.raises(PermissionRefused):
-        reach(place)
-
-
-def test_a_store_that_refuses_everybody_is_told_from_one_that_says_no(
-    place: Place, proxy: FaultProxy
-) -> None:
-    """503 passes, and the reason says to come back; 403 does not."""
-    proxy.replace_rules([Rule(Match(), Status(503, "SlowDown", "Please reduce your rate."))])
-    with (
-        pytest.raises(TrialFailed, match=f"503: Service Unavailable: {OVERLOADED}"),
-        overload_explained(),
-    ):
-        reach(place)
-    proxy.replace_rules([Rule(Match(), Status(403, "AccessDenied"))])
-    with pytest.raises(PermissionRefused), overload_explained():
-        reach(place)
 
 
 @pytest.mark.parametrize(
