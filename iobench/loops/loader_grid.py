@@ -114,7 +114,7 @@ class LoaderGrid(BaseModel):
     """Whole epochs that a trial lasts, whatever `seconds` says; a cold one begins cold."""
 
     seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
-    """That a trial lasts at most; a warm one repeats the epoch until then."""
+    """That a trial lasts; a warm one repeats the epoch, whose later starts do not count."""
 
     @model_validator(mode="after")
     def _each_access_has_a_use(self) -> LoaderGrid:

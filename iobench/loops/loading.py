@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import count
 from typing import Any
@@ -32,7 +34,11 @@ class Epochs:
 
     An epoch has ended when the batch after its last is asked for. ``between`` is told then how
     many samples it had and whether another one follows, and says what the page cache did for it:
-    the workers go on meanwhile.
+    the workers go on meanwhile, and ``clock`` stands still.
+
+    The first ``ahead`` batches of each later epoch, a quarter of it at most, are read off the
+    clock and not given: data sets are read once for hours, so that a rate has no epoch's start in
+    it. Where starts take longer than ``at_most_s`` together, no other epoch begins.
     """
 
     def __init__(
@@ -41,9 +47,14 @@ class Epochs:
         clock: Clock,
         limit: int | None = None,
         between: Callable[[int, bool], Cold | None] = lambda samples, more: None,
+        *,
+        ahead: int = 0,
+        at_most_s: float = math.inf,
     ) -> None:
-        self._loader, self._clock, self._limit = loader, clock, limit
+        self.clock = PausedClock(clock)
+        self._loader, self._wall, self._limit = loader, clock, limit
         self._between = between
+        self._ahead, self._at_most_s = ahead, at_most_s
         self._ended: list[tuple[float, int]] = []
         self._records: list[dict[str, Any]] = []
 
@@ -54,22 +65,35 @@ class Epochs:
             TrialFailed: an epoch has no batch.
         """
         self._ended, self._records = [], []
+        skipped, starts_s = 0, 0.0
         for number in count() if self._limit is None else range(self._limit):
-            asked_s = first_s = self._clock.now_s()
-            samples = 0
-            for batch in batches_of(self._loader, number):
-                if not samples:
-                    first_s = self._clock.now_s()
-                samples += batch.samples
-                yield batch
+            asked_s = first_s = self._wall.now_s()
+            samples = steps = 0
+            with ExitStack() as start:
+                if skipped:
+                    start.enter_context(self.clock.paused())
+                for batch in batches_of(self._loader, number):
+                    if not steps:
+                        first_s = self._wall.now_s()
+                    steps += 1
+                    samples += batch.samples
+                    if steps > skipped:
+                        yield batch
+                    elif steps == skipped:
+                        starts_s += self._wall.now_s() - asked_s
+                        start.close()
             if not samples:
                 raise TrialFailed("the loader gave no batch")
-            ended_s = self._clock.now_s()
-            self._ended.append((ended_s, samples))
+            ended_s = self._wall.now_s()
+            self._ended.append((self.clock.now_s(), samples))
             if number < _MOST_RECORDS:
-                cold = self._between(samples, number + 1 != self._limit)
+                with self.clock.paused():
+                    cold = self._between(samples, number + 1 != self._limit)
                 record = (number, samples, ended_s - asked_s, first_s - asked_s, cold)
                 self._records.append(epoch_record(*record))
+            skipped = min(self._ahead, steps // 4)
+            if starts_s > self._at_most_s:
+                return
 
     def metrics(self, asked_s: float) -> dict[str, Any]:
         """Of the epochs that went to their end, the first having been asked for at ``asked_s``.
@@ -103,42 +127,48 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     loader = reached(trial, place, context)
     data = data_of(place, loader)
     cache = EpochCache(trial, trial.cache, place, data, every=False)
-    clock = PausedClock(context.clock)
 
     def between(samples: int, more: bool) -> Cold | None:
-        """Judge each epoch by itself, its workers alive, on no clock."""
-        with clock.paused():
-            cold = cache.after(samples)
-            if more:
-                cache.before()
+        """Judge each epoch by itself, its workers alive."""
+        cold = cache.after(samples)
+        if more:
+            cache.before()
         return cold
 
-    epochs = Epochs(loader, clock, trial.epoch_limit, between)
+    whole = trial.epochs or trial.access != DIRECT
+    ahead = 0 if whole else _ahead(trial)
+    limit, at_most_s = trial.epoch_limit, trial.seconds or math.inf
+    epochs = Epochs(loader, context.clock, limit, between, ahead=ahead, at_most_s=at_most_s)
     cache.before()
     try:
         with metered(spec.params, loader, place, data) as needed:
-            times = _driven(epochs, trial, context, clock)
+            times = _driven(epochs, trial, context)
         parts = first_batch(loader, times.time_to_first_batch_s)
     finally:
         loader.close()
     metrics = {**loop_metrics(times, data), **parts}
     metrics |= harness_metrics(trial.loader, "null", context.clock, times)
-    if trial.epochs or trial.access != DIRECT:
+    if whole:
         metrics |= epochs.metrics(times.asked_s)
     metrics |= {**needed, **epochs.records(), "notes": list(loader.notes)}
     cold = cache.ended(times.taken)
     return Outcome(metrics, cold, origin_s=times.asked_s, counted_s=times.counted_s)
 
 
-def _driven(epochs: Epochs, trial: LoaderTrial, context: Context, clock: Clock) -> LoopTimes:
+def _ahead(trial: LoaderTrial) -> int:
+    """The first step, and those whose batches are made while it is waited for."""
+    return steps_to_leave_out(trial.settings.workers, trial.settings.prefetch, None)
+
+
+def _driven(epochs: Epochs, trial: LoaderTrial, context: Context) -> LoopTimes:
     """The loop of one process over its batches."""
-    consumer = NullConsumer(ConsumerSettings(), clock)
+    consumer = NullConsumer(ConsumerSettings(), epochs.clock)
     consumer.warm_up()
     return drive(
         lambda: iter(epochs),
         consumer,
-        clock,
-        leave_out=steps_to_leave_out(trial.settings.workers, trial.settings.prefetch, None),
+        epochs.clock,
+        leave_out=_ahead(trial),
         max_seconds=None if trial.epochs else trial.seconds,
         progress=lambda samples: context.progress(samples, "samples"),
     )
@@ -196,7 +226,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     before = physical_bytes()
     wait_for_all(spec.params["meeting"], settings.world_size)
     try:
-        times = _driven(epochs, trial, context, context.clock)
+        times = _driven(epochs, trial, context)
     finally:
         loader.close()
     return Outcome(

@@ -44,6 +44,7 @@ class SlowLoader:
     notes: Sequence[str] = ("a fake",)
     batches = 8
     last_samples = SAMPLES
+    restart_s = 0.0
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self.place, self.settings, self.clock = place, settings, clock
@@ -53,8 +54,7 @@ class SlowLoader:
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of ``SAMPLES`` samples."""
         self.epochs.append(number)
-        if number == 0:
-            self.clock.sleep(START_S)
+        self.clock.sleep(self.restart_s if number else START_S)
         for index in range(self.batches):
             self.clock.sleep(WAIT_S)
             last = index == self.batches - 1

@@ -132,7 +132,7 @@ class TestRun:
         return found
 
     def test_warm_repeats_the_epoch_until_time_is_up(self, loaders: list[SlowLoader]) -> None:
-        """5 seconds of a quarter each are 20 batches, over several epochs of 8."""
+        """5 seconds of a quarter each are 20 batches: 5 of the first epoch, 6 of each later one."""
         metrics = self.metrics()
         assert (metrics["batches"], metrics["left_out"]) == (20, 3)
         assert metrics["samples_per_s"] == SAMPLES / WAIT_S
@@ -140,8 +140,21 @@ class TestRun:
         assert metrics["batch_wait_s_p50"] == WAIT_S
         assert metrics["notes"] == ["a fake"]
         assert not {"batch_wait_s_p90", "first_epoch_s", "first_batch_rest_s"} & set(metrics)
-        assert loaders[0].epochs == [0, 1, 2]
+        assert loaders[0].epochs == [0, 1, 2, 3]
         assert loaders[0].closed
+
+    def test_starts_of_later_epochs_are_in_no_rate(
+        self, loaders: list[SlowLoader], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As in a loop that trains; a trial ends when they take longer than what it measures."""
+        monkeypatch.setattr(SlowLoader, "restart_s", 4.0)
+        metrics = self.metrics()
+        assert metrics["samples_per_s"] == SAMPLES / WAIT_S
+        assert loaders[0].epochs == [0, 1, 2]
+        first, second, _ = metrics["epochs"]
+        assert first["seconds"] == START_S + 8 * WAIT_S
+        assert second["seconds"] == 4.0 + 8 * WAIT_S
+        assert second["time_to_first_batch_s"] == 4.0 + WAIT_S
 
     def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """With what they leave."""
