@@ -142,15 +142,21 @@ def test_a_second_run_waits_until_the_first_ends(place: Place) -> None:
 def test_a_run_that_was_killed_keeps_nobody_waiting(
     place: Place, elsewhere: Elsewhere, options: int
 ) -> None:
-    """Its process is known to have ended, on this machine; nobody may have asked for its end."""
+    """Its process is known to have ended on this machine; nothing is left of its locks.
+
+    Nobody may have asked for its end.
+    """
     process = elsewhere()
+    store = opened(place)
+    store.put("leases/train.0-of-2", store.get("leases/train"))
     process.kill()
     os.waitid(os.P_PID, process.pid, options)
-    assert names(place) == ["leases/train"]
+    assert names(place) == ["leases/train", "leases/train.0-of-2"]
     notes: list[str] = []
-    with Locks(opened(place), None, notes.append) as mine:
+    with Locks(store, None, notes.append) as mine:
         mine.take(["train"])
         mine.check()
+        assert names(place) == ["leases/train"]
     assert notes == names(place) == []
 
 
@@ -196,18 +202,6 @@ def test_parts_of_one_job_write_together(place: Place) -> None:
         first.check()
         second.check()
     assert names(place) == []
-
-
-def test_a_whole_run_removes_locks_of_parts_that_died(place: Place, elsewhere: Elsewhere) -> None:
-    """Nothing is left of them in a complete output."""
-    process = elsewhere()
-    store = opened(place)
-    store.put("leases/train.0-of-2", store.get("leases/train"))
-    process.kill()
-    process.wait()
-    with locks(place) as mine:
-        mine.take(["train"])
-        assert names(place) == ["leases/train"]
 
 
 def test_of_many_at_once_one_gets_it(place: Place) -> None:
