@@ -6,27 +6,23 @@ import json
 import shutil
 import tarfile
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 import dataprep
-from dataprep.cli.main import app
 from dataprep.formats import get_format
 from dataprep.formats.example import decode_example
 from tests import commandline
-from tests.commandline import Finished, comparable, files, objects
-
-if TYPE_CHECKING:
-    from tests.e2e.conftest import Gate
+from tests.commandline import JOB, comparable, files, in_process, make, objects
+from tests.e2e.conftest import Gate
 
 pytestmark = pytest.mark.slow
 
 SIDE = 200
-JOB = ("--format", "tfrecord", "--format", "recordio", "--shard-size", "1.2MB")
 OWN_LAYOUT = {
     "jpg": "encoded",
     "cls": "label",
@@ -38,12 +34,6 @@ OWN_LAYOUT = {
     "n": "number",
     "h": "height",
 }
-
-
-def run(*arguments: str | Path) -> Finished:
-    """``dataprep ARGUMENTS``, within this process."""
-    result = CliRunner().invoke(app, list(map(str, arguments)))
-    return Finished(result.exit_code, result.stdout, result.stderr)
 
 
 @pytest.fixture(scope="session")
@@ -81,8 +71,7 @@ def arguments(tree: Path, output: Path, boxes: Path) -> list[str | Path]:
 def boxed(tree: Path, annotated: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tree with its boxes. Read only."""
     output = tmp_path_factory.mktemp("boxed") / "out"
-    done = run("shard", *arguments(tree, output, annotated))
-    assert done.code == 0, done.err
+    done = in_process("shard", *arguments(tree, output, annotated), code=0)
     assert "60 annotations read" in done.err
     assert "60 of 120 images have 120 boxes" in done.err
     assert "24 boxes of classes that labels.json does not know" in done.err
@@ -90,7 +79,10 @@ def boxed(tree: Path, annotated: Path, tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_boxes_are_moved_with_the_crop(boxed: Path) -> None:
-    """The middle half of the source is more than half of the crop along the cropped side."""
+    """The middle half of the source is more than half of the crop along the cropped side.
+
+    The manifest counts what was done to boxes, the table how many each sample has.
+    """
     dataset = dataprep.open(boxed)
     table = dataset.samples.set_index("source")
     found = [sample for sample in dataset if sample.boxes]
@@ -108,15 +100,10 @@ def test_boxes_are_moved_with_the_crop(boxed: Path) -> None:
         )
         assert (box.xmin + box.xmax, box.ymin + box.ymax) == pytest.approx((1, 1), abs=0.02)
         assert {box.label for box in sample.boxes} == {sample.label}
-
-
-def test_what_was_done_to_boxes_is_counted(boxed: Path) -> None:
-    """Samples by kind, in the manifest; how many boxes each sample has, in the table."""
-    dataset = dataprep.open(boxed)
     counts = {k: n for k, n in dataset.manifest.warnings.items() if k.startswith("boxes_")}
     assert counts == {"boxes_mended": 1, "boxes_clipped": 1, "boxes_unknown_class": 12}
-    assert sorted(dataset.samples["boxes"].unique().tolist()) == [0, 2]
-    assert [len(sample.boxes) for sample in dataset] == dataset.samples["boxes"].tolist()
+    assert sorted(table["boxes"].unique().tolist()) == [0, 2]
+    assert [len(sample.boxes) for sample in dataset] == table["boxes"].tolist()
 
 
 def test_labels_of_boxes_have_the_offset_inside(boxed: Path) -> None:
@@ -129,23 +116,17 @@ def test_labels_of_boxes_have_the_offset_inside(boxed: Path) -> None:
         assert set(features["image/object/bbox/label"].values) <= {label.values[0]}
 
 
-def test_verify_is_content(boxed: Path) -> None:
-    """Every depth."""
-    for depth in ("--quick", "--deep"):
-        done = run("verify", boxed, depth)
-        assert done.code == 0, done.out
-
-
 def test_verify_counts_boxes(boxed: Path, tmp_path: Path) -> None:
     """A receipt that tells other boxes than the record has is named with the record."""
+    for depth in ("--quick", "--deep"):
+        in_process("verify", boxed, depth, code=0)
     output = Path(shutil.copytree(boxed, tmp_path / "out"))
-    path = next(iter(sorted((output / "receipts").iterdir())))
+    path = min((output / "receipts").iterdir())
     receipt = json.loads(path.read_bytes())
     row = receipt["samples"]["boxes"].index(2)
     receipt["samples"]["boxes"][row] = 1
     path.write_text(json.dumps(receipt))
-    done = run("verify", output, "--deep")
-    assert done.code == 1
+    done = in_process("verify", output, "--deep", code=1)
     assert f"record {row}, byte " in done.out
     assert "2 boxes, the receipt says 1" in done.out
 
@@ -157,8 +138,7 @@ def test_a_tar_gives_the_same_bytes(
     archive = tmp_path / "boxes.tar.gz"
     with tarfile.open(archive, "w:gz") as tar:
         tar.add(annotated, "Annotation")
-    done = run("shard", *arguments(tree, tmp_path / "out", archive))
-    assert done.code == 0, done.err
+    in_process("shard", *arguments(tree, tmp_path / "out", archive), code=0)
     assert comparable(objects(tmp_path / "out")) == comparable(objects(boxed))
 
 
@@ -177,8 +157,7 @@ def test_a_killed_job_goes_on_without_its_annotations(
     assert (output / "train.plan.parquet").exists()
     assert not (output / "train.manifest.json").exists()
     shutil.rmtree(copied)
-    done = run("shard", *job)
-    assert done.code == 0, done.err
+    done = in_process("shard", *job, code=0)
     assert "resuming" in done.err
     assert comparable(objects(output)) == comparable(objects(boxed))
 
@@ -192,8 +171,7 @@ def test_a_job_with_boxes_is_not_one_without(
     job = arguments(tree, output, annotated)
     without = [part for part in job if part not in ("--boxes", annotated)]
     for changed in (without, [*job, "--set", "boxes.least_visible=0.5"]):
-        done = run("shard", *changed)
-        assert done.code == 2
+        done = in_process("shard", *changed, code=2)
         assert "boxes" in done.err
     assert files(output) == before
 
@@ -201,7 +179,7 @@ def test_a_job_with_boxes_is_not_one_without(
 def test_a_validation_split_has_its_own_boxes(tree: Path, annotated: Path, tmp_path: Path) -> None:
     """Boxes go where their images go."""
     job = [*arguments(tree, tmp_path / "out", annotated), "--validation", "30%"]
-    assert run("shard", *job).code == 0
+    assert in_process("shard", *job).code == 0
     counts = [
         sum(len(sample.boxes) for sample in dataprep.open(tmp_path / "out", split))
         for split in ("train", "validation")
@@ -229,8 +207,7 @@ def test_what_is_refused(
     """Before anything is written, in one line."""
     moved = Path(shutil.copytree(annotated, tmp_path / "elsewhere" / "x"))
     job = arguments(tree, tmp_path / "out", moved.parent)
-    done = run("shard", *job, *changes)
-    assert done.code == 2
+    done = in_process("shard", *job, *changes, code=2)
     (complaint,) = [line for line in done.err.splitlines() if line.startswith("dataprep: ")]
     assert message in complaint
     assert not (tmp_path / "out" / "train.job.json").exists()
@@ -242,8 +219,7 @@ def test_shards_as_a_source_do_not_lose_boxes_in_silence(
 ) -> None:
     """What is not carried over is said, of our outputs and of anybody's shards."""
     job: list[str | Path] = ["--source", boxed / place, "--kind", "records", "--size", "64"]
-    done = run("shard", *job, "--output", tmp_path / "out")
-    assert done.code == 0, done.err
+    done = in_process("shard", *job, "--output", tmp_path / "out", code=0)
     assert "bounding boxes, which are not carried over" in done.err
 
 
@@ -251,52 +227,42 @@ LAYOUTS: Mapping[str, Any] = {"imagenet": "imagenet", "tfds": "tfds", "own": OWN
 
 
 @pytest.mark.parametrize("name", LAYOUTS)
-class TestLayouts:
-    @pytest.fixture
-    def dataset(self, tree: Path, annotated: Path, tmp_path: Path, name: str) -> dataprep.Dataset:
-        """The tree in a layout, with boxes where it keeps them."""
-        values: dict[str, Any] = {
-            "source": str(tree),
-            "output": str(tmp_path / "out"),
-            "layout": LAYOUTS[name],
-            "image": {"mode": "short", "size": 96},
-            "boxes": None if name == "tfds" else str(annotated),
-        }
-        dataprep.shard(dataprep.ShardConfig.model_validate(values))
-        return dataprep.open(tmp_path / "out")
+def test_layouts(tree: Path, annotated: Path, tmp_path: Path, name: str) -> None:
+    """The reader takes the layout from the manifest: images, labels and what else it keeps.
 
-    def test_the_reader_takes_it_from_the_manifest(
-        self, dataset: dataprep.Dataset, name: str
-    ) -> None:
-        """Images, labels and what else the layout keeps, whole and one by one."""
-        assert dataset.manifest.config["layout"] == LAYOUTS[name]
-        assert [sample.label for sample in dataset] == dataset.labels.tolist()
-        assert dataset[5] == list(dataset)[5]
-        assert dataset.manifest.formats["tfrecord"].label_offset == (1 if name == "imagenet" else 0)
-        wanted = dataset.samples
-        if name == "own":
-            assert [s.source.decode() for s in dataset] == wanted["source"].tolist()
-            assert [s.number for s in dataset] == list(range(len(dataset)))
-        else:
-            names = [s.filename.decode() for s in dataset]
-            assert names == wanted["source"].str.rpartition("/")[2].tolist()
-        if name != "tfds":
-            assert [s.height for s in dataset] == wanted["height"].tolist()
-            assert wanted["height"].tolist() != wanted["source_height"].tolist()
-            assert sum(len(s.boxes) for s in dataset) == 120
-
-    def test_verify_deep(self, dataset: dataprep.Dataset, name: str) -> None:
-        """Nothing is wrong with it, and a changed label is found."""
-        (found,) = dataprep.verify(dataset.store.uri, depth="deep")
-        assert found.ok, str(found)
-
-    def test_torch(self, dataset: dataprep.Dataset, name: str) -> None:
-        """Both of torch's styles read it, images without decoding the other features."""
-        pytest.importorskip("torch")
-        wanted = [(bytes(sample.image), sample.label) for sample in dataset]
+    Both of torch's styles read it, images without decoding the other features.
+    """
+    values: dict[str, Any] = {
+        "source": str(tree),
+        "output": str(tmp_path / "out"),
+        "layout": LAYOUTS[name],
+        "image": {"mode": "short", "size": 96},
+        "boxes": None if name == "tfds" else str(annotated),
+    }
+    dataprep.shard(dataprep.ShardConfig.model_validate(values))
+    dataset = dataprep.open(tmp_path / "out")
+    assert dataset.manifest.config["layout"] == LAYOUTS[name]
+    assert [sample.label for sample in dataset] == dataset.labels.tolist()
+    assert dataset[5] == list(dataset)[5]
+    assert dataset.manifest.formats["tfrecord"].label_offset == (1 if name == "imagenet" else 0)
+    wanted = dataset.samples
+    if name == "own":
+        assert [s.source.decode() for s in dataset] == wanted["source"].tolist()
+        assert [s.number for s in dataset] == list(range(len(dataset)))
+    else:
+        names = [s.filename.decode() for s in dataset]
+        assert names == wanted["source"].str.rpartition("/")[2].tolist()
+    if name != "tfds":
+        assert [s.height for s in dataset] == wanted["height"].tolist()
+        assert wanted["height"].tolist() != wanted["source_height"].tolist()
+        assert sum(len(s.boxes) for s in dataset) == 120
+    (found,) = dataprep.verify(tmp_path / "out", depth="deep")
+    assert found.ok, str(found)
+    if find_spec("torch"):
+        wanted_pairs = [(bytes(sample.image), sample.label) for sample in dataset]
         made: Any = dataprep.to_torch(dataset, shuffle=False)
-        assert [made[i] for i in range(len(made))] == wanted
-        assert list(dataprep.to_torch(dataset, iterable=True, shuffle=False)) == wanted
+        assert [made[i] for i in range(len(made))] == wanted_pairs
+        assert list(dataprep.to_torch(dataset, iterable=True, shuffle=False)) == wanted_pairs
 
 
 def test_labels_of_a_list_reach_its_records(tree: Path, tmp_path: Path) -> None:
@@ -304,17 +270,9 @@ def test_labels_of_a_list_reach_its_records(tree: Path, tmp_path: Path) -> None:
     images = sorted(tree.glob("*/*"))[:30]
     lines = [f"{i}\t{i % 3}\t{i / 4}\t-1.5\t{path}\n" for i, path in enumerate(images)]
     (tmp_path / "x.lst").write_text("".join(lines))
-    config = dataprep.ShardConfig.model_validate(
-        {
-            "source": str(tmp_path / "x.lst"),
-            "kind": "listing",
-            "output": str(tmp_path / "out"),
-            "format": ("recordio", "tfrecord"),
-            "layout": {"image": "encoded", "label": "label", "labels": "values"},
-            "label_offset": {"recordio": 1},
-        }
-    )
-    dataprep.shard(config)
+    layout = {"image": "encoded", "label": "label", "labels": "values"}
+    more = {"layout": layout, "label_offset": {"recordio": 1}}
+    make(tmp_path / "x.lst", tmp_path / "out", kind="listing", **more)
     for name in ("recordio", "tfrecord"):
         dataset = dataprep.open(tmp_path / "out", format=name)
         assert len(dataset) == 30

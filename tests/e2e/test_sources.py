@@ -1,49 +1,40 @@
-"""The same shards from folders, listings and records, here and on S3; records made anew."""
+"""The same shards from folders, listings, archives and records, here and on S3."""
 
 from __future__ import annotations
 
 import shutil
 import threading
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 import dataprep as library
+from dataprep.errors import OutputConflict
 from dataprep.job.in_process import InProcess
 from dataprep.job.prepare import prepare
 from dataprep.job.worker import contents
 from dataprep.names import escape
+from dataprep.sample import draw_ilsvrc
 from dataprep.sources import open_source
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.s3 import S3Store
 from iobench.faults import Delay, FaultProxy, Match, Rule
 from iobench.s3_server import MotoServer
-from tests.commandline import FORMATS, dataprep, files
+from tests.commandline import JOB, files, in_process, make, objects, upload
 from tests.golden import expected
+from tests.tars import nested, pack, tar_of, zipped
 
 pytestmark = pytest.mark.slow
 
 MADE = ("tfrecord/", "recordio/", "index/", "labels.json")
 
 
-def make(source: str | Path, output: str | Path, kind: str, **changes: Any) -> None:
-    """The reference job over a source of another kind, within this process."""
-    options: dict[str, Any] = {
-        "format": FORMATS,
-        "shard_size": "1.2MB",
-        "dask": {"workers": 2, "processes": False},
-        **changes,
-    }
-    config = {"source": str(source), "output": str(output), "kind": kind, **options}
-    library.shard(library.ShardConfig.model_validate(config))
-
-
 def made(store: Store) -> dict[str, bytes]:
     """Shards, indexes and labels: what does not tell where they came from."""
-    return {info.key: store.get(info.key) for info in store.list() if info.key.startswith(MADE)}
+    return {key: data for key, data in objects(store).items() if key.startswith(MADE)}
 
 
 def at(folder: Path) -> dict[str, bytes]:
@@ -66,64 +57,38 @@ def listing_of(tree: Path, form: str, prefix: str = "") -> bytes:
     return "".join(rows).encode()
 
 
-def upload(tree: Path, store: Store) -> None:
-    """Copy ``tree`` to a store."""
-    for name in sorted(files(tree)):
-        store.put(name, (tree / name).read_bytes())
-
-
-@pytest.fixture
-def endpoint(s3_server: MotoServer) -> StoreOptions:
-    """How the test's own S3 server is reached."""
-    return StoreOptions(endpoint_url=s3_server.url)
-
-
 class TestFromListings:
     def test_a_listing_makes_what_its_folders_make(
         self, tree: Path, tmp_path: Path, reference_folder: Path
     ) -> None:
-        """A CSV of relative or absolute paths and classes gives the shards of the class folders."""
+        """A CSV of paths and classes gives the shards of the class folders.
+
+        So does a .lst, which has numbers alone, with the names of the classes.
+        """
         for number, prefix in enumerate(("", f"{tree}/")):
             (tmp_path / "list.csv").write_bytes(listing_of(tree, "csv", prefix))
             output = tmp_path / f"out-{number}"
-            make(tmp_path / "list.csv", output, "listing", listing={"root": str(tree)})
+            make(tmp_path / "list.csv", output, kind="listing", listing={"root": str(tree)})
             assert at(output) == at(reference_folder)
-
-    def test_a_listing_with_numbers_and_a_file_of_names(
-        self, tree: Path, tmp_path: Path, reference_folder: Path
-    ) -> None:
-        """A .lst has numbers alone; with the names of the classes it gives the same shards."""
         (tmp_path / "list.lst").write_bytes(listing_of(tree, "lst"))
-        groups = sorted({name.split("/")[0] for name in files(tree)})
-        (tmp_path / "names.txt").write_text("\n".join(groups))
+        (tmp_path / "names.txt").write_text("\n".join(sorted(path.name for path in tree.iterdir())))
         section = {"root": str(tree), "class_names": str(tmp_path / "names.txt")}
-        make(tmp_path / "list.lst", tmp_path / "out", "listing", listing=section)
+        make(tmp_path / "list.lst", tmp_path / "out", kind="listing", listing=section)
         assert at(tmp_path / "out") == at(reference_folder)
 
     def test_a_listing_on_s3(
-        self,
-        tree: Path,
-        bucket: str,
-        endpoint: StoreOptions,
-        reference_folder: Path,
+        self, tree: Path, bucket: str, endpoint: StoreOptions, reference_folder: Path
     ) -> None:
         """Images and listing on S3, paths relative and as addresses: the same shards on S3."""
-        source = S3Store(f"s3://{bucket}/photos", endpoint)
-        upload(tree, source)
-        output = S3Store(f"s3://{bucket}/out", endpoint)
-        source.put("all.csv", listing_of(tree, "csv"))
-        make(f"{source.uri}/all.csv", output.uri, "listing", store=endpoint.model_dump())
-        assert made(output) == at(reference_folder)
-        far = S3Store(f"s3://{bucket}/lists", endpoint)
-        far.put("all.csv", listing_of(tree, "csv", f"{source.uri}/"))
-        make(
-            f"{far.uri}/all.csv",
-            f"s3://{bucket}/out2",
-            "listing",
-            store=endpoint.model_dump(),
-            listing={"root": source.uri},
-        )
-        assert made(S3Store(f"s3://{bucket}/out2", endpoint)) == at(reference_folder)
+        photos = S3Store(f"s3://{bucket}/photos", endpoint)
+        upload(tree, photos)
+        for folder, prefix in (("photos", ""), ("lists", f"{photos.uri}/")):
+            listing = S3Store(f"s3://{bucket}/{folder}", endpoint)
+            listing.put("all.csv", listing_of(tree, "csv", prefix))
+            output = S3Store(f"s3://{bucket}/out-{folder}", endpoint)
+            more = {"store": endpoint.model_dump(), "listing": {"root": photos.uri}}
+            make(f"{listing.uri}/all.csv", output.uri, kind="listing", **more)
+            assert made(output) == at(reference_folder)
 
     def test_the_index_of_an_output_is_a_listing(self, tree: Path, tmp_path: Path) -> None:
         """The .lst that this program writes beside a shard lists what is in it, odd names too."""
@@ -133,46 +98,35 @@ class TestFromListings:
         for name, target in zip(names, odd, strict=True):
             (source / "k").mkdir(parents=True, exist_ok=True)
             (source / "k" / target).write_bytes((tree / name).read_bytes())
-        make(source, tmp_path / "first", "imagefolder", shuffle=False)
+        make(source, tmp_path / "first", kind="imagefolder", shuffle=False)
         index = tmp_path / "first/index/recordio/train-00000-of-00001.lst"
         names_file = {"root": str(source), "class_names": str(tmp_path / "first/labels.json")}
-        make(index, tmp_path / "again", "listing", shuffle=False, listing=names_file)
+        make(index, tmp_path / "again", kind="listing", shuffle=False, listing=names_file)
         assert at(tmp_path / "again") == at(tmp_path / "first")
 
-    def test_several_labels_reach_plan_and_worker(self, tree: Path, tmp_path: Path) -> None:
-        """All labels of a sample stand in the plan, and in the items that workers are given."""
-        from dataprep.plan import SplitPlan
-
-        names = sorted(files(tree))[:9]
-        rows = [f"{i}\t{i % 3}\t{i / 4}\t{name}\n" for i, name in enumerate(names)]
-        (tmp_path / "several.lst").write_text("".join(rows))
-        make(tmp_path / "several.lst", tmp_path / "out", "listing", listing={"root": str(tree)})
-        plan = SplitPlan.from_parquet((tmp_path / "out/train.plan.parquet").read_bytes())
-        items = plan.items(plan.rows_of(0))
-        assert {item.located.name: item.values for item in items} == {
-            name: (float(i % 3), i / 4) for i, name in enumerate(names)
-        }
-        assert all(item.label == item.values[0] for item in items)
-
-    def test_the_command_line_tells_what_is_wrong(self, tree: Path, tmp_path: Path) -> None:
-        """A faulty line, an address on the web, a missing column: exit code 2 and one sentence."""
-        listing = tmp_path / "list.csv"
-        for text, said in (
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
             ("path,label\na\n", "list.csv, row 2: 1 columns, the first row has 2"),
             (
                 "path,label\nhttp://h/1.jpg,a\n",
-                "copy images that are on the web to a disk or to S3 first",
+                "copy images that are on the web to a disk",
             ),
             ("name,label\na,b\n", "--set listing.path=NAME"),
-        ):
-            listing.write_text(text)
-            ended = dataprep(
-                *("shard", "--source", listing, "--kind", "listing"), "--output", tmp_path / "out"
-            )
-            assert ended.code == 2
-            assert len(ended.complaints) == 1
-            assert said in ended.complaints[0]
-            assert "Traceback" not in ended.err
+        ],
+        ids=["row", "address", "column"],
+    )
+    def test_the_command_line_tells_what_is_wrong(
+        self, tmp_path: Path, text: str, said: str
+    ) -> None:
+        """A faulty line, an address on the web, a missing column: exit code 2 and one sentence."""
+        listing = tmp_path / "list.csv"
+        listing.write_text(text)
+        job = ("shard", "--source", listing, "--kind", "listing", "--output", tmp_path / "out")
+        ended = in_process(*job)
+        assert (ended.code, ended.out) == (2, "")
+        (complaint,) = ended.complaints
+        assert said in complaint
         assert not (tmp_path / "out").exists()
 
 
@@ -201,7 +155,7 @@ class TestFromRecords:
         """
         if "class_names" in section:
             section = {"class_names": str(reference_folder / section["class_names"])}
-        make(reference_folder / where, tmp_path / "out", "records", records=section)
+        make(reference_folder / where, tmp_path / "out", kind="records", records=section)
         if where != "recordio":
             assert at(tmp_path / "out") == at(reference_folder)
             return
@@ -221,23 +175,23 @@ class TestFromRecords:
         upload(reference_folder, source)
         for number, uri in enumerate((source.uri, f"{source.uri}/tfrecord")):
             output = S3Store(f"s3://{bucket}/again{number}", endpoint)
-            make(uri, output.uri, "records", store=endpoint.model_dump())
+            make(uri, output.uri, kind="records", store=endpoint.model_dump())
             assert made(output) == at(reference_folder)
 
     def test_resized_again(self, tmp_path: Path, reference_folder: Path) -> None:
         """Another size, one format of two, fewer shards: what the command line is for."""
-        ended = dataprep(
+        in_process(
             *("shard", "--kind", "records", "--source", reference_folder),
             *("--output", tmp_path / "small", "--format", "recordio", "--size", "40"),
             *("--split", "train"),
+            code=0,
         )
-        assert ended.code == 0, ended.err
         small = library.open(str(tmp_path / "small"))
         first = library.open(str(reference_folder))
         assert len(small) == len(first)
         assert set(small.samples["height"]) | set(small.samples["width"]) > {40}
         assert sorted(small.samples["source"]) == sorted(first.samples["source"])
-        assert dataprep("verify", tmp_path / "small", "--deep").code == 0
+        assert in_process("verify", tmp_path / "small", "--deep").code == 0
 
     def test_a_damaged_record_fails_and_the_rest_goes_on(
         self, tmp_path: Path, reference_folder: Path
@@ -249,7 +203,7 @@ class TestFromRecords:
         data = bytearray(shard.read_bytes())
         data[len(data) // 2] ^= 1
         shard.write_bytes(data)
-        make(source, tmp_path / "out", "records", max_failures=1)
+        make(source, tmp_path / "out", kind="records", max_failures=1)
         table = library.open(str(tmp_path / "out")).samples
         failed = table[table["status"] == "failed"]
         assert len(failed) == 1
@@ -263,11 +217,10 @@ class TestFromRecords:
             *("shard", "--kind", "records", "--source", reference_folder / "tfrecord"),
             *("--output", tmp_path / "out", "--shard-size", "1.2MB"),
         )
-        assert dataprep(*arguments).code == 0
+        assert in_process(*arguments).code == 0
         (tmp_path / "out/receipts" / sorted(files(tmp_path / "out/receipts"))[0]).unlink()
         before = at(tmp_path / "out")
-        again = dataprep(*arguments)
-        assert again.code == 0, again.err
+        again = in_process(*arguments, code=0)
         assert "resuming" in again.err
         assert at(tmp_path / "out") == before
 
@@ -296,20 +249,19 @@ def test_the_example_configs_run(tree: Path, tmp_path: Path) -> None:
     """configs/shard/listing.yaml and reshard.yaml are runnable as they are, but for places."""
     configs = Path(__file__).parents[2] / "configs/shard"
     (tmp_path / "list.csv").write_bytes(listing_of(tree, "csv"))
-    first = dataprep(
+    in_process(
         *("shard", configs / "listing.yaml", "--source", tmp_path / "list.csv"),
         *("--set", f"listing.root={tree}", "--output", tmp_path / "first"),
+        code=0,
     )
-    assert first.code == 0, first.err
-    second = dataprep(
+    in_process(
         *("shard", configs / "reshard.yaml", "--source", tmp_path / "first"),
         *("--output", tmp_path / "second"),
+        code=0,
     )
-    assert second.code == 0, second.err
     assert len(library.open(str(tmp_path / "second"))) == 120
-    kinds = [yaml.safe_load((configs / f"{n}.yaml").read_text())["kind"] for n in
-             ("listing", "reshard")]  # fmt: skip
-    assert kinds == ["listing", "records"]
+    for name, kind in (("listing", "listing"), ("reshard", "records")):
+        assert yaml.safe_load((configs / f"{name}.yaml").read_text())["kind"] == kind
 
 
 class Meeting:
@@ -390,6 +342,109 @@ def test_a_listed_file_that_is_no_image_fails(tree: Path, tmp_path: Path) -> Non
     (tmp_path / "notes").write_text("no image")
     rows = [f"{tree / name},{name.split('/')[0]}\n" for name in sorted(files(tree))]
     (tmp_path / "list.csv").write_text("path,label\nnotes,x\n" + "".join(rows))
-    make(tmp_path / "list.csv", tmp_path / "out", "listing", max_failures=1)
+    make(tmp_path / "list.csv", tmp_path / "out", kind="listing", max_failures=1)
     table = library.open(str(tmp_path / "out")).samples
     assert table[table["source"] == "notes"]["status"].item() == "failed"
+
+
+@pytest.fixture(scope="module")
+def images(tree: Path) -> dict[str, bytes]:
+    """The drawn tree in memory."""
+    return {name: (tree / name).read_bytes() for name in sorted(files(tree))}
+
+
+def made_of(found: Mapping[str, object]) -> dict[str, object]:
+    """What does not tell where it came from, and the table of samples."""
+    kept = (*MADE, "train.samples.parquet")
+    return {key: data for key, data in found.items() if key.startswith(kept)}
+
+
+@pytest.mark.parametrize("shape", ["tars", "gzipped", "tree", "tree by GNU tar"])
+def test_the_bytes_of_class_folders(
+    shape: str,
+    images: dict[str, bytes],
+    tree: Path,
+    tmp_path: Path,
+    reference: Mapping[str, object],
+) -> None:
+    """However the same images are packed, shards, indexes and tables are those of folders."""
+    backwards = dict(reversed(images.items()))
+    data = {
+        "tars": lambda: nested(backwards),
+        "gzipped": lambda: zipped(nested(images)),
+        "tree": lambda: tar_of(backwards),
+        "tree by GNU tar": lambda: pack("gnu", tree, tmp_path / "gnu.tar"),
+    }[shape]()
+    (tmp_path / "archive").write_bytes(data)
+    make(tmp_path / "archive", tmp_path / "out", kind="ilsvrc")
+    assert made_of(objects(tmp_path / "out")) == made_of(reference)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_worker_processes_from_s3(
+    packed: bool,
+    images: dict[str, bytes],
+    tmp_path: Path,
+    bucket: str,
+    endpoint: StoreOptions,
+    reference: Mapping[str, object],
+) -> None:
+    """Worker processes that read an archive on S3 by ranges give the bytes of local folders."""
+    data = nested(images)
+    S3Store(f"s3://{bucket}", endpoint).put("data/train", zipped(data) if packed else data)
+    dask = {"workers": 2, "processes": True}
+    source = f"s3://{bucket}/data/train"
+    make(source, tmp_path / "out", kind="ilsvrc", store=endpoint, dask=dask)
+    assert made_of(objects(tmp_path / "out")) == made_of(reference)
+
+
+def test_ilsvrc_as_downloaded(tmp_path: Path) -> None:
+    """Both archives with the devkit go into one output of one label space, and verify."""
+    draw_ilsvrc(tmp_path / "data", images=40, classes=5, seed=1)
+    out = tmp_path / "out"
+    common = ("--kind", "ilsvrc", "--output", out, *JOB)
+    kit = tmp_path / "data" / "ILSVRC2012_devkit_t12.tar.gz"
+    in_process(
+        "shard",
+        "--source",
+        tmp_path / "data" / "ILSVRC2012_img_train.tar",
+        *common,
+        code=0,
+    )
+    in_process(
+        *("shard", "--source", tmp_path / "data" / "ILSVRC2012_img_val.tar", *common),
+        *("--split", "validation", "--set", f"labels.ground_truth={kit}"),
+        code=0,
+    )
+    in_process("verify", out, "--deep", code=0)
+    with library.open(out, split="validation") as data:
+        assert len(data) == 5
+        assert sorted(data[i].label for i in range(5)) == [0, 1, 2, 3, 4]
+
+
+def test_resumed_after_the_archive_changed(images: dict[str, bytes], tmp_path: Path) -> None:
+    """An archive that was packed anew in another order is another source, and refused."""
+    path = tmp_path / "archive"
+    path.write_bytes(nested(images))
+    make(path, tmp_path / "out", kind="ilsvrc")
+    path.write_bytes(nested(dict(reversed(images.items()))))
+    with pytest.raises(OutputConflict):
+        make(path, tmp_path / "out", kind="ilsvrc")
+
+
+def test_what_a_person_hears(
+    images: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A compressed archive's cost is told before it is paid; damage is one line, and code 2."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    some = dict(list(images.items())[:30])
+    path = tmp_path / "archive"
+    path.write_bytes(zipped(nested(some)))
+    arguments = ("shard", "--source", path, "--kind", "ilsvrc", "--output", tmp_path / "out")
+    first = in_process(*arguments, code=0)
+    assert "decompressed once" in first.err
+    assert "decompressed once" not in in_process(*arguments).err
+    path.write_bytes(nested(some)[:300_000])
+    cut = in_process(*arguments, code=2)
+    (complaint,) = cut.complaints
+    assert f"{path}: ends at byte 300,000" in complaint
