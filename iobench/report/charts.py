@@ -15,6 +15,7 @@ from iobench.report.numbers import number
 
 _WIDTH, _HEIGHT = 520, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 42
+_PERCENT_A_LETTER = 0.8
 SERIES = ("s0", "s1", "s2", "s3", "s4", "s5")
 """Classes of curves that have no meaning of their own."""
 
@@ -85,17 +86,15 @@ def _share(value: float, most: float) -> str:
 
 
 def pile(parts: Sequence[Bar], label: str) -> Markup:
-    """One stacked bar; parts below 4 % carry no text of their own, the legend has them all."""
+    """One stacked bar; parts too short for their text carry none, the legend has them all."""
     total = sum(part.value for part in parts) or 1.0
-    spans = [
-        Markup('<span class="fill {}" style="flex:{}">{}</span>').format(
-            part.colour,
-            f"{part.value / total * 100:.2f}",
-            f"{part.label} {part.value / total * 100:.0f} %" if part.value / total > 0.12 else "",
-        )
-        for part in parts
-        if part.value > 0
-    ]
+    spans = []
+    for part in parts:
+        percent = part.value / total * 100
+        text = f"{part.label} {percent:.0f} %"
+        shown = text if percent > _PERCENT_A_LETTER * len(text) else ""
+        span = Markup('<span class="fill {}" style="flex:{}">{}</span>')
+        spans.append(span.format(part.colour, f"{percent:.2f}", shown))
     keys = [
         Markup('<li><i class="fill {}"></i>{} {}</li>').format(part.colour, part.label, part.text)
         for part in parts
