@@ -12,7 +12,7 @@ import time
 from iobench.s3_server import MotoServer
 
 _STEPS = """\
-dataprep sample demo/photos --images 1000 --classes 8
+dataprep sample demo/photos --images 800 --classes 8
 dataprep shard --source demo/photos --output s3://demo/photos --format tfrecord \
 --format recordio --size 256 --shard-size 4MB --validation 10%
 dataprep verify s3://demo/photos --deep

