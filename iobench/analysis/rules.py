@@ -253,5 +253,9 @@ def share_words(share: Estimate) -> str:
     """``40 % (36 to 44 %)``."""
     if share.repeats < 2:
         return percent(share.median)
-    low, high = f"{share.low * 100:.0f}", percent(share.high)
-    return f"{percent(share.median)} ({low} to {high})"
+    return f"{percent(share.median)} ({range_words(share)})"
+
+
+def range_words(share: Estimate) -> str:
+    """``36 to 44 %``."""
+    return f"{percent(share.low).removesuffix(' %')} to {percent(share.high)}"

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from dataprep.counted import counted
 from iobench.analysis.loops import Loop, scatters
-from iobench.analysis.rules import ENOUGH, FINE, HIGH, percent
+from iobench.analysis.rules import ENOUGH, FINE, HIGH, percent, range_words
 from iobench.loaders.own import SYNTHETIC
 from iobench.result import Finding
 from iobench.words import number_words
@@ -76,7 +76,7 @@ def confidence(loop: Loop, findings: Sequence[Finding]) -> Confidence:
     doubts = [f for f in findings if f.code in _DOUBTS and f.of in ("", loop.group)]
     said = counted(repeats, "repeat")
     if share is not None and share.repeats > 1:
-        said = f"{share.low * 100:.0f} to {percent(share.high)}, {said}"
+        said = f"{range_words(share)}, {said}"
     if repeats <= 3:
         return Confidence("low", f"smoke run, {said}")
     if any(scatters(trials) for trials in loop.inputs.values()):
