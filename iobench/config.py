@@ -162,7 +162,7 @@ class BenchConfig(BaseModel):
     """What the machine does while trials run."""
 
     limits: LimitSettings = LimitSettings()
-    """What the figures are held against: link, volume, device."""
+    """The most that link, volume and device can carry; higher figures are reported as cached."""
 
     cost: CostSettings | None = None
     """What training costs with these figures."""

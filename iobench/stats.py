@@ -187,7 +187,7 @@ def more_to_cover(base: int, new: int) -> int:
 
 
 def more_to_tell(base: Sequence[float], new: Sequence[float], threshold: float) -> More:
-    """How many more repeats each run needs until a change of ``threshold`` is told from none.
+    """How many more repeats each run needs to tell a change of ``threshold`` from no change.
 
     That is where the whole interval is narrower than the way from 1 to ``1 + threshold``, so that
     it cannot hold both. Its width is foreseen from the standard deviation of the logarithms

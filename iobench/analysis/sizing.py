@@ -313,7 +313,7 @@ def _rates_of(loop: Loop | None, device_rate: float | None) -> tuple[dict[str, f
 
 
 def _needed(loop: Loop | None) -> tuple[str, ...]:
-    """Parts of a host that the loop's samples pass: what lies on a store passes the network."""
+    """Parts of a host that the loop's samples pass through."""
     if loop is not None and loop.farthest == "store":
         return ("CPUs", "store", "network")
     return ("CPUs", "disk")

@@ -1,4 +1,4 @@
-"""Data that is there: what a run is told to read, and what manifests say of shards."""
+"""Existing data: the images or shards that a config names."""
 
 from __future__ import annotations
 

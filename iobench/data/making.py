@@ -41,14 +41,14 @@ from iobench.trial import Place
 
 
 class _NotMade(Exception):
-    """What is looked for would have to be made."""
+    """The data do not exist yet."""
 
 
 class Maker:
     """Makes what is asked for, once; what an earlier run made is used again.
 
-    ``bucket`` tells where copies on a store go, ``note`` is told what is being done, ``signed_in``
-    is entered while something is copied to the store.
+    ``bucket`` returns the place for copies on a store, ``note`` gets a line about each piece of
+    work, and ``signed_in`` is entered while something is copied to the store.
     """
 
     def __init__(

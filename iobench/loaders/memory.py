@@ -55,7 +55,7 @@ def host_batch(settings: LoaderSettings, classes: int) -> Batch:
 class Held:
     """Samples one after the other in one buffer, which forked workers share.
 
-    No object a sample: a worker that counted its references would copy the page that it lies on.
+    The samples are no Python objects: counting references would make each worker copy their pages.
 
     Attributes:
         rung: how they lie there: ``decode`` encoded, ``augment`` decoded (``iobench.pixels``),
@@ -148,7 +148,7 @@ def preloaded(
 
     Raises:
         TrialFailed: not one of them fits.
-        ImageError: an image that has to be decoded cannot be; its name is told.
+        ImageError: an image cannot be decoded; the message has its name.
     """
     from dataprep.adapters.torch import Items
 

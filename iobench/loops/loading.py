@@ -32,13 +32,12 @@ _MOST_RECORDS = 100
 class Epochs:
     """Batches of ``limit`` epochs, numbered from 0; without one, of epoch after epoch.
 
-    An epoch has ended when the batch after its last is asked for. ``between`` is told then how
-    many samples it had and whether another one follows, and says what the page cache did for it:
-    the workers go on meanwhile, and ``clock`` stands still.
+    At the end of an epoch ``between`` gets its number of samples and whether another epoch
+    follows; it returns what the page cache did. ``clock`` stands still meanwhile.
 
-    The first ``ahead`` batches of each later epoch, a quarter of it at most, are read off the
-    clock and not given: data sets are read once for hours, so that a rate has no epoch's start in
-    it. Where starts take longer than ``at_most_s`` together, no other epoch begins.
+    The first ``ahead`` batches of each later epoch, at most a quarter of it, are read while
+    ``clock`` stands still, and are not yielded. So a rate does not contain the starts of epochs,
+    which are negligible in a data set of hours. The trial ends when they took ``at_most_s``.
     """
 
     def __init__(

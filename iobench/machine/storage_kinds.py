@@ -169,7 +169,7 @@ _MOUNTS = (
         r"fuse(?:blk)?\.?",
         r".*",
         "fuse",
-        "FUSE without the name of a program: goofys and others cannot be told apart",
+        "FUSE mount that does not name its program, such as goofys",
     ),
 )
 _MODEL = "its model is {}"

@@ -1,6 +1,6 @@
 """S3 clients in native code: awscrt (C) and obstore (Rust).
 
-Neither tells how often it sends a request again: they are told not to, and the base class does.
+Neither reports its retries. So they do not retry, and the base class does.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class AwscrtClient(S3Client):
     for another endpoint than Amazon's (boto3's issue 4839), so that it is called by itself.
     """
 
-    notes = ("awscrt hands bodies over part by part: no time to the first byte is told",)
+    notes = ("awscrt delivers whole parts, so the time to the first byte is unknown",)
 
     def __init__(self, place: Place, connections: int, clock: Clock) -> None:
         try:

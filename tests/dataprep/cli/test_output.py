@@ -324,5 +324,5 @@ def test_results_cannot_control_the_terminal(capsys: pytest.CaptureFixture[str])
     ],
 )
 def test_one_is_singular(number: int, noun: str, words: str) -> None:
-    """One shard, all other numbers of shards; thousands are told apart."""
+    """The noun is singular for one shard; thousands have a separator."""
     assert counted(number, noun) == words
