@@ -72,7 +72,7 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
     advice = advise(now) if now is not None else Advice()
     found_causes = [f for one in every for f in causes.of_loop(one, known[one.group])]
     made = [*found_causes, *causes.watched(result.trials), *causes.of_probes(result)]
-    made += [*causes.batch_sizes(every), *causes.first_batches(result.trials)]
+    made += causes.first_batches(result.trials)
     made += [*_sharing(result.trials), *qualifiers(result, every), *beyond(result)]
     primary = _primary(made, loop)
     if loop is not None and primary is not None:

@@ -48,7 +48,6 @@ _FIRST_BATCH = {
     "fetch": "reading its samples",
     "decode": "decoding and augmenting its samples",
 }
-_ALIKE = ("consumer", "model", "device", "devices", "precision", "image_size")
 
 
 def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
@@ -298,27 +297,6 @@ def _in_sequence(key: str) -> Recommendation:
 
 def _shard_command(data: Any, options: str) -> str:
     return f"dataprep shard --source {data.get('source') or 'SOURCE'} --output OUTPUT{options}"
-
-
-def batch_sizes(loops: Sequence[Loop]) -> Iterator[Finding]:
-    """Loops whose device takes more in larger batches, as another loop has shown."""
-    for loop in loops:
-        own, batch = loop.consumes, loop.params.get("batch_size")
-        for other in loops:
-            rate, larger = other.consumes, other.params.get("batch_size")
-            if own is None or rate is None or not isinstance(larger, int) or not batch:
-                continue
-            alike = [loop.params.get(k) == other.params.get(k) for k in _ALIKE]
-            same_device = loop.told.get("device") == other.told.get("device")
-            if all(alike) and same_device and larger > batch and rate.low > 1.05 * own.high:
-                yield found(
-                    "batch-too-small",
-                    f"{loop.group}: the device takes {own.median:,.0f} samples/s in batches of "
-                    f"{batch}, {rate.median:,.0f} in batches of {larger}",
-                    f"training.{loop.index}.batch_size: {larger}; it changes the training",
-                    of=loop.group,
-                )
-                break
 
 
 def first_batches(trials: Sequence[Trial]) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from typing import Any
 from iobench.analysis.points import Repeats, cold_label, figure, kept, middle, rate_of, values
 from iobench.badges import shown
 from iobench.data.settings import AS_FILES
-from iobench.ladder import RUNGS, THREE, WORDS, Ladder, ladder, within
+from iobench.ladder import RUNGS, THREE, WORDS, Ladder, Rung, ladder, within
 from iobench.loaders.own import FROM_MEMORY
 from iobench.stats import Estimate, estimate
 from iobench.trial import Params, Trial
@@ -123,10 +123,6 @@ class Loop:
         """The median of a metric of the farthest input."""
         return middle(self.trials, name)
 
-    def resident_metric(self, name: str) -> float | None:
-        """The same on data in the device's memory."""
-        return middle(self.inputs.get("synthetic", ()), name)
-
     @property
     def consumes(self) -> Estimate | None:
         """What the device takes from its own memory, samples/s."""
@@ -219,7 +215,7 @@ class Loop:
         return {
             "group": self.group,
             **stored,
-            "rungs": [self._rung(rung.rung) for rung in self.ladder.rungs],
+            "rungs": [self._rung(rung) for rung in self.ladder.rungs],
             "path": list(self.ladder.path),
             "farthest": self.ladder.path[-1] if self.ladder.path else None,
             "stall": kept(self.ladder.stall),
@@ -227,12 +223,12 @@ class Loop:
             "not_measured": dict(self.not_measured),
         }
 
-    def _rung(self, name: str) -> dict[str, Any]:
-        rung = next(one for one in self.ladder.rungs if one.rung == name)
+    def _rung(self, rung: Rung) -> dict[str, Any]:
+        name = rung.rung
         trials = self.inputs[name]
         return {
             "rung": name,
-            "words": self.rung_words(name),
+            "words": self.rung_words(rung),
             "input": name,
             "samples_per_s": kept(rate_of(trials)),
             "seconds_per_sample": kept(rung.seconds),
@@ -245,9 +241,9 @@ class Loop:
             "tells": rung.tells,
         }
 
-    def rung_words(self, name: str) -> str:
-        """What is real on a rung beside the one above, and what else was not measured apart."""
-        rung = next(one for one in self.ladder.rungs if one.rung == name)
+    def rung_words(self, rung: Rung) -> str:
+        """What a rung adds to the one above, with the parts that were not measured apart."""
+        name = rung.rung
         own = WORDS[name]
         if name == "copy" and self.on_processors:
             own = "+ batch in host memory (CPU: no copy)"

@@ -109,12 +109,6 @@ RULES = {
             _CLOUD,
         ),
         Rule(
-            "batch-too-small",
-            *("setting", "warning", "The batch is too small for the device"),
-            "the device takes 1.05 times as much in larger batches",
-            "NVIDIA, Deep Learning Performance",
-        ),
-        Rule(
             "too-many-workers",
             *("setting", "warning", "Far more workers than CPUs"),
             f"more than {CROWDED:g} workers a CPU",

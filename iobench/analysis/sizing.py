@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dataprep.prices import Price
-from iobench.analysis.capacity import Capacities, is_direct, setting_of, source_of
+from iobench.analysis.capacity import Capacities, setting_of
 from iobench.analysis.ceilings import network, of_target
 from iobench.analysis.loops import FARTHEST, Loop
 from iobench.analysis.points import by_point, cold_label, is_number, middle, rate_of
@@ -72,7 +72,7 @@ class Feeds:
 
 def supplies(result: Result, known: Capacities, loop: Loop | None) -> list[Supply]:
     """CPUs, disk, store and network of this host, for the samples of ``loop``."""
-    cpus, sample_bytes = _cpus(result, known, loop)
+    cpus, sample_bytes = _cpus(known, loop)
     found = [cpus]
     if sample_bytes is None:
         return found
@@ -162,7 +162,7 @@ def scale(result: Result, known: Capacities, loop: Loop | None, asked: Mapping[s
     needed = [told[part] for part in _needed(loop) if part in told]
     hosts = {one.part: math.ceil(demand / (one.samples_per_s or 1)) for one in needed}
     hosts["devices"] = math.ceil(devices / per_host)
-    sample_bytes = _cpus(result, known, loop)[1] or 0.0
+    sample_bytes = _cpus(known, loop)[1] or 0.0
     store = told.get("store")
     gets = None
     if store is not None and store.object_bytes:
@@ -319,60 +319,55 @@ def _needed(loop: Loop | None) -> tuple[str, ...]:
     return ("CPUs", "disk")
 
 
-def _cpus(result: Result, known: Capacities, loop: Loop | None) -> tuple[Supply, float | None]:
-    """The loader that gave most with the loop's work, from memory; and bytes of a sample."""
+def _cpus(known: Capacities, loop: Loop | None) -> tuple[Supply, float | None]:
+    """The fastest loader that reads from memory and does the loop's work; bytes of a sample."""
     work = setting_of(loop.params, "warm").work if loop is not None else None
-    best: tuple[float, str, str] | None = None
-    for params, repeats in by_point(result.trials, "loader"):
-        label, rate = cold_label(repeats), rate_of(repeats)
-        undecoded = params.get("loader") in UNDECODED or params.get("decode") is False
-        if undecoded or not is_direct(params) or rate is None:
-            continue
-        if source_of(params, label) != "warm" or work not in (
-            None,
-            setting_of(params, "warm").work,
-        ):
-            continue
-        if best is None or rate.median > best[0]:
-            words = params_words("loader", params).removeprefix("loader ")
-            best = (rate.median, words, str(params.get("data", "")).partition("@")[0])
-    if best is not None:
-        return Supply("CPUs", best[0], best[1]), known.sample_bytes.get(best[2])
-    if loop is not None and loop.farthest and (rate := loop.rate("warm") or loop.rate()):
-        form = str(loop.params.get("data", "")).partition("@")[0]
-        said = f"what {loop.group} gets: a lower bound"
-        return Supply("CPUs", rate.median, said), known.sample_bytes.get(form)
-    return Supply("CPUs", None, "not measured (iobench run configs/bench/loaders.yaml)"), None
+    best = Supply("CPUs", None, "not measured (iobench run configs/bench/loaders.yaml)")
+    form = ""
+    for setting, repeats in known.alone.items():
+        rate = rate_of(repeats)
+        decodes = setting.source == "warm" and setting.loader not in UNDECODED
+        does_work = decodes and work in (None, setting.work)
+        if does_work and rate is not None and rate.median > (best.samples_per_s or 0):
+            words = params_words("loader", repeats[0].params).removeprefix("loader ")
+            best, form = Supply("CPUs", rate.median, words), setting.form
+    if best.samples_per_s is None and loop is not None and loop.farthest:
+        rate = loop.rate("warm") or loop.rate()
+        if rate is not None:
+            best = Supply("CPUs", rate.median, f"what {loop.group} gets: a lower bound")
+            form = str(loop.params.get("data", "")).partition("@")[0]
+    return best, known.sample_bytes.get(form)
 
 
 def _disk(result: Result, known: Capacities, sample_bytes: float) -> tuple[Supply, str]:
     """The fastest read that was shown to come from the device, and its target."""
-    best, target = Supply("disk", None, _NOT_MEASURED["disk"]), ""
+    best, target = _raw(known, "cold", Supply("disk", None, _NOT_MEASURED["disk"])), ""
     for params, repeats in by_point(result.trials, "disk"):
         rate = (middle(repeats, "mb_per_s") or 0.0) * 1e6 / sample_bytes
         from_device = cold_label(repeats) in ("direct", "cold")
         if params.get("operation") == "read" and from_device and rate > (best.samples_per_s or 0):
             best = Supply("disk", rate, params_words("disk", params))
             target = str(params["target"])
-    for setting, found in known.reading.items():
-        if setting.source == "cold" and found.median > (best.samples_per_s or 0):
-            said = f"loader raw over {setting.form}, {setting.all_workers} workers"
-            best = Supply("disk", found.median, said)
     return best, target
 
 
 def _store(result: Result, known: Capacities, sample_bytes: float) -> Supply:
-    best = Supply("store", None, _NOT_MEASURED["store"])
+    best = _raw(known, "store", Supply("store", None, _NOT_MEASURED["store"]))
     for params, repeats in by_point(result.trials, "object"):
         rate = (middle(repeats, "mb_per_s") or 0.0) * 1e6 / sample_bytes
         is_get = str(params.get("operation", "")).startswith("get")
         if is_get and rate > (best.samples_per_s or 0):
             words = params_words("object", params)
             best = Supply("store", rate, words, float(params["object_bytes"]))
+    return best
+
+
+def _raw(known: Capacities, source: str, best: Supply) -> Supply:
+    """The fastest reading without decoding, by the loader ``raw``."""
     for setting, found in known.reading.items():
-        if setting.source == "store" and found.median > (best.samples_per_s or 0):
+        if setting.source == source and found.median > (best.samples_per_s or 0):
             said = f"loader raw over {setting.form}, {setting.all_workers} workers"
-            best = Supply("store", found.median, said, best.object_bytes)
+            best = Supply(best.part, found.median, said)
     return best
 
 

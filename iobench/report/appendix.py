@@ -153,7 +153,7 @@ def _loops(found: Analysis) -> Iterator[Table]:
     for loop in found.loops:
         rungs = [
             [
-                loop.rung_words(rung.rung),
+                loop.rung_words(rung),
                 with_interval(rung.seconds, seconds),
                 with_interval(rung.part, seconds) if rung.part is not None else "",
                 percent(rung.share.median) if rung.share is not None else "",

@@ -12,12 +12,12 @@ from markupsafe import Markup
 from dataprep.counted import counted
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.loops import Loop, largest
-from iobench.analysis.points import by_point, cold_label, figure, rate_of
+from iobench.analysis.points import Repeats, by_point, cold_label, figure, rate_of
 from iobench.ladder import THREE
 from iobench.report.charts import SERIES, Bar, Curve, Guide, Point, bars, lines, thinned
 from iobench.report.numbers import number, percent, seconds, with_interval
 from iobench.stats import Estimate
-from iobench.trial import Trial
+from iobench.trial import Params, Trial
 from iobench.words import params_words, size_words
 
 Pair = tuple[float, float]
@@ -77,7 +77,7 @@ def _ladder(loop: Loop | None) -> Card | None:
         prepares = rung.rung == "warm" and "decode" not in loop.inputs
         colour = "prepare" if prepares else _RUNG_COLOURS.get(rung.rung, rung.rung)
         text = with_interval(scaled)
-        words = loop.rung_words(rung.rung)
+        words = loop.rung_words(rung)
         rows.append(Bar(words, scaled.median, text, colour, scaled.low, scaled.high))
     most = largest(loop)
     caption = "Milliseconds a sample as one real part more is added each time."
@@ -140,45 +140,37 @@ def _loaders(found: Analysis) -> Card | None:
 
 def _disk(found: Analysis) -> Card | None:
     """MB/s by block size; where one size was measured, by reads in parallel."""
-    trials = found.result.trials
-    points = [(params, figure(r, "mb_per_s"), r) for params, r in by_point(trials, "disk")]
-    if not points:
-        return None
-    sizes = {params["block_bytes"] for params, _, _ in points}
-    axis = "block_bytes" if len(sizes) > 1 else "parallelism"
-    curves: dict[str, dict[float, Estimate]] = {}
-    shown = [one for one in points if cold_label(one[2]) in ("cold", "direct")]
-    for params, rate, repeats in shown or points:
+    points = by_point(found.result.trials, "disk")
+    proved = [one for one in points if cold_label(one[1]) in ("cold", "direct")]
+    named = []
+    for params, repeats in proved or points:
         state = cold_label(repeats) or str(params.get("cache"))
         name = f"{params['target']}, {params['pattern']} {params['operation']}, {state}"
-        best = curves.setdefault(name, {})
-        x = float(params[axis])
-        if rate is not None and (x not in best or rate.median > best[x].median):
-            best[x] = rate
-    return _storage_card(found, "Disk", curves, axis)
+        named.append((name, params, repeats))
+    return _storage_card(found, "Disk", named, ("block_bytes", "parallelism"))
 
 
 def _store(found: Analysis) -> Card | None:
     """MB/s by object size; where one size was measured, by connections."""
-    points = by_point(found.result.trials, "object")
-    if not points:
-        return None
-    sizes = {params["object_bytes"] for params, _ in points}
-    axis = "object_bytes" if len(sizes) > 1 else "connections"
-    curves: dict[str, dict[float, Estimate]] = {}
-    for params, repeats in points:
-        rate = figure(repeats, "mb_per_s")
-        name = f"{params['store']}, {params['operation']} by {params['client']}"
-        best = curves.setdefault(name, {})
-        x = float(params[axis])
-        if rate is not None and (x not in best or rate.median > best[x].median):
-            best[x] = rate
-    return _storage_card(found, "Object store", curves, axis)
+    named = [
+        (f"{params['store']}, {params['operation']} by {params['client']}", params, repeats)
+        for params, repeats in by_point(found.result.trials, "object")
+    ]
+    return _storage_card(found, "Object store", named, ("object_bytes", "connections"))
 
 
 def _storage_card(
-    found: Analysis, title: str, curves: Mapping[str, Mapping[float, Estimate]], axis: str
+    found: Analysis, title: str, named: Sequence[tuple[str, Params, Repeats]], axes: tuple[str, str]
 ) -> Card | None:
+    """The best rate at each size, or at each number of lanes where there is one size."""
+    sizes = {params[axes[0]] for _, params, _ in named}
+    axis = axes[0] if len(sizes) > 1 else axes[1]
+    curves: dict[str, dict[float, Estimate]] = {}
+    for name, params, repeats in named:
+        x, rate = float(params[axis]), figure(repeats, "mb_per_s")
+        points = curves.setdefault(name, {})
+        if rate is not None and (x not in points or rate.median > points[x].median):
+            points[x] = rate
     drawn = [
         Curve(name, SERIES[place % len(SERIES)], [_point(x, points[x]) for x in sorted(points)])
         for place, (name, points) in enumerate(list(curves.items())[: len(SERIES)])

@@ -22,10 +22,10 @@ _DECIMAL = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 def number(value: float) -> str:
     """Three significant digits: ``0.0123``, ``12.3``, ``12 300``; whole numbers below 1,000 whole.
 
-    Beyond 10^-3 to 10^9 in powers of ten; ``∞`` and ``n/a`` where there is no such number.
+    Beyond 10^-3 to 10^9 in powers of ten; ``n/a`` where it is not finite.
     """
     if not math.isfinite(value):
-        return "n/a" if math.isnan(value) else f"{_MINUS if value < 0 else ''}∞"
+        return "n/a"
     sign, size_ = (_MINUS if value < 0 else ""), abs(value)
     if size_ == int(size_) and size_ < 1000:
         return f"{sign}{int(size_)}"

@@ -155,15 +155,6 @@ def test_a_watched_loop_whose_device_computes_meanwhile_loses_nothing() -> None:
     assert not {"waiting", "waiting-workers"} & by_code(watched(device_wait_share=0.01)).keys()
 
 
-def test_larger_batches_that_the_device_takes_faster() -> None:
-    """Of loops that differ in it alone."""
-    small = loop("synthetic", 1000, batch_size=32, metrics=GPU)
-    large = loop("synthetic", 1300, batch_size=256, group="large", metrics=GPU)
-    assert by_code(small, large)["batch-too-small"].of == "g"
-    slower = loop("synthetic", 1010, batch_size=256, group="large", metrics=GPU)
-    assert "batch-too-small" not in by_code(small, slower)
-
-
 def test_uneven_ranks_and_ranks_that_trained_apart() -> None:
     """One waits; another has other parameters in the end."""
     seen = {
