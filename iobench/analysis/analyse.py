@@ -1,4 +1,4 @@
-"""PURE. A result analysed: one list of findings and recommendations that everything draws from."""
+"""PURE. Analyse a result: the one list of findings and recommendations that all output uses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _GRAVEST_FIRST = ("problem", "warning", "info")
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """What a run says.
+    """The analysis of one run.
 
     Attributes:
         loops: training loops; ``loop`` is the one of which the verdict speaks.
@@ -148,7 +148,7 @@ def how_words(change: Recommendation) -> list[str]:
 
 
 def checked_words(found_checks: Sequence[Check], group: str) -> str:
-    """How near the model came to loops that were measured."""
+    """How far predictions were off for loops that were measured."""
     errors = [abs(c.error) for c in found_checks if c.group == group and c.error is not None]
     if not errors:
         return "No measured loop tests the predictions: add its loader under loaders."
@@ -159,7 +159,7 @@ def checked_words(found_checks: Sequence[Check], group: str) -> str:
 
 
 def _primary(found_all: Sequence[Finding], loop: Loop | None) -> Finding | None:
-    """The finding to begin with: the gravest cause with the largest share, else the grade.
+    """The most important finding: the cause with the largest share, else the grade.
 
     Causes of the leading loop come before those of others; what qualifies the measurement never.
     """
@@ -184,7 +184,7 @@ def _with_static(
     result: Result,
     known: Capacities,
 ) -> Advice:
-    """With changes of which no gain is predicted: those of the primary cause first."""
+    """Add changes without a predicted gain: those for the primary cause first."""
     changes = {change.setting: change for change in advice.changes}
     ordered = [primary, *(f for f in found_causes if f is not primary and f.of == loop.group)]
     for finding in ordered:
@@ -205,7 +205,7 @@ def _with_static(
 
 
 def _told(finding: Finding, is_primary: bool, advice: Advice, loop: Loop | None) -> Finding:
-    """With its recommendation as JSON, and its advice as a sentence."""
+    """Add the recommendation as JSON, and the advice as a sentence."""
     change = finding.recommendation
     if is_primary and advice.changes and RULES[finding.code].kind == "cause":
         change = advice.changes[0]  # type: ignore[assignment]
@@ -260,7 +260,7 @@ def _headline(loop: Loop | None) -> dict[str, float | None]:
 
 
 def _asked(result: Result, known: Capacities, loop: Loop | None) -> dict[str, Any]:
-    """What the config asks to be worked out: a cluster, and what training costs."""
+    """The sizing and cost that the config asks for."""
     made: dict[str, Any] = {}
     if asked := result.config.get("scale"):
         made["scale"] = scale(result, known, loop, asked).as_dict()

@@ -64,33 +64,33 @@ class Setting:
     devices: int = 1
 
     def changed(self, **changes: Any) -> Setting:
-        """The same but for some parts."""
+        """A copy with some fields changed."""
         return replace(self, **changes)
 
     @property
     def kind(self) -> str:
-        """``shards`` of ``shards-16MB``: the same images; ``shards-320px`` itself."""
+        """``shards`` for ``shards-16MB``, which has the same images; ``shards-320px`` as it is."""
         return self.form if self.form.endswith("px") else self.packing
 
     @property
     def packing(self) -> str:
-        """``shards`` of ``shards-16MB`` and of ``shards-320px``."""
+        """``shards`` for ``shards-16MB`` and for ``shards-320px``."""
         return self.form.partition("-")[0]
 
     @property
     def side(self) -> int | None:
-        """320 of ``shards-320px``."""
+        """320 for ``shards-320px``."""
         size = self.form.partition("-")[2]
         return int(size.removesuffix("px")) if size.endswith("px") else None
 
     @property
     def all_workers(self) -> int:
-        """Of all devices."""
+        """Workers of all devices together."""
         return self.workers * self.devices
 
     @property
     def image_size(self) -> int:
-        """Pixels of the square that the model takes."""
+        """Side of the model's input, in pixels."""
         return int(dict(self.work).get("image_size", 224))
 
     def as_dict(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class Capacities:
         return replace(found, rate=_least(takes, found.rate))
 
     def supply(self, setting: Setting, *, from_loops: bool = True) -> Prediction:
-        """What the loader gives by itself with this setting."""
+        """The rate of the loader alone with this setting."""
         decoding = self._decoding(setting, from_loops=from_loops)
         if setting.source == "warm":
             return decoding
@@ -199,7 +199,7 @@ class Capacities:
         return replace(decoding, rate=_least(reading, decoding.rate))
 
     def _decoding(self, setting: Setting, *, from_loops: bool) -> Prediction:
-        """From memory, with the same loader and work, on the same images packed in any way."""
+        """The rate from memory, with the same loader and work, for any packing of the same images."""
         own = self._own(setting, "warm", from_loops=from_loops)
         if own is None:
             return Prediction(None, missing=("decode",))
@@ -208,7 +208,7 @@ class Capacities:
     def _own(
         self, setting: Setting, source: Source, *, from_loops: bool
     ) -> tuple[Estimate, str] | None:
-        """The loader itself from one place, at this number of workers; nearest in all else."""
+        """The rate of this loader from one place, by the most similar setting that was measured."""
         groups = _alike(self.alone, setting, source, math.inf)
         if not groups and from_loops:
             most = _LIMITED * self.takes.median if self.takes else math.inf
@@ -427,7 +427,7 @@ def _distance(found: Setting, wanted: Setting, points: Mapping[int, Estimate]) -
 
 
 def _between(one: Estimate, other: Estimate, share: float) -> Estimate:
-    """On the straight line from one to the other."""
+    """Interpolate linearly between two rates."""
     return Estimate(
         one.median + (other.median - one.median) * share,
         one.low + (other.low - one.low) * share,
@@ -442,7 +442,7 @@ def _exactly(rate: float) -> Estimate:
 
 
 def _least(one: Estimate, other: Estimate) -> Estimate:
-    """Of two that run side by side."""
+    """The rate of two stages that run at the same time: the lower one."""
     return Estimate(
         min(one.median, other.median),
         min(one.low, other.low),
@@ -453,7 +453,7 @@ def _least(one: Estimate, other: Estimate) -> Estimate:
 
 
 def _in_turn(one: Estimate, other: Estimate) -> Estimate:
-    """Of two that run one after the other: seconds add."""
+    """The rate of two stages that run one after the other: their seconds add up."""
     return Estimate(
         1 / (1 / one.median + 1 / other.median),
         1 / (1 / one.low + 1 / other.low),
@@ -464,7 +464,7 @@ def _in_turn(one: Estimate, other: Estimate) -> Estimate:
 
 
 def _without(whole: Estimate, part: Estimate) -> Estimate:
-    """What remains of seconds that are added: a loop's without its device's."""
+    """The rate of a loop without the seconds of its device."""
     device_s = 1 / part.median
     ends = [1 / max(1 / rate - device_s, 1e-9) for rate in (whole.median, whole.low, whole.high)]
     return Estimate(ends[0], ends[1], ends[2], whole.coverage, whole.repeats)

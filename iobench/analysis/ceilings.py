@@ -1,4 +1,4 @@
-"""PURE. What the way to a disk or a store can carry at most, and rates above it.
+"""PURE. Upper limits of the links to disks and stores, and measured rates above them.
 
 A rate above its ceiling came from a cache. Gbit are 10^9 bits, MB 10^6 bytes, MiB 2^20.
 """
@@ -25,7 +25,7 @@ _VOLUMES = {"ebs", "google-persistent-disk", "azure-managed-disk"}
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """``mb_per_s`` that ``what`` can carry, as ``source`` says."""
+    """The most that ``what`` can carry, in MB/s, according to ``source``."""
 
     mb_per_s: float
     what: str
@@ -33,7 +33,7 @@ class Ceiling:
 
 
 def of_target(label: str, result: Result) -> Ceiling | None:
-    """The lowest ceiling on the way to a disk target; None where none is known."""
+    """The lowest limit between this machine and a disk target; None where none is known."""
     target = _section(result.environment, "targets", label)
     settings = _section(result.config, "limits", "targets", label)
     limits = _section(result.references, "limits")
@@ -60,7 +60,7 @@ def of_target(label: str, result: Result) -> Ceiling | None:
 
 
 def of_store(label: str, result: Result) -> Ceiling | None:
-    """The lowest ceiling on the way to an object store."""
+    """The lowest limit between this machine and an object store."""
     own = _section(result.config, "limits", "stores").get(label)
     known = [Ceiling(own, "the store", f"limits.stores.{label}")] if is_number(own) else []
     if _section(result.environment, "stores", label).get("kind") != "own-server":
@@ -69,7 +69,7 @@ def of_store(label: str, result: Result) -> Ceiling | None:
 
 
 def network(result: Result) -> Ceiling | None:
-    """What this machine's network carries: as configured, by its cards, by its instance type."""
+    """The limit of this machine's network: by config, cards and instance type."""
     limits, known = _section(result.references, "limits"), []
     told = _section(result.config, "limits").get("network_gbit_per_s")
     if is_number(told):
@@ -87,7 +87,7 @@ def network(result: Result) -> Ceiling | None:
 
 
 def beyond(result: Result) -> Iterator[Finding]:
-    """Cold or direct rates, and answers of a store, above their ceiling: one a place."""
+    """Cold, direct or store rates above their limit, one finding for each place."""
     fastest: dict[str, tuple[float, str, Ceiling]] = {}
     for place, what, rate, ceiling in _rates(result):
         if ceiling is None or rate.median <= ceiling.mb_per_s:

@@ -1,4 +1,4 @@
-"""PURE. Saved runs compared: did a change help?
+"""PURE. Compare saved runs: did a change help?
 
 Loops are paired by their group and compared at the farthest input of each, so that workers, loader,
 access and stored images may differ: what differs is listed. Everything else is paired by its
@@ -97,7 +97,7 @@ class Saved:
 
     @property
     def started(self) -> datetime | None:
-        """When; None where it does not say."""
+        """When the run started; None where that is unknown."""
         try:
             moment = datetime.fromisoformat(self.result.started)
         except (TypeError, ValueError):
@@ -121,7 +121,7 @@ class Change:
 
     @property
     def worse(self) -> float:
-        """How many times worse, in logarithms: 0 where nothing changed."""
+        """Logarithm of how many times worse the figure is: 0 for no change."""
         away = math.log(self.ratio.ratio)
         return -away if self.figure.higher_is_better else away
 
@@ -171,17 +171,17 @@ class Comparison:
 
     @property
     def unlike(self) -> tuple[Difference, ...]:
-        """In what the machines differ."""
+        """Differences between the machines."""
         return tuple(each for each in self.environment if each.sort == "machine")
 
     def of(self, verdict: Verdict) -> list[Change]:
-        """Those; what changed by most first."""
+        """Changes with this verdict, the largest first."""
         found = [change for change in self.changes if change.verdict == verdict]
         return sorted(found, key=lambda change: -abs(change.worse))
 
     @property
     def exit_code(self) -> int:
-        """1 on a regression."""
+        """1 if there is a regression."""
         return int(bool(self.of("regression")))
 
     @property
@@ -267,7 +267,7 @@ def judge(
 
 
 def _paired(base: Sequence[Loop], new: Sequence[Loop]) -> list[tuple[Loop, Loop]]:
-    """By their group; where each run has one loop, they are paired whatever they are called."""
+    """Pairs of loops with the same group; if each run has one loop, these two."""
     named = {loop.group: loop for loop in new}
     pairs = [(loop, named[loop.group]) for loop in base if loop.group in named]
     if not pairs and len(base) == len(new) == 1:
@@ -400,7 +400,7 @@ def _named(kind: str, params: Mapping[str, Any]) -> str:
 def _change(
     kind: str, name: str, figure: Figure, base: Repeats, new: Repeats, threshold: float
 ) -> Change | None:
-    """None where a repeat of either run lacks the figure: those that have it are not typical."""
+    """The change of one figure; None where a repeat of either run lacks it."""
     sides = [[v for v in values(side, figure.metric) if has_ratio(v)] for side in (base, new)]
     if not all(sides) or [len(side) for side in sides] != [len(base), len(new)]:
         return None

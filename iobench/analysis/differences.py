@@ -1,4 +1,4 @@
-"""PURE. In what two runs' machines, software and configs differ.
+"""PURE. Differences between two runs' machines, software and configs.
 
 Machine: processor and its cores, memory, limits, GPUs, the cloud's type, and what the targets lie
 on: disks, file systems, sizes, whose store. Runs of unlike machines are compared only when that is
@@ -52,7 +52,7 @@ class Difference:
 
 
 def environment(base: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """Of what figures depend on, machine first."""
+    """Differences of the environment, the machine first."""
     before, after = dict(_flat(base)), dict(_flat(new))
     found = [
         _difference(path, before.get(path), after.get(path), _sort(path, before, after))
@@ -64,7 +64,7 @@ def environment(base: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Differ
 
 
 def config(base: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...]:
-    """Of what was asked for, but for the run's name."""
+    """Differences of the config, without the run's name."""
     before, after = dict(_flat(base)), dict(_flat(new))
     return tuple(
         _difference(path, before.get(path), after.get(path), "config")
@@ -89,7 +89,7 @@ def _flat(value: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 
 def _passes(path: tuple[str, ...]) -> bool:
-    """Whether it is of the moment, or only words."""
+    """Whether the key is left out: it changes all the time, or is only a description."""
     if path[0] == "disks" or path[-1] == "free_bytes":
         return True
     if path[0] == "gpus":

@@ -1,4 +1,4 @@
-"""PURE. What takes a loop's time, and why, each with its evidence.
+"""PURE. Findings: what takes a loop's time, and why.
 
 Shares come from differences of wall times where the inputs for them were measured: a ladder, or
 synthetic, warm and the farthest. Where they were not, the whole loss is given to reading or to
@@ -51,7 +51,7 @@ _FIRST_BATCH = {
 
 
 def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
-    """Causes of a loop's loss, the largest first, then what else is to be said of it."""
+    """Causes of a loop's loss, the largest first, then its other findings."""
     loss = loop.loss or loop.waiting
     causes = sorted(_causes(loop, known), key=lambda cause: -(cause.share or 0.0))
     if loss is not None and loss.median < FINE:
@@ -128,7 +128,7 @@ def _alone(loop: Loop) -> set[str]:
 
 
 def _own_rungs(loop: Loop, alone: set[str]) -> dict[str, Estimate]:
-    """The shares of those that can be told."""
+    """Shares of those rungs whose part is distinguishable from zero."""
     shares = {}
     for rung in loop.ladder.rungs:
         told = rung.share is not None and (rung.tells or rung.share.repeats == 1)
@@ -140,7 +140,7 @@ def _own_rungs(loop: Loop, alone: set[str]) -> dict[str, Estimate]:
 
 
 def _given(loop: Loop, known: Capacities) -> tuple[Estimate | None, Estimate | None]:
-    """The whole loss as preparing, or as reading, where inputs do not separate them."""
+    """Attribute the whole loss to preparing or to reading, where inputs do not separate them."""
     loss, rate = loop.loss or loop.waiting, loop.rate()
     if loss is None or rate is None or loop.farthest is None:
         return None, None
@@ -157,7 +157,7 @@ def _given(loop: Loop, known: Capacities) -> tuple[Estimate | None, Estimate | N
 
 
 def _counts(share: Estimate) -> bool:
-    """Whether a share is worth a word, and can be told from nothing."""
+    """Whether a share is large enough to report, and distinguishable from zero."""
     return share.median >= FINE and share.low > 0
 
 
@@ -171,7 +171,7 @@ def _processors(loop: Loop, known: Capacities) -> str:
 
 
 def _crowd(loop: Loop, known: Capacities) -> str:
-    """Whether other programs leave too little; empty where they do not."""
+    """Evidence that other programs leave too few CPUs; empty if they do not."""
     busy, own = loop.metric("cpu_busy_share"), loop.metric("cores_busy")
     cpu_s, consumes = loop.metric("cpu_s_per_1000_samples"), loop.consumes
     there = known.processors
@@ -321,7 +321,7 @@ def first_batches(trials: Sequence[Trial]) -> Iterator[Finding]:
 
 
 def of_probes(result: Result) -> Iterator[Finding]:
-    """What probes saw: refused requests, small files slower than shards, processes that share."""
+    """Findings of the probes: refused requests, small files that are slower than shards."""
     for params, repeats in by_point(result.trials, "object"):
         refused, requests = middle(repeats, "refused") or 0.0, middle(repeats, "requests") or 0.0
         if refused and refused / (refused + requests) > REFUSED:
@@ -346,7 +346,7 @@ def of_probes(result: Result) -> Iterator[Finding]:
 
 
 def watched(trials: Sequence[Trial]) -> Iterator[Finding]:
-    """Of each watched loop, by how busy the CPUs were while it waited."""
+    """Findings of each watched loop, by how busy the CPUs were."""
     for trial in trials:
         if trial.kind == "watch" and trial.status == "done":
             named = f"loop over {trial.params.get('loader', '')}"
@@ -407,7 +407,7 @@ def _step_metrics() -> tuple[str, ...]:
 
 
 def _outliers(named: str, metrics: Any) -> Iterator[Finding]:
-    """By the highest quantile that there is."""
+    """Steps far longer than the median, by the highest quantile that is known."""
     usual = metrics.get("step_s_p50")
     for name, of in _QUANTILES.items():
         rare = metrics.get(f"step_s_{name}")

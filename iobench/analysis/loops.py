@@ -57,7 +57,7 @@ class Loop:
 
     @property
     def any_trial(self) -> Trial:
-        """A trial that tells the loop's settings: of the farthest input where there is one."""
+        """A trial of the farthest input, else of any: it has the loop's settings."""
         return (self.trials or next(iter(self.inputs.values())))[0]
 
     @property
@@ -67,17 +67,17 @@ class Loop:
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """What the loop said of itself: device, precision, emulated."""
+        """Metrics that describe the loop: device, precision, emulated."""
         return self.any_trial.metrics
 
     @property
     def emulated(self) -> bool:
-        """Whether a pace is kept and nothing is computed."""
+        """Whether the device is emulated: it keeps a pace and computes nothing."""
         return bool(self.told.get("emulated"))
 
     @property
     def devices(self) -> int:
-        """Ranks."""
+        """Number of ranks."""
         return int(self.told.get("devices") or 1)
 
     @property
@@ -107,7 +107,7 @@ class Loop:
 
     @property
     def label(self) -> str:
-        """What the page cache was shown to hold."""
+        """``cold``, ``warm`` or ``direct``, as proved."""
         return cold_label(self.trials)
 
     @property
@@ -116,7 +116,7 @@ class Loop:
         return any(t.cold is not None and t.cold.cache_resident for t in self.trials)
 
     def rate(self, source: str | None = None) -> Estimate | None:
-        """Samples/s with an input, the farthest unless told."""
+        """Samples/s with an input, by default the farthest."""
         return rate_of(self.inputs.get(source or self.farthest or "", ()))
 
     def metric(self, name: str) -> float | None:
@@ -125,7 +125,7 @@ class Loop:
 
     @property
     def consumes(self) -> Estimate | None:
-        """What the device takes from its own memory, samples/s."""
+        """Samples/s of the device with data in its own memory."""
         return self.rate("synthetic")
 
     @property
@@ -327,7 +327,7 @@ def step_parts(loop: Loop) -> list[Part]:
 
 
 def _part_name(loop: Loop, rung: str) -> str:
-    """``decode`` for a rung of its own; ``prepare`` where decoding and others were not split."""
+    """``decode`` if it was measured separately; ``prepare`` if it was measured with other parts."""
     upper = next(one.above for one in loop.ladder.rungs if one.rung == rung)
     hidden = within(rung, upper) if upper else ()
     if not hidden or set(hidden) == {"warm"}:

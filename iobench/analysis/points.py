@@ -47,7 +47,7 @@ def rate_of(trials: Repeats) -> Estimate | None:
 
 
 def middle(trials: Repeats, metric: str) -> float | None:
-    """The median alone."""
+    """The median; None where no repeat has the metric."""
     found = values(trials, metric)
     return median(found) if found else None
 
@@ -80,6 +80,6 @@ def processors_of(environment: Any) -> float | None:
 
 
 def is_number(value: Any) -> TypeGuard[float]:
-    """Whether it is a finite number, and no truth value."""
+    """Whether it is a finite number and not a bool."""
     is_one = isinstance(value, (int, float)) and not isinstance(value, bool)
     return is_one and abs(value) < float("inf")

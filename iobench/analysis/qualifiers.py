@@ -1,4 +1,4 @@
-"""PURE. What a reader must know of how the figures came about."""
+"""PURE. Findings about the measurement itself, which qualify its figures."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _of_run(result: Result, done: Sequence[Trial]) -> Iterator[Finding]:
 
 
 def _cold(of: str, trials: Sequence[Trial]) -> Iterator[Finding]:
-    """What was asked of the page cache and not shown; data that fit in memory."""
+    """Cold or warm trials that were not proved to be so; data that fit in memory."""
     named = f"{of}: " if of else ""
     colds = [trial.cold for trial in trials if trial.cold is not None]
     if any(cold.cache_resident for cold in colds):
@@ -123,7 +123,7 @@ def _instruments(done: Iterable[Trial]) -> Iterator[Finding]:
 
 
 def _targets(result: Result, done: Iterable[Trial]) -> Iterator[Finding]:
-    """What the kind of storage behind a target says of its figures."""
+    """Findings about the kind of storage behind a target."""
     used = _used(result, done)
     for code, wanted, advice in _KINDS:
         labels = [label for label, target in used.items() if reach(target["kind"]) == wanted]

@@ -71,7 +71,7 @@ class Recommendation:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A loop that was measured beside what was predicted of it without having seen it."""
+    """A measured loop, and what loaders and device alone predict for it."""
 
     group: str
     setting: Setting
@@ -99,7 +99,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """What is used now, and all that was measured beside it.
+    """The current setting, and everything that was measured.
 
     ``key`` is the dotted key of the config that describes it; ``rate`` what it gets.
     """
@@ -115,7 +115,7 @@ class Situation:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the model may be relied on: it came near this loop, or nothing tests it.
+        """Whether predictions may be used: they were near this loop, or no loop tests them.
 
         A device that computes on the CPUs of its workers is not modelled without a test.
         """
@@ -124,7 +124,7 @@ class Situation:
         return abs(self.error) <= _USABLE
 
     def limit(self) -> str:
-        """The part that limits now; empty where the model does not tell."""
+        """The part that is the limit now; empty if the model cannot say."""
         found = self.known.predict(self.now)
         return found.limit if found.rate is not None and self.is_usable else ""
 
@@ -145,7 +145,7 @@ class _Change:
 
 
 def situation(result: Result, known: Capacities, loop: Loop | None) -> Situation | None:
-    """Of a loop with data, else of the first loader that decodes; None where neither ran."""
+    """The situation of a loop with data, else of the first loader that decodes; None without both."""
     if loop is not None:
         source = next((one for one in FARTHEST if one in loop.inputs), None)
         if source is None or (rate := loop.rate(source)) is None:
@@ -161,7 +161,7 @@ def situation(result: Result, known: Capacities, loop: Loop | None) -> Situation
 
 
 def checks(loops: Sequence[Loop], of: Mapping[str, Capacities]) -> list[Check]:
-    """Every loop over data beside its prediction by loaders and device alone."""
+    """Each loop over data, and what loaders and device alone predict for it."""
     return [
         _check(loop, of[loop.group], source)
         for loop in loops
@@ -172,7 +172,7 @@ def checks(loops: Sequence[Loop], of: Mapping[str, Capacities]) -> list[Check]:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to change, and what would bring nothing.
+    """What to change, and what would have no effect.
 
     ``without_effect`` are settings whose best other value gains less than 2 %, or not for certain;
     ``not_measured`` those of which the run tells nothing.
@@ -229,7 +229,7 @@ def advise(found: Situation) -> Advice:
 
 
 def _settings_of(found: Situation) -> list[str]:
-    """Settings that mean something for this loader."""
+    """Settings that this loader has."""
     now, named = found.now, ["workers", "prefetch"]
     if now.packing in ("photos", "files"):
         named.append("sharding")
@@ -368,7 +368,7 @@ def _varied(found: Situation, now: Setting) -> Iterator[_Change]:
 
 
 def _loaders(found: Situation, now: Setting) -> Iterator[_Change]:
-    """Records at random in torch may be read in sequence instead."""
+    """``torch-map``, which reads records at random, may become ``torch-iterable``."""
     if now.loader == "torch-map":
         yield _Change(
             "loader",
@@ -456,7 +456,7 @@ def _form(
 
 
 def _side(setting: Setting, data: Mapping[str, Any]) -> int | None:
-    """Short side of its stored images, in pixels; None where they are as the source has them."""
+    """Short side of the stored images in pixels; None if they have the source's size."""
     if setting.packing in _UNSIZED or data.get("shards"):
         return None
     return setting.side or data.get("size")
@@ -467,7 +467,7 @@ def _script(now: Setting, argument: str) -> str:
 
 
 def _more_processors(found: Situation, now: Setting, rate: float) -> Iterator[Recommendation]:
-    """What is left when no setting helps: more CPUs, where decoding limits and all are in use."""
+    """More CPUs, if decoding is the limit and all CPUs have a worker."""
     known, takes = found.known, found.known.takes
     if found.loop is None or takes is None or not known.processors:
         return

@@ -1,4 +1,4 @@
-"""PURE. The rules behind findings: when each fires, and who says so."""
+"""PURE. The rules for findings: when each applies, and its source."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OURS = "docs/results.md"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. ``when`` it fires, and the ``source`` that says so."""
+    """One rule: ``when`` it applies, and the ``source`` for that."""
 
     code: str
     kind: Kind
@@ -216,7 +216,7 @@ def found(
     share: Estimate | None = None,
     recommendation: Any = None,
 ) -> Finding:
-    """What a rule says of one case; ``of`` is the loop that it is about.
+    """A finding of a rule; ``of`` is the loop that it is about.
 
     A cause is a problem where it takes more than ``HIGH`` of a step, else a warning.
     """

@@ -35,7 +35,7 @@ _NOT_MEASURED = {
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """What one part of a host gives, samples/s; None where ``basis`` says why it is not known."""
+    """Samples/s of one part of a host; None if unknown, with the reason in ``basis``."""
 
     part: str
     samples_per_s: float | None
@@ -94,7 +94,7 @@ def supplies(result: Result, known: Capacities, loop: Loop | None) -> list[Suppl
 def feeds(
     known: Sequence[Supply], loop: Loop | None, advice: Advice, device_rate: float | None = None
 ) -> Feeds | None:
-    """Accelerators fed by the loop, by the loop after the first change, by CPUs and storage.
+    """How many accelerators the loop feeds now and after the first change, and each supply.
 
     Rates of accelerators are those of ResNet-50 and are used for it alone; of another model the
     device that was measured is the measure, or ``device_rate``.
@@ -218,7 +218,7 @@ class EpochCost:
 
     @property
     def usd(self) -> float | None:
-        """All that is known; None without the price of the machine."""
+        """Sum of the known prices; None without the price of the machine."""
         if self.machine_usd is None:
             return None
         return self.machine_usd + (self.requests_usd or 0.0) + (self.storage_usd or 0.0)
@@ -389,7 +389,7 @@ def _consumption(
 
 
 def _samples(loop: Loop, source: str) -> float | None:
-    """Of the data that the loop reads."""
+    """Number of samples in the data that the loop reads."""
     trials = loop.inputs[source]
     rate, stored = middle(trials, "samples_per_s"), middle(trials, "mb_per_s")
     objects, size = middle(trials, "objects"), middle(trials, "mean_object_bytes")

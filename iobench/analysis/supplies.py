@@ -1,4 +1,4 @@
-"""PURE. What storage and loaders supply, each measured apart, as the summary stores it."""
+"""PURE. Summary entries for storage and loaders, each measured alone."""
 
 from __future__ import annotations
 

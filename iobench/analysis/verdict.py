@@ -45,13 +45,13 @@ class Confidence:
 
 
 def bottleneck(findings: Sequence[Finding]) -> str:
-    """What the primary finding of a loop says, as a sentence; empty where no cause is known."""
+    """The primary finding of a loop as a sentence; empty if no cause is known."""
     first = next((finding for finding in findings if finding.primary), None)
     return _BOTTLENECKS.get(first.code, "") if first is not None else ""
 
 
 def of_loop(loop: Loop, findings: Sequence[Finding], *, named: bool) -> str:
-    """What a loop gets of what its device can consume, and what the bottleneck is."""
+    """The verdict on a loop: its share of the device's rate, and the bottleneck."""
     subject = f"The loop {loop.group!r}" if named else "The loop"
     rate, share = loop.rate(), loop.au_ceiling
     if rate is None:
@@ -70,7 +70,7 @@ def of_loop(loop: Loop, findings: Sequence[Finding], *, named: bool) -> str:
 
 
 def confidence(loop: Loop, findings: Sequence[Finding]) -> Confidence:
-    """Of the loop's figures: by its repeats, their interval, and what qualifies them."""
+    """Confidence in a loop's figures, by repeats, interval and qualifying findings."""
     share = loop.au_ceiling
     repeats = share.repeats if share is not None else len(loop.trials)
     doubts = [f for f in findings if f.code in _DOUBTS and f.of in ("", loop.group)]
@@ -107,7 +107,7 @@ def without_loop(summary: Mapping[str, Any], any_done: bool) -> str:
 
 
 def _disks(disks: Sequence[Mapping[str, Any]]) -> str:
-    """Of reads that came from the device, else of writes; memory is no disk."""
+    """The fastest read that came from the device, else the fastest write."""
     reads = [entry for entry in disks if entry["operation"] == "read"]
     proved = [entry for entry in reads if entry["label"] in ("direct", "cold")]
     writes = [entry for entry in disks if entry["operation"] == "write"]
@@ -122,7 +122,7 @@ def _disks(disks: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
-    """Of those that decode, if there are any: reading alone is no match for them."""
+    """The fastest loader that decodes, else the fastest that only reads."""
     decoding = [one for one in loaders if one["loader"] != "raw" and one.get("decode", True)]
     best = max(decoding or loaders, key=lambda entry: float(entry["samples_per_s"]["median"]))
     where = f" from {best['data']}" if best["data"] else ""
@@ -136,7 +136,7 @@ def _loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _watched(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Of the loop that ran longest. Below 5 % waiting is fine, above 20 % high."""
+    """The longest watched loop. Waiting below 5 % is fine, above 20 % high."""
     first = entries[0]
     share = first["wait_share"]["median"]
     subject = "Your loop" if len(entries) == 1 else f"Your loop over {first['loader']}"

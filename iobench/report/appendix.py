@@ -1,4 +1,4 @@
-"""PURE. The collapsed part of the page: tables of everything that stands behind it."""
+"""PURE. The collapsed part of the page: tables of all results."""
 
 from __future__ import annotations
 

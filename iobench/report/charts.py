@@ -231,7 +231,7 @@ def round_ticks(low: float, high: float) -> list[float]:
 
 
 def thinned(points: Sequence[Point], most: int) -> list[Point]:
-    """At most so many points: of neighbours the least and the greatest stay."""
+    """Reduce to at most so many points; each group keeps its least and greatest."""
     if len(points) <= most:
         return list(points)
     group = math.ceil(len(points) * 2 / most)

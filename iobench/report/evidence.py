@@ -43,7 +43,7 @@ class Card:
 
 
 def cards(found: Analysis, series: Series, readings: Readings) -> list[Card]:
-    """Only those of which something was measured."""
+    """The charts for which there is data."""
     made = [_loops(found), _ladder(found.loop), _workers(found), _loaders(found)]
     made += [_disk(found), _store(found)]
     made += _meanwhile(found, series, readings)

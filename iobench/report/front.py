@@ -97,7 +97,7 @@ def front(found: Analysis) -> Front:
 
 
 def settings_words(names: Sequence[str]) -> str:
-    """Settings as people call them."""
+    """Settings in words."""
     return ", ".join(_SETTINGS.get(name, name) for name in names)
 
 
@@ -157,7 +157,7 @@ def _lead(loop: Loop) -> str:
 
 
 def _badges(found: Analysis) -> Iterator[str]:
-    """Confidence, then what qualifies the leading loop or the whole run."""
+    """Confidence, then qualifications of the leading loop or the whole run."""
     if found.confidence is not None:
         yield f"confidence: {found.confidence}"
     loop, seen = found.loop, set[str]()

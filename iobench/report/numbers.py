@@ -1,4 +1,4 @@
-"""PURE. Numbers as the page says them: three significant digits, units, intervals.
+"""PURE. Numbers for the page: three significant digits, units, intervals.
 
 Thousands are set apart by a narrow no-break space. MB is 10^6 bytes, MiB 2^20.
 """

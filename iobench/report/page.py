@@ -42,7 +42,7 @@ def render(
 
 
 def from_template(name: str, **values: Any) -> bytes:
-    """A page of this make, UTF-8."""
+    """Render a template, as UTF-8."""
     page = _environment().get_template(name).render(**values)
     # Lone surrogates (names that are not UTF-8) cannot be encoded, and must not stop a page.
     return page.encode("utf-8", "replace")
