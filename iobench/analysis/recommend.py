@@ -145,7 +145,7 @@ class _Change:
 
 
 def situation(result: Result, known: Capacities, loop: Loop | None) -> Situation | None:
-    """The situation of a loop with data, else of the first loader that decodes; None without both."""
+    """The situation of a loop with data, else of the first loader; None without both."""
     if loop is not None:
         source = next((one for one in FARTHEST if one in loop.inputs), None)
         if source is None or (rate := loop.rate(source)) is None:
