@@ -199,7 +199,7 @@ class Capacities:
         return replace(decoding, rate=_least(reading, decoding.rate))
 
     def _decoding(self, setting: Setting, *, from_loops: bool) -> Prediction:
-        """The rate from memory with the same loader and work, whatever the packing of the images."""
+        """The rate from memory with the same loader and work, for any packing of the images."""
         own = self._own(setting, "warm", from_loops=from_loops)
         if own is None:
             return Prediction(None, missing=("decode",))

@@ -63,10 +63,11 @@ def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
             share=loss,
         )
     elif loss is not None and not causes:
+        ladder = ", or run iobench ladder CONFIG" if loop.has_all_rungs else ""
         yield found(
             "input-bound",
             f"{loop.group}: input takes {share_words(loss)} of its time; of which part is unknown",
-            "add inputs: training.inputs: [synthetic, warm, cold], or run iobench ladder CONFIG",
+            f"add inputs: training.inputs: [synthetic, warm, cold]{ladder}",
             of=loop.group,
             share=loss,
         )

@@ -101,6 +101,12 @@ class Loop:
         return not self.emulated and not self.on_gpu
 
     @property
+    def has_all_rungs(self) -> bool:
+        """Whether ``iobench ladder`` can measure each part of its input separately."""
+        is_torch = self.params.get("consumer") not in ("tensorflow", "mxnet")
+        return is_torch and self.params.get("loader") in FROM_MEMORY and self.devices == 1
+
+    @property
     def reads_files(self) -> bool:
         """Whether each sample is a file or an object."""
         return str(self.params.get("data", "")).partition("@")[0] in AS_FILES

@@ -83,7 +83,7 @@ def _ladder(loop: Loop | None) -> Card | None:
     caption = "Milliseconds a sample as one real part more is added each time."
     if most is not None:
         caption += f" The rung {most[0]} adds most: {percent(most[1].median)} of the whole."
-    elif all(rung in THREE for rung in loop.ladder.path):
+    elif loop.has_all_rungs and all(rung in THREE for rung in loop.ladder.path):
         caption += " iobench ladder CONFIG measures the parts in between."
     return Card("One real part more at a time", caption, bars(rows, "ms per sample"))
 

@@ -50,6 +50,13 @@ def test_the_first_screen_answers_the_four_questions() -> None:
     assert "confidence: high" in said
 
 
+@pytest.mark.parametrize("name", ["torch-iterable", "tf-data"])
+def test_a_ladder_is_recommended_where_the_loader_has_its_rungs(name: str) -> None:
+    """Not for tf.data, which takes no samples from memory."""
+    said = page(run(loop("synthetic", 900, loader=name), loop("warm", 300, loader=name)))
+    assert ("iobench ladder CONFIG" in said) == (name == "torch-iterable")
+
+
 def test_nothing_to_change_is_said_in_words() -> None:
     """Where the device is the limit."""
     said = front(page(run(SLOW_DEVICE)))
