@@ -28,6 +28,7 @@ from iobench.analysis.rules import (
     percent,
     share_words,
 )
+from iobench.data.settings import AS_FILES
 from iobench.ladder import within
 from iobench.result import Finding, Result
 from iobench.stats import Estimate
@@ -330,6 +331,13 @@ def of_probes(result: Result) -> Iterator[Finding]:
             said = f"{params_words('object', params)}: {share} of its requests were refused"
             yield found("store-throttles", said, "fewer connections, larger requests")
             break
+    forms = {
+        str(trial.params.get("data", "")).partition("@")[0]
+        for trial in result.trials
+        if trial.kind in ("loader", "train")
+    }
+    if forms and not forms & AS_FILES:
+        return  # nobody here opens small files
     rates: dict[tuple[str, str, str], dict[str, float]] = {}
     for params, repeats in by_point(result.trials, "layout"):
         if (rate := rate_of(repeats)) is not None:

@@ -75,6 +75,10 @@ DEFINITIONS: Mapping[str, str] = {
         "The data are smaller than 5 times the memory, so that later epochs may come from the"
         " page cache."
     ),
+    "confidence": (
+        "High from 6 repeats on, medium from 4, low below (a smoke run), where repeats are "
+        "scattered, or where cold was not proved."
+    ),
     "emulated device": "Batches are taken at a fixed rate and nothing is computed.",
     "interval": (
         "Of a median: the exact order-statistic interval. From 6 repeats on it covers 95 %."
@@ -122,7 +126,7 @@ def sections(found: Analysis) -> list[Section]:
         Section("compared", "Access modes, processes, devices", list(_compared(found))),
         Section("predictions", "Prediction beside measurement", _predictions(found)),
         Section("hosts", "Hosts and cost", lines=list(_hosts(found))),
-        Section("cold", "Is cold cold? Proof per trial", _cold(result)),
+        Section("cold", "Cold or warm: the proof of each trial", _cold(result)),
         Section("trials", f"All trials ({len(result.trials)})", _trials(result)),
         Section("machine", "Machine, storage, versions", list(_machine(result.environment))),
         Section("config", "How to run it again", lines=_again(result), code=_config(result)),

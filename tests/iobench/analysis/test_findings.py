@@ -193,6 +193,8 @@ def test_probes_find_small_files_and_refusals() -> None:
     refusing = done("object", params, None, mb_per_s=10.0, refused=5, requests=95)
     found = by_code(*layouts, refusing)
     assert {"tiny-files", "store-throttles"} <= found.keys()
+    assert "tiny-files" in by_code(*layouts, loader(900, 1, data="files@disk"))
+    assert "tiny-files" not in by_code(*layouts, loader(900, 1))
 
 
 def test_what_qualifies_a_run_is_said_of_the_loop_that_it_is_about() -> None:
