@@ -15,8 +15,8 @@ MAKEFLAGS += --jobs=2
 
 help:
 	@echo "make demo    draw images, shard them to an S3 endpoint of its own, verify, benchmark"
-	@echo "make test    environments, checks, fast tests and a few of each slower kind (15 minutes)"
-	@echo "make test-all  every test, with the branch coverage of each package (75 minutes)"
+	@echo "make test    environments, checks, fast tests and a few of each slower kind (10 minutes)"
+	@echo "make test-all  every test, with the branch coverage of each package (half an hour)"
 	@echo "make check   ruff, mypy --strict, the architecture test, an audit of dependencies"
 	@echo "make bench   side by side with peers; SOURCE=folder for your own photographs"
 	@echo "make clean   removes the environments, demo/ and builds"
