@@ -50,7 +50,7 @@ class Advised:
         if found.now is None:
             raise NoAdvice(
                 "this run has no training loop over data and no loader that decodes: "
-                f"{_MEASURE} measures both"
+                f"{_MEASURE} measures both; what is known of a watched script is in its report.html"
             )
         confidence = ""
         if found.loop is not None:

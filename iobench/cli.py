@@ -16,7 +16,6 @@ from dataprep.names import escape
 
 if TYPE_CHECKING:
     from iobench.config import BenchConfig
-    from iobench.run import Run
 
 _DRY = "With --dry-run"
 _MORE = "More"
@@ -82,9 +81,7 @@ def run(
     resume: Resume = False,
     dry_run: DryRun = False,
     like: Like = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object.", rich_help_panel=_DRY)
-    ] = False,
+    as_json: Json = False,
     yes: Yes = False,
     print_config: PrintConfig = False,
     verbose: Verbose = False,
@@ -98,15 +95,13 @@ def run(
     from dataprep.config_file import parse_settings
     from iobench.config import load
 
-    if (like is not None or as_json or verbose) and not (dry_run or print_config):
-        raise ConfigError("--like, --json and --verbose go with --dry-run")
     loaded = load(config, parse_settings(set_ or []))
+    begun = _begun(output, resume)
     if print_config or dry_run:
-        _show(loaded, print_config, _begun(output, resume), like, as_json, verbose)
-        return
-    done = _measured(loaded, output, resume=resume, yes=yes)
-    _print_result(done)
-    _end(done)
+        _show(loaded, print_config, begun, like, as_json, verbose)
+    else:
+        _refuse_dry(like, verbose)
+        _measure(loaded, output, begun, yes=yes, as_json=as_json)
 
 
 @app.command(cls=GroupedCommand)
@@ -122,7 +117,7 @@ def ladder(
     print_config: PrintConfig = False,
     verbose: Verbose = False,
 ) -> None:
-    """Measure what each part between storage and device adds to a training step.
+    """Measure what each part of the input adds to a training step.
 
     The config's training loops run again with one real part more each time. A question mark: not
     distinguishable from zero.
@@ -130,24 +125,14 @@ def ladder(
     from dataprep.config_file import parse_settings
     from iobench.config import load
     from iobench.plan import ladder_config
-    from iobench.words import ladder_table
 
     loaded = ladder_config(load(config, parse_settings(set_ or [])))
+    begun = _begun(output, resume)
     if print_config or dry_run:
-        _show(loaded, print_config, _begun(output, resume), like, as_json, verbose)
-        return
-    if like is not None:
-        raise ConfigError("--like goes with --dry-run")
-    done = _measured(loaded, output, resume=resume, yes=yes)
-    summary = done.result.summary
-    if as_json:
-        page = escape(str(done.folder / "report.html"))
-        found = {"verdict": summary["verdict"], "ladder": summary["ladder"], "report": page}
-        typer.echo(json.dumps(found))
+        _show(loaded, print_config, begun, like, as_json, verbose)
     else:
-        typer.echo("\n\n".join(map(ladder_table, summary["ladder"])))
-        _print_result(done)
-    _end(done)
+        _refuse_dry(like, verbose)
+        _measure(loaded, output, begun, yes=yes, as_json=as_json, tables=True)
 
 
 def _show(
@@ -169,6 +154,11 @@ def _show(
     typer.echo(json.dumps(ahead.content()) if as_json else ahead.text(verbose=verbose))
 
 
+def _refuse_dry(like: Path | None, verbose: bool) -> None:
+    if like is not None or verbose:
+        raise ConfigError("--like and --verbose go with --dry-run")
+
+
 def _begun(output: Path | None, resume: bool) -> Path | None:
     """The folder of the run to continue, if any.
 
@@ -180,36 +170,48 @@ def _begun(output: Path | None, resume: bool) -> Path | None:
     return output if resume else None
 
 
-def _measured(config: BenchConfig, output: Path | None, *, resume: bool, yes: bool) -> Run:
-    """Ask where requests may cost much, then measure.
-
-    Raises:
-        ConfigError: options that do not go together; what ``iobench.run`` raises.
-    """
-    from iobench import display, run
-    from iobench.forecast import forecast, require_leave
-    from iobench.rundir import default_folder
-
-    ahead = forecast(config, resumed=_begun(output, resume))
-    ask = typer.confirm if _on_a_terminal() else None
-    require_leave(ahead, config.cost_limit_usd, yes=yes, ask=ask)
-    folder = output or default_folder(config.name)
-    return run.run(config, folder, display.choose(), resume=resume, forecast=ahead.totals())
-
-
 def _on_a_terminal() -> bool:
-    """Whether there is somebody to ask."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def _print_result(done: Run) -> None:
+def _measure(
+    config: BenchConfig,
+    output: Path | None,
+    begun: Path | None,
+    *,
+    yes: bool,
+    as_json: bool,
+    tables: bool = False,
+) -> None:
+    """Ask where requests may cost much, measure, and print the result, with ``tables`` of ladders.
+
+    Raises:
+        ConfigError: what ``iobench.run`` raises.
+    """
+    from iobench import display
+    from iobench import run as running
     from iobench.analysis.analyse import result_lines
+    from iobench.forecast import forecast, require_leave
+    from iobench.rundir import default_folder
+    from iobench.words import ladder_table
 
-    for line in (*result_lines(done.result.summary), str(done.folder / "report.html")):
-        typer.echo(escape(line))
-
-
-def _end(done: Run) -> None:
+    ahead = forecast(config, resumed=begun)
+    ask = typer.confirm if _on_a_terminal() else None
+    require_leave(ahead, config.cost_limit_usd, yes=yes, ask=ask)
+    folder = output or default_folder(config.name)
+    done = running.run(
+        config, folder, display.choose(), resume=begun is not None, forecast=ahead.totals()
+    )
+    summary, page = done.result.summary, escape(str(done.folder / "report.html"))
+    if as_json:
+        found = {key: summary.get(key) for key in ("verdict", "ladder")}
+        typer.echo(json.dumps({**found, "report": page}))
+    else:
+        if tables:
+            typer.echo("\n\n".join(map(ladder_table, summary["ladder"])))
+        for line in result_lines(summary):
+            typer.echo(escape(line))
+        typer.echo(page)
     typer.echo(done.counts, err=True)
     raise typer.Exit(done.exit_code)
 
@@ -272,7 +274,10 @@ def targets(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Identify the storage behind each path: EBS, NVMe, NFS, FUSE and others, with evidence."""
+    """Identify the storage behind each path, with evidence.
+
+    EBS, NVMe, NFS, FUSE and others.
+    """
     from iobench.machine.mounts import data_mounts, mounts
     from iobench.machine.storage import describe_target, target_lines
 
@@ -430,9 +435,9 @@ def scale(
     group: Annotated[
         str | None, typer.Option(help="The training loop. (default: that of the run's verdict)")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Work out hosts and cost for N devices, from what one host gave."""
+    """Calculate hosts and cost for N devices from a run."""
     from dataprep.config_file import read_config
     from iobench.analysis import sizing
     from iobench.analysis.analyse import analyse

@@ -26,7 +26,7 @@ done in {seconds:.0f} s. The endpoint kept everything in memory and is gone; thi
   demo/shards/tfrecord/               shards for TensorFlow and DALI
   demo/shards/recordio/               the same images for MXNet
   demo/shards/index/                  DALI's and MXNet's indexes, .lst
-  demo/shards/train.samples.parquet   one row an image
+  demo/shards/train.samples.parquet   one row per image
   demo/shards/train.manifest.json     what was made, of what, with what
   demo/bench/report.html              the benchmark: open it in a browser
 Next, with your own: .venv/bin/dataprep shard --source photos/ --output shards/ \

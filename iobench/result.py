@@ -178,8 +178,8 @@ def usable(*runs: Path) -> Iterator[None]:
         named = ", ".join(str(run) for run in runs)
         what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise ResultError(
-            f"{named}: its result holds what this version can make nothing of ({what}): the run "
-            "was changed by hand, or is damaged; --debug shows where"
+            f"{named}: its result cannot be read ({what}): the run was changed by hand or is "
+            "damaged; --debug shows where"
         ) from error
 
 
@@ -193,7 +193,10 @@ def read_result(file: Path, asked_for: Path) -> Result:
     try:
         return Result.from_json(file.read_bytes(), str(file))
     except OSError as error:
-        raise ResultError(f"no run in {str(asked_for)!r}: {file}: {error.strerror}") from None
+        raise ResultError(
+            f"no run in {str(asked_for)!r} ({file}: {error.strerror}): give the --output folder of "
+            "iobench run"
+        ) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from iobench.trial import Trial
 from iobench.words import number_words, params_words
 
 _METRICS = {"disk": "mb_per_s", "object": "mb_per_s"}
-_MEMORY_ADVICE = "use 5 times the memory to read from storage in every epoch"
+_MEMORY_ADVICE = "use a data set of at least 5 times the memory"
 _KINDS = (
     ("target-in-memory", "memory", "give a path on the disk that is meant"),
     ("target-in-layers", "layers", "mount the disk that is meant, and give a path on it"),
@@ -66,11 +66,11 @@ def _of_run(result: Result, done: Sequence[Trial]) -> Iterator[Finding]:
 
 
 def _cold(of: str, trials: Sequence[Trial]) -> Iterator[Finding]:
-    """Cold or warm trials that were not proved to be so; data that fit in memory."""
+    """Cold or warm trials that were not proved to be so; data below 5 times the memory."""
     named = f"{of}: " if of else ""
     colds = [trial.cold for trial in trials if trial.cold is not None]
     if any(cold.cache_resident for cold in colds):
-        said = f"{named}the data are smaller than 5 times the memory: later epochs may read no disk"
+        said = f"{named}later epochs may read no disk"
         yield found("cache-resident", said, _MEMORY_ADVICE, of=of)
     not_cold = [cold for cold in colds if cold.asked == "cold" and cold.label == "warm"]
     if not_cold:

@@ -157,7 +157,7 @@ RULES = {
         ),
         Rule(
             "cache-resident",
-            *("measurement", "info", "The data fit in memory"),
+            *("measurement", "info", "The data are smaller than 5 times the memory"),
             "less than 5 times the memory of machine or control group",
         ),
         Rule(

@@ -182,7 +182,7 @@ def scale_lines(found: Scale) -> Iterator[str]:
         return
     verb = "consumes" if found.devices == 1 else "consume"
     yield (
-        f"{many} ({found.device}) {verb} {found.images_per_s:,.0f} img/s ({found.gb_per_s:,.2g} "
+        f"{many}, {found.device}: {verb} {found.images_per_s:,.0f} img/s ({found.gb_per_s:,.2g} "
         f"GB/s). Hosts like this one: {found.all_hosts:,}."
     )
     for one in found.supplies:
@@ -194,7 +194,7 @@ def scale_lines(found: Scale) -> Iterator[str]:
     if found.limit == "devices":
         yield f"  {'devices':<8}  {found.devices_per_host} per host: the limit"
     if found.gets_per_s:
-        yield f"  requests  {found.gets_per_s:,.0f} GET/s at the store, of the objects measured"
+        yield f"  requests  {found.gets_per_s:,.0f} GET/s, for objects of the measured size"
 
 
 def feeds_line(found: Feeds) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from dataprep.counted import counted
 from iobench import badges
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.points import by_point, is_number, middle
@@ -25,7 +26,12 @@ from iobench.trial import Trial
 from iobench.words import params_words
 
 _MOST_ROWS = 400
-_RATES = ("samples_per_s", "mb_per_s", "iops", "requests_per_s", "au_mlperf", "wait_share")
+_RATES = {
+    "samples_per_s": "samples/s",
+    "mb_per_s": "MB/s",
+    "iops": "IOPS",
+    "requests_per_s": "requests/s",
+}
 _FIRST_BATCH = ("listing", "worker_start", "fetch", "decode", "rest")
 _LOOP_FIGURES = (
     ("the device consumes, samples/s", "consumes"),
@@ -71,9 +77,8 @@ DEFINITIONS: Mapping[str, str] = {
         "gave at least 95 % of the bytes. Anything else is called warm. Direct: O_DIRECT, "
         "past the cache."
     ),
-    "data fit in memory": (
-        "The data are smaller than 5 times the memory, so that later epochs may come from the"
-        " page cache."
+    "5 times the memory": (
+        "Of smaller data, later epochs may come from the page cache instead of the disk."
     ),
     "confidence": (
         "High from 6 repeats on, medium from 4, low below (a smoke run), where repeats are "
@@ -85,7 +90,7 @@ DEFINITIONS: Mapping[str, str] = {
     ),
     "predicted": (
         "The least of what device, loader and storage gave alone, with the same settings. "
-        "Predictions are compared with loops that were run (below)."
+        "Predictions are compared with loops that were run (above)."
     ),
     "scattered": (
         "Repeats differ by more than a factor of 1.5: the range is shown, not the median."
@@ -173,7 +178,8 @@ def _loops(found: Analysis) -> Iterator[Table]:
     for params, repeats in by_point(found.result.trials, "train"):
         waits = [middle(repeats, f"step_s_{q}") for q in ("p50", "p90", "p99")]
         cells = [seconds(wait) if wait is not None else "" for wait in waits]
-        latencies.append([str(params.get("group")), str(params.get("input")), *cells])
+        if any(cells):
+            latencies.append([str(params.get("group")), str(params.get("input")), *cells])
     yield Table("Step times", ("loop", "input", "median", "p90", "p99"), latencies)
 
 
@@ -241,9 +247,10 @@ def _predictions(found: Analysis) -> list[Table]:
     rows = []
     for check in found.checks:
         rate, error = check.prediction.rate, check.error
+        workers = counted(check.setting.workers, "worker")
         rows.append(
             [
-                f"{check.group}, {check.setting.source}, {check.setting.workers} workers",
+                f"{check.group}, {check.setting.source}, {workers}",
                 number(rate.median) if rate is not None else "",
                 with_interval(check.measured),
                 percent(error) if error is not None else "",
@@ -269,24 +276,20 @@ def _hosts(found: Analysis) -> Iterator[str]:
 def _cold(result: Result) -> list[Table]:
     rows = []
     for trial in result.trials:
-        if trial.cold is None or trial.status != "done":
+        cold = trial.cold
+        if cold is None or trial.status != "done":
             continue
-        told = trial.metrics.get("epochs")
-        records = [one for one in told if isinstance(one, Mapping)] if told else []
-        cold = {name: getattr(trial.cold, name) for name in ("asked", "label", "why")}
-        cold |= {n: getattr(trial.cold, n) for n in ("resident_before", "physical_ratio")}
-        for record in records or [cold]:
-            before, ratio = record.get("resident_before"), record.get("physical_ratio")
-            rows.append(
-                [
-                    _named(trial) + (f", epoch {record['number']}" if "number" in record else ""),
-                    str(record.get("asked") or ""),
-                    str(record.get("label") or ""),
-                    percent(before) if is_number(before) else "unknown",
-                    number(ratio) if is_number(ratio) else "unknown",
-                    str(record.get("why") or ""),
-                ]
-            )
+        before, ratio = cold.resident_before, cold.physical_ratio
+        rows.append(
+            [
+                _named(trial),
+                cold.asked,
+                cold.label,
+                percent(before) if is_number(before) else "unknown",
+                number(ratio) if is_number(ratio) else "unknown",
+                cold.why,
+            ]
+        )
     columns = ("trial", "asked", "shown", "in memory before", "physical / logical", "why")
     note = "Before: pages in memory, by cachestat or mincore. After: bytes that storage gave."
     limits = dict.fromkeys(
@@ -299,9 +302,11 @@ def _trials(result: Result) -> list[Table]:
     rows = []
     for trial in result.trials:
         rates = [
-            f"{number(trial.metrics[k])} {k}" for k in _RATES if is_number(trial.metrics.get(k))
+            f"{number(trial.metrics[name])} {unit}"
+            for name, unit in _RATES.items()
+            if is_number(trial.metrics.get(name))
         ]
-        shown = ", ".join(rates[:3]) if trial.status == "done" else trial.reason
+        shown = ", ".join(rates) if trial.status == "done" else trial.reason
         rows.append(
             [_named(trial), trial.status, shown, badges.words(trial.cold), seconds(trial.seconds)]
         )

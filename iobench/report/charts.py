@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from iobench.report.numbers import number
-
 _WIDTH, _HEIGHT = 520, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 42
 _PERCENT_A_LETTER = 0.8
@@ -189,9 +187,9 @@ def _grid(
             Markup(
                 '<line class="grid" x1="{}" x2="{}" y1="{}" y2="{}"/>'
                 '<text x="{}" y="{}" text-anchor="end">{}</text>'
-            ).format(_LEFT, _WIDTH - _RIGHT, y, y, _LEFT - 6, y + 4, number(value))
+            ).format(_LEFT, _WIDTH - _RIGHT, y, y, _LEFT - 6, y + 4, _tick(value))
         )
-    ticks = x_ticks or [(v, number(v)) for v in round_ticks(frame.first, frame.last)]
+    ticks = x_ticks or [(v, _tick(v)) for v in round_ticks(frame.first, frame.last)]
     last = -math.inf
     for value, words in ticks:
         x = frame.x(value)
@@ -218,6 +216,11 @@ def _grid(
         )
     )
     return Markup("").join(drawn)
+
+
+def _tick(value: float) -> str:
+    """``0.5``, ``1,500``."""
+    return f"{round(value, 6):,}".removesuffix(".0")
 
 
 def round_ticks(low: float, high: float) -> list[float]:

@@ -260,7 +260,7 @@ def _panels(readings: Mapping[str, Sequence[Pair]]) -> Iterator[Markup]:
                 curves.append(Curve(words, colour, _over_time(shown, scale), marks=False))
         if curves:
             label = f"{title} over time, {unit}"
-            yield lines(curves, "seconds", unit, label=label)
+            yield lines(curves, "seconds", f"{title}, {unit}", label=label)
 
 
 def _over_time(pairs: Sequence[Pair], scale: float) -> list[Point]:

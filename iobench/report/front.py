@@ -31,7 +31,7 @@ PART_WORDS = {
 _BADGES = {
     "emulated": "emulated device",
     "few-repeats": "smoke run",
-    "cache-resident": "data fit in memory: later epochs may read no disk",
+    "cache-resident": "data below 5 times the memory: later epochs may read no disk",
     "store-on-this-machine": "the store runs on this machine",
     "not-shown-cold": "cold was not proved",
     "not-all-warm": "warm, but some storage was read",
@@ -202,7 +202,7 @@ def _note(found: Analysis) -> str:
     if found.advice.without_effect:
         said.append(no_effect_words(found.advice))
     if found.advice.not_measured:
-        said.append(f"Not measured: {settings_words(found.advice.not_measured)}.")
+        said.append(f"No prediction: {settings_words(found.advice.not_measured)}.")
     if found.advice.changes and found.loop is not None:
         said.append(checked_words(found.checks, found.loop.group))
     return " ".join(said)

@@ -1,6 +1,6 @@
 """PURE. Numbers for the page: three significant digits, units, intervals.
 
-Thousands are set apart by a narrow no-break space. MB is 10^6 bytes, MiB 2^20.
+Thousands have a comma. MB is 10^6 bytes, MiB 2^20.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from iobench.stats import Estimate
 
-_THIN = "\u202f"
 _NO_BREAK = "\u00a0"
 _MINUS = "\u2212"
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -20,7 +19,7 @@ _DECIMAL = ((10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "kB"))
 
 
 def number(value: float) -> str:
-    """Three significant digits: ``0.0123``, ``12.3``, ``12 300``; whole numbers below 1,000 whole.
+    """Three significant digits: ``0.0123``, ``12.3``, ``12,300``; whole numbers below 1,000 whole.
 
     Beyond 10^-3 to 10^9 in powers of ten; ``n/a`` where it is not finite.
     """
@@ -34,7 +33,7 @@ def number(value: float) -> str:
     if power < -3 or power >= 9:
         return f"{sign}{mantissa}×10{str(power).translate(_SUPERSCRIPT)}"
     rounded = float(f"{mantissa}e{power}")
-    return f"{sign}{rounded:,.{max(0, 2 - power)}f}".replace(",", _THIN)
+    return f"{sign}{rounded:,.{max(0, 2 - power)}f}"
 
 
 def percent(share: float) -> str:
@@ -71,7 +70,7 @@ def between(found: Estimate, say: Callable[[float], str] = number) -> str:
 
 
 def with_interval(found: Estimate, say: Callable[[float], str] = number) -> str:
-    """``1 404 (1 380 to 1 430)``; of values that differ by a factor of 1.5 the range alone."""
+    """``1,404 (1,380 to 1,430)``; of values that differ by a factor of 1.5 the range alone."""
     if found.repeats > 2 and found.low > 0 and found.high > 1.5 * found.low:
         return f"{say(found.low)} to {say(found.high)}, scattered"
     told = between(found, say)

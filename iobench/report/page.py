@@ -19,7 +19,7 @@ from iobench.report.front import feeds_cell, front
 from iobench.report.series import by_trial, readings_by_trial
 from iobench.result import Result
 
-_NUMBER = re.compile(r"[−+]?\d")
+_NUMBER = re.compile(r"[−+]?\d[^a-z]*(\b[a-zµ]{1,3}\b[^a-z]*)*$")
 
 
 def render(

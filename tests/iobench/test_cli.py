@@ -308,7 +308,7 @@ class TestDryRun:
         took = sum(trial.seconds for trial in read(folder).trials)
         assert f"2 trials to come, about {took:.1f} s" in again.stdout
 
-    @pytest.mark.parametrize("more", [("--json",), ("--verbose",), ("--like", "somewhere")])
+    @pytest.mark.parametrize("more", [("--verbose",), ("--like", "somewhere")])
     def test_its_options_need_it(self, configs: Configs, more: tuple[str, ...]) -> None:
         """Said, rather than passed over."""
         done = invoked("run", configs.write(loaders=NULL), *more)

@@ -74,7 +74,7 @@ def test_a_loop_at_its_devices_rate_may_feed_more() -> None:
 def test_hosts_for_devices(tmp_path: Path) -> None:
     """By the part that is the scarcest; what was not measured is said."""
     said = asked(tmp_path, whole(LOOP, disk(400)), "--devices", "8")
-    assert "8 devices (emulated device) consume 16,000 img/s" in said
+    assert "8 devices, emulated device: consume 16,000 img/s" in said
     assert "Hosts like this one: 11." in said
     assert "CPUs      1,500 img/s per host: the limit" in said
     assert "store     not measured (iobench run configs/bench/s3.yaml)" in said
