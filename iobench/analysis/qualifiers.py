@@ -36,7 +36,10 @@ def qualifiers(result: Result, loops: Sequence[Loop]) -> Iterator[Finding]:
         if loop.emulated:
             said = f"{loop.group}: a pace is kept, nothing is computed"
             yield found("emulated", said, "measure the real loop before you buy", of=loop.group)
-    yield from _cold("", [trial for trial in done if trial.kind != "train"])
+    resident = any(loop.is_cache_resident for loop in loops)
+    for finding in _cold("", [trial for trial in done if trial.kind != "train"]):
+        if finding.code != "cache-resident" or not resident:
+            yield finding
     yield from _scattered_points(done)
     yield from _instruments(done)
     yield from _targets(result, done)
