@@ -19,7 +19,7 @@ from benchmarks import codec
 from benchmarks.contest import Contender, Contest, Measured
 from benchmarks.workplace import Workplace, photographs
 from dataprep.image import ImagePolicy
-from iobench.machine.processes import required_program
+from iobench.machine.processes import find_program
 
 SMALL_JOB = 200
 _WORKERS = 2
@@ -91,7 +91,7 @@ def _command_s(source: str, work: str) -> float:
 def img2dataset(source: str, work: str) -> Measured:
     """img2dataset: short side 256 by area, quality 95, WebDataset, two processes."""
     files = photographs(Path(source))
-    program = required_program("img2dataset")
+    program = find_program("img2dataset") or "img2dataset"
     _seconds([program, "--help"])
     with tempfile.TemporaryDirectory(dir=work) as output:
         listed = Path(output) / "list.txt"

@@ -14,17 +14,13 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from iobench.watching import finish, watch
 
-_HOMES = {"finish": "iobench.watching", "watch": "iobench.watching"}
-
 __all__ = ["finish", "watch"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'iobench' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+    return getattr(import_module("iobench.watching"), name)
 
 
 def __dir__() -> list[str]:

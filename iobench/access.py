@@ -1,4 +1,4 @@
-"""Access modes: how a loader reaches data on a store, as training services offer it.
+"""How a loader reaches data on a store: the access modes of training services.
 
 Modes are ``file`` (downloaded first), ``pipe`` (a stream), ``lazy`` (a range request a sample) and
 ``mount``.
@@ -23,7 +23,7 @@ from pydantic import Field
 from dataprep import keys
 from dataprep.errors import PermissionRefused
 from dataprep.ordered import in_order
-from dataprep.stores import ObjectInfo, Store, open_store, s3
+from dataprep.stores import Store, open_store, s3
 from dataprep.stores.protocol import Close, GetTo
 from iobench.data.settings import split_name
 from iobench.errors import Unavailable
@@ -52,7 +52,7 @@ MODES: Mapping[str, str] = {
 SETTINGS: Mapping[str, str] = {"file": "connections", "pipe": "shuffle_buffer"}
 """The key of a config that only this mode uses."""
 
-# Loaders of other packages read as they like: how they use a store is not known here.
+# How loaders of other packages use a store is not known here.
 _LOADERS = {"pipe": frozenset({"torch-iterable", "tf-data"}), "lazy": frozenset({"torch-map"})}
 _BLOCK_BYTES = 4096  # a file takes whole ones
 _ENTRY = struct.Struct("3d")  # bytes, seconds to the first, seconds to the last
@@ -76,7 +76,7 @@ def suiting(access: str) -> str:
 
 
 def data_of(access: str, name: str) -> str | None:
-    """The data that a trial reads; None where there is nothing for the mode to read.
+    """The data that a trial reads; None if the mode has nothing to read.
 
     ``mount`` reads files on a disk, the other modes read only what is on a store.
     """
@@ -108,7 +108,14 @@ def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Plac
             needed = {shard.key for shard in dataset.shards()}
             needed |= {keys.LABELS, keys.manifest(dataset.split), keys.samples(dataset.split)}
             wanted = [info for info in wanted if info.key in needed]
-        _require_room(wanted, folder)
+        needed_bytes = sum(-(-info.bytes // _BLOCK_BYTES) * _BLOCK_BYTES for info in wanted)
+        free = shutil.disk_usage(folder).free
+        if needed_bytes > free:
+            raise Unavailable(
+                f"access file needs {needed_bytes / 1e6:,.1f} MB on the disk of the run's folder, "
+                f"which has {free / 1e6:,.1f} MB free: choose an --output on a larger one, or "
+                "another access"
+            )
         for _ in in_order(lambda info: _copy(store, info.key, folder), wanted, connections):
             pass
     return replace(place, uri=str(folder))
@@ -117,8 +124,8 @@ def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Plac
 class DownloadedLoader:
     """The loader that ``build`` makes, over a copy of ``place`` in ``folder`` / ``download``.
 
-    The copy begins when the first epoch is asked for, and ``close`` removes it. Until then the
-    loader is that of the place itself, so that frameworks are imported before any clock runs.
+    The copy begins when the first epoch is asked for, and ``close`` removes it. Before that the
+    loader is built over ``place`` itself, so that frameworks are imported before any clock runs.
     """
 
     def __init__(
@@ -199,7 +206,7 @@ def added(several: Iterable[Fetched]) -> Fetched:
 
 
 class Counter(logging.Handler):
-    """Counts while ``counting`` lasts; ``fetched`` may be called at any time then."""
+    """Counts requests during ``counting``; ``fetched`` may be called at any time in it."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(logging.DEBUG)
@@ -252,11 +259,11 @@ def counting() -> Iterator[Counter]:
 def metered(
     params: Params, loader: Loader, place: Place | None, data: Stored | None
 ) -> Iterator[Mapping[str, Any]]:
-    """Measure what the block asks of a store and what its mode needs; filled when it ends.
+    """Measure the requests and the resources of the block; the mapping is filled when it ends.
 
-    Of data on S3: GETs, their bytes and times, and answers that asked for fewer requests. Of modes
-    other than ``direct``: bytes needed of disk and memory, and how large data and memory are. The
-    loader must still be open at the end of the block.
+    For data on S3: GETs, their bytes and times, and answers that asked for fewer requests. For
+    modes other than ``direct``: the bytes of disk and memory that are needed, and the sizes of data
+    and memory. The loader must still be open at the end of the block.
     """
     found: dict[str, Any] = {}
     access = params.get("access", DIRECT)
@@ -277,16 +284,6 @@ def metered(
             found["shuffle_buffer_bytes"] = loader.buffer_bytes()
     if place is not None and place.uri.startswith("s3://"):
         found |= fetched.metrics
-
-
-def _require_room(wanted: Sequence[ObjectInfo], folder: Path) -> None:
-    needed = sum(-(-info.bytes // _BLOCK_BYTES) * _BLOCK_BYTES for info in wanted)
-    free = shutil.disk_usage(folder).free
-    if needed > free:
-        raise Unavailable(
-            f"access file needs {needed / 1e6:,.1f} MB on the disk of the run's folder, which has "
-            f"{free / 1e6:,.1f} MB free: choose an --output on a larger one, or another access"
-        )
 
 
 def _copy(store: Store, key: str, folder: Path) -> None:

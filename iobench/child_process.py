@@ -1,6 +1,6 @@
-"""One trial in a process of its own: started, asked, listened to, timed out, and gone afterwards.
+"""Run one trial in a process of its own, with a time limit; nothing of it is left afterwards.
 
-``iobench.child`` is the other end. It reads a pickled request from its stdin, and answers with JSON
+The process runs ``iobench.child``. It reads a pickled request from its stdin, and answers with JSON
 lines on a pipe.
 """
 
@@ -19,19 +19,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from dataprep.names import escape
+from dataprep.schema import typed
 from iobench.machine.processes import SuspendedTime
 from iobench.machine.sampling import SamplingSettings, beside
 from iobench.machine.usage import sampled
-from iobench.trial import Cold, Outcome, Place, Status, TrialSpec
+from iobench.trial import Outcome, Place, Status, TrialSpec
 
 Message: TypeAlias = Mapping[str, Any]
 Verdict = tuple[Status, Outcome | None, str]
 
 LOOK_EVERY_S = 0.5
-"""How often to look whether one has ended: what it started may hold its pipe open."""
+"""How often to check whether a process has ended: its workers may hold its pipe open."""
 
 _TAIL_BYTES = 4096
 _READ_BYTES = 1 << 16
@@ -41,19 +42,13 @@ _WORTH_A_WORD_S = 1.0
 
 
 def request(spec: TrialSpec, places: Mapping[str, Place], scratch: Path | None = None) -> bytes:
-    """What is asked of a child: a trial, its places, and a folder that it may write to."""
+    """The request to a child: a trial, its places, and a folder that it may write to."""
     return pickle.dumps((spec, dict(places), scratch))
 
 
 def outcome_of(message: Message) -> Outcome:
-    """What was found, of a message that has an ``outcome``."""
-    content = dict(message["outcome"])
-    if content["cold"]:
-        content["cold"] = Cold(**content["cold"])
-    if content["counted_s"]:
-        content["counted_s"] = tuple(content["counted_s"])
-    content["pauses"] = tuple(map(tuple, content["pauses"]))
-    return Outcome(**content)
+    """The outcome in a message that has one."""
+    return typed(Outcome, message["outcome"])
 
 
 class ChildProcess:
@@ -71,10 +66,10 @@ class ChildProcess:
         read_end, write_end = os.pipe()
         os.set_blocking(read_end, False)
         self._lines = os.fdopen(read_end, "rb", buffering=0)
-        self._log = _temporary_file()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         self._pending = b""
         self.closed = False
-        """Whether nobody is left who could say more."""
+        """Whether every process that could write messages has ended."""
         try:
             self._process = subprocess.Popen(
                 # -P: a file of the user's that is named like a module is not taken for it.
@@ -86,9 +81,6 @@ class ChildProcess:
                 env=environment,
                 start_new_session=own_session,
             )
-        except BaseException:
-            self._close()
-            raise
         finally:
             os.close(write_end)
         assert self._process.stdin is not None  # noqa: S101  it was asked for
@@ -102,14 +94,15 @@ class ChildProcess:
         self.end(0)
         with contextlib.suppress(BrokenPipeError):
             self._stdin.close()
-        self._close()
+        self._lines.close()
+        self._log.close()
 
     def fileno(self) -> int:
         """Where its messages arrive."""
         return self._lines.fileno()
 
     def ask(self, request: bytes) -> None:
-        """Hand over what is asked of it."""
+        """Send the request."""
         with contextlib.suppress(BrokenPipeError), self._stdin:
             self._stdin.write(request)
 
@@ -124,11 +117,11 @@ class ChildProcess:
 
     @property
     def ended(self) -> bool:
-        """Whether it is gone, whatever it left behind."""
+        """Whether the process has ended; its workers may not have."""
         return self._process.poll() is not None
 
     def wait(self, seconds: float) -> None:
-        """At most so long for its end."""
+        """Wait at most so long for its end."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
 
@@ -145,15 +138,11 @@ class ChildProcess:
 
     @property
     def last_line(self) -> str:
-        """Of what it printed; empty for nothing."""
+        """The last line that it printed; empty if it printed none."""
         self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, self._log.tell() - _TAIL_BYTES))
         lines = self._log.read().decode(errors="surrogateescape").strip().splitlines()
         return escape(lines[-1]) if lines else ""
-
-    def _close(self) -> None:
-        self._lines.close()
-        self._log.close()
 
 
 def run_isolated(
@@ -166,11 +155,10 @@ def run_isolated(
     sampling: SamplingSettings | None = None,
     scratch: Path | None = None,
 ) -> Verdict:
-    """Run one trial; status, outcome if it is done, and else the reason.
+    """Run one trial; returns its status, its outcome if it is done, and else the reason.
 
-    What the machine does meanwhile is sampled as ``sampling`` says; ``scratch`` is a folder that
-    the trial may write to, and which the caller removes. Nothing else of the trial is left when
-    this returns: its process group is killed.
+    The machine is sampled meanwhile as ``sampling`` says. ``scratch`` is a folder that the trial
+    may write to; the caller removes it. The process group of the trial is killed at the end.
     """
     with ChildProcess({**os.environ, **environment}, own_session=True) as child:
         message, still_s = None, 0.0
@@ -193,8 +181,10 @@ def run_isolated(
 def _listen(
     child: ChildProcess, timeout_s: float, progress: Callable[[float, str], None]
 ) -> tuple[Message | None, float]:
-    """The last message, an empty one if the trial ended without, None if time ran out; and for how
-    many seconds either side was stopped. Where this one was, that is not of the trial's time.
+    """The last message and the seconds for which either process was stopped.
+
+    The message is empty if the trial ended without one, and None if time ran out. Time for which
+    this process was stopped does not count as the trial's.
     """
     suspended = SuspendedTime(child.pid)
     with selectors.DefaultSelector() as selector:
@@ -237,15 +227,6 @@ def _verdict(message: Message | None, child: ChildProcess, timeout_s: float) -> 
     if "failed" in message:
         return "failed", None, str(message["failed"])
     return "failed", None, child.how
-
-
-def _temporary_file() -> IO[bytes]:
-    """In the folder for temporary files; in another where that one has been removed meanwhile."""
-    try:
-        return tempfile.TemporaryFile()
-    except FileNotFoundError:
-        tempfile.tempdir = None  # looked for again
-        return tempfile.TemporaryFile()
 
 
 def _how(code: int | None) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from dataprep.config_file import read_config
 from iobench.data.settings import DataSettings, check_home
@@ -16,20 +16,16 @@ from iobench.loops.training_plan import Training
 from iobench.machine.page_cache import DropCaches
 from iobench.machine.sampling import SamplingSettings
 from iobench.probes.settings import DiskSettings, ObjectStoreSettings
+from iobench.several import Settings
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Dollars = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=10_000_000)]
 Label = Annotated[str, Field(min_length=1, max_length=64)]
-_SETTINGS = ConfigDict(
-    frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
-)
 
 
-class TargetLimit(BaseModel):
+class TargetLimit(Settings):
     """What a disk or a folder of data can give, where this machine cannot tell."""
-
-    model_config = _SETTINGS
 
     volume: str | None = None
     """Type of an EBS volume as in the file of limits, such as `gp3`."""
@@ -38,10 +34,8 @@ class TargetLimit(BaseModel):
     """MB/s (10^6 bytes) that the volume or device gives at most: your own figure."""
 
 
-class LimitSettings(BaseModel):
+class LimitSettings(Settings):
     """What link, volume and device can do at most, where you know more than the machine tells."""
-
-    model_config = _SETTINGS
 
     file: Annotated[str, AfterValidator(check_home)] | None = None
     """A file such as `configs/limits.yaml`; that example where none is named."""
@@ -52,19 +46,17 @@ class LimitSettings(BaseModel):
     network_gbit_per_s: Positive | None = None
     """What this machine's network carries, Gbit/s (10^9 bits)."""
 
-    targets: dict[Label, TargetLimit] = {}
+    targets: dict[Label, TargetLimit] = {}  # noqa: RUF012  pydantic copies it
     """By the label of a disk target; `data` is `data.folder`, `source`, `shards` and `mount` what
     is given there."""
 
-    stores: dict[Label, Positive] = {}
+    stores: dict[Label, Positive] = {}  # noqa: RUF012  pydantic copies it
     """MB/s that an object store gives to this machine at most, by the target's label; `data` is
     `data.bucket`."""
 
 
-class ScaleSettings(BaseModel):
+class ScaleSettings(Settings):
     """A cluster, on paper: what its devices need of hosts like this one."""
-
-    model_config = _SETTINGS
 
     devices: Count
     """That train together."""
@@ -86,11 +78,9 @@ class ScaleSettings(BaseModel):
         return self
 
 
-class CostSettings(BaseModel):
+class CostSettings(Settings):
     """What training costs with what the run's training loop gets. Prices are those of the file
     that `prices` names, or your own."""
-
-    model_config = _SETTINGS
 
     group: str | None = None
     """The training loop that is meant; unless told, the one of which the run's verdict speaks."""
@@ -113,10 +103,8 @@ class CostSettings(BaseModel):
     machine has anyhow."""
 
 
-class BenchConfig(BaseModel):
+class BenchConfig(Settings):
     """One run. What is left out is not measured."""
-
-    model_config = _SETTINGS
 
     name: Annotated[str, Field(min_length=1, max_length=200)] = "bench"
     """Of the run, and of its default folder."""

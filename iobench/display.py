@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -124,9 +125,9 @@ class Bar(Lines):
         self._rich.stop()
 
     def _show(self, rate: str = "", **fields: str) -> None:
-        """``1,234 samples/s so far, 2:10 left``."""
+        """``1,234 samples/s so far, 0:02:10 left``."""
         left_s = self.left_s()
-        left = "-:--" if left_s is None else clock_words(left_s)
+        left = "-:--" if left_s is None else datetime.timedelta(seconds=round(left_s))
         line = f"{rate}{left} left"
         self._rich.update(self._task, completed=self._ended, line=line, **fields)  # type: ignore[arg-type]
 
@@ -134,10 +135,3 @@ class Bar(Lines):
 def choose() -> Lines:
     """A bar on a terminal, lines elsewhere."""
     return Bar() if sys.stderr.isatty() else Lines()
-
-
-def clock_words(seconds: float) -> str:
-    """``2:10``, ``1:01:01``."""
-    minutes, second = divmod(int(seconds + 0.5), 60)
-    hours, minute = divmod(minutes, 60)
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minutes}:{second:02}"

@@ -51,12 +51,12 @@ _CATCH_UP_S = 0.01  # a sleep that ends late is made up for, up to this
 _UPSTREAM_TIMEOUT_S = 60.0
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 s
 _NO_BODY = (204, 304)
-_OF_ONE_CONNECTION = {"connection", "content-length", "expect", "keep-alive", "transfer-encoding"}
+_OF_ONE_CONNECTION = {"connection", "expect", "keep-alive", "transfer-encoding"}
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Wait ``s`` seconds before the request is forwarded, or before the response begins."""
+    """Wait ``s`` seconds before the request is forwarded or before the response begins."""
 
     s: float
     at: Point = "request"
@@ -64,14 +64,14 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """Limit bodies to ``bytes_per_s`` in each direction, over all connections together."""
+    """Limit all bodies of one direction together to ``bytes_per_s``."""
 
     bytes_per_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Answer with S3's XML error and do not forward: ``Status(503, "SlowDown")``."""
+    """Answer with an S3 error instead of forwarding: ``Status(503, "SlowDown")``."""
 
     code: int
     s3_code: str
@@ -87,9 +87,9 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class FlipByte:
-    """Flip the lowest bit of the body's byte at ``offset``; a negative one counts from the end.
+    """Flip the lowest bit of the body's byte at ``offset``; negative offsets count from the end.
 
-    A body too short to have that byte passes unchanged.
+    A body without that byte passes unchanged.
     """
 
     offset: int
@@ -98,9 +98,9 @@ class FlipByte:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """Reset the connection (TCP RST), before forwarding or when the server has answered.
+    """Reset the connection (TCP RST) before the request is forwarded, or after it is answered.
 
-    At the response, the server has done what was asked, and the client cannot know.
+    At the response, the server has executed the request, but the client cannot know.
     """
 
     at: Point = "request"
@@ -136,12 +136,12 @@ Fault: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Which requests a rule hits: all, unless ``method`` or ``path`` says otherwise.
+    """The requests that a rule disturbs: by default all.
 
-    ``path`` is a regular expression, searched in path?query as the client sent it. Of the
-    requests that fit, the first ``skip`` are left alone, the next ``times`` are hit (``None``:
-    all), and the rest are left alone again; with ``every`` only one in so many of those is hit,
-    beginning with the first.
+    A request fits if ``method`` is equal and the regular expression ``path`` is found in its
+    path?query. Of the requests that fit, the first ``skip`` pass, the next ``times`` are hit
+    (``None``: all), and the rest pass. With ``every``, only each ``every``-th of those is hit,
+    starting with the first.
     """
 
     method: str | None = None
@@ -171,10 +171,10 @@ class Rule:
 
 @dataclass(slots=True)
 class Request:
-    """One request as the client saw it answered; the proxy updates it as bytes pass.
+    """One request as the client sees it answered; the proxy updates it while bytes pass.
 
-    ``path`` is path?query as received; ``status`` is ``None`` where no response began. Bytes
-    are those of the bodies: read from the client, and sent to it.
+    ``path`` is path?query as received; ``status`` is ``None`` if no response began. Bytes are those
+    of the bodies, read from the client and sent to it.
     """
 
     method: str
@@ -191,7 +191,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response. ``headers`` give the length only where it is not that of ``body``."""
+    """A response. ``headers`` have a Content-Length only if it is not the length of ``body``."""
 
     status: int
     headers: Sequence[tuple[str, str]] = ()
@@ -213,14 +213,14 @@ def s3_error(status: int, code: str, message: str = "") -> Answer:
 
 
 class FaultProxy(ThreadingTCPServer):
-    """An HTTP proxy in front of ``upstream`` that disturbs the requests which ``rules`` match.
+    """An HTTP proxy in front of ``upstream`` that disturbs the requests that ``rules`` match.
 
-    Without rules, method, path, ``Host``, end-to-end headers and bodies pass unchanged, so that
-    signatures stay valid. An upstream that does not answer becomes a 502. ``upstream`` is a URL,
-    or a function that answers requests in this process.
+    ``upstream`` is a URL, or a function that answers requests in this process. Method, path,
+    ``Host``, end-to-end headers and bodies of undisturbed requests pass unchanged, so that
+    signatures stay valid. If the upstream does not answer, the client gets a 502.
 
-    ``clock`` and ``sleep`` measure and spend the time of ``Delay``, ``Stall`` and ``RateLimit``;
-    by default a sleep ends when the proxy stops.
+    ``Delay``, ``Stall`` and ``RateLimit`` use ``clock`` and ``sleep``; by default a sleep ends when
+    the proxy stops.
     """
 
     daemon_threads = False
@@ -257,11 +257,11 @@ class FaultProxy(ThreadingTCPServer):
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """All requests so far in the order of their arrival, those under way included."""
+        """All requests so far in order of arrival, including unfinished ones."""
         return tuple(self._requests)
 
     def replace_rules(self, rules: Sequence[Rule]) -> None:
-        """Use other rules from the next request on; their counts begin at 0."""
+        """Use other rules from the next request on; their counts start at 0."""
         with self._lock:
             self._rules = tuple(rules)
             self._fitting = [0] * len(self._rules)
@@ -272,7 +272,7 @@ class FaultProxy(ThreadingTCPServer):
         self._requests.clear()
 
     def begin(self, method: str, path: str) -> Request:
-        """Log a request with the faults that it meets. Every rule counts every fitting request."""
+        """Log a request with its faults. Each rule counts all requests that fit it."""
         request = Request(method, path)
         with self._lock:
             for index, rule in enumerate(self._rules):
@@ -284,7 +284,7 @@ class FaultProxy(ThreadingTCPServer):
         return request
 
     def pace(self, limit: RateLimit, direction: Direction, size_bytes: int) -> None:
-        """Wait until so many more bytes may pass."""
+        """Wait until the limit allows ``size_bytes`` more."""
         with self._lock:
             now = self._clock()
             begin = max(self._free_at.get((limit, direction), now), now - _CATCH_UP_S)
@@ -307,18 +307,17 @@ class FaultProxy(ThreadingTCPServer):
         self._thread.join()
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Accept a connection, and remember it until it is closed."""
+        """Accept a connection, and remember it to end it when the proxy stops."""
         connection, address = super().get_request()
         self._open.add(connection)
         return connection, address
 
     def shutdown_request(self, request: Any) -> None:
-        """Close only: shutting down first would turn a reset into an orderly end."""
-        self._open.discard(request)
+        """Close without shutting down, which would replace a reset by a normal end."""
         request.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report errors of the proxy itself; connections end in many ways."""
+        """Report errors of the proxy itself, but not connections that break."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -338,9 +337,7 @@ class _Exchange(BaseHTTPRequestHandler):
         """Print nothing: requests are kept by the proxy."""
 
     def do_GET(self) -> None:
-        """Answer a request of any method."""
-        if "Transfer-Encoding" in self.headers:
-            raise ValueError("the proxy takes bodies with a Content-Length only")
+        """Answer a request of any method; its body must have a Content-Length."""
         path = self.requestline.split()[1]  # self.path merges leading slashes
         request = self.server.begin(self.command, path)
         self._reach("request", request)
@@ -435,7 +432,7 @@ def _forward(netloc: str, method: str, path: str, headers: Message, body: bytes)
         connection.connect()
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         for name, value in headers.items():
-            if name.lower() not in _OF_ONE_CONNECTION:
+            if name.lower() not in {*_OF_ONE_CONNECTION, "content-length"}:
                 connection.putheader(name, value)
         if "Content-Length" in headers:
             connection.putheader("Content-Length", str(len(body)))
@@ -445,8 +442,6 @@ def _forward(netloc: str, method: str, path: str, headers: Message, body: bytes)
         given = [
             pair for pair in response.getheaders() if pair[0].lower() not in _OF_ONE_CONNECTION
         ]
-        if method == "HEAD" and (length := response.getheader("Content-Length")):
-            given.append(("Content-Length", length))
         return Answer(response.status, given, response.read())
     except (OSError, HTTPException) as error:
         return s3_error(502, "BadGateway", f"no answer from {netloc}: {error}")

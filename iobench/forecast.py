@@ -1,4 +1,4 @@
-"""What a run will take before it begins: time, requests to Amazon's S3 and their price.
+"""Predict a run: its time, and its requests to Amazon's S3 with their price.
 
 Requests are upper bounds. A trial ends after its seconds, its ``max_requests`` or
 ``trial_timeout_s``. S3 takes 10 ms or more to answer (20 ms were measured within a region), so one
@@ -13,8 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, TypeAlias
 
 from dataprep.counted import counted
 from dataprep.dataset import open_dataset
@@ -23,7 +22,6 @@ from dataprep.names import escape
 from dataprep.prices import Price, price_at, read_prices
 from dataprep.sources import open_source
 from dataprep.stores import StoreOptions
-from dataprep.stores.s3_bucket import S3Bucket
 from iobench.config import BenchConfig
 from iobench.consumers.paced import PRESETS
 from iobench.data.given import expanded
@@ -31,6 +29,7 @@ from iobench.data.settings import AS_FILES, DataSettings, split_name
 from iobench.errors import NotApproved
 from iobench.ladder import HELD_RUNGS
 from iobench.loaders.memory import MOST_THREADS
+from iobench.machine.object_stores import describe_store, endpoint_of
 from iobench.plan import clashes, others, places_of, trials
 from iobench.probes.object_store import pool
 from iobench.result import usable
@@ -64,28 +63,20 @@ _VARIED = ("cache", "input", "workers", "connections", "devices")
 
 @dataclass(frozen=True, slots=True)
 class Billed:
-    """A place on Amazon's S3: its address, and the price of requests; None where not known."""
+    """A place on Amazon's S3: its address, and the price of requests; None if unknown."""
 
     uri: str
     price: Price | None
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Requests:
-    """Numbers of requests by price: HEAD is priced as GET."""
-
-    puts: int = 0
-    gets: int = 0
-    lists: int = 0
-
-    def __add__(self, other: Requests) -> Requests:
-        return Requests(self.puts + other.puts, self.gets + other.gets, self.lists + other.lists)
+Requests: TypeAlias = Counter[str]
+"""Numbers of requests by price: ``puts``, ``gets`` (with HEAD, which costs the same), ``lists``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A trial to come, and about how long it takes; None where not known."""
+    """A trial to come, and about how long it takes; None if unknown."""
 
     spec: TrialSpec
     likely_s: float | None
@@ -96,10 +87,10 @@ class Forecast:
     """A run to come.
 
     Attributes:
-        requests: at most how many, by store.
-        before: how many trials are measured already.
+        requests: their largest numbers, by store.
+        before: the number of trials that are measured already.
         others: what other packages bring: ``loader mine`` to ``package 1.0``.
-        problems: what could not be found out.
+        problems: warnings about what could not be found out.
     """
 
     name: str
@@ -112,18 +103,18 @@ class Forecast:
 
     @property
     def likely_s(self) -> tuple[float, int]:
-        """About how long, and the number of trials whose length is not known."""
+        """The time of trials of known length, and the number of the others."""
         known = [step.likely_s for step in self.steps if step.likely_s is not None]
         return sum(known), len(self.steps) - len(known)
 
     @property
     def usd(self) -> float | None:
-        """Dollars at most; None where not known."""
+        """Dollars at most; None if unknown."""
         total = 0.0
         for store, asked in self.requests.items():
             if store.price is None:
                 return None
-            total += store.price.of_requests(asked.puts, asked.gets, asked.lists)
+            total += store.price.of_requests(asked["puts"], asked["gets"], asked["lists"])
         return total
 
     @property
@@ -180,7 +171,7 @@ class Forecast:
             kinds = Counter(step.spec.kind for step in self.steps)
             lines += [f"  {kind:<8} {n:>5,}  {self._kind(kind)}" for kind, n in kinds.items()]
         for store, asked in self.requests.items():
-            most = f"{asked.puts:,} PUT, {asked.gets:,} GET, {asked.lists:,} LIST"
+            most = f"{asked['puts']:,} PUT, {asked['gets']:,} GET, {asked['lists']:,} LIST"
             lines.append(f"  {escape(store.uri)}: at most {most} ({store.source})")
         lines += [f"  {escape(it)}: brought by {escape(by)}" for it, by in self.others.items()]
         lines += [f"warning: {escape(why)}" for why in self.problems]
@@ -204,9 +195,9 @@ def forecast(
     """Predict what ``config`` will take, without writing anything.
 
     Args:
-        config: what is asked for.
-        resumed: the folder of a run that is continued: what is done there is not done again.
-        like: the folder of another run, whose trials tell how long they take, as ``resumed`` does.
+        config: of the run.
+        resumed: the folder of a run that is continued; its trials are not run again.
+        like: the folder of another run; equal trials take as long as there.
 
     Raises:
         ResultError: ``like`` holds no run.
@@ -241,19 +232,19 @@ def forecast(
 def require_leave(
     found: Forecast, limit_usd: float, *, yes: bool, ask: Callable[[str], bool] | None
 ) -> None:
-    """Make sure that requests cost no more than ``limit_usd``, or that somebody agrees.
+    """Check that requests cost no more than ``limit_usd``, or that the user agrees.
 
-    ``ask`` puts a question to a person; None where there is nobody to ask.
+    ``ask`` asks the user a question; None if there is no terminal.
 
     Raises:
-        NotApproved: the answer is no, or there is nobody to ask.
+        NotApproved: the answer is no, or there is no terminal.
     """
     if yes or (found.usd is not None and found.usd <= limit_usd):
         return
     what = f"{found.cost}; cost_limit_usd is {limit_usd:g}"
     if ask is None:
         raise NotApproved(
-            f"{what}: give --yes, or --set cost_limit_usd=DOLLARS; --dry-run says what costs what"
+            f"{what}: give --yes, or --set cost_limit_usd=DOLLARS; --dry-run lists the costs"
         )
     if not ask(f"{what}. Begin?"):
         raise NotApproved("not begun: nothing was measured, nothing was written")
@@ -272,7 +263,7 @@ def duration(seconds: float) -> str:
 
 
 def _likely_s(spec: TrialSpec, known_s: Mapping[str, float], timeout_s: float) -> float | None:
-    """As long as before, else the seconds that it measures and its start."""
+    """As long as equal trials took before, else the seconds that it measures and its start."""
     params = spec.params
     before = known_s.get(TrialSpec(spec.kind, params).id)
     if before is not None:
@@ -292,15 +283,15 @@ def _requests(
     config: BenchConfig, specs: Sequence[TrialSpec], problems: list[str]
 ) -> dict[Billed, Requests]:
     """At most how many requests each store on Amazon's S3 gets."""
-    stores = _billed(config, specs, problems)
+    stores = _billed(config, specs)
     on_s3 = any("@s3" in name for name in stores)
     samples = _samples(config.data, problems) if on_s3 else 0
-    found: dict[Billed, Requests] = defaultdict(Requests)
+    found: dict[Billed, Requests] = defaultdict(Counter)
     for name, store in stores.items():
         objects = 0
         if "@s3" in name and lies_on_a_store(name, config.data) is None:
             objects = _copies(name, config.data, samples)
-        found[store] += Requests(objects, objects)
+        found[store] += Requests(puts=objects, gets=objects)
     for spec in specs:
         for name in stores.keys() & set(places_of(spec)):
             if spec.kind == "object":
@@ -321,9 +312,9 @@ def _copies(name: str, data: DataSettings, samples: int) -> int:
 
 
 def _of_probe(params: Params) -> Requests:
-    """The bucket, two listings, an opening byte a connection, then requests until the end.
+    """Two listings, one byte for each connection to open it, then requests until the end.
 
-    Objects that are read are put first and confirmed; each trial is counted as if it had to.
+    Objects that are read are put first and confirmed, at worst in each trial.
     """
     size, streams = params["object_bytes"], int(params["connections"])
     objects = pool.to_get(size, params["pool_bytes"]).count
@@ -341,7 +332,7 @@ def _of_probe(params: Params) -> Requests:
 
 
 def _of_reading(name: str, spec: TrialSpec, samples: int, timeout_s: float) -> Requests:
-    """What a loop or a layout asks for; of known epochs no more than their samples."""
+    """Requests of a loop or a layout; in a known number of epochs at most one a sample."""
     params = spec.params
     processes = int(params.get("processes", 1))
     workers = max(1, int(params.get("workers", params.get("parallelism", 1))))
@@ -363,14 +354,12 @@ def _in(seconds: float, streams: int) -> int:
 
 
 def lies_on_a_store(name: str, data: DataSettings) -> str | None:
-    """The address of data that are read where they lie on a store; None where a copy is read."""
+    """The address of data that are read from the given store; None if a copy is read."""
     given = {"shards@s3": data.shards, "photos@s3": data.source}.get(name) or ""
     return given if "://" in given else None
 
 
-def _billed(
-    config: BenchConfig, specs: Sequence[TrialSpec], problems: list[str]
-) -> dict[str, Billed]:
+def _billed(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, Billed]:
     """Places on Amazon's S3; requests to any other endpoint have no price."""
     data, found = config.data, {}
     targets = config.object_store.targets if config.object_store else ()
@@ -382,26 +371,17 @@ def _billed(
             bucket = data.bucket
             stores[name] = (straight, data.store) if straight else (bucket.uri, bucket.store)
         uri, options = stores.get(name, ("", StoreOptions()))
-        if uri.startswith("s3://") and _is_amazon(uri, options, problems):
+        # Without a known endpoint it is taken for Amazon's.
+        endpoint = endpoint_of(options)[0] or "https://amazonaws.com"
+        if describe_store(uri, endpoint)["kind"].startswith("aws-s3"):
             price, about = price_at(read_prices(path), options)
             whose = config.prices or "example prices, to be edited"
             found[name] = Billed(uri, price, f"{whose}: {about}")
     return found
 
 
-def _is_amazon(uri: str, options: StoreOptions, problems: list[str]) -> bool:
-    """By the endpoint of boto3: an option, the environment and its config file can name one."""
-    try:
-        server = S3Bucket(uri, options).connect().meta.endpoint_url
-    except DataprepError as error:
-        problems.append(f"{uri}: {error}")
-        return options.endpoint_url is None
-    host = urlsplit(server).hostname or ""
-    return host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
-
-
 def _samples(data: DataSettings, problems: list[str]) -> int:
-    """The number of images: by a manifest, a listing, or as many as are drawn."""
+    """The number of images, from a manifest, a listing or the config."""
     try:
         if data.shards is not None:
             shards = expanded(data.shards)

@@ -1,7 +1,7 @@
-"""An S3 server's objects in memory, for ``FaultProxy`` to serve without a server behind it.
+"""S3 objects in memory, which ``FaultProxy`` serves without a server behind it.
 
-It answers what boto3 and s5cmd send to write, read, list and delete whole objects, and 501 to
-everything else. moto does more, and takes milliseconds of processor time for each request.
+It answers the requests of boto3 and s5cmd that write, read, list and delete whole objects, and all
+others with 501. moto answers more of them, but takes milliseconds of processor time for each.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ class MemoryS3:
         if "/" not in name.rstrip("/"):
             return self._answer_for_bucket(method, name.rstrip("/"), query)
         if method == "PUT" and "aws-chunked" not in headers.get("Content-Encoding", ""):
-            return self._put(name, headers, body)
+            _, etag = self._objects.get(name, (b"", None))
+            exists = etag is not None and headers.get("If-None-Match") == "*"
+            if exists or headers.get("If-Match", f'"{etag}"').strip('"') != str(etag):
+                return s3_error(412, "PreconditionFailed")
+            return Answer(200, [("ETag", f'"{self._store(name, body)}"')])
         if method in ("GET", "HEAD"):
             return self._get(name, headers.get("Range"))
         if method == "DELETE":
@@ -50,14 +54,6 @@ class MemoryS3:
         etag = hashlib.md5(data, usedforsecurity=False).hexdigest()
         self._objects[name] = (data, etag)
         return etag
-
-    def _put(self, name: str, headers: Message, body: bytes) -> Answer:
-        _, etag = self._objects.get(name, (b"", None))
-        if etag is not None and headers.get("If-None-Match") == "*":
-            return s3_error(412, "PreconditionFailed")
-        if "If-Match" in headers and headers["If-Match"].strip('"') != etag:
-            return s3_error(412, "PreconditionFailed")
-        return Answer(200, [("ETag", f'"{self._store(name, body)}"')])
 
     def _get(self, name: str, asked: str | None) -> Answer:
         if name not in self._objects:
@@ -79,10 +75,8 @@ class MemoryS3:
             return Answer(200)
         if method != "GET" or asked.get("list-type") != ["2"]:
             return s3_error(501, "NotImplemented")
-        return self._list(bucket, asked.get("prefix", [""])[0])
-
-    def _list(self, bucket: str, prefix: str) -> Answer:
-        """All keys on one page, however many were asked for."""
+        # All keys are on one page, whatever the request's limit is.
+        prefix = asked.get("prefix", [""])[0]
         found = sorted(self._objects.copy().items())
         entries = [
             f"<Contents><Key>{escape(name.partition('/')[2])}</Key><Size>{len(data)}</Size>"

@@ -1,4 +1,4 @@
-"""Names in trials to places: data, disk targets, stores; a server of the run's own."""
+"""Resolve the names that trials use to places: data, disk targets, stores, the run's own server."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ from iobench.data.making import Maker
 from iobench.data.settings import LOCAL, BucketSettings
 from iobench.errors import Unavailable
 from iobench.probes import disk
-from iobench.probes.object_store.figures import is_overload
-from iobench.probes.object_store.pool import PREFIX
+from iobench.probes.object_store.pool import PREFIX, is_overload
 from iobench.probes.object_store.pool import clean as clean_store
-from iobench.probes.settings import StoreTarget
 from iobench.s3_server import MotoServer, signed_in
 from iobench.trial import Place
 
@@ -25,11 +23,10 @@ _BUCKET = "iobench"
 
 
 class Places:
-    """Resolves names while a run lasts; cleans up behind the probes when it ends.
+    """Resolves names while a run lasts, and removes what the probes wrote when it ends.
 
-    A place that could not be had is not asked for twice: the same error is raised again.
-    ``earlier``: names that trials of this run have used before it was resumed; who stopped it
-    may have kept it from cleaning up.
+    A place that could not be made is not tried twice: the same error is raised again.
+    ``earlier``: names that trials used before this run was resumed. Their files may still be there.
     """
 
     def __init__(
@@ -37,6 +34,10 @@ class Places:
     ) -> None:
         self._config = config
         self._earlier = set(earlier)
+        disks = config.disk.targets if config.disk else ()
+        self._disks = {target.label: Path(target.path).expanduser() for target in disks}
+        stores = config.object_store.targets if config.object_store else ()
+        self._stores = {target.label: target for target in stores}
         self._note = note
         self._server: MotoServer | None = None
         self._stack = contextlib.ExitStack()
@@ -47,7 +48,7 @@ class Places:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._stack:  # the server of the run's own takes its bytes along
+        with self._stack:  # ends the run's own server, which keeps everything in memory
             for name in {*self._found, *self._earlier}:
                 self._clean(name)
 
@@ -69,7 +70,7 @@ class Places:
         return found
 
     def found(self, names: Iterable[str]) -> dict[str, Place]:
-        """Those of ``names`` that could be had."""
+        """The places of ``names`` that are available."""
         found = {name: self._found.get(name) for name in names}
         return {name: place for name, place in found.items() if isinstance(place, Place)}
 
@@ -82,26 +83,17 @@ class Places:
     def _resolve(self, name: str) -> Place:
         room, slash, label = name.partition("/")
         if slash and room == "disk":
-            return Place(str(self._disk(label)), "empty")
+            return Place(str(self._disks[label]), "empty")
         if slash and room == "store":
-            return self._on_store(self._store(label), "/probe")
+            return self._on_store(self._stores[label], "/probe")
         return self._maker.place(name)
-
-    def _disk(self, label: str) -> Path:
-        assert self._config.disk is not None  # noqa: S101  the trial came from it
-        path = next(t.path for t in self._config.disk.targets if t.label == label)
-        return Path(path).expanduser()
-
-    def _store(self, label: str) -> StoreTarget:
-        assert self._config.object_store is not None  # noqa: S101  the trial came from it
-        return next(t for t in self._config.object_store.targets if t.label == label)
 
     def _bucket(self) -> Place:
         """Where copies of data on a store go."""
         return self._on_store(self._config.data.bucket, "")
 
     def _on_store(self, bucket: BucketSettings, below: str) -> Place:
-        """A bucket of somebody's, or a folder of that on the run's own server."""
+        """The configured bucket, or one on the run's own server."""
         if bucket.uri != LOCAL:
             return Place(bucket.uri, "empty", bucket.store)
         if self._server is None:
@@ -120,14 +112,14 @@ class Places:
         return signed_in() if own else contextlib.nullcontext()
 
     def _clean(self, name: str) -> None:
-        """Remove what the probes wrote; say what a store keeps because it refuses requests."""
+        """Remove what the probes wrote; note what is left in a store that refuses requests."""
         room, slash, label = name.partition("/")
         place = None
         try:
             if slash and room == "disk":
-                disk.clean(self._disk(label))
-            elif slash and room == "store" and self._store(label).uri != LOCAL:
-                place = self._on_store(self._store(label), "")
+                disk.clean(self._disks[label])
+            elif slash and room == "store" and self._stores[label].uri != LOCAL:
+                place = self._on_store(self._stores[label], "")
                 clean_store(place)
         except (DataprepError, OSError) as error:
             if place is not None and is_overload(str(error)):

@@ -127,10 +127,7 @@ def _dropping(config: BenchConfig, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _distinct(points: Sequence[Point]) -> list[Point]:
-    kept: dict[str, Point] = {}
-    for point in points:
-        kept.setdefault(json.dumps(point, sort_keys=True), point)
-    return list(kept.values())
+    return list({json.dumps(point, sort_keys=True): point for point in points}.values())
 
 
 def _rounds(points: list[Point], repeats: int) -> Iterator[list[Point]]:

@@ -1,7 +1,7 @@
-"""Figures of others that a run's are held against: limits and prices, as their files say.
+"""Limits and prices that a run's figures are compared with, from their files.
 
-They are kept with the result, so that a report drawn again says the same as before, whatever
-became of the files.
+They are kept with the result, so that a report drawn again says the same as before, even if the
+files have changed.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import ValidationError, field_validator
 
 from dataprep.config_file import EXAMPLES, read_config
 from dataprep.errors import ConfigError
@@ -19,48 +19,26 @@ from dataprep.prices import Prices, price_at, read_prices, region_of
 from iobench.config import BenchConfig, CostSettings, Positive
 from iobench.errors import ResultError
 from iobench.result import Result
+from iobench.several import Settings
 
 _LIMITS = "configs/limits.yaml"
 _ALWAYS = {"targets": ("data", "mount", "shards", "source"), "stores": ("data",)}
-_STRICT = ConfigDict(frozen=True, extra="forbid")
 
 
-class InstanceLimits(BaseModel):
-    """Of one type of machine; ``baseline`` is what is guaranteed where more is had for a while."""
-
-    model_config = _STRICT
-
-    network_gbit_per_s: Positive | None = None
-    network_baseline_gbit_per_s: Positive | None = None
-    ebs_gbit_per_s: Positive | None = None
+InstanceLimit: TypeAlias = Literal[
+    "network_gbit_per_s", "network_baseline_gbit_per_s", "ebs_gbit_per_s"
+]
+"""Limits of a type of machine; the baseline is guaranteed, the others hold for a while."""
 
 
-class VolumeLimits(BaseModel):
-    """Of one volume of a type."""
-
-    model_config = _STRICT
-
-    mib_per_s: Positive
-
-
-class StoreLimits(BaseModel):
-    """Of an object store, by its kind in ``iobench.machine``."""
-
-    model_config = _STRICT
-
-    gets_per_s_per_prefix: Positive | None = None
-
-
-class Limits(BaseModel):
-    """A file of limits, and where and when they were read."""
-
-    model_config = _STRICT
+class Limits(Settings):
+    """A file of limits, with their source and date."""
 
     as_of: str
     source: str
-    instances: dict[str, InstanceLimits] = {}
-    volumes: dict[str, VolumeLimits] = {}
-    stores: dict[str, StoreLimits] = {}
+    instances: dict[str, dict[InstanceLimit, Positive]] = {}  # noqa: RUF012  pydantic copies it
+    volumes: dict[str, dict[Literal["mib_per_s"], Positive]] = {}  # noqa: RUF012  pydantic copies it
+    stores: dict[str, dict[Literal["gets_per_s_per_prefix"], Positive]] = {}  # noqa: RUF012  pydantic copies it
 
     @field_validator("as_of", mode="before")
     @classmethod
@@ -69,11 +47,12 @@ class Limits(BaseModel):
 
 
 def references(config: BenchConfig, environment: Mapping[str, Any]) -> dict[str, Any]:
-    """``limits``: of this machine's type, of volumes and stores, each with source and date.
-    ``prices``: of its hours and of the store that data lie on, where costs are asked for.
+    """``limits`` of this machine's type, of volumes and of stores, with source and date.
+
+    ``prices`` of the machine's hours and of the store of the data, if the config asks for costs.
 
     Raises:
-        ConfigError: no such file, or limits are given of what is not there.
+        ConfigError: no such file, or the config limits something that is not in the run.
     """
     limits = read_limits(_path(config.limits.file))
     _check_names(config, environment, limits)
@@ -95,9 +74,9 @@ def read_limits(path: Path | None) -> Limits:
 def priced(
     result: Result, cost: Mapping[str, Any], prices: Path | None
 ) -> tuple[Result, dict[str, Any]]:
-    """A saved run with prices of today's file, and the whole of ``cost`` for it.
+    """A saved run with prices from today's file, and the complete ``cost`` settings for it.
 
-    Keys that ``cost`` lacks are those of the run's own config.
+    Keys that ``cost`` lacks are taken from the run's own config.
 
     Raises:
         ConfigError: no such file of prices, or a key is wrong.
@@ -117,7 +96,7 @@ def priced(
 
 
 def _prices(config: BenchConfig, environment: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
-    """A price that is not known is None, with a word of what does not know it."""
+    """An unknown price is None, with the name of the file that lacks it."""
     file = config.prices or "configs/prices.yaml"
     remote = "://" in (config.data.shards or config.data.source or "")
     options = config.data.store if remote else config.data.bucket.store
@@ -147,18 +126,17 @@ def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits)
         "as_of": limits.as_of,
         "source": limits.source,
         "file": config.limits.file or _LIMITS,
-        "volumes": {name: each.mib_per_s for name, each in limits.volumes.items()},
-        "stores": {name: each.model_dump() for name, each in limits.stores.items()},
+        "volumes": {name: each["mib_per_s"] for name, each in limits.volumes.items()},
+        "stores": limits.stores,
     }
     if kind:
-        known = limits.instances.get(kind)
         found["instance_type"] = kind
-        found["instance"] = known.model_dump(exclude_none=True) if known else None
+        found["instance"] = limits.instances.get(kind)
     return found
 
 
 def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> None:
-    """A limit that is misspelt would bind nothing, and nobody would see it.
+    """Refuse misspelt names, whose limits would have no effect.
 
     Raises:
         ConfigError: no target, store or type of volume is called so.

@@ -19,14 +19,14 @@ import contextlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, get_args
+from typing import Any, TypeAlias
 
 from dataprep.errors import DataprepError
-from dataprep.schema import MISSHAPEN, malformed_as, parse
+from dataprep.schema import MISSHAPEN, malformed_as, parse, typed
 from iobench.errors import ResultError
-from iobench.trial import Cold, Status, Trial
+from iobench.trial import Trial
 
 SCHEMA = 1
 RESULT = "result.json"
@@ -35,7 +35,6 @@ LOG = "trials.jsonl"
 # Parts that a trial's coldness has been given since: absent where they say nothing.
 _ADDED_TO_COLD = ("amplification", "limits")
 
-Part = TypeVar("Part")
 Columns: TypeAlias = Mapping[str, Sequence[float | None]]
 """Equally long columns by name."""
 
@@ -109,10 +108,9 @@ class Result:
         """
         with malformed_as(ResultError, f"{name}: not the result of a run"):
             content = parse(data, name, SCHEMA)
-            json.dumps(content, allow_nan=False)  # Python reads NaN, which nobody else does
-            trials = tuple(_trial(trial) for trial in content.pop("trials"))
-            findings = tuple(_known(Finding, finding) for finding in content.pop("findings"))
-            return _sound(_known(cls, {**content, "trials": trials, "findings": findings}))
+            json.dumps(content, allow_nan=False)  # Python reads NaN, which is no JSON
+            found = typed(cls, content)
+        return replace(found, trials=tuple(found.trials), findings=tuple(found.findings))
 
 
 def trial_content(trial: Trial) -> dict[str, Any]:
@@ -123,44 +121,6 @@ def trial_content(trial: Trial) -> dict[str, Any]:
             if cold[added] in (None, ()):
                 del cold[added]
     return content
-
-
-def _trial(content: Mapping[str, Any]) -> Trial:
-    cold = _known(Cold, content["cold"]) if content["cold"] else None
-    return _known(Trial, {**content, "cold": cold})
-
-
-def _known(kind: type[Part], content: Mapping[str, Any]) -> Part:
-    """What a version knows of a part; keys that a later one has added are left aside."""
-    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
-    return kind(**{key: value for key, value in content.items() if key in names})
-
-
-def _sound(result: Result) -> Result:
-    """The same, after a look at what everything that reads a result relies on.
-
-    Raises:
-        TypeError: a part of it is something else.
-    """
-    _require(Mapping, environment=result.environment, config=result.config)
-    _require(str, name=result.name, started=result.started)
-    for trial in result.trials:
-        of = f" of {trial.id}"
-        _require(Mapping, of, params=trial.params, metrics=trial.metrics)
-        _require(str, of, kind=trial.kind, reason=trial.reason)
-        if trial.cold is not None:
-            _require(str, of, cold=trial.cold.label, asked=trial.cold.asked)
-        if trial.status not in get_args(Status):
-            raise TypeError(f"the status{of} is {trial.status!r}")
-    if not isinstance(repeats := result.config.get("repeats", 0), int):
-        raise TypeError(f"repeats in its config are {repeats!r}")
-    return result
-
-
-def _require(wanted: type, of: str = "", /, **parts: object) -> None:
-    for name, value in parts.items():
-        if not isinstance(value, wanted):
-            raise TypeError(f"the {name}{of} is {type(value).__name__}")
 
 
 @contextlib.contextmanager

@@ -18,13 +18,13 @@ from iobench.analysis.analyse import summarised
 from iobench.child import reason
 from iobench.child_process import run_isolated
 from iobench.config import BenchConfig
-from iobench.data.given import SameData, local_folders, making, require_given
+from iobench.data.given import local_folders, made_anew, making, require_given
 from iobench.data.settings import LOCAL, BucketSettings
 from iobench.display import Lines
 from iobench.errors import NothingRan, Unavailable
 from iobench.loops.loader_grid import saturated
 from iobench.machine.environment import describe
-from iobench.machine.object_stores import describe_store, endpoint_of
+from iobench.machine.object_stores import OWN_SERVER, describe_store, endpoint_of
 from iobench.places import Places
 from iobench.plan import clashes, others, places_of, trials
 from iobench.references import references
@@ -122,7 +122,7 @@ def _measure(
     to_come = [spec for spec in specs if spec.id not in done]
     earlier = {name for spec in specs if spec.id in done for name in places_of(spec)}
     with usable(directory.folder):
-        same = SameData(known.get("fingerprints", {}) if done else {})
+        fingerprints = dict(known.get("fingerprints", {}) if done else {})
     hopeless: dict[str, str] = {}
     for line in clashes(to_come):
         display.note(line)
@@ -140,14 +140,14 @@ def _measure(
             if why:
                 trial, outcome = _refused(spec, "skipped", why), Outcome({})
             else:
-                trial, outcome = _one(config, spec, places, directory, display, same)
+                trial, outcome = _one(config, spec, places, directory, display, fingerprints)
                 if trial.status == "skipped":
                     hopeless[point] = trial.reason
             for name, place in places.found(places_of(spec)).items():
                 if (made := making(place)) is not None:
                     known["making"] = {**known.get("making", {}), name: made}
-            if same.fingerprints != known.get("fingerprints"):
-                known["fingerprints"] = {**same.fingerprints}
+            if fingerprints != known.get("fingerprints"):
+                known["fingerprints"] = {**fingerprints}
                 directory.add(run_line(result))
             directory.add(trial_line(trial, outcome.series, outcome.samples))
             measured.append(trial)
@@ -168,7 +168,7 @@ def _begun(config: BenchConfig, specs: Sequence[TrialSpec]) -> Result:
     )
 
 
-def _stores(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, dict[str, Any]]:
+def _stores(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, Mapping[str, Any]]:
     """What is known of each object store that trials use, by label; ``data``: of the images."""
     named: dict[str, BucketSettings] = {}
     if any("@s3" in name for spec in specs for name in places_of(spec)):
@@ -177,12 +177,12 @@ def _stores(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, dict[s
         named["data"] = BucketSettings(uri=uri, store=data.store) if "://" in uri else data.bucket
     if config.object_store is not None:
         named |= {target.label: target for target in config.object_store.targets}
-    found = {}
-    for label, bucket in named.items():
-        own = bucket.uri == LOCAL
-        endpoint = (None,) if own else endpoint_of(bucket.store)
-        found[label] = describe_store(bucket.uri, *endpoint, own=own)
-    return found
+    return {
+        label: OWN_SERVER
+        if bucket.uri == LOCAL
+        else describe_store(bucket.uri, *endpoint_of(bucket.store))
+        for label, bucket in named.items()
+    }
 
 
 def _one(
@@ -191,7 +191,7 @@ def _one(
     places: Places,
     directory: RunDirectory,
     display: Lines,
-    same: SameData,
+    fingerprints: dict[str, str],
 ) -> tuple[Trial, Outcome]:
     names = places_of(spec)
     try:
@@ -200,7 +200,7 @@ def _one(
         return _refused(spec, "skipped", str(error)), Outcome({})
     except Exception as error:  # noqa: BLE001  other packages' stores raise whatever they like
         return _refused(spec, "failed", reason(error)), Outcome({})
-    if why := same.made_anew(found):
+    if why := made_anew(fingerprints, found):
         return _refused(spec, "failed", why), Outcome({})
     # The wall clock says when; how long, a clock that nobody sets.
     started_s, begun_s = time.time(), time.monotonic()

@@ -66,8 +66,6 @@ def read_series(path: Path) -> pd.DataFrame | None:
     try:
         # By its path: Arrow's threads let go of a Python file too late (dataprep.samples).
         table: pd.DataFrame = pq.read_table(str(path)).to_pandas(use_threads=False)
-        if "trial" not in table.columns or not table.columns.is_unique:
-            raise ValueError("it has no column 'trial', or one twice")
     except (OSError, ValueError, KeyError, TypeError, NotImplementedError) as error:
         why = " ".join(str(error).split())[:200]
         raise ResultError(f"{path} cannot be read: {why}; remove it to go on without") from None

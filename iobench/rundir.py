@@ -1,10 +1,9 @@
-"""RUN_DIR: config.yaml, a line in trials.jsonl for each trial, all else at the end."""
+"""The folder of a run: config.yaml, a line of trials.jsonl for each trial, the rest at the end."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
-import errno
 import fcntl
 import os
 import re
@@ -39,10 +38,9 @@ CONFIG, TRIALS, SERIES = "config.yaml", "trials.parquet", "series.parquet"
 SAMPLES = "samples.parquet"
 REPORT = "report.html"
 SCRATCH = ".scratch"
-# Disks that nothing is measured on come and go; a processor's governor is of the moment.
+# Disks that are not measured come and go, and the governor of processors changes.
 _PASSING = {"disks", "governor"}
 _LASTING_OF_TARGETS = {"file_system", "kind", "device", "read_ahead_kb"}
-_REFUSED = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT}
 
 
 class RunDirectory:
@@ -68,9 +66,8 @@ class RunDirectory:
             ConfigError: the folder cannot be made, or not written.
         """
         _make(self.folder)
-        self._try()
         if not holds_run(self.folder):
-            self._write(CONFIG, dump(config).encode())
+            write_file(self.folder / CONFIG, dump(config).encode())
             return None
         found = read(self.folder)
         with usable(self.folder):
@@ -92,9 +89,9 @@ class RunDirectory:
                 "another --output begins anew"
             )
         with usable(self.folder):
-            summarised(found)  # before hours are spent on what could not be told in the end
-        self._sweep()  # of a run that was killed
-        self._write(CONFIG, dump(config).encode())
+            summarised(found)  # fails now rather than after hours of measuring
+        shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)  # of a run that was killed
+        write_file(self.folder / CONFIG, dump(config).encode())
         return replace(found, config=config.model_dump(mode="json"))
 
     def begin(self, result: Result) -> None:
@@ -104,7 +101,7 @@ class RunDirectory:
             StoreError: it cannot be written.
         """
         series, samples = (_columns(table) for table in read_tables(self.folder))
-        self._write(LOG, b"".join(Logged(result, series, samples).lines()))
+        write_file(self.folder / LOG, b"".join(Logged(result, series, samples).lines()))
         (self.folder / RESULT).unlink(missing_ok=True)  # it is of the run before
 
     def add(self, line: bytes) -> None:
@@ -120,50 +117,31 @@ class RunDirectory:
             raise StoreError(f"cannot write {self.folder / LOG}: {error.strerror}") from None
 
     def finish(self, result: Result) -> None:
-        """Everything, the report before the tables: it is what people wait for."""
+        """Write result, report and tables; people wait for the report, so it comes first."""
         from iobench.report import render
 
         series, samples = read_tables(self.folder)
-        self._write(RESULT, result.to_json())
-        self._write(REPORT, render(result, series, samples))
-        self._write(TRIALS, trials_table(result.trials).to_parquet())
-        self._write(SERIES, series.to_parquet())
-        self._write(SAMPLES, samples.to_parquet())
+        write_file(self.folder / RESULT, result.to_json())
+        write_file(self.folder / REPORT, render(result, series, samples))
+        write_file(self.folder / TRIALS, trials_table(result.trials).to_parquet())
+        write_file(self.folder / SERIES, series.to_parquet())
+        write_file(self.folder / SAMPLES, samples.to_parquet())
 
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
-        """An empty folder in it for what a trial leaves on a disk: gone afterwards, however the
-        trial has ended.
+        """An empty folder for what a trial leaves on a disk. It is removed afterwards, also after
+        an error.
 
         Raises:
-            StoreError: it cannot be made.
+            OSError: it cannot be made.
         """
         folder = (self.folder / SCRATCH).absolute()
-        self._sweep()
-        try:
-            folder.mkdir()
-        except OSError as error:
-            raise StoreError(f"cannot make {folder}: {error.strerror}") from None
+        shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
+        folder.mkdir()
         try:
             yield folder
         finally:
-            self._sweep()
-
-    def _sweep(self) -> None:
-        shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
-
-    def _try(self) -> None:
-        """A folder where nothing may be written is a wrong request; a full disk is not."""
-        probe = self.folder / ".writable"
-        try:
-            probe.touch()
-            probe.unlink()
-        except OSError as error:
-            if error.errno in _REFUSED:
-                raise ConfigError(f"cannot write in {self.folder}: {error.strerror}") from None
-
-    def _write(self, name: str, data: bytes) -> None:
-        write_file(self.folder / name, data)
+            shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -186,12 +164,12 @@ def write_file(path: Path, data: bytes) -> None:
 def run_lock(folder: Path) -> Iterator[None]:
     """Make ``folder``, and keep other runs out of it for the ``with`` block.
 
-    By a lock of the folder itself (flock(2)): it leaves no file, and ends with the process that
-    has it, however that ends. Where the file system has no locks nobody is kept out.
+    The folder itself is locked (flock(2)), which leaves no file and ends with the process. On a
+    file system without locks nobody is kept out.
 
     Raises:
         RunConflict: another run is at work there.
-        ConfigError: the folder cannot be made.
+        ConfigError: the folder cannot be made, or not written.
     """
     _make(folder)
     with contextlib.ExitStack() as stack:
@@ -210,10 +188,13 @@ def run_lock(folder: Path) -> Iterator[None]:
 
 
 def _make(folder: Path) -> None:
+    probe = folder / ".writable"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
     except OSError as error:
-        raise ConfigError(f"cannot make {folder}: {error.strerror}") from None
+        raise ConfigError(f"cannot write in {folder}: {error.strerror}") from None
 
 
 def default_folder(name: str) -> Path:
@@ -228,7 +209,7 @@ def holds_run(folder: Path) -> bool:
 
 
 def read(folder: Path) -> Result:
-    """The result in a run's folder; of one that was stopped, what it has logged.
+    """The result in a run's folder; if the run was stopped, what it has logged.
 
     Raises:
         ResultError: there is none.
@@ -303,24 +284,24 @@ def redraw(folder: Path) -> Path:
     from iobench.report import render
 
     directory = RunDirectory(folder)
-    directory._write(REPORT, render(summarised(read(folder)), *read_tables(folder)))
+    write_file(directory.report, render(summarised(read(folder)), *read_tables(folder)))
     return directory.report
 
 
 def differing_machine(environment: Mapping[str, Any]) -> str:
-    """In what the machine of another run differs from this one; empty where it does not.
+    """Keys in which the machine of another run differs from this one; empty if none.
 
-    File systems are left out: another run may have had other targets.
+    File systems do not count, since another run may have had other targets.
     """
     ours, theirs = ({**one, "targets": {}} for one in (describe({}), environment))
     return _other_machine(theirs, ours)
 
 
 def _changed(old: Mapping[str, Any], config: BenchConfig) -> str:
-    """Keys in which the config of a run differs from one that is to go on with it.
+    """Keys in which the config of a run differs from the one that is to continue it.
 
-    A key that is newer than the run had its default then. Keys that bound a run and are no part
-    of what it measures may change.
+    Keys that are newer than the run count as their default. Keys that do not change what is
+    measured (``BOUNDS``) may differ.
     """
     try:
         then = BenchConfig.model_validate(old).model_dump(mode="json")
@@ -332,16 +313,16 @@ def _changed(old: Mapping[str, Any], config: BenchConfig) -> str:
 
 
 def _other_machine(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """In what, of all that figures depend on, two environments differ.
+    """Keys in which two environments differ, of those that figures depend on.
 
-    What one of them does not tell at all says nothing: an older version did not look for it, or
-    a metadata service did not answer this time.
+    Keys that only one of them has do not count: an older version did not look for them, or a
+    metadata service did not answer this time.
     """
     return ", ".join(_differences(_lasting(old), _lasting(new), shared=True))
 
 
 def _lasting(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """What does not change from one day to the next, as the room on a disk does."""
+    """The environment without what changes from day to day, such as free space."""
     found = {key: value for key, value in environment.items() if key not in _PASSING}
     targets = environment.get("targets") or {}
     found["targets"] = {

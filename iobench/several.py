@@ -1,4 +1,4 @@
-"""A config value that may be one or a list: one point of a grid, or several."""
+"""What all configs share: a base class, and values that may be one or a list (a grid)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,24 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, GetJsonSchemaHandler
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    GetJsonSchemaHandler,
+)
 from pydantic_core import CoreSchema
 
 Item = TypeVar("Item")
+
+
+class Settings(BaseModel):
+    """A part of a config: frozen, no unknown keys, described by the strings below its fields."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+    )
 
 
 def _as_tuple(value: Any) -> Any:

@@ -4,16 +4,15 @@ The unit of repetition is a trial in a process of its own, not a step. Intervals
 order-statistic intervals: exact for any continuous distribution (e.g. Conover, "Practical
 Nonparametric Statistics", 3rd ed., section 3.2).
 
-Of runs that were not interleaved there are no pairs. The ratio is that of the medians. Its
-interval is that of the Mann-Whitney test turned round, between two of the ratios of every repeat
-of one run to every repeat of the other (Hollander, Wolfe and Chicken, "Nonparametric Statistical
-Methods", 3rd ed., sections 4.2 and 4.3, there as differences). Its coverage is exact for any
-continuous distribution that the second run has too but for a factor; where repeats are equal to
-each other, or the ratio of the medians lies outside and the interval is widened to hold it, it is
-at least that. Of 6 repeats against 6 with normal logarithms, 95.9 % stay above 94.5 % where one
-run scatters ten times as much as the other; ``tests/iobench/test_two_samples.py`` simulates both.
-Where the shapes differ too, what is held is the median of all those ratios, which then need not be
-the ratio of the medians.
+Runs that were not interleaved have no pairs. Their ratio is that of the medians. Its interval
+inverts the Mann-Whitney test: its ends are two of the ratios of every repeat of one run to every
+repeat of the other (Hollander, Wolfe and Chicken, "Nonparametric Statistical Methods", 3rd ed.,
+sections 4.2 and 4.3, there as differences). Its coverage is exact if both runs have the same
+continuous distribution up to a factor. It is at least that if repeats are equal to each other, or
+if the interval is widened to hold the ratio of the medians. For 6 repeats against 6 with normal
+logarithms the coverage is 95.9 %, and above 94.5 % if one run scatters ten times as much as the
+other (``tests/iobench/test_two_samples.py`` simulates both). If the shapes differ too, the
+interval is that of the median of all those ratios, which need not be the ratio of the medians.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ import numpy as np
 
 COVERAGE = 0.95
 MOST_REPEATS = 1000
-"""More are not asked for: a config takes no more, and a quieter machine is the better answer."""
+"""The most repeats that a config takes; beyond that a quieter machine is the better answer."""
 
 _LARGEST = 1e100
-_EXACT = 2_500  # ratios up to which ways are counted; of more the normal law is as good
+_EXACT = 2_500  # for more ratios than this the normal approximation is as good as counting
 _NORMAL = NormalDist()
 _EFFICIENCY = 3 / math.pi  # of ranks against means, for normal data
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
-"""Those that are told, by name."""
+"""The quantiles that are reported, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A median over ``repeats`` values and what it may lie between.
+    """A median over ``repeats`` values, with its interval.
 
     ``coverage`` is the probability with which ``low`` to ``high`` holds the true median; where
     there are too few repeats for 0.95 it is what minimum to maximum covers (0 for one value).
@@ -59,14 +58,7 @@ def median(values: Sequence[float]) -> float:
     Raises:
         ValueError: no values.
     """
-    if not values:
-        raise ValueError("no values")
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    if len(ordered) % 2:
-        return ordered[half]
-    # Halved first: the sum of two large values would overflow.
-    return ordered[half - 1] / 2 + ordered[half] / 2
+    return quantile(values, 0.5)
 
 
 def estimate(values: Sequence[float]) -> Estimate:
@@ -95,32 +87,24 @@ def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimat
 
 def quantile(values: Sequence[float], q: float) -> float:
     """The ``q`` quantile, interpolated linearly between order statistics (Hyndman and Fan's 7)."""
-    ordered = sorted(values)
-    if not ordered:
+    if not values:
         raise ValueError("no values")
-    place = q * (len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    share = place - below
-    return ordered[below] * (1 - share) + ordered[above] * share
+    return float(np.quantile(values, q))
 
 
 def quantiles(values: Sequence[float]) -> Mapping[str, float]:
-    """The quantiles of ``p50, p90, p95, p99, p999`` that enough samples stand behind.
-
-    A quantile q has enough from 10 / (1 - q) samples on.
-    """
+    """The quantiles of ``p50, p90, p95, p99, p999`` that have enough samples."""
     return {name: quantile(values, q) for name, q in QUANTILES.items() if enough(len(values), q)}
 
 
 def enough(count: int, q: float) -> bool:
-    """Whether so many samples stand behind the quantile ``q``: from 10 / (1 - q) on."""
+    """Whether there are enough samples for the quantile ``q``: at least 10 / (1 - q)."""
     return count * (1 - q) >= 10 - 1e-9
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """``new / base``, and what it may lie between with the probability ``coverage``.
+    """``new / base``, with an interval that holds it with the probability ``coverage``.
 
     Where there are too few repeats for 0.95 the interval is that of all ratios, least to greatest,
     and ``coverage`` what that covers (0 for one repeat against one).
@@ -135,7 +119,7 @@ class Ratio:
 
     @property
     def told(self) -> bool:
-        """Whether there were repeats enough for 95 %."""
+        """Whether there were enough repeats for an interval of 95 %."""
         return self.coverage >= COVERAGE
 
     @property
@@ -157,7 +141,7 @@ class More:
 
 
 def has_ratio(value: float) -> bool:
-    """Whether a figure can stand in a ratio: above 0, and no number that arithmetic would lose."""
+    """Whether a figure can be part of a ratio: above 0, and not so extreme that it overflows."""
     return 1 / _LARGEST < value < _LARGEST
 
 
@@ -189,11 +173,11 @@ def more_to_cover(base: int, new: int) -> int:
 def more_to_tell(base: Sequence[float], new: Sequence[float], threshold: float) -> More:
     """How many more repeats each run needs to tell a change of ``threshold`` from no change.
 
-    That is where the whole interval is narrower than the way from 1 to ``1 + threshold``, so that
-    it cannot hold both. Its width is foreseen from the standard deviation of the logarithms
-    within the runs, pooled: ``2 z s sqrt(pi / 3) sqrt(1 / m + 1 / n)``, the large-sample width
-    of the interval for normal data (Lehmann, "Nonparametrics", revised ed., section 2.5). So few
-    values know their spread badly: the number is a guide.
+    With so many the interval is narrower than the distance from 1 to ``1 + threshold``, so that it
+    cannot hold both. Its width is predicted from ``s``, the pooled standard deviation of the
+    logarithms within the runs: ``2 z s sqrt(pi / 3) sqrt(1 / m + 1 / n)``, the large-sample width
+    of the interval for normal data (Lehmann, "Nonparametrics", revised ed., section 2.5). Few
+    values estimate their spread badly, so the number is a guide.
 
     Raises:
         ValueError: ``threshold`` is not positive.
@@ -201,10 +185,11 @@ def more_to_tell(base: Sequence[float], new: Sequence[float], threshold: float) 
     if threshold <= 0:
         raise ValueError("a threshold is above 0")
     fewest = max(1, more_to_cover(len(base), len(new)))
-    spread = _pooled_deviation(base, new)
-    if spread is None:
+    freedom = len(base) + len(new) - 2
+    if freedom < 1:
         return More(fewest, at_least=True)
-    unit = 2 * _NORMAL.inv_cdf((1 + COVERAGE) / 2) * spread / math.sqrt(_EFFICIENCY)
+    squares = sum(len(side) * float(np.var(np.log(side))) for side in (base, new))
+    unit = 2 * _NORMAL.inv_cdf((1 + COVERAGE) / 2) * math.sqrt(squares / freedom / _EFFICIENCY)
     wanted = math.log1p(threshold)
     for more in range(fewest, MOST_REPEATS + 1):
         if unit * math.sqrt(1 / (len(base) + more) + 1 / (len(new) + more)) <= wanted:
@@ -217,20 +202,14 @@ def _coverage(count: int, outside: int) -> float:
     return max(0.0, 1 - 2 * outside / (1 << count))
 
 
-def _pooled_deviation(base: Sequence[float], new: Sequence[float]) -> float | None:
-    """Of logarithms within the runs; None where no run has two repeats."""
-    freedom = len(base) + len(new) - 2
-    if freedom < 1:
-        return None
-    squares = sum(len(side) * float(np.var(np.log(side))) for side in (base, new))
-    return math.sqrt(squares / freedom)
-
-
 @cache
 def _cut(base: int, new: int) -> tuple[int, float]:
     """How many ratios to leave out at each end, and what the rest covers."""
-    if base * new > _EXACT:
-        return _cut_normal(base, new)
+    if base * new > _EXACT:  # by the normal law, with its correction for steps
+        mean, deviation = base * new / 2, math.sqrt(base * new * (base + new + 1) / 12)
+        reach = _NORMAL.inv_cdf((1 + COVERAGE) / 2) * deviation
+        cut = max(0, math.floor(mean - reach - 0.5))
+        return cut, max(0.0, 1 - 2 * _NORMAL.cdf((cut + 0.5 - mean) / deviation))
     ways = _ways(*sorted((base, new)))
     total = math.comb(base + new, base)
     cut, outside = 0, ways[0]
@@ -238,15 +217,6 @@ def _cut(base: int, new: int) -> tuple[int, float]:
         cut += 1
         outside += ways[cut]
     return cut, max(0.0, 1 - 2 * outside / total)
-
-
-def _cut_normal(base: int, new: int) -> tuple[int, float]:
-    """The same by the normal law, with its correction for steps."""
-    mean, deviation = base * new / 2, math.sqrt(base * new * (base + new + 1) / 12)
-    reach = _NORMAL.inv_cdf((1 + COVERAGE) / 2) * deviation
-    cut = max(0, math.floor(mean - reach - 0.5))
-    outside = _NORMAL.cdf((cut + 0.5 - mean) / deviation)
-    return cut, max(0.0, 1 - 2 * outside)
 
 
 def _ways(fewer: int, others: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""A trial: what is to be measured, in which process-independent words, and what came out."""
+"""A trial: what is measured, as JSON values, and its outcome."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Cold:
-    """What the cache held, asked and shown.
+    """The state of the page cache: what was asked for, and what was shown.
 
     ``label``: ``cold`` (proved), ``first epoch cold`` (later ones as the page cache left them),
     ``warm``, ``direct`` (O_DIRECT), ``server cache unknown`` or ``not applicable``.
@@ -71,11 +71,7 @@ class Cold:
     cache_resident: bool | None = None
     why: str = ""
     amplification: float | None = None
-    limits: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        """JSON keeps a tuple as a list."""
-        object.__setattr__(self, "limits", tuple(self.limits))
+    limits: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +80,11 @@ class Outcome:
 
     Attributes:
         origin_s: the moment, on the clock of the trial, from which a series' ``time_s`` counts;
-            None where no loop ran.
-        counted_s: from and to which second after that the steps ran of which its rates are; None
-            where no loop ran.
+            None if no loop ran.
+        counted_s: begin and end of the steps that its rates are of, in seconds after that; None
+            if no loop ran.
         samples: readings of the machine meanwhile, their ``time_s`` from the same moment.
-        pauses: parts of ``counted_s`` in which no step that counts ran, such as between epochs.
+        pauses: parts of ``counted_s`` without steps that count, such as between epochs.
     """
 
     metrics: Metrics
@@ -106,14 +102,10 @@ def _as_it_is(made: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is put around the parts of a trial: nothing, except where the harness tests itself.
+    """Wrappers of loader and consumer, by which the self-test injects delays.
 
-    No config names it, and a trial in a process of its own has none: what slows a loop down on
-    purpose can be left in no measurement.
-
-    Attributes:
-        loader: given each loader that was made, gives the one that is used.
-        consumer: the same of consumers.
+    No config can set them, and a trial in a process of its own has none, so no measurement can
+    contain such a delay by mistake.
     """
 
     loader: Callable[[Any], Any] = _as_it_is
@@ -122,12 +114,11 @@ class Around:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a trial is given beside its params.
+    """What a trial gets beside its params.
 
     ``places`` resolves the names that params use. ``progress(samples, unit)`` may be called
-    at any rate with all that was done so far; ``unit`` is ``samples``, ``bytes`` or so. What a
-    trial leaves in ``scratch`` is gone when it has ended, however it ends; None where it asked for
-    no such folder.
+    at any rate with all that was done so far; ``unit`` is ``samples`` or ``bytes``, for instance.
+    ``scratch`` is removed when the trial has ended; None if it asked for no such folder.
     """
 
     places: Mapping[str, Place]

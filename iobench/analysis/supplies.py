@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from iobench.access import MODES
@@ -16,7 +16,6 @@ from iobench.analysis.points import (
     in_pairs,
     kept,
 )
-from iobench.probes.object_store.figures import Point, find_peak
 from iobench.stats import ratio
 from iobench.trial import Params, Trial
 
@@ -75,7 +74,12 @@ def disks(trials: Iterable[Trial]) -> list[dict[str, Any]]:
 
 
 def object_stores(trials: Iterable[Trial]) -> list[dict[str, Any]]:
-    """Peak of each store, client and operation, what reaches 95 % of it, and its CPU time."""
+    """The best rate of each store, client and operation, and what is enough for 95 % of it.
+
+    ``object_bytes_95`` is the smallest size that reaches 95 % of the best rate of its sweep, at
+    ``at_connections``; ``connections_95`` the fewest connections that do, at ``at_object_bytes``.
+    Each is None if only the last point of the sweep does: the rate may still be rising.
+    """
     groups: dict[tuple[str, ...], dict[tuple[int, int], Repeats]] = {}
     for params, repeats in by_point(trials, "object"):
         if figure(repeats, "mb_per_s"):
@@ -85,19 +89,35 @@ def object_stores(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     found = []
     for (store, client, operation), points in groups.items():
         rates = {place: figure(repeats, "mb_per_s") for place, repeats in points.items()}
-        peak = find_peak([Point(*place, rate.median) for place, rate in rates.items() if rate])
-        best = (peak.object_bytes, peak.connections)
+        medians = {place: rate.median for place, rate in sorted(rates.items()) if rate}
+        best = max(medians, key=lambda place: medians[place])
+        object_bytes_95, at_connections = _enough(medians, 0)
+        connections_95, at_object_bytes = _enough(medians, 1)
         found.append(
             {
                 "store": store,
                 "client": client,
                 "operation": operation,
-                **asdict(peak),
+                "peak_mb_per_s": medians[best],
+                "object_bytes": best[0],
+                "connections": best[1],
+                "object_bytes_95": object_bytes_95,
+                "at_connections": at_connections,
+                "connections_95": connections_95,
+                "at_object_bytes": at_object_bytes,
                 "mb_per_s": kept(rates[best]),
                 "cpu_s_per_gb": kept(figure(points[best], "cpu_s_per_gb")),
             }
         )
     return found
+
+
+def _enough(rates: Mapping[tuple[int, int], float], axis: int) -> tuple[int | None, int]:
+    """The first place on an axis that reaches 95 % of its sweep, and the sweep's other place."""
+    at = Counter(place[1 - axis] for place in rates).most_common(1)[0][0]
+    sweep = {place[axis]: rate for place, rate in rates.items() if place[1 - axis] == at}
+    first = min(place for place, rate in sweep.items() if rate >= 0.95 * max(sweep.values()))
+    return (first if first < max(sweep) else None), at
 
 
 def shared(trials: Iterable[Trial]) -> list[dict[str, Any]]:

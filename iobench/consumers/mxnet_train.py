@@ -18,10 +18,7 @@ from iobench.consumers.training import (
     residual_blocks,
     shortcut,
 )
-from iobench.loaders.protocol import Batch, Framework
-
-# Keeps small gradients of a float16 network above zero.
-_FLOAT16_SCALE = 128
+from iobench.loaders.protocol import Batch, Framework, need_framework
 
 
 class MXNetConsumer(TrainingConsumer):
@@ -31,10 +28,9 @@ class MXNetConsumer(TrainingConsumer):
     arrays = "MXNet arrays"
 
     def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
-        mx = self._mx = requirements.framework("mxnet")
-        build, built = f"MXNet {mx.__version__}", mx.runtime.Features().is_enabled("CUDA")
-        there = mx.context.num_gpus() > 0
-        on_gpu = requirements.takes_gpu(settings.device, there, build, built=built)
+        mx = self._mx = need_framework("mxnet")
+        build = f"MXNet {mx.__version__}"
+        on_gpu = requirements.takes_gpu(settings.device, mx.context.num_gpus() > 0, build)
         super().__init__(settings, clock, on_gpu=on_gpu)
         self._array = mx.nd.NDArray
         self._context = mx.gpu() if on_gpu else mx.cpu()
@@ -47,22 +43,17 @@ class MXNetConsumer(TrainingConsumer):
             self.device = requirements.describe_cpu(requirements.threads("OMP_NUM_THREADS"))
             notes = ["compute shares its cores with the loader's threads"]
         self.notes = [f"{build} (retired), Gluon, hybridised", *notes]
-        self._scale = _FLOAT16_SCALE if self.precision == "float16" else 1
-        self._build()
-
-    def _build(self) -> None:
-        mx, settings = self._mx, self._settings
+        # Keeps small gradients of a float16 network above zero.
+        self._scale = 128 if self.precision == "float16" else 1
         mx.random.seed(settings.seed)
         self._net = network(mx.gluon, settings.model, settings.classes)
         self._net.initialize(mx.init.Xavier(magnitude=2), ctx=self._context)
-        if self.precision == "float16":
-            self._net.cast("float16")
+        self._net.cast(self.precision)
         self._net.hybridize(static_alloc=True)
         self._loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
         self._loss.hybridize()
         options = {"learning_rate": 0.01, "momentum": 0.9, "wd": 1e-4}
-        if self.precision == "float16":
-            options["multi_precision"] = True
+        options["multi_precision"] = self.precision == "float16"
         self._trainer = mx.gluon.Trainer(self._net.collect_params(), "sgd", options)
         self._mean, self._std = (
             mx.nd.array(values, ctx=self._context).reshape((1, 3, 1, 1)) * 255
@@ -112,9 +103,6 @@ def network(gluon: Any, model: Model, classes: int) -> Any:
         made.add(*blocks)
         return made
 
-    def pool_to_5(function: Any, x: Any) -> Any:
-        return function.contrib.AdaptiveAvgPooling2D(x, output_size=5)
-
     def conv_norm(channels: int, out: int, kernel: int, stride: int, gamma: str = "ones") -> Any:
         sizes = (out, kernel, stride, kernel // 2)
         conv = nn.Conv2D(*sizes, use_bias=False, in_channels=channels)
@@ -139,7 +127,8 @@ def network(gluon: Any, model: Model, classes: int) -> Any:
     if model == "lenet":
         return chain(
             *(nn.Conv2D(6, 5, padding=2, in_channels=3), nn.Activation("relu"), nn.MaxPool2D(2)),
-            *(nn.Conv2D(16, 5, in_channels=6), nn.Activation("relu"), nn.HybridLambda(pool_to_5)),
+            *(nn.Conv2D(16, 5, in_channels=6), nn.Activation("relu")),
+            nn.HybridLambda(lambda function, x: function.contrib.AdaptiveAvgPooling2D(x, 5)),
             *(nn.Dense(120, activation="relu", in_units=400),),
             *(nn.Dense(84, activation="relu", in_units=120), nn.Dense(classes, in_units=84)),
         )

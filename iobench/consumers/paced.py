@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dataprep.errors import ConfigError
 from iobench.clock import Clock, Pauses
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders.protocol import Batch, Framework
@@ -55,7 +54,9 @@ class PacedConsumer:
     precision = "emulated"
 
     def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
-        preset = _preset(settings)
+        preset = PRESETS.get(settings.preset or "") or Preset(
+            "device", settings.images_per_s or 0.0, "a rate of the config's own"
+        )
         self.images_per_s = preset.images_per_s
         self.device = f"emulated {preset.name} ({preset.images_per_s:,g} images/s)"
         self.notes: Sequence[str] = (f"emulated, no work is done: {preset.source}",)
@@ -84,26 +85,3 @@ class PacedConsumer:
     def compute_s(self) -> Sequence[float]:
         """Nominal: samples / ``images_per_s`` of each step."""
         return self._compute_s
-
-
-def _preset(settings: ConsumerSettings) -> Preset:
-    """The device asked for, by preset or by its images per second.
-
-    Raises:
-        ConfigError: neither or both are given, or the preset is unknown or of another model.
-    """
-    known = ", ".join(PRESETS)
-    if settings.preset is None and settings.images_per_s is None:
-        raise ConfigError(f"consumer paced needs images_per_s, or a preset: {known}")
-    if settings.preset is not None and settings.images_per_s is not None:
-        raise ConfigError("consumer paced takes images_per_s or preset, not both")
-    if settings.images_per_s is not None:
-        return Preset("device", settings.images_per_s, "a rate of the config's own")
-    if settings.preset is None or settings.preset not in PRESETS:
-        raise ConfigError(f"no preset {settings.preset!r}: known are {known}")
-    if settings.model != "resnet50":
-        raise ConfigError(
-            f"preset {settings.preset} is a rate of resnet50: give images_per_s for "
-            f"{settings.model}"
-        )
-    return PRESETS[settings.preset]

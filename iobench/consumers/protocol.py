@@ -58,27 +58,21 @@ class Consumer(Protocol):
 
     def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
         """Raises Unavailable where framework or device is missing."""
-        ...
 
     def synthetic(self) -> Batch:
         """A batch of random images that lies in the device's memory already."""
-        ...
 
     def warm_up(self) -> None:
         """Build, compile and tune: steps on synthetic data, until a step costs what it costs."""
-        ...
 
     def step(self, batch: Batch) -> None:
         """Copy to the device where it is not there yet; forward, backward, optimiser step.
 
         Returns when the work is handed over, which on a GPU is before it is done.
         """
-        ...
 
     def finish(self) -> None:
         """Wait until the device has done all steps."""
-        ...
 
     def compute_s(self) -> Sequence[float]:
         """Seconds that the device computed in each step since ``warm_up``; after ``finish``."""
-        ...

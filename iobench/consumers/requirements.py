@@ -6,41 +6,29 @@ import os
 import platform
 import re
 from pathlib import Path
-from typing import Any
 
 from iobench.errors import Unavailable
-from iobench.loaders.protocol import need_framework
 from iobench.machine import kernel_files
-
-framework = need_framework
-"""Import ``torch``, ``tensorflow`` or ``mxnet``."""
 
 _CPUINFO = Path("/proc/cpuinfo")
 # Linux's names of the instructions that multiply matrices of bfloat16: x86-64, then Arm.
 _BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
-def takes_gpu(asked: str, there: bool, build: str, *, built: bool = True) -> bool:
+def takes_gpu(asked: str, there: bool, build: str) -> bool:
     """Decide whether to run on a GPU: ``asked`` is ``auto``, ``cpu`` or ``gpu``.
 
-    ``build`` is the framework that looked for one; ``built`` says whether it was built for GPUs.
+    ``there``: whether the framework, whose version is ``build``, found a GPU.
 
     Raises:
-        Unavailable: one was asked for, and none is ``there``.
+        Unavailable: a GPU was asked for, and the framework found none.
     """
     if asked == "gpu" and not there:
-        reason = (
-            "it sees no device here (check the driver and CUDA_VISIBLE_DEVICES, "
-            if built
-            else "it was built without CUDA (install a build with CUDA, "
+        raise Unavailable(
+            f"{build} finds no GPU: check the driver, CUDA_VISIBLE_DEVICES and that this build has "
+            "CUDA, or set device: cpu"
         )
-        raise Unavailable(f"{build} finds no GPU: {reason}or set device: cpu)")
     return there and asked != "cpu"
-
-
-def torch_built_for_gpu(torch: Any) -> bool:
-    """Whether this build of torch has CUDA, or ROCm in its place."""
-    return bool(torch.version.cuda or getattr(torch.version, "hip", None))
 
 
 def cpu_precision(asked: str, *, mixes: bool = True) -> str:
@@ -76,7 +64,7 @@ def threads(variable: str) -> int:
     value = os.environ.get(variable, "")
     if re.fullmatch(r"[1-9]\d{0,8}", value, re.ASCII):
         return int(value)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return len(os.sched_getaffinity(0))
 
 
 def describe_cpu(threads: int, cpuinfo: Path = _CPUINFO) -> str:

@@ -18,7 +18,7 @@ from iobench.consumers.training import (
     residual_blocks,
     shortcut,
 )
-from iobench.loaders.protocol import Batch, Framework
+from iobench.loaders.protocol import Batch, Framework, need_framework
 
 
 class TensorFlowConsumer(TrainingConsumer):
@@ -29,10 +29,10 @@ class TensorFlowConsumer(TrainingConsumer):
     channels_last = True
 
     def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
-        tf = self._tf = requirements.framework("tensorflow")
+        tf = self._tf = need_framework("tensorflow")
         gpus = tf.config.list_physical_devices("GPU")
-        build, built = f"TensorFlow {tf.__version__}", bool(tf.test.is_built_with_cuda())
-        on_gpu = requirements.takes_gpu(settings.device, bool(gpus), build, built=built)
+        build = f"TensorFlow {tf.__version__}"
+        on_gpu = requirements.takes_gpu(settings.device, bool(gpus), build)
         super().__init__(settings, clock, on_gpu=on_gpu)
         self._array = tf.Tensor
         self._place = "/GPU:0" if on_gpu else "/CPU:0"
@@ -51,33 +51,20 @@ class TensorFlowConsumer(TrainingConsumer):
             self.device = requirements.describe_cpu(count)
             notes = ["compute shares its cores with the loader's threads"]
         self.notes = [f"{build}, tf.function without XLA", *notes]
-        with tf.device(self._place):
-            self._build()
-
-    def warm_up(self) -> None:
-        """Trace and tune on the synthetic batch; on a GPU, then see what a step takes."""
-        super().warm_up()
-        size = self._settings.image_size
-        with self._tf.device(self._place):
-            self._normalise(self._tf.zeros((1, size, size, 3), self._tf.uint8))
-
-    def _build(self) -> None:
-        tf, settings = self._tf, self._settings
         tf.random.set_seed(settings.seed)
         policy = self.precision if self.precision == "float32" else f"mixed_{self.precision}"
         size = settings.image_size
-        self._net = network(tf.keras, settings.model, settings.classes, size, policy)
-        optimiser = tf.keras.optimizers.SGD(0.01, momentum=0.9, weight_decay=1e-4)
-        if self.precision == "float16":
-            optimiser = tf.keras.optimizers.LossScaleOptimizer(optimiser)
-        optimiser.build(self._net.trainable_variables)
+        with tf.device(self._place):
+            self._net = network(tf.keras, settings.model, settings.classes, size, policy)
+            optimiser = tf.keras.optimizers.SGD(0.01, momentum=0.9, weight_decay=1e-4)
+            if self.precision == "float16":
+                optimiser = tf.keras.optimizers.LossScaleOptimizer(optimiser)
+            optimiser.build(self._net.trainable_variables)
         self._optimiser = optimiser
         self._loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         images = tf.TensorSpec((None, size, size, 3), tf.float32)
         labels = tf.TensorSpec((None,), tf.int64)
         self._traced = tf.function(self._one_step, input_signature=(images, labels))
-        pixels = tf.TensorSpec(images.shape, tf.uint8)
-        self._normalise = tf.function(self._normalised, input_signature=(pixels,))
 
     def _one_step(self, images: Any, labels: Any) -> Any:
         with self._tf.GradientTape() as tape:
@@ -86,9 +73,6 @@ class TensorFlowConsumer(TrainingConsumer):
         gradients = tape.gradient(scaled, self._net.trainable_variables)
         self._optimiser.apply_gradients(zip(gradients, self._net.trainable_variables, strict=True))
         return loss
-
-    def _normalised(self, pixels: Any) -> Any:
-        return (self._tf.cast(pixels, self._tf.float32) / 255.0 - MEAN) / STD
 
     def _on_device(self, values: NDArray[Any]) -> Any:
         with self._tf.device(self._place):
@@ -102,7 +86,7 @@ class TensorFlowConsumer(TrainingConsumer):
     def _train(self, images: Any, labels: Any) -> Any:
         with self._tf.device(self._place):
             if images.dtype == self._tf.uint8:
-                images = self._normalise(images)
+                images = (self._tf.cast(images, self._tf.float32) / 255.0 - MEAN) / STD
             return self._traced(images, labels)
 
     def _wait(self) -> None:
@@ -122,20 +106,16 @@ class TensorFlowConsumer(TrainingConsumer):
 def network(keras: Any, model: Model, classes: int, image_size: int, policy: str) -> Any:
     """torch's network in Keras: images (N, S, S, 3) float32 to logits (N, ``classes``) float32.
 
-    ``policy``: ``float32``, or a Keras policy of mixed precision. Keras' own ResNet-50 is not used:
-    its bottleneck has the stride in the first 1x1 convolution (v1), and its convolutions have
-    biases.
+    ``policy``: ``float32``, or a Keras policy of mixed precision; it stays set. Keras has its own
+    ResNet-50, but with the stride of its bottleneck in the first 1x1 convolution (v1), and with
+    biases in its convolutions.
     """
-    before = keras.config.dtype_policy()
     keras.config.set_dtype_policy(policy)
-    try:
-        images = keras.Input((image_size, image_size, 3))
-        build = _lenet if model == "lenet" else _resnet
-        # Logits in float32 whatever the policy: cross entropy needs the range.
-        logits = keras.layers.Dense(classes, dtype="float32")(build(keras, images, model))
-        return keras.Model(images, logits)
-    finally:
-        keras.config.set_dtype_policy(before)
+    images = keras.Input((image_size, image_size, 3))
+    build = _lenet if model == "lenet" else _resnet
+    # Logits in float32 whatever the policy: cross entropy needs the range.
+    logits = keras.layers.Dense(classes, dtype="float32")(build(keras, images, model))
+    return keras.Model(images, logits)
 
 
 def _lenet(keras: Any, x: Any, model: Model) -> Any:

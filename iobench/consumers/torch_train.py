@@ -6,7 +6,6 @@ import datetime
 import importlib
 import zlib
 from contextlib import AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
@@ -19,12 +18,10 @@ from iobench.consumers.training import (
     QUEUED,
     STD,
     TrainingConsumer,
-    per_step_s,
     residual_blocks,
     shortcut,
-    until_steady,
 )
-from iobench.loaders.protocol import Batch, Framework
+from iobench.loaders.protocol import Batch, Framework, need_framework
 
 # A rank that hangs is ended by the trial's own limit, and by whoever notices that a rank failed.
 _PATIENCE = datetime.timedelta(days=7)
@@ -41,9 +38,9 @@ class TorchGroup:
     def __init__(self, rank: int, world_size: int, meeting: str, *, on_gpu: bool) -> None:
         self.rank, self.world_size = rank, world_size
         self.backend = "nccl" if on_gpu else "gloo"
-        self._torch = torch = requirements.framework("torch")
+        torch = need_framework("torch")
         self._distributed: Any = importlib.import_module("torch.distributed")
-        self._devices = [rank] if on_gpu else None
+        self.devices = [rank] if on_gpu else None
         if on_gpu:
             torch.cuda.set_device(rank)
         store = self._distributed.FileStore(meeting, world_size)
@@ -52,13 +49,9 @@ class TorchGroup:
             self.backend, store=store, rank=rank, world_size=world_size, timeout=_PATIENCE
         )
 
-    def shared(self, net: Any) -> Any:
-        """``net``, on its device already, whose gradients are the mean over all ranks."""
-        return self._torch.nn.parallel.DistributedDataParallel(net, device_ids=self._devices)
-
     def wait(self) -> None:
         """Wait for all ranks to be here."""
-        self._distributed.barrier(device_ids=self._devices)
+        self._distributed.barrier(device_ids=self.devices)
 
     def leave(self) -> None:
         """Leave the group when all ranks are done."""
@@ -80,15 +73,18 @@ class TorchConsumer(TrainingConsumer):
     def __init__(
         self, settings: ConsumerSettings, clock: Clock, group: TorchGroup | None = None
     ) -> None:
-        torch = self._torch = requirements.framework("torch")
-        on_gpu = requirements.takes_gpu(
-            settings.device,
-            bool(torch.cuda.is_available()),
-            f"torch {torch.__version__}",
-            built=requirements.torch_built_for_gpu(torch),
-        )
+        torch = self._torch = need_framework("torch")
+        build = f"torch {torch.__version__}"
+        there = bool(torch.cuda.is_available())
+        on_gpu = requirements.takes_gpu(settings.device, there, build)
         super().__init__(settings, clock, on_gpu=on_gpu)
-        self._array, self._group = torch.Tensor, group
+        self._array = torch.Tensor
+        self.notes = [f"{build}, eager"]
+        if group is not None:
+            self.notes.append(
+                f"{group.world_size} ranks, a process each; gradients averaged in each step "
+                f"(DistributedDataParallel, {group.backend})"
+            )
         self._device = torch.device("cpu")
         if on_gpu:
             self._device = torch.device("cuda", group.rank if group else 0)
@@ -97,24 +93,39 @@ class TorchConsumer(TrainingConsumer):
                 settings.precision, capability, bfloat16=True
             )
             self.device = str(torch.cuda.get_device_name(self._device))
+            convolutions = "on" if torch.backends.cudnn.allow_tf32 else "off"
+            products = "on" if torch.backends.cuda.matmul.allow_tf32 else "off"
+            self.notes += [
+                "compute is the time between CUDA events around a step, after the copy",
+                QUEUED,
+                f"TF32: convolutions {convolutions}, matrix products {products}",
+            ]
         else:
             self.precision = requirements.cpu_precision(settings.precision)
             self.device = requirements.describe_cpu(torch.get_num_threads())
-        self.notes = self._notes()
+            self.notes.append("compute shares its cores with the loader's workers")
         # Faster on both: on two Zen 4 cores 1.4 times for the residual networks, 1.2 to 2.6 for
         # LeNet.
         self._layout = torch.channels_last
-        self._build()
-
-    def warm_up(self) -> None:
-        """Two steps or more on the synthetic batch; a GPU tunes its convolutions meanwhile."""
-        step, at_most = partial(self.step, self.synthetic()), self._warm_up_steps
-        if self._group is None:
-            until_steady(step, self.finish, self._clock, at_most=at_most)
-        else:
-            # As many on every rank: each step waits for all of them.
-            per_step_s(step, self.finish, self._clock, steps=at_most)
-        self._seconds.clear()
+        torch.manual_seed(settings.seed)
+        torch.backends.cudnn.benchmark = True
+        net = network(torch, settings.model, settings.classes).train()
+        self._net = net.to(device=self._device, memory_format=self._layout)
+        if group is not None:
+            shared = torch.nn.parallel.DistributedDataParallel
+            self._net = shared(self._net, device_ids=group.devices)
+        self._loss = torch.nn.CrossEntropyLoss()
+        self._optimiser = torch.optim.SGD(
+            *(self._net.parameters(), 0.01),
+            momentum=0.9,
+            weight_decay=1e-4,
+            # Without it GradScaler waits for the GPU at every step.
+            fused=True if on_gpu else None,
+        )
+        needs_scale = self.precision == "float16"
+        self._scaler = torch.amp.GradScaler(self._device.type, enabled=needs_scale)
+        self._mean = torch.tensor(MEAN, device=self._device).mul(255).view(1, 3, 1, 1)
+        self._std = torch.tensor(STD, device=self._device).mul(255).view(1, 3, 1, 1)
 
     def fingerprint(self) -> int:
         """CRC-32 of all parameters: ranks that trained together have the same."""
@@ -122,27 +133,6 @@ class TorchConsumer(TrainingConsumer):
         for parameter in self._net.parameters():
             found = zlib.crc32(parameter.detach().cpu().contiguous().numpy().tobytes(), found)
         return found
-
-    def _build(self) -> None:
-        torch = self._torch
-        torch.manual_seed(self._settings.seed)
-        torch.backends.cudnn.benchmark = True
-        net = network(torch, self._settings.model, self._settings.classes).train()
-        self._net = net.to(device=self._device, memory_format=self._layout)
-        if self._group is not None:
-            self._net = self._group.shared(self._net)
-        self._loss = torch.nn.CrossEntropyLoss()
-        self._optimiser = torch.optim.SGD(
-            *(self._net.parameters(), 0.01),
-            momentum=0.9,
-            weight_decay=1e-4,
-            # Without it GradScaler waits for the GPU at every step.
-            fused=True if self._on_gpu else None,
-        )
-        needs_scale = self.precision == "float16"
-        self._scaler = torch.amp.GradScaler(self._device.type, enabled=needs_scale)
-        self._mean = torch.tensor(MEAN, device=self._device).mul(255).view(1, 3, 1, 1)
-        self._std = torch.tensor(STD, device=self._device).mul(255).view(1, 3, 1, 1)
 
     def _on_device(self, values: NDArray[Any]) -> Any:
         array = self._torch.from_numpy(values).to(self._device)
@@ -189,25 +179,6 @@ class TorchConsumer(TrainingConsumer):
     def _inspect(self, batch: Batch) -> tuple[str, Any]:
         on_cpu = batch.labels.device.type == "cpu"
         return str(batch.images.dtype).removeprefix("torch."), batch.labels if on_cpu else None
-
-    def _notes(self) -> list[str]:
-        torch = self._torch
-        notes = [f"torch {torch.__version__}, eager"]
-        if self._group is not None:
-            notes.append(
-                f"{self._group.world_size} ranks, a process each; gradients averaged in each step "
-                f"(DistributedDataParallel, {self._group.backend})"
-            )
-        if not self._on_gpu:
-            return [*notes, "compute shares its cores with the loader's workers"]
-        convolutions = "on" if torch.backends.cudnn.allow_tf32 else "off"
-        products = "on" if torch.backends.cuda.matmul.allow_tf32 else "off"
-        return [
-            *notes,
-            "compute is the time between CUDA events around a step, after the copy",
-            QUEUED,
-            f"TF32: convolutions {convolutions}, matrix products {products}",
-        ]
 
 
 def network(torch: Any, model: Model, classes: int) -> Any:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,7 +52,6 @@ class TrainingConsumer(ABC):
 
     def __init__(self, settings: ConsumerSettings, clock: Clock, *, on_gpu: bool) -> None:
         self._settings, self._clock, self._on_gpu = settings, clock, on_gpu
-        self._warm_up_steps = 10 if on_gpu else 3
         self._nominal_s = 0.0
         self._seconds: list[float] = []
         self._marks: list[tuple[Any, Any]] = []
@@ -71,11 +69,17 @@ class TrainingConsumer(ABC):
         return Batch(self._on_device(images), self._on_device(labels), settings.batch_size)
 
     def warm_up(self) -> None:
-        """Build and tune on the synthetic batch; on a GPU, then see what a step takes."""
-        step = partial(self.step, self.synthetic())
-        until_steady(step, self.finish, self._clock, at_most=self._warm_up_steps)
-        if self._on_gpu:
-            self._nominal_s = per_step_s(step, self.finish, self._clock)
+        """Build and tune on the synthetic batch; then time steps in a row, on a GPU ten.
+
+        Every rank makes the same number of steps: each step waits for all of them.
+        """
+        batch = self.synthetic()
+        for steps in (10, 10) if self._on_gpu else (2, 1):
+            began_s = self._clock.now_s()
+            for _ in range(steps):
+                self.step(batch)
+            self.finish()
+            self._nominal_s = (self._clock.now_s() - began_s) / steps
         self._seconds.clear()
 
     def step(self, batch: Batch) -> None:
@@ -145,7 +149,12 @@ class TrainingConsumer(ABC):
         """
         for part, value in (("images", batch.images), ("labels", batch.labels)):
             if not isinstance(value, self._array):
-                raise TrialFailed(f"this consumer takes {self.arrays}, but {part} {_are(value)}")
+                kind = type(value)
+                hint = "its loader must decode" if kind in (list, bytes) else "take its own loader"
+                name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+                raise TrialFailed(
+                    f"this consumer takes {self.arrays}, but {part} are {name}: {hint}"
+                )
         dtype, labels = self._inspect(batch)
         shape, size = tuple(batch.images.shape), self._settings.image_size
         wanted = (size, size, 3) if self.channels_last else (3, size, size)
@@ -157,61 +166,13 @@ class TrainingConsumer(ABC):
         if dtype not in ("float32", "uint8"):
             raise TrialFailed(f"images are {dtype}, where float32 or uint8 is expected")
         if labels is not None and len(labels):
-            check_labels(int(labels.min()), int(labels.max()), self._settings.classes)
-
-
-def _are(value: object) -> str:
-    """What an array of another kind is, and what to do."""
-    holds = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-    hint = "its loader must decode" if holds in ("list", "bytes") else "take its own loader"
-    return f"are {holds}: {hint}"
-
-
-def until_steady(
-    step: Callable[[], None],
-    wait: Callable[[], None],
-    clock: Clock,
-    *,
-    at_most: int,
-    within: float = 0.1,
-) -> list[float]:
-    """Seconds of each ``step`` until one takes as long as that before it, or ``at_most`` ran.
-
-    ``wait`` comes back when the step's work is done. Two steps are always made: the first
-    builds, tunes and allocates. As long as means: a share of ``within`` longer or shorter at
-    most.
-    """
-    taken_s: list[float] = []
-    while len(taken_s) < max(at_most, 2):
-        taken_s.append(per_step_s(step, wait, clock, steps=1))
-        if len(taken_s) > 1 and abs(taken_s[-1] - taken_s[-2]) <= within * taken_s[-2]:
-            break
-    return taken_s
-
-
-def per_step_s(
-    step: Callable[[], None], wait: Callable[[], None], clock: Clock, *, steps: int = 10
-) -> float:
-    """Seconds of one of ``steps`` steps in a row; ``wait`` comes back when all are done."""
-    began_s = clock.now_s()
-    for _ in range(steps):
-        step()
-    wait()
-    return (clock.now_s() - began_s) / steps
-
-
-def check_labels(lowest: int, highest: int, classes: int) -> None:
-    """Check that labels are indices of ``classes`` classes.
-
-    Raises:
-        TrialFailed: one is outside.
-    """
-    if lowest < 0 or highest >= classes:
-        outside = lowest if lowest < 0 else highest
-        raise TrialFailed(
-            f"label {outside} is outside 0 to {classes - 1}: the consumer was set up for "
-            f"{classes} classes, so set classes to what the data has"
-        )
+            classes = self._settings.classes
+            for label in (int(labels.min()), int(labels.max())):
+                if not 0 <= label < classes:
+                    raise TrialFailed(
+                        f"label {label} is outside 0 to {classes - 1}: the consumer was set up for "
+                        f"{classes} classes, so set classes to what the data has"
+                    )
 
 
 def residual_blocks(model: Model) -> Iterator[list[tuple[int, int, int, int]]]:
@@ -230,8 +191,11 @@ def residual_blocks(model: Model) -> Iterator[list[tuple[int, int, int, int]]]:
         for place in range(depth):
             stride = 2 if stage and not place else 1
             if model == "resnet50":
-                ends = [(width, 4 * width, 1, 1)]
-                block = [(channels, width, 1, 1), (width, width, 3, stride), *ends]
+                block = [
+                    (channels, width, 1, 1),
+                    (width, width, 3, stride),
+                    (width, 4 * width, 1, 1),
+                ]
             else:
                 block = [(channels, width, 3, stride), (width, width, 3, 1)]
             yield block

@@ -35,8 +35,8 @@ def expanded(uri: str) -> str:
 def local_folders(settings: DataSettings) -> dict[str, Path]:
     """The local folders that data are read from, by key.
 
-    ``data`` is ``data.folder``, for everything that is made; ``shards``, ``mount`` and ``source``
-    are read as they are.
+    ``data`` is ``data.folder``, where data are made; ``shards``, ``mount`` and ``source`` are read
+    as they are.
     """
     given = {name: getattr(settings, name) for name in ("shards", "mount", "source")}
     named: dict[str, str | None] = {"data": settings.folder, **given}
@@ -45,7 +45,7 @@ def local_folders(settings: DataSettings) -> dict[str, Path]:
 
 
 def read_from(name: str, described: Mapping[str, Any]) -> str:
-    """The key, as in ``local_folders``, of the folder that holds data of a name."""
+    """The key in ``local_folders`` of the folder that holds the data called ``name``."""
     given = {"photos@disk": ("source",), "shards@disk": ("mount", "shards")}.get(name, ())
     return next((label for label in given if label in described), "data")
 
@@ -98,30 +98,20 @@ def _edition(key: str, uri: str, settings: DataSettings) -> tuple[str, str]:
 def making(place: Place) -> dict[str, Any] | None:
     """How shards were made: ``samples``, ``reencoded``, ``seconds``, ``workers``; None if unknown.
 
-    It is known of shards on a disk that are not decoded, if their manifest has it.
+    Known for shards on a disk that are not decoded, if their manifest has it.
     """
     manifest = None if place.decoded else _manifest(place)
     if manifest is None:
         return None
-    run: Mapping[str, Any] = manifest.run
-    seconds, workers = run.get("seconds"), run.get("workers")
-    if not isinstance(seconds, (int, float)) or seconds <= 0:
+    seconds = manifest.run.get("seconds")
+    if not seconds:
         return None
     return {
         "samples": manifest.samples.written,
         "reencoded": manifest.samples.reencoded,
         "seconds": float(seconds),
-        "workers": workers if isinstance(workers, int) else None,
+        "workers": manifest.run.get("workers"),
     }
-
-
-def fingerprint(place: Place) -> str | None:
-    """The fingerprint in the manifest of shards on a disk; None for other data.
-
-    Shards that are made again of the same images in the same way have the same.
-    """
-    manifest = _manifest(place)
-    return manifest.fingerprint if manifest is not None else None
 
 
 def _manifest(place: Place) -> Manifest | None:
@@ -134,22 +124,19 @@ def _manifest(place: Place) -> Manifest | None:
         return None
 
 
-class SameData:
-    """The fingerprints of the shards that trials of a run have read, by name."""
+def made_anew(fingerprints: dict[str, str], places: Mapping[str, Place]) -> str:
+    """Say which of ``places`` holds other shards than earlier trials have read; empty for none.
 
-    def __init__(self, fingerprints: Mapping[str, str]) -> None:
-        self.fingerprints = dict(fingerprints)
-
-    def made_anew(self, places: Mapping[str, Place]) -> str:
-        """Say which of ``places`` holds other shards than earlier trials have read; empty for none.
-
-        The fingerprint of a new name is kept. Only shards on a disk are compared.
-        """
-        for name, place in places.items():
-            found = fingerprint(place)
-            if found is not None and self.fingerprints.setdefault(name, found) != found:
-                return (
-                    f"{name} ({place.uri}) were made anew since this run began, and are others: "
-                    "their figures do not belong beside those before, choose another --output"
-                )
-        return ""
+    ``fingerprints`` are those of the manifests of shards by name; those of new names are added.
+    Only shards on a disk are compared. The same images sharded again in the same way have the same.
+    """
+    for name, place in places.items():
+        manifest = _manifest(place)
+        if manifest is None:
+            continue
+        if fingerprints.setdefault(name, manifest.fingerprint) != manifest.fingerprint:
+            return (
+                f"{name} ({place.uri}) were made anew since this run began and are other shards: "
+                "choose another --output"
+            )
+    return ""

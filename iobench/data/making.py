@@ -1,4 +1,4 @@
-"""Data by name: taken where it is, drawn, sharded, decoded, unpacked, copied to a store."""
+"""Make the data that a name such as ``shards-16MB@s3`` asks for, or take what is there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ from dataprep.manifest import FormatEntry, ShardEntry
 from dataprep.record_file import RecordFile
 from dataprep.sample import draw_tree
 from dataprep.samples import read_table, stored_table
-from dataprep.sources import Listing
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores import StoreOptions, open_store
 from iobench.data.given import expanded
@@ -40,12 +39,8 @@ from iobench.stored import open_shards
 from iobench.trial import Place
 
 
-class _NotMade(Exception):
-    """The data do not exist yet."""
-
-
 class Maker:
-    """Makes what is asked for, once; what an earlier run made is used again.
+    """Makes data by their names, once; what an earlier run made is used again.
 
     ``bucket`` returns the place for copies on a store, ``note`` gets a line about each piece of
     work, and ``signed_in`` is entered while something is copied to the store.
@@ -63,7 +58,6 @@ class Maker:
         self._folder = Path(settings.folder).expanduser()
         self._made: dict[str, Place] = {}
         self._listed: str | None = None
-        self._only_looks = False
 
     def place(self, name: str) -> Place:
         """The place called ``name``, such as ``shards-16MB@s3``.
@@ -82,24 +76,6 @@ class Maker:
                 self._made[name] = self._local(form, size_bytes)
         return self._made[name]
 
-    def found(self, name: str) -> Place | None:
-        """Data on a disk that are there already; None where ``place`` would make them.
-
-        Raises:
-            DataprepError: they cannot be looked at.
-        """
-        self._only_looks = True
-        try:
-            return self.place(name)
-        except _NotMade:
-            return None
-        finally:
-            self._only_looks = False
-
-    def take(self, listing: Listing) -> None:
-        """Use the listing of ``source`` that somebody has made, instead of listing it again."""
-        self._listed = listing.digest()
-
     def _resized(self, side: int, remote: bool) -> Place:
         """Shards of the same images in another size: shards of other settings."""
         if self._settings.shards is not None:
@@ -108,7 +84,7 @@ class Maker:
             )
         settings = self._settings.model_copy(update={"size": side})
         other = Maker(settings, self._bucket, self._note, self._signed_in)
-        other._listed, other._only_looks = self._listed, self._only_looks
+        other._listed = self._listed
         return other.place("shards@s3" if remote else "shards@disk")
 
     def _local(self, form: str, size_bytes: int | None) -> Place:
@@ -176,7 +152,7 @@ class Maker:
         if not resized:
             content.pop("size")
         form, said = ("shards", "") if resized else ("originals", ", not resized")
-        photos = self._photos()  # before the note: what is drawn is drawn first
+        photos = self._photos()  # before the note, since this may draw them
 
         def make(dest: Path) -> None:
             size = settings.size if resized else None
@@ -217,10 +193,6 @@ class Maker:
     def _once(self, key: str, note: str, make: Callable[[Path], object]) -> Path:
         """Make ``folder/key``, unless an earlier run has made it completely; returns its path."""
         dest, done = self._folder / key, self._folder / f"{key}.complete"
-        if self._only_looks:
-            if not (done.exists() and dest.exists()):
-                raise _NotMade(key)
-            return dest
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -243,7 +215,8 @@ class Maker:
         if self._settings.source is None:
             return content
         if self._listed is None:
-            self.take(ImageFolder(self._photos(), self._settings.store).list())
+            listing = ImageFolder(self._photos(), self._settings.store).list()
+            self._listed = listing.digest()
         return {**content, "source": self._listed}
 
 
@@ -290,9 +263,8 @@ def _digest(content: dict[str, object]) -> str:
 def write_pixel_shards(source: Place, dest: Path) -> None:
     """Write the TFRecord shards at ``source``, with pixels for JPEGs, as a data set at ``dest``.
 
-    As many shards with the same samples in the same order, so that reading them differs in nothing
-    but decoding. For measuring, not for keeping: of dataprep's own tools only the record readers
-    know them.
+    There are as many shards, with the same samples in the same order, so that reading them differs
+    only in decoding. They are for measuring: of dataprep's tools only the record readers read them.
 
     Raises:
         Unavailable: the data set has no TFRecord shards.
@@ -318,7 +290,7 @@ def write_pixel_shards(source: Place, dest: Path) -> None:
             shards=tuple(entries),
         )
         manifest = replace(dataset.manifest, formats={"tfrecord": entry}, table=None)
-        # Last, as in every data set: it is there when all else is.
+        # Last, as in every data set: its presence means complete.
         (dest / keys.manifest(source.split)).write_bytes(manifest.to_json())
 
 
@@ -338,7 +310,7 @@ def _decode_records(dataset: Dataset, source: Shard, path: Path) -> list[tuple[i
 def _placed(table: pa.Table, places: list[tuple[int, int]]) -> pa.Table:
     """The table of samples with the places of their new records, and none of other formats.
 
-    It has no checksums of records: those of the old ones are not true any more.
+    It has no checksums of records, since the records are others.
     """
     ends = ("_offset", "_length", "_crc32c")
     table = table.drop_columns([name for name in table.column_names if name.endswith(ends)])

@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ByteSize, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, ByteSize, Field, field_validator, model_validator
 
 from dataprep.config import check_split
 from dataprep.credentials import check_no_credentials
 from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.stores import STORES, StoreOptions
+from iobench.several import Settings
 
 LOCAL = "local"
 _NO_OBJECT_STORES = ("s3", "file", "memory")
@@ -24,12 +25,26 @@ AS_FILES = frozenset({"photos", "files"})
 """Forms of data that are class folders; all others are shards."""
 
 
-class BucketSettings(BaseModel):
-    """A bucket, and a prefix to write below."""
+def check_home(path: str) -> str:
+    """``path`` itself.
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
-    )
+    Raises:
+        ValueError: no path, or one below the home of a user whom this machine does not know.
+    """
+    if "\0" in path:
+        raise ValueError("a path holds no NUL")
+    try:
+        Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"{path!r}: there is no such user here") from None
+    return path
+
+
+_Location = Annotated[str, AfterValidator(check_no_credentials), AfterValidator(check_home)]
+
+
+class BucketSettings(Settings):
+    """A bucket, and a prefix to write below."""
 
     uri: str = LOCAL
     """`s3://bucket/prefix`, or `local`: an S3 server (moto) of the run's own, on this machine. Or
@@ -50,7 +65,7 @@ class BucketSettings(BaseModel):
         raise ValueError("give s3://bucket/prefix, or local for a server of this run's own")
 
 
-class DataSettings(BaseModel):
+class DataSettings(Settings):
     """The images: read from ``shards``, else made of ``source``, else drawn.
 
     Trials ask for them by name: ``photos@disk`` (the source's files), ``files@disk`` (the resized
@@ -60,25 +75,21 @@ class DataSettings(BaseModel):
     with ``@s3``.
     """
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
-    )
-
-    shards: str | None = None
+    shards: _Location | None = None
     """An output of `dataprep shard`, a path or `s3://`; read as it is. From S3 it is copied to
     `folder` for names that end in `@disk`."""
 
-    split: str = "train"
+    split: Annotated[str, AfterValidator(check_split)] = "train"
     """Of `shards`, or of what is made."""
 
     store: StoreOptions = StoreOptions()
     """How `shards` and `source` on S3 are reached."""
 
-    mount: str | None = None
+    mount: _Location | None = None
     """A path at which `shards` on S3 are files as well, by a FUSE mount for instance: names that
     end in `@disk` are then read there, and nothing is copied to `folder`."""
 
-    source: str | None = None
+    source: _Location | None = None
     """Class folders, a path or `s3://`, to be sharded. Without `shards` and `source` images are
     drawn."""
 
@@ -100,8 +111,8 @@ class DataSettings(BaseModel):
     shard_size: ByteSize = ByteSize(16_000_000)
     """Of the shards that are made, 1 to 128 MB."""
 
-    folder: str = "reports/data"
-    """Where everything that is made lies; it is what `@disk` then measures. Later runs use it
+    folder: _Location = "reports/data"
+    """Where everything that is made is stored; it is what `@disk` then measures. Later runs use it
     again."""
 
     bucket: BucketSettings = BucketSettings()
@@ -111,16 +122,6 @@ class DataSettings(BaseModel):
     def drawn(self) -> str:
         """The folder below ``folder`` that images are drawn into, where there is no source."""
         return f"drawn-{self.images}-{self.classes}-{self.seed}"
-
-    @field_validator("split")
-    @classmethod
-    def _names_files(cls, value: str) -> str:
-        return check_split(value)
-
-    @field_validator("folder", "source", "shards", "mount")
-    @classmethod
-    def _has_a_home(cls, value: str | None) -> str | None:
-        return value if value is None else check_home(check_no_credentials(value))
 
     @model_validator(mode="after")
     def _mount_is_of_shards(self) -> DataSettings:
@@ -134,21 +135,6 @@ class DataSettings(BaseModel):
         if not MIN_SHARD_BYTES <= value <= MAX_SHARD_BYTES:
             raise ValueError(f"{int(value):,} bytes; shards have 1 to 128 MB")
         return value
-
-
-def check_home(path: str) -> str:
-    """``path`` itself.
-
-    Raises:
-        ValueError: no path, or one below the home of a user whom this machine does not know.
-    """
-    if "\0" in path:
-        raise ValueError("a path holds no NUL")
-    try:
-        Path(path).expanduser()
-    except RuntimeError:
-        raise ValueError(f"{path!r}: there is no such user here") from None
-    return path
 
 
 def check_name(name: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -21,61 +21,63 @@ from dataprep.adapters.augment import (
     TRIES,
 )
 from dataprep.dataset import Dataset
-from dataprep.formats import RecordOptions
+from dataprep.formats import Layout
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders.protocol import (
     Batch,
     FirstBatch,
-    Framework,
     LoaderSettings,
+    PlacedLoader,
     augmentation_of,
     need_cuda,
-    need_framework,
-    need_place,
 )
 from iobench.stored import open_shards
 from iobench.trial import Place
 
 _READER = "samples"
 _BUFFER = 1024  # DALI's own default
-_ALWAYS_THREADS = "DALI always decodes beside the training loop: 0 workers mean one thread"
-_ORDER = (
-    f"DALI shuffles in a buffer of {_BUFFER:,} samples; shards are in an order of the first epoch's"
-)
 
 
-class DaliLoader:
+class DaliLoader(PlacedLoader):
     """``workers`` threads, ``prefetch`` batches ahead, into torch tensors.
 
     Pixels are made by DALI's operators: its crops are drawn and its images resized in its own
     way.
     """
 
-    name: ClassVar[str] = "dali"
+    name = "dali"
     decodes_on: ClassVar[Literal["cpu", "mixed"]] = "cpu"
-    framework: Framework = "torch"
-    reads: str | None = "tfrecord"
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        self._place = need_place(place, self.name, "shards")
+        super().__init__(place, settings, clock)
         if not settings.decode:
             raise Unavailable("DALI's pipeline always decodes: take the loader 'raw' instead")
-        if self._place.is_remote:
+        if self.place.is_remote:
             raise Unavailable(f"{self.name} reads shards and indexes at a path: give data @disk")
-        self._settings = settings
-        need_framework("torch")
-        self._dali = _imported()
+        try:
+            importlib.import_module("nvidia.dali.fn")
+            self._dali = importlib.import_module("nvidia.dali")
+        except ImportError as error:
+            raise Unavailable(
+                f"DALI cannot be imported ({error}): pip install nvidia-dali-cuda120, or the one "
+                "of your CUDA"
+            ) from None
         if self.decodes_on == "mixed":
             need_cuda("dali-gpu decodes on one; dali needs none")
-        threads = () if settings.workers else (_ALWAYS_THREADS,)
-        self.notes: Sequence[str] = (*threads, *((_ORDER,) if settings.shuffle else ()))
+        if not settings.workers:
+            self.notes.append(
+                "DALI always decodes beside the training loop: 0 workers mean one thread"
+            )
+        if settings.shuffle:
+            self.notes.append(
+                f"DALI shuffles in a buffer of {_BUFFER:,} samples; shards are in an order of the "
+                "first epoch's"
+            )
         self._batches: Any = None
         self._dataset: Dataset | None = None
         self._following: int | None = None
         self._offset = 0
-        self._clock = clock
-        self._first_batch: FirstBatch | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of (N, 3, S, S) images, float32 or uint8, with int64 labels."""
@@ -94,21 +96,17 @@ class DaliLoader:
         self._batches.reset()
         self._following = number + 1
 
-    def first_batch(self) -> FirstBatch | None:
-        """Until the pipeline stood; within it DALI tells no reading from decoding."""
-        return self._first_batch
-
     def close(self) -> None:
         """Drop the pipeline; its threads end with it."""
         self._batches = self._following = None
 
     def _open(self, number: int) -> Any:
-        begun_s = self._clock.now_s()
-        self._dataset = dataset = self._dataset or open_shards(self._place, "tfrecord")
-        listed_s = self._clock.now_s()
+        begun_s = self.clock.now_s()
+        self._dataset = dataset = self._dataset or open_shards(self.place, "tfrecord")
+        listed_s = self.clock.now_s()
         options = dataset.manifest.record_options("tfrecord")
         self._offset = options.label_offset
-        settings, dali = self._settings, self._dali
+        settings, dali = self.settings, self._dali
         drawn = np.random.default_rng((settings.seed, number))
         pipeline = dali.Pipeline(
             batch_size=settings.batch_size,
@@ -118,7 +116,7 @@ class DaliLoader:
             seed=int(drawn.integers(2**31)),
         )
         with pipeline:
-            encoded, labels = self._read(dataset, _features(options), drawn)
+            encoded, labels = self._read(dataset, options.layout, drawn)
             pipeline.set_outputs(self._images(encoded), labels)
         plugin = importlib.import_module("nvidia.dali.plugin.pytorch")
         batches = plugin.DALIGenericIterator(
@@ -128,20 +126,23 @@ class DaliLoader:
             last_batch_policy=plugin.LastBatchPolicy.PARTIAL,
             prepare_first_batch=False,
         )
-        stood = FirstBatch(listed_s - begun_s, self._clock.now_s() - listed_s)
-        self._first_batch = self._first_batch or stood
+        # DALI does not say how long the pipeline reads and how long it decodes.
+        started = FirstBatch(listed_s - begun_s, self.clock.now_s() - listed_s)
+        self.parts = self.parts or started
         return batches
 
     def _read(
-        self, dataset: Dataset, features: tuple[str, str], drawn: np.random.Generator
+        self, dataset: Dataset, layout: Layout, drawn: np.random.Generator
     ) -> tuple[Any, Any]:
         """Encoded images and labels, in the order of an epoch."""
         tfrecord = importlib.import_module("nvidia.dali.tfrecord")
-        image, label = features
+        image, label = layout.feature("encoded"), layout.feature("label")
+        if label is None:
+            raise Unavailable("these records hold no label, which DALI reads from them")
         shards = dataset.manifest.formats["tfrecord"].shards
         order = range(len(shards))
-        shuffle = self._settings.shuffle
-        root, split = Path(self._place.uri), dataset.manifest.split
+        shuffle = self.settings.shuffle
+        root, split = Path(self.place.uri), dataset.manifest.split
         numbers = drawn.permutation(order).tolist() if shuffle else list(order)
         found = self._dali.fn.readers.tfrecord(
             path=[str(root / shards[number].key) for number in numbers],
@@ -164,7 +165,7 @@ class DaliLoader:
     def _images(self, encoded: Any) -> Any:
         """(3, S, S) of each, augmented as the settings say."""
         fn, types = self._dali.fn, self._dali.types
-        asked = augmentation_of(self._settings)
+        asked = augmentation_of(self.settings)
         side = asked.size
         how = {"device": self.decodes_on, "output_type": types.RGB}
         flip: Any = 0
@@ -211,22 +212,3 @@ class DaliGpuLoader(DaliLoader):
 
     name = "dali-gpu"
     decodes_on = "mixed"
-
-
-def _features(options: RecordOptions) -> tuple[str, str]:
-    """Of image and label."""
-    image, label = options.layout.feature("encoded"), options.layout.feature("label")
-    if image is None or label is None:
-        raise Unavailable("these records hold no label, which DALI reads from them")
-    return image, label
-
-
-def _imported() -> Any:
-    try:
-        importlib.import_module("nvidia.dali.fn")
-        return importlib.import_module("nvidia.dali")
-    except ImportError as error:
-        why = f"cannot be imported: {error}"
-        if (error.name or "").partition(".")[0] == "nvidia":
-            why = "is not installed: pip install nvidia-dali-cuda120, or the one of your CUDA"
-        raise Unavailable(f"DALI {why}") from None

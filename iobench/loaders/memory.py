@@ -9,25 +9,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.adapters import import_framework
-from dataprep.assign import Order
 from dataprep.formats import Buffer
 from dataprep.image.rgb import decode_whole
 from dataprep.ordered import in_order
 from iobench.errors import TrialFailed
-from iobench.loaders.protocol import Batch, LoaderSettings, MemoryRung, Readable, augmentation_of
+from iobench.loaders.protocol import Batch, LoaderSettings, MemoryRung, augmentation_of
 from iobench.pixels import packed
 
 MOST_THREADS = 16
 """That read and prepare samples at the same time, before a loop begins."""
-
-NOTE = "input copy: one batch in host memory, given again and again"
 
 _PREPARED = {"decode": "encoded", "augment": "decoded", "collate": "decoded and augmented"}
 
@@ -51,95 +47,77 @@ def host_batch(settings: LoaderSettings, classes: int) -> Batch:
     return Batch(images, labels, settings.batch_size)
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Samples one after the other in one buffer, which forked workers share.
+@dataclass(frozen=True)
+class HeldImages:
+    """Samples in one buffer, which forked workers share, instead of those that are stored.
 
-    The samples are no Python objects: counting references would make each worker copy their pages.
+    Labels, names, shards and their order come from ``stored``. The samples are no Python objects:
+    counting references would make each worker copy their pages.
 
     Attributes:
-        rung: how they lie there: ``decode`` encoded, ``augment`` decoded (``iobench.pixels``),
-            ``collate`` finished, uint8 (3, side, side).
+        stored: ``Records``, as a torch loader opened them.
+        rung: the form of the samples: ``decode`` encoded, ``augment`` decoded
+            (``iobench.pixels``), ``collate`` finished, uint8 (3, side, side).
         side: of finished images, in pixels.
         data: uint8, all samples.
         offsets: int64 (held + 1,), where each begins, and the end.
         places: int64 (samples,), which of them is given for each sample of the data set.
-        wanted: of how many samples the loop has use.
+        wanted: how many samples the loop takes.
     """
 
+    stored: Any
     rung: MemoryRung
     side: int
     data: NDArray[np.uint8]
     offsets: NDArray[np.int64]
     places: NDArray[np.int64]
     wanted: int
+    is_remote = False
 
     def __len__(self) -> int:
-        return len(self.offsets) - 1
+        return len(self.places)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stored, name)
 
     def sample(self, number: int) -> memoryview:
         """A view of the sample that is given for sample ``number`` of the data set."""
         place = int(self.places[number])
         return self.data.data[self.offsets[place] : self.offsets[place + 1]]
 
-    @property
-    def note(self) -> str:
-        """A note for readers of the loop's figures."""
-        size = f"{len(self.data) / 1e6:,.1f} MB"
-        how = _PREPARED[self.rung]
-        if len(self) < self.wanted:
-            return (
-                f"input {self.rung}: {len(self):,} of the loop's {self.wanted:,} samples lie in "
-                f"memory {how} ({size}), and are given again and again"
-            )
-        return f"input {self.rung}: the loop's {len(self):,} samples lie in memory {how} ({size})"
-
-
-class HeldImages:
-    """``Records`` of samples in memory, in the order and the shards of ``stored``."""
-
-    def __init__(self, stored: Any, held: Held) -> None:
-        self._stored, self._held = stored, held
-        self.labels: NDArray[np.int64] = stored.labels
-        self.is_remote = False
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
     def fetch(self, numbers: Sequence[int]) -> list[Buffer]:
         """Some samples."""
-        return [self._held.sample(number) for number in numbers]
+        return [self.sample(number) for number in numbers]
 
     def stream(self, numbers: NDArray[np.int64]) -> Iterator[tuple[int, Buffer]]:
         """Samples one after the other: number and image."""
         for number in numbers.tolist():
-            yield number, self._held.sample(number)
+            yield number, self.sample(number)
 
-    def name(self, index: int) -> str:
-        """The name of a sample, for error messages."""
-        return str(self._stored.name(index))
-
-    def part(self, order: Order, epoch: int) -> NDArray[np.int64]:
-        """The numbers of a rank's samples, as they are stored."""
-        found: NDArray[np.int64] = self._stored.part(order, epoch)
-        return found
+    @property
+    def note(self) -> str:
+        """A note for readers of the loop's figures."""
+        return (
+            f"input {self.rung}: the loop takes {self.wanted:,} samples, {len(self.offsets) - 1:,} "
+            f"of which are in memory, {_PREPARED[self.rung]} ({len(self.data) / 1e6:,.1f} MB)"
+        )
 
 
 def preloaded(
-    readable: Readable,
+    dataset: Any,
     rung: MemoryRung,
     settings: LoaderSettings,
     *,
     samples: int,
     limit_bytes: int,
     decoded: bool,
-) -> Held:
-    """Prepare the first ``samples`` of epoch 0, or as many of them as ``limit_bytes`` hold.
+) -> HeldImages:
+    """Prepare the first ``samples`` of epoch 0, or as many of them as fit into ``limit_bytes``.
 
-    For every other sample one of those is given, in turn.
+    One of those is given for each other sample, in turn.
 
     Args:
-        readable: the data set as a torch loader opened it.
+        dataset: as a torch loader opened it.
         rung: how the samples are to lie in memory.
         settings: of the loader.
         samples: how many the loop takes.
@@ -152,7 +130,7 @@ def preloaded(
     """
     from dataprep.adapters.torch import Items
 
-    records = readable.dataset.records
+    records = dataset.records
     transform: Any = None  # encoded images stay as they are
     if rung == "collate":
         transform = replace(augmentation_of(settings, decoded=decoded), normalise=False)
@@ -166,14 +144,9 @@ def preloaded(
             image = image.numpy().reshape(-1)
         return np.frombuffer(image, np.uint8)
 
-    readable.set_epoch(0)
+    dataset.set_epoch(0)
     # Workers take turns by batch, so their number has no effect on the order.
-    order = readable.sampler
-    if order is None:
-        order = readable.dataset.sequence(0).tolist()
-    numbers = list(islice(order, samples))
-    if rung == "collate":
-        limit_bytes = min(limit_bytes, len(numbers) * 3 * settings.image_size**2)
+    numbers = dataset.sequence(0)[:samples].tolist()
     data = np.empty(limit_bytes, np.uint8)  # pages that are never written to are not taken
     offsets = [0]
     # Codecs do not hold Python's lock.
@@ -192,7 +165,8 @@ def preloaded(
         )
     places = np.arange(len(records.labels), dtype=np.int64) % count
     places[numbers[:count]] = np.arange(count)
-    return Held(
+    return HeldImages(
+        stored=records,
         rung=rung,
         side=settings.image_size,
         data=data[: offsets[-1]],

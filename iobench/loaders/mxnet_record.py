@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from dataprep.adapters import to_mxnet
@@ -12,11 +12,9 @@ from iobench.errors import Unavailable
 from iobench.loaders.protocol import (
     Batch,
     FirstBatch,
-    Framework,
     LoaderSettings,
+    PlacedLoader,
     augmentation_of,
-    need_framework,
-    need_place,
 )
 from iobench.stored import open_shards
 from iobench.trial import Place
@@ -24,44 +22,40 @@ from iobench.trial import Place
 if TYPE_CHECKING:
     from dataprep.adapters.mxnet import RecordBatches
 
-_COPIED = "records are written to local files of 64 MB, which ImageRecordIter reads"
-_ALWAYS_THREADS = "ImageRecordIter always decodes beside the training loop: 0 workers mean one"
-_FEWER_THREADS = "ImageRecordIter leaves one processor alone: {asked} workers are {most} here"
 
-
-class MXNetRecordLoader:
+class MXNetRecordLoader(PlacedLoader):
     """``workers`` threads decode, one fewer than there are processors at most.
 
     ``prefetch`` batches ahead.
     """
 
-    framework: Framework = "mxnet"
-    reads: str | None = "recordio"
+    name = "mxnet-record"
+    framework = "mxnet"
+    reads = "recordio"
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        self._place = need_place(place, "mxnet-record", "shards")
+        super().__init__(place, settings, clock)
         if not settings.decode:
             raise Unavailable("ImageRecordIter always decodes: take the loader 'raw' instead")
-        self._settings = settings
-        self._clock = clock
         # src/io/iter_image_recordio_2.cc; OpenMP counts the processors that this process may use.
         most = max(1, len(os.sched_getaffinity(0)) - 1)
-        self.notes: Sequence[str] = [_COPIED]
-        if not settings.workers:
-            self.notes = [_COPIED, _ALWAYS_THREADS]
-        elif settings.workers > most:
-            self.notes = [_COPIED, _FEWER_THREADS.format(asked=settings.workers, most=most)]
-        need_framework("mxnet")
+        threads = min(max(1, settings.workers), most)
+        self.notes = ["records are written to local files of 64 MB, which ImageRecordIter reads"]
+        if threads != settings.workers:
+            self.notes.append(
+                f"ImageRecordIter decodes in 1 to {most} threads here: {settings.workers} workers "
+                f"mean {threads}"
+            )
         self._batches: RecordBatches | None = None
-        self._first_batch: FirstBatch | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of float32 (N, 3, S, S) images with float32 labels."""
         if self._batches is None:
-            begun_s = self._clock.now_s()
-            dataset = open_shards(self._place, "recordio")
-            self._first_batch = FirstBatch(listing_s=self._clock.now_s() - begun_s)
-            settings = self._settings
+            begun_s = self.clock.now_s()
+            dataset = open_shards(self.place, "recordio")
+            # ImageRecordIter starts, reads and decodes in one call, which cannot be divided.
+            self.parts = FirstBatch(listing_s=self.clock.now_s() - begun_s)
+            settings = self.settings
             self._batches = to_mxnet(
                 dataset,
                 batch_size=settings.batch_size,
@@ -75,10 +69,6 @@ class MXNetRecordLoader:
         for batch in self._batches:
             images, labels = batch.data[0], batch.label[0]
             yield Batch(images, labels, int(labels.shape[0]))
-
-    def first_batch(self) -> FirstBatch | None:
-        """Listing alone: ImageRecordIter starts, reads and decodes within one call."""
-        return self._first_batch
 
     def close(self) -> None:
         """Stop reading; what was copied here is removed."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
+    ClassVar,
     Literal,
     NamedTuple,
     Protocol,
@@ -46,17 +47,6 @@ class Batch(NamedTuple):
     images: Any
     labels: Any
     samples: int
-
-
-class Readable(NamedTuple):
-    """A torch data set, its sampler where it is of the map style, and how it learns the epoch.
-
-    ``dataset.items`` is what its samples are made of, ``dataset.records`` what is read.
-    """
-
-    dataset: Any
-    sampler: Any
-    set_epoch: Callable[[int], None]
 
 
 class LoaderSettings(BaseModel):
@@ -175,15 +165,38 @@ class Loader(Protocol):
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         """Raises Unavailable where the framework or a capability is missing."""
-        ...
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """All samples once, in an order that depends on seed and ``number``."""
-        ...
 
     def close(self) -> None:
         """End and reap every worker; unmap and remove what was opened."""
-        ...
+
+
+class PlacedLoader:
+    """What loaders that read a place through a framework share: the place, the settings, notes.
+
+    A subclass sets ``name``, ``framework`` and ``reads``, ``holds`` where it reads files, and
+    ``parts`` when it knows the parts of its first batch.
+    """
+
+    name: ClassVar[str]
+    holds: ClassVar[Literal["shards", "files"]] = "shards"
+    framework: Framework = "torch"
+    reads: str | None = "tfrecord"
+
+    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        if place is None or place.holds != self.holds:
+            found = f"{place.uri} holds {place.holds}" if place else "it has no data"
+            raise ConfigError(f"loader {self.name!r} reads {self.holds}, but {found}")
+        self.place, self.settings, self.clock = place, settings, clock
+        self.notes: list[str] = []
+        self.parts: FirstBatch | None = None
+        self.module: Any = need_framework(self.framework)
+
+    def first_batch(self) -> FirstBatch | None:
+        """The parts of the first batch; None as long as nothing is known of it."""
+        return self.parts
 
 
 def augmentation_of(
@@ -204,19 +217,6 @@ def augmentation_of(
         normalise=settings.normalise,
         layout=layout,
     )
-
-
-def need_place(place: Place | None, loader: str, holds: str) -> Place:
-    """Check that a place is given and holds ``shards`` or ``files``.
-
-    Raises:
-        ConfigError: there is none, or it holds something else.
-    """
-    if place is None:
-        raise ConfigError(f"loader {loader!r} reads {holds}: give it data")
-    if place.holds != holds:
-        raise ConfigError(f"loader {loader!r} reads {holds}, but {place.uri} holds {place.holds}")
-    return place
 
 
 def need_framework(name: str) -> ModuleType:

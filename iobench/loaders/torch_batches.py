@@ -7,15 +7,13 @@ function starts torch's threads, which spin while they wait for so little work.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from itertools import chain, islice
+from collections.abc import Callable, Sequence
 from multiprocessing.sharedctypes import RawArray
 from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.data import Dataset, IterableDataset, get_worker_info
+from torch.utils.data import default_collate, get_worker_info
 
 from dataprep.adapters.augment import SCALE, SHIFT
 from dataprep.adapters.torch import Items, empty
@@ -25,6 +23,7 @@ from iobench.loaders.protocol import FirstBatch
 
 Samples = Sequence[tuple[torch.Tensor, int]]
 Collated = tuple[torch.Tensor, torch.Tensor]
+Collate = Callable[[Any], Any]
 
 
 def uint8_batch(items: Samples) -> Collated:
@@ -49,7 +48,10 @@ def normalised_batch(items: Samples) -> Collated:
 
 
 class FinishedItems(Items):
-    """Of ``items`` the labels and names; images are uint8 (3, ``side``, ``side``) as they lie."""
+    """Items with the labels and names of ``items``, whose images are stored as finished pixels.
+
+    Images are uint8 (3, ``side``, ``side``).
+    """
 
     def __init__(self, items: Items, side: int) -> None:
         self.__dict__.update(items.__dict__)
@@ -65,47 +67,44 @@ class FinishedItems(Items):
 class FirstBatchWatch:
     """Times how the samples of the first batch are read and decoded, and nothing after that.
 
-    DataLoader takes its first batch of worker 0, where there are workers. While that batch is
-    made, ``items`` has a transform that looks at the clock; then its own again. What was seen is
-    noted once, in memory that forked workers share.
+    DataLoader takes its first batch from worker 0, where there are workers. Until a process has
+    made its first batch, ``items`` has a transform that reads the clock; then its own again. The
+    result is in memory that forked workers share.
     """
 
-    def __init__(self, items: Items, clock: Clock, begun_s: float, listed_s: float) -> None:
-        """Opening the data lasted from ``begun_s`` to ``listed_s``."""
-        self._items, self._clock = items, clock
-        self._begun_s, self._listed_s = begun_s, listed_s
-        self._noted = RawArray("d", 4)  # reading began, samples were there, decoding, how many
-        self._over = False
+    def __init__(self, items: Items, collate: Collate | None, clock: Clock, begun_s: float) -> None:
+        """The data were opened from ``begun_s`` until now."""
+        self._items, self._transform, self._clock = items, items.transform, clock
+        self._collate = collate or default_collate
+        self._begun_s, self._listed_s = begun_s, clock.now_s()
+        self._noted = RawArray("d", 4)  # start and end of the batch, decoding, samples
+        self._began_s = self._decode_s = 0.0
+        self._is_over = False
+        if self._transform:
+            items.transform = self._decode
 
-    def begins(self) -> bool:
-        """Whether to time the next batch; true once, in the process that makes the first one."""
-        if self._over:
-            return False
-        self._over = True
-        worker = get_worker_info()
-        return worker is None or worker.id == 0
+    def begin(self) -> None:
+        """This process begins its first batch now."""
+        self._began_s = self._clock.now_s()
 
-    def timed(self, make: Callable[[], list[Any]]) -> list[Any]:
-        """Call ``make``, which gives the samples of a batch, made of ``items``."""
-        plain, decode_s = self._items.transform, 0.0
+    def _decode(self, data: Buffer, rng: np.random.Generator) -> Any:
+        start_s = self._clock.now_s()
+        made = self._transform(data, rng)
+        self._decode_s += self._clock.now_s() - start_s
+        return made
 
-        def decode(data: Buffer, rng: np.random.Generator) -> Any:
-            nonlocal decode_s
-            start_s = self._clock.now_s()
-            made = plain(data, rng)
-            decode_s += self._clock.now_s() - start_s
-            return made
+    def collate(self, samples: Any) -> Any:
+        """The batch of these samples, by DataLoader's ``collate_fn``."""
+        if not self._is_over:
+            self._is_over = True
+            self._items.transform = self._transform
+            worker = get_worker_info()
+            if worker is None or worker.id == 0:
+                now_s = self._clock.now_s()
+                self._noted[:] = [self._began_s, now_s, self._decode_s, len(samples)]
+        return self._collate(samples)
 
-        self._items.transform = decode if plain else None
-        began_s = self._clock.now_s()
-        try:
-            samples = make()
-        finally:
-            self._items.transform = plain
-        self._noted[:] = [began_s, self._clock.now_s(), decode_s, len(samples)]
-        return samples
-
-    def told(self) -> FirstBatch | None:
+    def parts(self) -> FirstBatch | None:
         """The parts of the first batch; None before it was made."""
         began_s, made_s, decode_s, samples = self._noted
         if not samples:
@@ -116,38 +115,3 @@ class FirstBatchWatch:
             fetch_s=made_s - began_s - decode_s,
             decode_s=decode_s,
         )
-
-
-def watched(dataset: Any, watch: FirstBatchWatch, batch_size: int) -> Dataset[Any]:
-    """A torch data set of either style, which gives the same samples."""
-    if isinstance(dataset, IterableDataset):
-        return _WatchedIterable(dataset, watch, batch_size)
-    return _WatchedMap(dataset, watch)
-
-
-class _WatchedMap(Dataset[Any]):
-    """DataLoader asks it for whole batches: a call more for each, and none for a sample."""
-
-    def __init__(self, dataset: Any, watch: FirstBatchWatch) -> None:
-        self._dataset, self._watch = dataset, watch
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __getitems__(self, numbers: Sequence[int]) -> list[Any]:
-        make = partial(self._dataset.__getitems__, numbers)
-        return self._watch.timed(make) if self._watch.begins() else make()
-
-
-class _WatchedIterable(IterableDataset[Any]):
-    """Once the first batch is made, samples come from the data set's own iterator."""
-
-    def __init__(self, dataset: Any, watch: FirstBatchWatch, batch_size: int) -> None:
-        self._dataset, self._watch, self._batch_size = dataset, watch, batch_size
-
-    def __iter__(self) -> Iterator[Any]:
-        samples = iter(self._dataset)
-        return chain(self._first(samples), samples) if self._watch.begins() else samples
-
-    def _first(self, samples: Iterator[Any]) -> Iterator[Any]:
-        yield from self._watch.timed(lambda: list(islice(samples, self._batch_size)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 from dataprep.adapters.augment import Augmentation
@@ -11,7 +11,6 @@ from dataprep.assign import Order
 from dataprep.formats.protocol import Buffer
 from dataprep.sources import Source, open_source
 from dataprep.stores import StoreOptions
-from iobench.loaders.protocol import Readable
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.stored import ImageFiles, image_files
 
@@ -23,7 +22,7 @@ class TorchFolderLoader(TorchLoader):
     holds = "files"
     reads = "files"
 
-    def open(self, transform: Augmentation | None) -> Readable:
+    def open(self, transform: Augmentation | None) -> Any:
         """List the folders; a file's label is its folder's place among the class names."""
         from dataprep.adapters.torch import MapRecords
 
@@ -32,25 +31,22 @@ class TorchFolderLoader(TorchLoader):
         found = image_files(listing)
         order = Order(settings.shuffle, settings.seed, settings.rank, settings.world_size)
         files = FolderFiles(self.place.uri, self.place.store, found)
-        images = MapRecords(files, transform, order)
-        return Readable(images, images.sampler, images.set_epoch)
+        return MapRecords(files, transform, order)
 
 
 class FolderFiles:
-    """Files by number; each process opens its own connection."""
+    """Files by number; each process opens its own connection, when it reads its first file."""
 
     def __init__(self, uri: str, options: StoreOptions, files: ImageFiles) -> None:
-        self._place = uri, options
-        self._files = files
+        self._uri, self._options, self._files = uri, options, files
         self.labels = files.labels
-        self._opened: tuple[int, Source] | None = None
 
     def __len__(self) -> int:
         return len(self._files.names)
 
     def image(self, index: int) -> Buffer:
         """One encoded image: one read."""
-        return self._source().read(self._files.located(index))
+        return self._source.read(self._files.located(index))
 
     def fetch(self, numbers: Sequence[int]) -> list[Buffer]:
         """Several encoded images, one read after the other."""
@@ -64,10 +60,6 @@ class FolderFiles:
         """The file's name below the folder."""
         return self._files.names[index]
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None}
-
+    @cached_property
     def _source(self) -> Source:
-        if self._opened is None or self._opened[0] != os.getpid():
-            self._opened = os.getpid(), open_source(self._place[0], options=self._place[1])
-        return self._opened[1]
+        return open_source(self._uri, options=self._options)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dataprep.adapters import to_torch
 from dataprep.adapters.augment import Augmentation
-from iobench.loaders.protocol import Readable
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.stored import open_shards
 
@@ -14,10 +15,10 @@ class TorchIterableLoader(TorchLoader):
 
     name = "torch-iterable"
 
-    def open(self, transform: Augmentation | None) -> Readable:
+    def open(self, transform: Augmentation | None) -> Any:
         """The data set's iterable style."""
         settings = self.settings
-        images = to_torch(
+        return to_torch(
             open_shards(self.place, "tfrecord"),
             iterable=True,
             transform=transform,
@@ -28,7 +29,6 @@ class TorchIterableLoader(TorchLoader):
             world_size=settings.world_size,
             global_batch=settings.batch_size * settings.world_size,
         )
-        return Readable(images, None, images.set_epoch)
 
     def buffer_bytes(self) -> int:
         """Of all workers: as many records of average length as the buffers hold."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import dropwhile
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any
 
 from dataprep.adapters.augment import Augmentation
 from dataprep.errors import DataprepError
@@ -17,46 +17,34 @@ from iobench.errors import TrialFailed
 from iobench.loaders.protocol import (
     Batch,
     FirstBatch,
-    Framework,
     LoaderSettings,
     MemoryRung,
-    Readable,
+    PlacedLoader,
     augmentation_of,
     need_cuda,
-    need_framework,
-    need_place,
 )
 from iobench.trial import Place
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
-    from iobench.loaders.memory import Held
+    from iobench.loaders.memory import HeldImages
     from iobench.loaders.torch_batches import FirstBatchWatch
 
 
-class TorchLoader(ABC):
+class TorchLoader(PlacedLoader, ABC):
     """What the three torch loaders share; each says what it reads."""
 
-    name: ClassVar[str]
-    holds: ClassVar[Literal["shards", "files"]] = "shards"
-    framework: Framework = "torch"
-    reads: str | None = "tfrecord"
-    notes: Sequence[str] = ()
     by_rank = True
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        self.place = need_place(place, self.name, self.holds)
-        self.settings = settings
+        super().__init__(place, settings, clock)
         self._around: Callable[[Augmentation], Augmentation] | None = None
-        self._clock = clock
-        need_framework("torch")
         if settings.pin_memory:
             need_cuda("pinned memory is for a CUDA device")
-        self._readable: Readable | None = None
-        self._loader: DataLoader[Any] | None = None
+        self._opened: tuple[Any, DataLoader[Any]] | None = None
         self._watch: FirstBatchWatch | None = None
-        self._held: Held | None = None
+        self._held: HeldImages | None = None
 
     def hold(self, rung: MemoryRung, samples: int, limit_bytes: int) -> None:
         """Read the first ``samples`` of epoch 0 now, and give those instead of stored ones.
@@ -75,22 +63,25 @@ class TorchLoader(ABC):
             limit_bytes=limit_bytes,
             decoded=self.place.decoded,
         )
-        self.notes = (*self.notes, self._held.note)
+        self.notes.append(self._held.note)
 
     @abstractmethod
-    def open(self, transform: Augmentation | None) -> Readable:
-        """Open the data; items are (image, label)."""
+    def open(self, transform: Augmentation | None) -> Any:
+        """Open the data as a data set of torch; its samples are (image, label).
+
+        It has ``records``, which it reads, ``items``, which make samples of them, ``set_epoch``,
+        and where it is of the map style ``sampler``.
+        """
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of (N, 3, S, S) images, or of lists of bytes, with int64 labels."""
-        if self._readable is None or self._loader is None:
-            self._readable = self._opened()
-            self._loader = self._data_loader(self._readable)
-        self._readable.set_epoch(number)
+        self._opened = self._opened or self._open()
+        dataset, loader = self._opened
+        dataset.set_epoch(number)
         with warnings.catch_warnings():
             # Python from 3.12 on warns of forking beside threads, which torch does by design.
             warnings.filterwarnings("ignore", "This process .* is multi-threaded")
-            batches = iter(self._loader)
+            batches = iter(loader)
         try:
             for images, labels in batches:
                 yield Batch(images, labels, len(labels))
@@ -101,15 +92,15 @@ class TorchLoader(ABC):
 
     def first_batch(self) -> FirstBatch | None:
         """Every part; reading and decoding as they were in worker 0, or in this process."""
-        return self._watch.told() if self._watch else None
+        return self._watch.parts() if self._watch else None
 
     def close(self) -> None:
         """End the workers and wait until they are gone."""
-        iterator = getattr(self._loader, "_iterator", None)
+        iterator = getattr(self._opened and self._opened[1], "_iterator", None)
         if iterator is not None:
             # Left to the garbage collector they would live as long as any reference to a batch.
             iterator._shutdown_workers()
-        self._loader = self._readable = None
+        self._opened = None
 
     def put_around(self, transform: Callable[[Augmentation], Augmentation]) -> None:
         """Images go through what ``transform`` makes of their augmentation; before any epoch.
@@ -118,53 +109,56 @@ class TorchLoader(ABC):
         """
         self._around = transform
 
-    def _opened(self) -> Readable:
-        """What ``open`` gives, its first batch watched."""
-        from iobench.loaders.memory import HeldImages
-        from iobench.loaders.torch_batches import FinishedItems, FirstBatchWatch, watched
-
-        transform = None
-        if self.settings.decode:
-            pixels = self._held is not None and self._held.rung == "augment"
-            decoded = self.place.decoded or pixels
-            # Normalising is left to the collate function, which does it in place.
-            transform = replace(augmentation_of(self.settings, decoded=decoded), normalise=False)
-            transform = self._around(transform) if self._around else transform
-        begun_s = self._clock.now_s()
-        readable = self.open(transform)
-        dataset = readable.dataset
-        if self._held is not None:
-            dataset.records = HeldImages(dataset.records, self._held)
-            if self._held.rung == "collate":
-                dataset.items = FinishedItems(dataset.items, self._held.side)
-        listed_s = self._clock.now_s()
-        self._watch = FirstBatchWatch(dataset.items, self._clock, begun_s, listed_s)
-        return readable._replace(dataset=watched(dataset, self._watch, self.settings.batch_size))
-
-    def _data_loader(self, readable: Readable) -> DataLoader[Any]:
+    def _open(self) -> tuple[Any, DataLoader[Any]]:
+        """Open the data, and make the DataLoader that reads them."""
+        import cv2
         import torch
         from torch.utils.data import DataLoader
 
+        from iobench.loaders.torch_batches import FinishedItems, FirstBatchWatch
+
         settings = self.settings
+        transform = None
+        if settings.decode:
+            pixels = self._held is not None and self._held.rung == "augment"
+            decoded = self.place.decoded or pixels
+            # The collate function normalises in place.
+            transform = replace(augmentation_of(settings, decoded=decoded), normalise=False)
+            transform = self._around(transform) if self._around else transform
+        begun_s = self.clock.now_s()
+        dataset = self.open(transform)
+        if self._held is not None:
+            dataset.records = self._held
+            if self._held.rung == "collate":
+                dataset.items = FinishedItems(dataset.items, self._held.side)
+        watch = FirstBatchWatch(dataset.items, self._collate(), self.clock, begun_s)
         workers: dict[str, Any] = {}
         if settings.workers:
+
+            def begin(worker: int) -> None:
+                cv2.setNumThreads(1)  # torch's is 1 in a worker
+                watch.begin()
+
             workers = {
                 "prefetch_factor": settings.prefetch,
                 "persistent_workers": True,
-                # torch's default on Linux until 2.9, and what starts at once.
+                # torch's default on Linux until 2.9, and the fastest to start.
                 "multiprocessing_context": "fork",
-                "worker_init_fn": one_thread,
+                "worker_init_fn": begin,
             }
-        return DataLoader(
-            readable.dataset,
+        loader = DataLoader(
+            dataset,
             batch_size=settings.batch_size,
-            sampler=readable.sampler,
+            sampler=getattr(dataset, "sampler", None),
             num_workers=settings.workers,
             pin_memory=settings.pin_memory,
-            collate_fn=self._collate(),
+            collate_fn=watch.collate,
             generator=torch.Generator().manual_seed(settings.seed),
             **workers,
         )
+        watch.begin()
+        self._watch = watch
+        return dataset, loader
 
     def _collate(self) -> Callable[[Any], Any] | None:
         if not self.settings.decode:
@@ -188,12 +182,3 @@ def said_by_worker(error: Exception) -> str | None:
     if message and isinstance(error, DataprepError):
         return message
     return f"{qualified.rpartition('.')[2]}{colon}{message}"
-
-
-def one_thread(worker: int) -> None:
-    """One thread a worker: the parallelism is over workers."""
-    import cv2
-    import torch
-
-    cv2.setNumThreads(1)
-    torch.set_num_threads(1)

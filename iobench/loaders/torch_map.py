@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dataprep.adapters import to_torch
 from dataprep.adapters.augment import Augmentation
-from iobench.loaders.protocol import Readable
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.stored import open_shards
 
@@ -14,10 +15,10 @@ class TorchMapLoader(TorchLoader):
 
     name = "torch-map"
 
-    def open(self, transform: Augmentation | None) -> Readable:
+    def open(self, transform: Augmentation | None) -> Any:
         """The data set's map style."""
         settings = self.settings
-        images = to_torch(
+        return to_torch(
             open_shards(self.place, "tfrecord"),
             transform=transform,
             shuffle=settings.shuffle,
@@ -25,4 +26,3 @@ class TorchMapLoader(TorchLoader):
             rank=settings.rank,
             world_size=settings.world_size,
         )
-        return Readable(images, images.sampler, images.set_epoch)

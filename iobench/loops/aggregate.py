@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 from statistics import fmean
@@ -48,12 +48,6 @@ def epochs_as_one(epochs: Sequence[LoopTimes]) -> LoopTimes:
         running_s=running_s,
         running_compute_s=joined("running_compute_s"),
     )
-
-
-def times_of(stored: Mapping[str, Any]) -> LoopTimes:
-    """A rank's times, as JSON has kept them."""
-    lists = {name: tuple(value) for name, value in stored.items() if isinstance(value, list)}
-    return LoopTimes(**{**stored, **lists})
 
 
 def ranks_as_one(ranks: Sequence[LoopTimes]) -> LoopTimes:

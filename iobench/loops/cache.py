@@ -55,14 +55,15 @@ class EpochCache:
             self._state = page_cache.prepared(self._asked, self._data.files, drop_caches)
         self._physical = physical_bytes()
 
-    def after(self, samples: int) -> Cold | None:
-        """Judge the ``samples`` that were taken since ``before``, by workers alive or reaped."""
-        return self.judge(samples, [physical_since(self._physical)])
+    def after(self, samples: int, counts: Sequence[int | None] = ()) -> Cold | None:
+        """Judge the ``samples`` that were taken since ``before``.
 
-    def judge(self, samples: int, counts: Sequence[int | None]) -> Cold | None:
-        """The same, of loops in processes to each of which storage gave so many bytes."""
+        ``counts``: the bytes that storage gave to each of the processes that took them; by
+        default, to this process and its workers.
+        """
         if self._data is None:
             return None
+        counts = counts or [physical_since(self._physical)]
         if self._state is None:
             cold = judge_remote(self._asked)
             if self._trial.access == "file":

@@ -73,7 +73,7 @@ def drive(
     leave_out: int,
     max_steps: int | None = None,
     max_seconds: float | None = None,
-    progress: Callable[[float], None] = lambda samples: None,
+    progress: Callable[[float], object] = lambda samples: None,
 ) -> LoopTimes:
     """Feed ``consumer`` until the batches end, or ``max_steps`` or ``max_seconds`` are reached.
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import accumulate, pairwise, repeat
 from typing import Any
 
 from iobench.clock import Clock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
-from iobench.loaders import Batch, Loader, SplitsFirstBatch
+from iobench.loaders import Loader, SplitsFirstBatch
 from iobench.loaders.null import placeholder
 from iobench.loaders.own import SYNTHETIC
 from iobench.loops.aggregate import epochs_as_one
@@ -109,19 +110,11 @@ def step_cost_s(clock: Clock) -> float:
     An upper bound: the call of either and a comparison of the time for progress are in it. The
     median of a few rounds, which one interruption does not move.
     """
-    batch = placeholder(1)
-
-    def batches() -> Iterator[Batch]:
-        for _ in range(_STEPS):
-            yield batch
-
-    def looked(samples: float) -> None:
-        clock.now_s()
-
+    batches = partial(repeat, placeholder(1), _STEPS)
     rounds = []
     for _ in range(_ROUNDS):
         consumer = NullConsumer(ConsumerSettings(), clock)
-        times = drive(batches, consumer, clock, leave_out=1, progress=looked)
+        times = drive(batches, consumer, clock, leave_out=1, progress=lambda _: clock.now_s())
         rounds.append(times.seconds / len(times.step_s))
     return median(rounds)
 

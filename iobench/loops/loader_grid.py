@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -16,7 +15,6 @@ from pydantic import (
     model_validator,
 )
 
-from dataprep.schema import typed
 from iobench.access import (
     DIRECT,
     SETTINGS,
@@ -34,7 +32,7 @@ from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.machine.page_cache import WHEN_NEEDED, DropCaches
 from iobench.several import AlsoNull, Several, bare_null, grid
 from iobench.stats import median
-from iobench.trial import Params, Trial, TrialSpec
+from iobench.trial import Trial, TrialSpec
 
 Processes = Annotated[int, Field(ge=1, le=256)]
 DataName = Annotated[str, AfterValidator(check_name)]
@@ -135,23 +133,19 @@ class LoaderGrid(BaseModel):
         return self
 
 
-Part = TypeVar("Part", bound=BaseModel)
+class LoopTrial(LoaderSettings):
+    """Parameters that trials of loaders and of training loops share; other ones are ignored."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopTrial:
-    """Parameters that trials of loaders and of training loops share."""
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     loader: str
     data: str
-    settings: LoaderSettings
     access: Access = "direct"
     connections: int = 8
     epochs: int | None = None
     drop_caches: DropCaches = WHEN_NEEDED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LoaderTrial(LoopTrial):
     """Parameters of a trial of kind ``loader``, which lasts ``seconds`` or whole ``epochs``."""
 
@@ -163,16 +157,6 @@ class LoaderTrial(LoopTrial):
     def epoch_limit(self) -> int | None:
         """How many epochs there are at most: one where a second would no longer be cold."""
         return self.epochs or (1 if self.cache == "cold" else None)
-
-
-def loader_trial(params: Params) -> LoaderTrial:
-    """The parameters of a trial from their saved form."""
-    return typed(LoaderTrial, {**params, "settings": part_of(LoaderSettings, params)})
-
-
-def part_of(kind: type[Part], params: Params) -> Part:
-    """The settings among a trial's saved parameters that have a key in ``kind``."""
-    return kind(**{name: value for name, value in params.items() if name in kind.model_fields})
 
 
 _ALWAYS = ("batch_size", "workers", "prefetch")

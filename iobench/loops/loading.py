@@ -10,17 +10,18 @@ from dataclasses import asdict
 from itertools import count
 from typing import Any
 
+from dataprep.schema import typed
 from iobench.access import DIRECT, metered
 from iobench.clock import Clock, PausedClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.errors import TrialFailed
 from iobench.loaders import Batch, Loader
-from iobench.loops.aggregate import processes_as_one, times_of
+from iobench.loops.aggregate import processes_as_one
 from iobench.loops.cache import EpochCache, physical_bytes, physical_since
 from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
 from iobench.loops.figures import epoch_record, first_batch, harness_metrics, loop_metrics
-from iobench.loops.loader_grid import LoaderTrial, loader_trial
+from iobench.loops.loader_grid import LoaderTrial
 from iobench.loops.opening import batches_of, built, check_shares, data_of, reached
 from iobench.loops.ranks import run_ranks, wait_for_all
 from iobench.trial import Cold, Context, Outcome, TrialSpec
@@ -54,7 +55,6 @@ class Epochs:
         self._loader, self._wall, self._limit = loader, clock, limit
         self._between = between
         self._ahead, self._at_most_s = ahead, at_most_s
-        self._ended: list[tuple[float, int]] = []
         self._records: list[dict[str, Any]] = []
 
     def __iter__(self) -> Iterator[Batch]:
@@ -63,7 +63,7 @@ class Epochs:
         Raises:
             TrialFailed: an epoch has no batch.
         """
-        self._ended, self._records = [], []
+        self._records = []
         skipped, starts_s = 0, 0.0
         for number in count() if self._limit is None else range(self._limit):
             asked_s = first_s = self._wall.now_s()
@@ -83,43 +83,38 @@ class Epochs:
                         start.close()
             if not samples:
                 raise TrialFailed("the loader gave no batch")
-            ended_s = self._wall.now_s()
-            self._ended.append((self.clock.now_s(), samples))
+            seconds, cold = self._wall.now_s() - asked_s, None
             if number < _MOST_RECORDS:
                 with self.clock.paused():
                     cold = self._between(samples, number + 1 != self._limit)
-                record = (number, samples, ended_s - asked_s, first_s - asked_s, cold)
-                self._records.append(epoch_record(*record))
+            self._records.append(epoch_record(number, samples, seconds, first_s - asked_s, cold))
             skipped = min(self._ahead, steps // 4)
             if starts_s > self._at_most_s:
                 return
 
-    def metrics(self, asked_s: float) -> dict[str, Any]:
-        """Of the epochs that went to their end, the first having been asked for at ``asked_s``.
+    def metrics(self, *, whole: bool) -> dict[str, Any]:
+        """Of the epochs that were read to their end; empty without any.
 
-        ``first_epoch_s`` has the first batch in it. ``steady_samples_per_s`` is the rate of all
-        later ones, their starts included; it is absent where there is none.
+        ``epochs`` are the records of the first hundred. If a trial consists of ``whole`` epochs,
+        ``first_epoch_s`` is the time of the first one, and ``steady_samples_per_s`` the rate of
+        all later ones, their starts included.
         """
-        if not self._ended:
+        if not self._records:
             return {}
-        first_s, last_s = self._ended[0][0], self._ended[-1][0]
-        found: dict[str, Any] = {
-            "whole_epochs": len(self._ended),
-            "first_epoch_s": first_s - asked_s,
-        }
-        later = sum(samples for _, samples in self._ended[1:])
-        if last_s > first_s:
-            found["steady_samples_per_s"] = later / (last_s - first_s)
+        found: dict[str, Any] = {"epochs": self._records[:_MOST_RECORDS]}
+        if whole:
+            found["whole_epochs"] = len(self._records)
+            found["first_epoch_s"] = self._records[0]["seconds"]
+            later = self._records[1:]
+            seconds = sum(one["seconds"] for one in later)
+            if seconds > 0:
+                found["steady_samples_per_s"] = sum(one["samples"] for one in later) / seconds
         return found
-
-    def records(self) -> dict[str, Any]:
-        """``epochs``: those that went to their end, the first hundred; empty without any."""
-        return {"epochs": list(self._records)} if self._records else {}
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """One point of the grid."""
-    trial = loader_trial(spec.params)
+    trial = LoaderTrial.model_validate(spec.params)
     if trial.processes > 1:
         return _several_processes(spec, trial, context)
     place = context.places[trial.data] if trial.data else None
@@ -134,7 +129,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
             cache.before()
         return cold
 
-    whole = trial.epochs or trial.access != DIRECT
+    whole = trial.epochs is not None or trial.access != DIRECT
     ahead = 0 if whole else _ahead(trial)
     limit, at_most_s = trial.epoch_limit, trial.seconds or math.inf
     epochs = Epochs(loader, context.clock, limit, between, ahead=ahead, at_most_s=at_most_s)
@@ -147,22 +142,19 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         loader.close()
     metrics = {**loop_metrics(times, data), **parts}
     metrics |= harness_metrics(trial.loader, "null", context.clock, times)
-    if whole:
-        metrics |= epochs.metrics(times.asked_s)
-    metrics |= {**needed, **epochs.records(), "notes": list(loader.notes)}
+    metrics |= {**needed, **epochs.metrics(whole=whole), "notes": list(loader.notes)}
     cold = cache.ended(times.taken)
     return Outcome(metrics, cold, origin_s=times.asked_s, counted_s=times.counted_s)
 
 
 def _ahead(trial: LoaderTrial) -> int:
     """The first step, and those whose batches are made while it is waited for."""
-    return steps_to_leave_out(trial.settings.workers, trial.settings.prefetch, None)
+    return steps_to_leave_out(trial.workers, trial.prefetch, None)
 
 
 def _driven(epochs: Epochs, trial: LoaderTrial, context: Context) -> LoopTimes:
     """The loop of one process over its batches."""
     consumer = NullConsumer(ConsumerSettings(), epochs.clock)
-    consumer.warm_up()
     return drive(
         lambda: iter(epochs),
         consumer,
@@ -184,19 +176,17 @@ def _several_processes(spec: TrialSpec, trial: LoaderTrial, context: Context) ->
         TrialFailed: a process failed, or they did not run at the same time.
     """
     place = context.places[trial.data] if trial.data else None
-    loader = built(trial.loader, place, trial.settings, context)
-    try:
-        check_shares(loader, trial.loader, "processes", "processes: 1")
-        data = data_of(place, loader)
-    finally:
-        loader.close()
+    loader = built(trial, place, context)
+    check_shares(loader, trial.loader, "processes", "processes: 1")
+    data = data_of(place, loader)
+    loader.close()
     cache = EpochCache(trial, trial.cache, place, data, every=False)
     cache.before()
     environment = dict(os.environ)
     found = run_ranks(
         "loading-rank", spec.params, trial.processes, context, environment=environment
     )
-    times = [times_of(one["times"]) for one in found]
+    times = [typed(LoopTimes, one["times"]) for one in found]
     whole, rates = processes_as_one(times)
     metrics = {
         **loop_metrics(whole, data),
@@ -207,7 +197,7 @@ def _several_processes(spec: TrialSpec, trial: LoaderTrial, context: Context) ->
         "notes": list(dict.fromkeys(str(note) for one in found for note in one["notes"])),
     }
     read = min(whole.taken, data.samples) if trial.epochs and data else whole.taken
-    cold = cache.judge(read, [one["physical_bytes"] for one in found])
+    cold = cache.after(read, [one["physical_bytes"] for one in found])
     return Outcome(metrics, cold, origin_s=whole.asked_s, counted_s=whole.counted_s)
 
 
@@ -217,13 +207,12 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     Its times are metrics, of which ``aggregate`` makes figures. ``params`` are those of the trial,
     with ``rank``, ``world_size`` and ``meeting``.
     """
-    trial = loader_trial(spec.params)
-    settings = trial.settings
+    trial = LoaderTrial.model_validate(spec.params)
     place = context.places[trial.data] if trial.data else None
-    loader = built(trial.loader, place, settings, context)
+    loader = built(trial, place, context)
     epochs = Epochs(loader, context.clock, trial.epoch_limit)
     before = physical_bytes()
-    wait_for_all(spec.params["meeting"], settings.world_size)
+    wait_for_all(spec.params["meeting"], trial.world_size)
     try:
         times = _driven(epochs, trial, context)
     finally:

@@ -24,26 +24,27 @@ def reached(trial: LoopTrial, place: Place | None, context: Context) -> Loader:
         Unavailable: the trial has no folder for a download; what ``built`` raises.
     """
     if trial.access != "file" or place is None:
-        return built(trial.loader, place, trial.settings, context)
+        return built(trial, place, context)
     if context.scratch is None:
         raise Unavailable("access file needs a folder to download to")
     return DownloadedLoader(
         place,
-        lambda where: built(trial.loader, where, trial.settings, context),
+        lambda where: built(trial, where, context),
         context.scratch,
-        batch_size=trial.settings.batch_size,
+        batch_size=trial.batch_size,
         connections=trial.connections,
     )
 
 
-def built(name: str, place: Place | None, settings: LoaderSettings, context: Context) -> Loader:
-    """The loader of that name, for data that it reads.
+def built(trial: LoopTrial, place: Place | None, context: Context) -> Loader:
+    """The loader of a trial, for data that it reads.
 
     Raises:
         Unavailable: the data have another form, or what it needs is not there.
         TrialFailed: it is another package's, and broken.
         ConfigError: it cannot be imported.
     """
+    name = trial.loader
     kind = LOADERS.load(name)
     reads = getattr(kind, "reads", None)  # some only know once they have a place
     if place is not None and reads is not None:
@@ -54,7 +55,7 @@ def built(name: str, place: Place | None, settings: LoaderSettings, context: Con
             f"{', '.join(sorted(TAKE_PIXELS))} read them"
         )
     loader: Loader = context.around.loader(
-        made(LOADERS, name, Loader, lambda: kind(place, settings, context.clock))
+        made(LOADERS, name, Loader, lambda: kind(place, trial, context.clock))
     )
     return loader
 
@@ -101,15 +102,15 @@ def steps_of(trial: TrainingTrial, data: Stored | None, whole: Sequence[int]) ->
     Raises:
         TrialFailed: none of them would count.
     """
-    workers, ranks = trial.settings.workers, len(whole)
+    workers, ranks = trial.workers, len(whole)
     steps = min([trial.steps, *whole])
-    leave_out = steps_to_leave_out(workers, trial.settings.prefetch, steps)
+    leave_out = steps_to_leave_out(workers, trial.prefetch, steps)
     if steps > leave_out:
         return steps, leave_out
     raise TrialFailed(
         f"{data.samples if data else 0:,} images among {counted(max(ranks, 1), 'rank')} with "
         f"{counted(workers, 'worker')} are {counted(steps, 'whole batch')} of "
-        f"{trial.settings.batch_size} for each: give more images, more shards, a smaller "
+        f"{trial.batch_size} for each: give more images, more shards, a smaller "
         "batch_size or fewer workers"
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,9 +15,6 @@ from iobench.errors import TrialFailed, Unavailable
 from iobench.trial import Context, Metrics, Params, TrialSpec
 
 _GRACE_S = 2.0
-_LOST = re.compile(
-    r"connection (?:was )?(?:closed|reset|refused)|remote (?:error|process)|peer", re.I
-)
 _SILENT: Message = {}
 """The last message of a rank that ended without one."""
 
@@ -73,18 +69,13 @@ def cause(said: Mapping[int, Message]) -> int | None:
     return min(failed)[2] if failed else None
 
 
-def lost_another(message: Message) -> bool:
-    """PURE. Whether a rank failed since a connection to another was gone: gloo's words, NCCL's."""
-    return bool(_LOST.search(str(message.get("failed", ""))))
-
-
 def _last_words(
     ranks: Sequence[ChildProcess], progress: Callable[[float, str], None]
 ) -> dict[int, Message]:
-    """By rank: the last message of all, or of those that have spoken when one has failed.
+    """By rank: the last message of all; once one has failed, of those that end soon after it.
 
-    Whoever was lost first has spoken by the time that others notice, or is gone, or on its way
-    out: ``exit`` closes connections before a library has let go of all it has. So it is waited for.
+    A rank that ends makes others fail, which lose their connections to it. Their messages may
+    arrive first: ``exit`` closes connections before the process is gone.
     """
     said: dict[int, Message] = {}
     done = [0.0] * len(ranks)
@@ -101,10 +92,10 @@ def _last_words(
                     said[number] = message
             if ended or rank.closed:
                 said.setdefault(number, _SILENT)
-        if (first := cause(said)) is not None:
+        if cause(said) is not None:
             deadline_s = min(deadline_s, time.monotonic() + _GRACE_S)
-            if not lost_another(said[first]) or time.monotonic() >= deadline_s:
-                break
+        if time.monotonic() >= deadline_s:
+            break
     return said
 
 

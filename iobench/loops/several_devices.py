@@ -1,4 +1,4 @@
-"""A training loop on several devices: a process each, and one loop of all their timings.
+"""The devices that a training loop takes; on several, a process each, and one loop of all timings.
 
 The trial's process counts the steps and prepares the page cache before any rank begins; it holds
 neither a network nor a batch.
@@ -6,19 +6,24 @@ neither a network nor a batch.
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import repeat
+from typing import Literal
 
+from dataprep.schema import typed
 from iobench.access import Fetched, added, counting, downloaded
+from iobench.consumers import requirements
 from iobench.consumers.torch_train import TorchConsumer, TorchGroup
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
-from iobench.loops.aggregate import rank_metrics, ranks_as_one, times_of
+from iobench.loaders.protocol import need_framework
+from iobench.loops.aggregate import rank_metrics, ranks_as_one
 from iobench.loops.cache import EpochCache, physical_bytes, physical_since
-from iobench.loops.devices import Devices, thread_limits
-from iobench.loops.drive import drive
+from iobench.loops.drive import LoopTimes, drive
 from iobench.loops.figures import epoch_record, loop_outcome
 from iobench.loops.opening import (
     built,
@@ -31,14 +36,70 @@ from iobench.loops.opening import (
     whole_batches,
 )
 from iobench.loops.ranks import run_ranks
-from iobench.loops.training_plan import TrainingTrial, training_trial
+from iobench.loops.training_plan import TrainingTrial
+from iobench.machine.hardware import gpus
 from iobench.stored import Stored
 from iobench.trial import Context, Metrics, Outcome, Place, TrialSpec
 
 # Ranks talk among themselves: no other network is asked, and no name of this host.
 _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
 
-DIFFER = "parameters differ between ranks: their gradients were not exchanged"
+_VARIABLES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
+
+
+@dataclass(frozen=True, slots=True)
+class Devices:
+    """``count`` GPUs, or as many processes on the processor: a rank each."""
+
+    count: int
+    on_gpu: bool
+
+    def named(self, ranks: Sequence[str]) -> str:
+        """``8 x NVIDIA H100``, ``2 x CPU (AMD EPYC, 1 thread each)``, by what ranks ran on."""
+        if not self.on_gpu:
+            return f"{self.count} x CPU ({ranks[0]} each)"
+        return " + ".join(f"{count} x {name}" for name, count in Counter(ranks).items())
+
+
+def devices_of(asked: int | Literal["all"], device: str) -> Devices | None:
+    """The devices that a trial's ``devices`` and ``device`` ask for; None for one alone.
+
+    Raises:
+        Unavailable: torch finds fewer GPUs.
+    """
+    if asked == 1:
+        return None
+    torch = need_framework("torch")
+    there = int(torch.cuda.device_count())
+    build = f"torch {torch.__version__}"
+    on_gpu = requirements.takes_gpu(device, there > 0, build)
+    if asked == "all":
+        asked = there if on_gpu else 1
+    if on_gpu and asked > there:
+        raise Unavailable(f"{asked} GPUs are asked for (devices), and {build} finds {there}")
+    return Devices(asked, on_gpu) if asked > 1 else None
+
+
+def thread_limits(
+    threads: int | None,
+    workers: int,
+    environment: Mapping[str, str],
+    *,
+    on_cpu: bool,
+    ranks: int = 1,
+) -> dict[str, str]:
+    """Environment variables that set the frameworks' thread count; before one is imported.
+
+    Without ``threads``, and ``on_cpu`` or without a GPU, each of ``ranks`` training loops leaves
+    a processor of its part to each of its loader's ``workers``: threads that wait for each other
+    while a worker has their processor take many times as long, and would look like a stall for
+    data. What the user's ``environment`` says stands.
+    """
+    if threads is None:
+        if any(name in environment for name in _VARIABLES) or (not on_cpu and gpus()):
+            return {}
+        threads = max(1, len(os.sched_getaffinity(0)) // ranks - workers)
+    return dict.fromkeys(_VARIABLES, str(threads))
 
 
 def run(
@@ -70,14 +131,14 @@ def run(
         "classes": classes_of(data),
     }
     limits = thread_limits(
-        trial.threads, trial.settings.workers, environment, on_cpu=on_cpu, ranks=devices.count
+        trial.threads, trial.workers, environment, on_cpu=on_cpu, ranks=devices.count
     )
     environment = {**_LOOPBACK, **environment, **limits}
     found = run_ranks("rank", told, devices.count, context, environment=environment)
-    times = [times_of(one["times"]) for one in found]
+    times = [typed(LoopTimes, one["times"]) for one in found]
     whole = ranks_as_one(times)
     notes = _each_once(found, "computed")
-    cold = cache.judge(whole.taken, [one["physical_bytes"] for one in found])
+    cold = cache.after(whole.taken, [one["physical_bytes"] for one in found])
     if trial.input != "synthetic":
         notes += _each_once(found, "loaded")
         record = (0, whole.taken, whole.counted_s[1], whole.time_to_first_batch_s, cold)
@@ -91,7 +152,7 @@ def run(
         )
     more["ranks_agree"] = len({one["fingerprint"] for one in found}) == 1
     if not more["ranks_agree"]:
-        notes.append(DIFFER)
+        notes.append("parameters differ between ranks: their gradients were not exchanged")
     more |= {
         **rank_metrics(times, whole),
         "emulated": False,
@@ -107,7 +168,7 @@ def _downloaded(trial: TrainingTrial, context: Context, place: Place) -> Place:
     """The data on a local disk, copied once before any rank begins."""
     if context.scratch is None:
         raise Unavailable("access file needs a folder to download to")
-    reads = built(trial.loader, place, trial.settings, context).reads
+    reads = built(trial, place, context).reads
     folder = context.scratch / "download"
     folder.mkdir(parents=True)
     return downloaded(place, reads or "files", folder, trial.connections)
@@ -125,16 +186,15 @@ def _counted(
     data: Stored | None = None
     whole: list[int] = []
     for rank in range(devices.count):
-        part = {"rank": rank, "world_size": devices.count}
-        settings = trial.settings.model_copy(update=part)
-        loader = built(trial.loader, place or over, settings, context)
+        share = trial.model_copy(update={"rank": rank, "world_size": devices.count})
+        loader = built(share, place or over, context)
         if rank == 0:
             if trial.input != "synthetic":
                 check_frameworks(loader, "torch")
                 check_shares(loader, trial.loader, "devices", "devices: 1")
             data = data_of(over, loader)
         if data is not None:
-            whole.append(whole_batches(loader, settings, data.samples))
+            whole.append(whole_batches(loader, share, data.samples))
         loader.close()
     return data, whole
 
@@ -151,20 +211,19 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     ``cpu`` or ``gpu``, ``steps`` the number that every rank takes.
     """
     params = spec.params
-    trial = training_trial(params)
-    settings = trial.settings
-    on_gpu = trial.compute.device == "gpu"
-    group = TorchGroup(settings.rank, settings.world_size, params["meeting"], on_gpu=on_gpu)
+    trial = TrainingTrial.model_validate(params)
+    on_gpu = trial.device == "gpu"
+    group = TorchGroup(trial.rank, trial.world_size, params["meeting"], on_gpu=on_gpu)
     name = trial.data or trial.over
     place = context.places[name] if name else None
-    loader = built(trial.loader, place, settings, context)
-    consumer = TorchConsumer(trial.compute, context.clock, group)
+    loader = built(trial, place, context)
+    consumer = TorchConsumer(trial, context.clock, group)
     consumer.warm_up()
 
     def epoch() -> Iterator[Batch]:
         if trial.input == "synthetic":
             return repeat(consumer.synthetic())
-        return full_batches(loader, settings.batch_size)
+        return full_batches(loader, trial.batch_size)
 
     before = physical_bytes()
     group.wait()

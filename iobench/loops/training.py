@@ -14,10 +14,9 @@ from iobench.consumers import CONSUMERS, Consumer
 from iobench.errors import Unavailable
 from iobench.extensions import made
 from iobench.loaders import Batch, HoldsSamples, Loader
-from iobench.loaders.memory import NOTE, host_batch
+from iobench.loaders.memory import host_batch
 from iobench.loops import several_devices
 from iobench.loops.cache import EpochCache
-from iobench.loops.devices import devices_of, thread_limits
 from iobench.loops.drive import LoopTimes, drive
 from iobench.loops.figures import epoch_record, first_batch, loop_outcome
 from iobench.loops.opening import (
@@ -29,7 +28,8 @@ from iobench.loops.opening import (
     steps_of,
     whole_batches,
 )
-from iobench.loops.training_plan import TrainingTrial, training_trial
+from iobench.loops.several_devices import devices_of, thread_limits
+from iobench.loops.training_plan import TrainingTrial
 from iobench.machine.hardware import available_bytes
 from iobench.stored import Stored
 from iobench.trial import Cold, Context, Outcome, Params, TrialSpec
@@ -39,18 +39,17 @@ Drive = Callable[[Callable[[], Iterator[Batch]]], LoopTimes]
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """Run one training loop with one input."""
-    trial = training_trial(spec.params)
-    settings = trial.settings
+    trial = TrainingTrial.model_validate(spec.params)
     environment = dict(os.environ)
-    on_cpu = trial.compute.device == "cpu"
-    os.environ.update(thread_limits(trial.threads, settings.workers, environment, on_cpu=on_cpu))
-    if (devices := devices_of(trial.devices, trial.compute.device)) is not None:
+    on_cpu = trial.device == "cpu"
+    os.environ.update(thread_limits(trial.threads, trial.workers, environment, on_cpu=on_cpu))
+    if (devices := devices_of(trial.devices, trial.device)) is not None:
         return several_devices.run(spec, trial, context, devices, environment)
     over = context.places[trial.over] if trial.over else None
     place = context.places[trial.data] if trial.data else None
     loader = reached(trial, place or over, context)
     data = data_of(over, loader)
-    whole = [whole_batches(loader, settings, data.samples)] if data is not None else []
+    whole = [whole_batches(loader, trial, data.samples)] if data is not None else []
     steps, leave_out = steps_of(trial, data, whole)
     if trial.is_held:
         # Before the consumer is warm: a GPU that waits for long lowers its clocks again.
@@ -89,7 +88,8 @@ def _one_batch(
     """The loop over one batch, again and again: on the device, or in host memory."""
     loader.close()
     if trial.input == "copy":
-        batch, notes = host_batch(trial.settings, classes_of(data)), [NOTE]
+        batch = host_batch(trial, classes_of(data))
+        notes = ["input copy: one batch in host memory, given again and again"]
     else:
         batch, notes = consumer.synthetic(), []
     times = [drive_epoch(lambda: repeat(batch)) for _ in range(trial.epochs or 1)]
@@ -128,7 +128,7 @@ def _read(
                     gc.collect()  # what a loader left in cycles may hold a mapping
                     loader = reached(trial, place, context)
                 cache.before()
-                batches = partial(full_batches, loader, trial.settings.batch_size, number)
+                batches = partial(full_batches, loader, trial.batch_size, number)
                 times.append(drive_epoch(batches))
                 if not number:
                     parts = first_batch(loader, times[0].time_to_first_batch_s)
@@ -161,12 +161,12 @@ def _hold(loader: Loader, trial: TrainingTrial, steps: int) -> None:
     """
     if not isinstance(loader, HoldsSamples):
         raise Unavailable(f"loader {trial.loader} cannot be given samples from memory")
-    loader.hold(trial.input, steps * trial.settings.batch_size, available_bytes() // 4)  # type: ignore[arg-type]
+    loader.hold(trial.input, steps * trial.batch_size, available_bytes() // 4)  # type: ignore[arg-type]
 
 
 def _consumer(trial: TrainingTrial, data: Stored | None, context: Context) -> Consumer:
     kind = CONSUMERS.load(trial.consumer)
-    settings = trial.compute.model_copy(update={"classes": classes_of(data)})
+    settings = trial.model_copy(update={"classes": classes_of(data)})
     consumer: Consumer = context.around.consumer(
         made(CONSUMERS, trial.consumer, Consumer, lambda: kind(settings, context.clock))
     )

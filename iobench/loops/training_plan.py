@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dataprep.counted import counted
-from dataprep.schema import typed
 from iobench.access import DIRECT, SETTINGS, Connections, ShuffleBuffer, suiting, suits
 from iobench.consumers import CONSUMERS, ConsumerSettings, Device, Model
 from iobench.consumers.paced import PRESETS
 from iobench.data.settings import check_name
 from iobench.ladder import HELD_RUNGS, HOST_RUNGS
 from iobench.loaders.own import FROM_MEMORY, SYNTHETIC
-from iobench.loaders.protocol import BatchSize, ItemSeconds, LoaderSettings, Prefetch, Workers
-from iobench.loops.loader_grid import LoaderName, LoopTrial, part_of
+from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
+from iobench.loops.loader_grid import LoaderName, LoopTrial
 from iobench.several import AlsoNull, Several, bare_null
-from iobench.trial import Params
 from iobench.words import model_words
 
 Input = Literal["synthetic", "copy", "collate", "augment", "decode", "warm", "cold", "store"]
@@ -146,16 +143,12 @@ class Training(BaseModel):
 
     @model_validator(mode="after")
     def _is_possible(self) -> Training:
-        for is_wrong, problem in (*self._problems_of_devices(), *self._problems_of_inputs()):
-            if is_wrong:
-                raise ValueError(problem)
-        return self
-
-    def _problems_of_devices(self) -> Sequence[tuple[bool, str]]:
         described = self.preset is not None or self.images_per_s is not None
         is_paced = self.consumer == "paced"
         known = ", ".join(sorted(PRESETS))
-        return (
+        asked = [source for source in HOST_RUNGS if source in self.inputs]
+        said = ", ".join(asked)
+        problems = (
             (
                 described and not is_paced,
                 "preset and images_per_s describe the device of consumer paced, not of "
@@ -191,12 +184,6 @@ class Training(BaseModel):
                 self.evict != "every-epoch" and self.epochs == 1,
                 f"evict {self.evict} says what later epochs find: give epochs: 2 or more",
             ),
-        )
-
-    def _problems_of_inputs(self) -> Sequence[tuple[bool, str]]:
-        asked = [source for source in HOST_RUNGS if source in self.inputs]
-        said = ", ".join(asked)
-        return (
             (
                 self.access != DIRECT and "store" not in self.inputs,
                 f"access {self.access} is how input store is read: add it to inputs",
@@ -225,6 +212,10 @@ class Training(BaseModel):
                 "input decode is of images that are stored encoded, not of pixels",
             ),
         )
+        for is_wrong, problem in problems:
+            if is_wrong:
+                raise ValueError(problem)
+        return self
 
     @property
     def over(self) -> str:
@@ -246,17 +237,17 @@ class Training(BaseModel):
         return self.group or said
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingTrial(LoopTrial):
-    """Parameters of a trial of kind ``train``.
+class TrainingTrial(LoopTrial, ConsumerSettings):
+    """Parameters of a trial of kind ``train``, which are settings of its loader and its consumer.
 
-    ``over``: the data whose number of samples limits every input. ``compute``: of the consumer.
+    ``over``: the data whose number of samples limits every input.
     """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     input: Input
     over: str
     consumer: str
-    compute: ConsumerSettings
     steps: int
     devices: int | Literal["all"] = 1
     evict: Evict = "every-epoch"
@@ -266,15 +257,6 @@ class TrainingTrial(LoopTrial):
     def is_held(self) -> bool:
         """Whether samples come from this process's memory."""
         return self.input in HELD_RUNGS
-
-
-def training_trial(params: Params) -> TrainingTrial:
-    """The parameters of a trial from their saved form."""
-    parts = {
-        "settings": part_of(LoaderSettings, params),
-        "compute": part_of(ConsumerSettings, params),
-    }
-    return typed(TrainingTrial, {**params, **parts})
 
 
 def plan(settings: Training) -> Iterator[dict[str, Any]]:

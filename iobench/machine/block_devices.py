@@ -9,9 +9,10 @@ after 8b/10b. Headers take 2 to 20 % more of PCI Express, so a disk's own limit 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from iobench.machine.kernel_files import ROOT, names, number, text, word
 
@@ -48,7 +49,7 @@ class Disk:
     rotational: bool | None = None
     total_bytes: int | None = None
     link_mb_per_s: float | None = None
-    queue: Mapping[str, str | int] = field(default_factory=dict)
+    queue: Mapping[str, Any] = field(default_factory=dict)
 
 
 def devices_of(device: str, source: str, root: Path = ROOT) -> list[Path] | None:
@@ -85,20 +86,10 @@ def layer_of(folder: Path) -> tuple[str, list[Path]]:
     return ("bcache", below) if folder.name.startswith("bcache") else ("", [folder])
 
 
-def read_ahead_kb(device: str, devices: Sequence[Path], root: Path = ROOT) -> int | None:
-    """How far the kernel reads ahead on a mount, network file systems included."""
-    queues = [root / "sys/class/bdi" / device]
-    for folder in devices:
-        queues += [folder / "queue", folder.parent / "queue"]  # a partition has no queue
-    values = [number(queue / "read_ahead_kb") for queue in queues]
-    return next((value for value in values if value is not None), None)
-
-
 def disk(folder: Path) -> Disk:
     """The disk with that folder in sysfs."""
     vendor = word(folder / "device" / "vendor")
     model = word(folder / "device" / "model") or word(folder / "device" / "name")
-    sectors = number(folder / "size")
     transport, link = _connection(folder, vendor)
     return Disk(
         name=folder.name,
@@ -106,7 +97,7 @@ def disk(folder: Path) -> Disk:
         vendor="" if vendor.startswith("0x") else vendor,
         transport=transport,
         rotational=_FLAGS.get(text(folder / "queue" / "rotational")),
-        total_bytes=None if sectors is None else sectors * _SECTOR_BYTES,
+        total_bytes=(number(folder / "size") or 0) * _SECTOR_BYTES or None,
         link_mb_per_s=link,
         queue=_queue(folder / "queue"),
     )
@@ -146,7 +137,7 @@ def _pci_express_mb_per_s(device: Path) -> float | None:
     return round(rate * 1000 / 8 * coding * lanes, 1)
 
 
-def _queue(folder: Path) -> dict[str, str | int]:
+def _queue(folder: Path) -> dict[str, Any]:
     scheduler = re.search(r"\[([a-z0-9-]+)\]", text(folder / "scheduler"))
     found = {
         "scheduler": scheduler[1] if scheduler else word(folder / "scheduler"),

@@ -63,7 +63,7 @@ def judge(
         cache_resident=None if asked == "direct" else cache_resident(data_bytes, memory_bytes),
         why=doubt,
         amplification=None if sequential else physical_ratio,
-        limits=limits,
+        limits=tuple(limits),
     )
 
 

@@ -1,4 +1,4 @@
-"""The environment of a run, as its result keeps it: everything that figures depend on."""
+"""The environment of a run as its result keeps it: what figures depend on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from iobench.machine.hardware import (
     transparent_huge_pages,
 )
 from iobench.machine.host import host, instance_type
-from iobench.machine.processes import required_program
+from iobench.machine.processes import find_program
 from iobench.machine.storage import describe_target
 
 # Images, records, arrays; object stores; frameworks; the bench's own.
@@ -87,7 +87,7 @@ def libraries() -> dict[str, str]:
 def _fio() -> dict[str, str]:
     """The program that may be the disk probe's engine; no Python package brings it."""
     try:
-        command = [required_program("fio"), "--version"]
+        command = [find_program("fio") or "fio", "--version"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
     except (OSError, subprocess.SubprocessError, ValueError):
         return {}

@@ -1,4 +1,4 @@
-"""Processes: programs to start, their end, their descendants, their memory, time stopped."""
+"""Processes: find programs, end with a parent, descendants, memory, suspended time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import psutil
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _PSS = re.compile(rb"^(Pss|Pss_Anon|Pss_Shmem):\s+(\d+) kB$", re.M)
 _LONGEST_LOOK_S = 5.0
-"""No look takes so long, even on a busy machine: the process that looks was stopped itself."""
+"""If more time passes between two looks, the looking process itself was suspended."""
 _MEMORY_EVERY_S, _MEMORY_SHARE = 0.2, 0.01
 
 
@@ -35,17 +35,6 @@ def find_program(name: str) -> str | None:
     folders = [f"{package}/bin" for package in (spec and spec.submodule_search_locations) or ()]
     folders += [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     return shutil.which(name, path=os.pathsep.join(folders))
-
-
-def required_program(name: str) -> str:
-    """Path of a program.
-
-    Raises:
-        FileNotFoundError: it is not installed.
-    """
-    if path := find_program(name):
-        return path
-    raise FileNotFoundError(f"{name} is not installed")
 
 
 def end_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
@@ -89,17 +78,16 @@ def proportional_bytes(process: int, *, unbacked: bool = False) -> int | None:
 
 @dataclass
 class Cost:
-    """Processor and wall seconds of what ``repeated`` called; set when it ends."""
+    """The share of a processor that ``repeated`` calls took; set when the block ends."""
 
-    cpu_s: float = 0.0
-    wall_s: float = 0.0
+    core_share: float = 0.0
 
 
 @contextlib.contextmanager
 def repeated(look: Callable[[], float]) -> Iterator[Cost]:
-    """Call ``look`` in a thread at the beginning and end of the block and again between.
+    """Call ``look`` in a thread at the begin and end of the block, and repeatedly between.
 
-    It returns the seconds until the next call.
+    ``look`` returns the seconds until its next call.
     """
     cost, ended = Cost(), threading.Event()
 
@@ -108,7 +96,7 @@ def repeated(look: Callable[[], float]) -> Iterator[Cost]:
         while not ended.wait(look()):
             pass
         look()
-        cost.cpu_s, cost.wall_s = time.thread_time(), time.perf_counter() - begun_s
+        cost.core_share = time.thread_time() / max(time.perf_counter() - begun_s, 1e-9)
 
     thread = threading.Thread(target=run, name=look.__qualname__, daemon=True)
     thread.start()
@@ -121,10 +109,10 @@ def repeated(look: Callable[[], float]) -> Iterator[Cost]:
 
 @dataclass
 class PeakMemory:
-    """Memory that this process and its descendants came to need while ``peak_memory`` ran.
+    """The memory that this process and its descendants needed while ``peak_memory`` ran.
 
-    ``needed_bytes`` is the most above the amount at the beginning, None where the kernel does not
-    say. ``core_share`` is the share of a processor that reading took.
+    ``needed_bytes`` is the largest amount above that at the beginning, None if the kernel does not
+    report it. ``core_share`` is the share of a processor that reading took.
     """
 
     needed_bytes: int | None = None
@@ -153,11 +141,11 @@ def peak_memory() -> Iterator[PeakMemory]:
 
     with repeated(look) as cost:
         yield peak
-    peak.core_share = cost.cpu_s / cost.wall_s if cost.wall_s > 0 else 0.0
+    peak.core_share = cost.core_share
 
 
 def _tree_bytes(processes: Iterable[int]) -> int | None:
-    """Memory of these processes; None where the kernel does not say that of this one."""
+    """Memory of these processes; None if the kernel does not report that of this one."""
     found = {process: proportional_bytes(process, unbacked=True) for process in processes}
     return sum(size or 0 for size in found.values()) if found[os.getpid()] else None
 

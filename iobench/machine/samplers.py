@@ -239,7 +239,14 @@ class GpuSampler(Sampler):
             ) from None
         self._nvml: Any = pynvml
         pynvml.nvmlInit()
-        self._gpus = self._visible(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+        # CUDA's numbers are NVML's if CUDA_DEVICE_ORDER is PCI_BUS_ID, or all GPUs are of one kind.
+        wanted = set(os.environ.get("CUDA_VISIBLE_DEVICES", "").replace(" ", "").split(","))
+        count = pynvml.nvmlDeviceGetCount()
+        every = {n: pynvml.nvmlDeviceGetHandleByIndex(n) for n in range(count)}
+        names = {n: {str(n), pynvml.nvmlDeviceGetUUID(gpu)} for n, gpu in every.items()}
+        chosen = {n: gpu for n, gpu in every.items() if wanted & names[n]}
+        # Parts of a GPU (MIG) have names of their own: all devices are better than none.
+        self._gpus = chosen or every
 
     def read(self, now_s: float) -> Mapping[str, float]:
         """The values now; those that a device does not support are left out."""
@@ -259,16 +266,3 @@ class GpuSampler(Sampler):
     def close(self) -> None:
         """Release the driver."""
         self._nvml.nvmlShutdown()
-
-    def _visible(self, told: str) -> dict[int, Any]:
-        """Handles by NVML's number: those of ``CUDA_VISIBLE_DEVICES``, else all.
-
-        CUDA's numbers are NVML's where ``CUDA_DEVICE_ORDER`` is ``PCI_BUS_ID``, or all devices are
-        of one kind.
-        """
-        nvml, wanted = self._nvml, set(told.replace(" ", "").split(","))
-        every = {n: nvml.nvmlDeviceGetHandleByIndex(n) for n in range(nvml.nvmlDeviceGetCount())}
-        names = {n: {str(n), nvml.nvmlDeviceGetUUID(gpu)} for n, gpu in every.items()}
-        chosen = {n: gpu for n, gpu in every.items() if wanted & names[n]}
-        # Parts of a GPU (MIG) have names of their own: all devices are better than none.
-        return chosen or every

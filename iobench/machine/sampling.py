@@ -1,7 +1,7 @@
 """Sampling beside a trial: which samplers are read, how often, and the table of their readings.
 
-The thread belongs to the process that waits for the trial, which has nothing else to do. So it
-takes nothing from the trial's interpreter lock.
+The thread runs in the process that waits for the trial, so it does not hold the trial's
+interpreter lock.
 """
 
 from __future__ import annotations
@@ -11,28 +11,26 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from dataprep.errors import ConfigError
 from iobench.clock import Clock, SystemClock
 from iobench.errors import Unavailable
 from iobench.machine.processes import repeated
 from iobench.machine.samplers import SAMPLERS, Sampler
-from iobench.several import AnyNumber
+from iobench.several import AnyNumber, Settings
 
 USUAL = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
 MOST_ROWS = 20_000
-"""Beyond that every other row is dropped, and half as many are read from there on."""
+"""With more, every other row is dropped, and the machine is read half as often."""
 
 Row: TypeAlias = dict[str, float]
 Columns: TypeAlias = Mapping[str, Sequence[float | None]]
 SamplerName = Annotated[str, AfterValidator(SAMPLERS.check)]
 
 
-class SamplingSettings(BaseModel):
+class SamplingSettings(Settings):
     """Series of the machine, on the clock of the steps."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     per_s: Annotated[float, Field(ge=1, le=10)] = 2.0
     """Readings a second."""
@@ -60,7 +58,7 @@ class Samples:
 
 
 class Recorder:
-    """Read samplers when told to; keep at most ``MOST_ROWS`` rows."""
+    """Reads samplers at each ``sample``; keeps at most ``MOST_ROWS`` rows."""
 
     def __init__(
         self, samplers: Mapping[str, Sampler], clock: Clock, notes: Iterable[str] = ()
@@ -114,14 +112,13 @@ class Recorder:
             self._rows = self._rows[1::2]
             self._every *= 2
 
-    def end(self, cpu_s: float, wall_s: float) -> Samples:
-        """Close the samplers; ``cpu_s`` is the processor time of reading in ``wall_s`` seconds."""
+    def end(self, core_share: float) -> Samples:
+        """Close the samplers; ``core_share`` is the share of a processor that reading took."""
         for sampler in self._samplers.values():
             _close(sampler)
-        share = cpu_s / wall_s if wall_s > 0 else 0.0
         names = dict.fromkeys(name for row in self._rows for name in row)
         columns = {name: [row.get(name) for row in self._rows] for name in names}
-        self.samples = Samples(columns, share, tuple(dict.fromkeys(self._notes)))
+        self.samples = Samples(columns, core_share, tuple(dict.fromkeys(self._notes)))
         return self.samples
 
 
@@ -141,7 +138,7 @@ def beside(settings: SamplingSettings | None, process: int) -> Iterator[Recorder
     def sample() -> float:
         nonlocal due_s
         recorder.sample()
-        # Readings that were missed while the machine slept are not made up for.
+        # Readings that were missed while the machine slept are skipped.
         due_s = max(due_s + period_s, clock.now_s())
         return due_s - clock.now_s()
 
@@ -149,9 +146,9 @@ def beside(settings: SamplingSettings | None, process: int) -> Iterator[Recorder
         with repeated(sample) as cost:
             yield recorder
     finally:
-        recorder.end(cost.cpu_s, cost.wall_s)
+        recorder.end(cost.core_share)
 
 
 def _close(sampler: Sampler) -> None:
-    with contextlib.suppress(Exception):  # what was read is kept, whatever its end is like
+    with contextlib.suppress(Exception):  # a failing close does not lose what was read
         sampler.close()

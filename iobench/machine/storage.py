@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from iobench.machine import block_devices
 from iobench.machine.block_devices import Disk
-from iobench.machine.kernel_files import ROOT
+from iobench.machine.kernel_files import ROOT, number
 from iobench.machine.mounts import Mount, mount_of, mounts
 from iobench.machine.storage_kinds import (
     UNKNOWN,
@@ -22,18 +24,12 @@ from iobench.machine.storage_kinds import (
 
 _HIDDEN_DEVICE = "its block device is not shown by /sys here"
 _NO_DEVICE = "no block device is behind it, and its type is not one of the known"
-# Other disks' word on whether they rotate is Linux's default.
+# Kinds whose drivers know whether the disk rotates.
 _DRIVES = frozenset({"sata", "sas", "usb"})
 
 
-@dataclass(frozen=True, slots=True)
-class Storage:
-    """A kind (a key of ``KINDS``), its evidence, and the layers below the file system."""
-
-    kind: str
-    why: str
-    stack: tuple[str, ...] = ()
-    disk: Disk | None = None
+Storage: TypeAlias = tuple[str, str, Sequence[str], Disk | None]
+"""A kind (a key of ``KINDS``), its evidence, the layers below the file system, and the disk."""
 
 
 def describe_target(
@@ -49,38 +45,30 @@ def describe_target(
     # realpath leaves links in a circle as they are.
     real = Path(os.path.realpath(path))
     mount = mount_of(real, mounts() if table is None else table) or Mount(Path("/"), UNKNOWN)
-    number = mount.device or _device_number(mount.point)
-    devices = block_devices.devices_of(number, mount.source, root)
-    storage = _storage(mount, devices)
+    device = mount.device or _device_number(mount.point)
+    devices = block_devices.devices_of(device, mount.source, root)
+    kind, why, stack, disk = _storage(mount, devices)
     described: dict[str, Any] = {
-        "kind": storage.kind,
-        "name": kind_name(storage.kind),
-        "why": storage.why,
-        "stack": [mount.file_system, *storage.stack],
+        "kind": kind,
+        "name": kind_name(kind),
+        "why": why,
+        "stack": [mount.file_system, *stack],
         "file_system": mount.file_system,
         "mount_options": kept_options(mount.options.split(",")),
-        **_room(path),
     }
-    if storage.disk is not None:
-        described["device"] = _device_fields(storage.disk, storage.kind)
-    ahead_kb = block_devices.read_ahead_kb(number, devices or (), root)
+    with contextlib.suppress(OSError):
+        total_bytes, _, free_bytes = shutil.disk_usage(path)
+        described |= {"total_bytes": total_bytes, "free_bytes": free_bytes}
+    ahead_kb = number(root / "sys/class/bdi" / device / "read_ahead_kb")
+    if disk is not None:
+        described["device"] = {
+            key: value
+            for key, value in asdict(disk).items()
+            if key != "name" and value not in (None, "", {})
+        }
+        # The mount of a partition has no setting of its own.
+        ahead_kb = disk.queue.get("read_ahead_kb") if ahead_kb is None else ahead_kb
     return described if ahead_kb is None else {**described, "read_ahead_kb": ahead_kb}
-
-
-def _device_fields(disk: Disk, kind: str) -> dict[str, Any]:
-    """The fields of a disk in a result; those without a value are left out."""
-    # Linux calls a disk rotational until its driver says otherwise, as virtual disks' do not.
-    default = disk.rotational and kind not in _DRIVES
-    found = {
-        "model": disk.model,
-        "vendor": disk.vendor,
-        "transport": disk.transport,
-        "rotational": None if default else disk.rotational,
-        "total_bytes": disk.total_bytes,
-        "link_mb_per_s": disk.link_mb_per_s,
-        "queue": dict(disk.queue),
-    }
-    return {name: value for name, value in found.items() if value not in (None, "", {})}
 
 
 def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -> list[str]:
@@ -120,9 +108,9 @@ def _storage(mount: Mount, devices: Sequence[Path] | None) -> Storage:
     fuse = mount.file_system.startswith("fuse")
     told = None if devices and fuse else kind_of_mount(mount.file_system, mount.source)
     if told is not None:
-        return Storage(*told)
+        return (*told, (), None)
     if not devices:
-        return Storage(UNKNOWN, _HIDDEN_DEVICE if devices is None else _NO_DEVICE)
+        return UNKNOWN, _HIDDEN_DEVICE if devices is None else _NO_DEVICE, (), None
     stack = [f"volume of {len(devices)}"] if len(devices) > 1 else []
     level = list(devices)
     while level:
@@ -133,7 +121,7 @@ def _storage(mount: Mount, devices: Sequence[Path] | None) -> Storage:
         # Of devices side by side the layers of the first are named.
         stack.append(named[0])
         level = list(dict.fromkeys(one for _, below in layers for one in below))
-    return Storage(UNKNOWN, f"what lies below the {stack[-1]} cannot be seen", tuple(stack))
+    return UNKNOWN, f"what is below the {stack[-1]} cannot be seen", stack, None
 
 
 def _on_disks(disks: Sequence[Disk], stack: Sequence[str]) -> Storage:
@@ -141,23 +129,15 @@ def _on_disks(disks: Sequence[Disk], stack: Sequence[str]) -> Storage:
     names = sorted({kind_name(kind) for kind, _ in told})
     if len(names) > 1:
         why = f"{len(disks)} disks of several kinds: {', '.join(names)}"
-        return Storage("mixed", why, tuple(stack))
+        return "mixed", why, stack, None
     kind, why = told[0]
     disk, shown = disks[0], names[0]
     if disk.model and disk.model != shown:
         shown += f" ({disk.model})"
+    # Linux calls a disk rotational until its driver says otherwise, as virtual disks' do not.
+    if disk.rotational and kind not in _DRIVES:
+        disk = replace(disk, rotational=None)
     if len(disks) > 1:
         why, shown = f"{len(disks)} disks, each {why}", f"{len(disks)} × {shown}"
         disk = replace(disk, link_mb_per_s=None)  # of one of them, not of all
-    return Storage(kind, why, (*stack, shown), disk)
-
-
-def _room(path: Path) -> dict[str, int]:
-    try:
-        found = os.statvfs(path)
-    except OSError:
-        return {}
-    return {
-        "total_bytes": found.f_blocks * found.f_frsize,
-        "free_bytes": found.f_bavail * found.f_frsize,  # for us, not for root alone
-    }
+    return kind, why, (*stack, shown), disk

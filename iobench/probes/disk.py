@@ -1,47 +1,61 @@
-"""One trial of the disk probe, and the test files that it reads and writes."""
+"""One trial of the disk probe: its test files, and the engines that read and write them.
+
+An engine is processes of this program, or fio. fio's options and the JSON that it writes are
+described at https://fio.readthedocs.io.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
+import json
+import mmap
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from dataprep.schema import typed
+from dataprep.schema import malformed_as, typed
+from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
+from iobench.machine.coldness import IN_MEMORY
 from iobench.machine.mounts import file_system
-from iobench.machine.page_cache import prepared
-from iobench.probes.engines import by_fio, by_processes
-from iobench.probes.processes import Moved
-from iobench.probes.settings import DiskTrial
+from iobench.machine.page_cache import physical_read_bytes, prepared
+from iobench.machine.processes import find_program
+from iobench.probes.processes import Moved, Progress, drive
+from iobench.probes.settings import DiskOperation, DiskTrial
+from iobench.stats import QUANTILES, enough
 from iobench.trial import Context, Metrics, Outcome, TrialSpec
 
-# 64 random bits make a name ours; that of a file to read is the same each time, and its content
-# is checked.
-_PASSING = re.compile(r"\.iobench-(write|partial)-[0-9a-f]{16}")
-_TO_READ = re.compile(r"\.iobench-read-(\d+)")
-_CHECKED_BYTES = 4096
+# Earlier versions wrote "partial" files.
+_OURS = re.compile(r"\.iobench-((write|partial)-[0-9a-f]{16}|read-\d+)")
 _PIECE_BYTES = 2**23
-# Written in whole and synced, a file still takes a little more than its bytes.
+# A file takes a little more room than its bytes.
 _SPARE_BYTES = 2**24
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
+_OPERATIONS_PER_S = 400_000  # more than Python can do: bounds what is prepared
+_MALLOC_HEADER = 16  # glibc's, of a block that is mapped by itself
+_LAST_WORDS = 300
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
-    """Read or write blocks of a test file, side by side, for a while.
+    """Read or write blocks of a test file in parallel for some seconds.
 
-    Cold and direct trials touch no byte twice and end with the file; warm ones start over.
+    Cold and direct trials touch each byte at most once and end with the file; warm ones start over.
 
     Raises:
-        Unavailable: the target does not exist, or not O_DIRECT there, or not the engine.
-        TrialFailed: it is full, may not be written to, or gave other than whole blocks.
+        Unavailable: the target does not exist, O_DIRECT does not work there, or the engine is
+            missing.
+        TrialFailed: the target is full, cannot be written to, or moved part of a block.
     """
     trial = typed(DiskTrial, {**spec.params, "repeat": spec.repeat})
     folder = Path(context.places[f"disk/{trial.target}"].uri).expanduser()
@@ -54,9 +68,9 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         return Outcome(_metrics(moved), cold)
     with file_to_write(folder, trial.file_bytes, trial.target) as path:
         moved = move(path, trial, context.clock, context.progress)
-        if trial.is_direct:
+        if trial.cache == "direct":
             return Outcome(_metrics(moved))
-        # A buffered write is done when the disk has it.
+        # A buffered write is complete when its data are on the disk.
         written_s = context.clock.now_s()
         with path.open("rb") as file:
             os.fsync(file.fileno())
@@ -72,52 +86,38 @@ def _metrics(moved: Moved) -> Metrics:
 
 
 def clean(folder: Path) -> None:
-    """Remove every test file from ``folder``, also what a killed trial left there.
-
-    A file of the same name that somebody else made stays.
-    """
+    """Remove every test file from ``folder``, also those that a killed trial left there."""
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
-            if _PASSING.fullmatch(path.name) or _is_ours_to_read(path):
+            if _OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
 
 
 def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
-    """A file of random bytes that is on the disk; one that an earlier trial made is used again.
+    """Return a file of random bytes that is on the disk; make it if an earlier trial did not.
 
     Raises:
         Unavailable: there is no such folder.
-        TrialFailed: it cannot be written to, or is full, or holds another file of that name.
+        TrialFailed: it cannot be written to, or is full.
     """
     path = folder / f".iobench-read-{size_bytes}"
-    partial = folder / f".iobench-partial-{secrets.token_hex(8)}"
     with _translated(target, folder):
-        if os.path.lexists(path):
-            if not _is_ours_to_read(path):
-                raise TrialFailed(
-                    f"target {target!r}: {path} is there, and iobench did not make it: move it "
-                    "away, or choose another file_bytes"
-                )
-            if path.stat().st_size == size_bytes:
-                return path
-        _require_room(folder, size_bytes, target)
-        generator = _content(size_bytes)
-        try:
-            with partial.open("xb") as file:
-                os.posix_fallocate(file.fileno(), 0, size_bytes)  # in one piece, or refused at once
-                for start in range(0, size_bytes, _PIECE_BYTES):
-                    file.write(generator.bytes(min(size_bytes - start, _PIECE_BYTES)))
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
+        if path.exists() and path.stat().st_size == size_bytes:
+            return path
+        # Random, so that no layer below can compress the file.
+        generator = np.random.Generator(np.random.SFC64(size_bytes))
+        with file_to_write(folder, size_bytes, target) as made, made.open("r+b") as file:
+            for start in range(0, size_bytes, _PIECE_BYTES):
+                file.write(generator.bytes(min(size_bytes - start, _PIECE_BYTES)))
+            file.flush()
+            os.fsync(file.fileno())
+            made.replace(path)
     return path
 
 
 @contextlib.contextmanager
 def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
-    """An empty file with all its room allocated, as fio's default is; gone after the block.
+    """Make an empty file with all its room allocated, as fio does; remove it after the block.
 
     Raises:
         Unavailable: there is no such folder.
@@ -125,43 +125,24 @@ def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
     """
     path = folder / f".iobench-write-{secrets.token_hex(8)}"
     with _translated(target, folder):
-        _require_room(folder, size_bytes, target)
+        free_bytes = shutil.disk_usage(folder).free
+        if free_bytes < size_bytes + min(_SPARE_BYTES, size_bytes):
+            raise TrialFailed(
+                f"target {target!r} is full: {free_bytes / 1e6:,.0f} MB are free in {folder} "
+                f"({file_system(folder)}), the test file takes {size_bytes / 1e6:,.0f} MB"
+            )
         try:
             with path.open("xb") as file:
-                os.posix_fallocate(file.fileno(), 0, size_bytes)
+                os.posix_fallocate(file.fileno(), 0, size_bytes)  # in one piece, or refused at once
                 os.fsync(file.fileno())
             yield path
         finally:
             path.unlink(missing_ok=True)
 
 
-def _is_ours_to_read(path: Path) -> bool:
-    """Whether it begins as a file that we made of the size in its name; a link never is."""
-    match = _TO_READ.fullmatch(path.name)
-    if not match or path.is_symlink() or not path.is_file():
-        return False
-    with path.open("rb") as file:
-        begin = file.read(_CHECKED_BYTES)
-    return begin == _content(int(match[1])).bytes(_CHECKED_BYTES)[: len(begin)]
-
-
-def _content(size_bytes: int) -> np.random.Generator:
-    """Random, so that no layer below can compress it; always the same, so that it is known."""
-    return np.random.Generator(np.random.SFC64(size_bytes))
-
-
-def _require_room(folder: Path, size_bytes: int, target: str) -> None:
-    free_bytes = shutil.disk_usage(folder).free
-    if free_bytes < size_bytes + min(_SPARE_BYTES, size_bytes):
-        raise TrialFailed(
-            f"target {target!r} is full: {free_bytes / 1e6:,.0f} MB are free in {folder} "
-            f"({file_system(folder)}), the test file takes {size_bytes / 1e6:,.0f} MB"
-        )
-
-
 @contextlib.contextmanager
 def _translated(target: str, folder: Path) -> Iterator[None]:
-    """Refuse what is no folder, and turn errors of the operating system into failed trials."""
+    """Require a folder, and turn errors of the operating system into failed trials."""
     if not folder.exists():
         raise Unavailable(f"target {target!r}: {folder} does not exist")
     if not folder.is_dir():
@@ -175,6 +156,204 @@ def _translated(target: str, folder: Path) -> Iterator[None]:
         elif error.errno in _REFUSED:
             reason = (
                 f"target {target!r}: {folder} may not be written to: {error.strerror}; the probe "
-                "reads and writes files of its own, so give a folder on that disk that may be"
+                "reads and writes its own files: give a folder on that disk that you may write to"
             )
         raise TrialFailed(reason) from None
+
+
+def by_processes(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) -> Moved:
+    """Move blocks in several processes of this program.
+
+    Each sequential process has a contiguous region; random processes share the whole file. Warm
+    reads start over at the end of the file; all others touch each block at most once.
+    """
+    shape = (trial.file_bytes, trial.block_bytes, trial.parallelism)
+    at_most = max(trial.parallelism, int(trial.seconds * _OPERATIONS_PER_S))
+    shares: list[Iterable[int]]
+    if trial.pattern == "sequential":
+        shares = [*sequential_offsets(*shape)]
+    else:
+        shares = [*random_offsets(*shape, at_most=at_most, seed=trial.repeat)]
+    if trial.cache == "warm":
+        shares = [itertools.islice(itertools.cycle(share), at_most) for share in shares]
+    opened = partial(
+        opened_blocks, path, trial.operation, trial.block_bytes, direct=trial.cache == "direct"
+    )
+    return drive(opened, shares, clock, trial.seconds, progress)
+
+
+def sequential_offsets(file_bytes: int, block_bytes: int, processes: int) -> list[Sequence[int]]:
+    """PURE. Give each process the offsets of the blocks in a contiguous region of its own.
+
+    Regions are equally long; blocks that do not divide evenly are left out at the end.
+    """
+    region_bytes = file_bytes // block_bytes // processes * block_bytes
+    starts = [number * region_bytes for number in range(processes)]
+    return [range(start, start + region_bytes, block_bytes) for start in starts]
+
+
+def random_offsets(
+    file_bytes: int, block_bytes: int, processes: int, *, at_most: int, seed: int = 0
+) -> list[Sequence[int]]:
+    """PURE. Give each process offsets of whole blocks, shuffled; no block occurs twice.
+
+    All processes have the same number, and together the whole file or ``at_most`` blocks.
+    """
+    blocks = file_bytes // block_bytes
+    each = min(blocks, at_most) // processes
+    chosen = np.random.default_rng(seed).choice(blocks, each * processes, replace=False)
+    offsets = chosen.astype(np.int64) * block_bytes
+    return [offsets[process::processes].tolist() for process in range(processes)]
+
+
+@contextlib.contextmanager
+def opened_blocks(
+    path: Path, operation: DiskOperation, block_bytes: int, *, direct: bool
+) -> Iterator[Callable[[int], int]]:
+    """Open a file; yield a function that moves the block at an offset and returns its bytes.
+
+    A written block is random, with its offset in the first eight bytes. The kernel gets no advice
+    on the pattern, since loaders give none (fio does without ``--fadvise_hint=0``).
+
+    Raises:
+        Unavailable: O_DIRECT is refused, or the file is in memory.
+        TrialFailed: the function moved part of a block.
+    """
+    reads = operation == "read"
+    flags = os.O_CLOEXEC | (os.O_RDONLY if reads else os.O_WRONLY)
+    kind = file_system(path)
+    if direct:
+        flags |= os.O_DIRECT
+        if kind in IN_MEMORY:
+            raise Unavailable(f"O_DIRECT: {path.parent} is {kind}, memory with no device below it")
+    call = os.preadv if reads else os.pwritev
+    # Private memory, since shared memory would reach the device in smaller pieces. Ordinary pages,
+    # not huge ones: programs seldom use those, and a device reads into them 1.3 to 1.7 times as
+    # fast. A block that is copied from the page cache starts behind malloc's header in its page,
+    # as in most programs: some processors copy to the start of a page 10 % slower.
+    first = 0 if direct else _MALLOC_HEADER
+    flags_of_memory = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    with (
+        mmap.mmap(-1, first + block_bytes, flags=flags_of_memory) as pages,
+        memoryview(pages) as whole,
+        whole[first:] as memory,
+    ):
+        # Touched now, not in the first operation; random, so that nothing can compress it.
+        memory[:] = os.urandom(block_bytes)
+        buffers = [memory]
+
+        def move(offset: int) -> int:
+            if not reads:
+                memory[:8] = offset.to_bytes(8, "little")
+            moved = call(descriptor, buffers, offset)
+            if moved != block_bytes:
+                raise TrialFailed(
+                    f"{moved:,} of {block_bytes:,} bytes at offset {offset:,}: the file changed"
+                )
+            return moved
+
+        try:
+            descriptor = os.open(path, flags)
+            try:
+                if direct and reads:
+                    move(0)  # some file systems refuse the read, not the opening
+                yield move
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            if not direct or error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                raise
+            raise Unavailable(
+                f"O_DIRECT is refused by {kind or 'the file system'} at {path.parent}: give a "
+                "path on a file system of a disk's own, or leave direct out of cache"
+            ) from None
+
+
+def by_fio(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) -> Moved:
+    """Let fio move blocks and measure the time.
+
+    Each of its jobs has a contiguous region, also in random order.
+    """
+    program = find_program("fio")
+    if program is None:
+        raise Unavailable("fio is not installed: Debian's and Ubuntu's package is called fio")
+    if trial.cache == "direct":
+        with opened_blocks(path, trial.operation, trial.block_bytes, direct=True):
+            """Raise a refusal of O_DIRECT with the message of the other engine."""
+    before = physical_read_bytes()
+    done = subprocess.run(
+        [program, *fio_options(path, trial)], capture_output=True, text=True, check=False
+    )
+    after = physical_read_bytes()  # of children that have ended, too
+    physical = None if before is None or after is None else after - before
+    moved = fio_figures(done, trial.operation, physical)
+    progress(moved.bytes, "bytes")
+    return moved
+
+
+def fio_options(path: Path, trial: DiskTrial) -> list[str]:
+    """PURE. The command line of fio.
+
+    Jobs are threads, so that no process outlives a trial that is killed. fio gives the kernel no
+    advice on the pattern, evicts nothing, and touches each block once unless the cache is warm.
+    """
+    region_bytes = trial.file_bytes // trial.block_bytes // trial.parallelism * trial.block_bytes
+    order = "rand" if trial.pattern == "random" else ""
+    options = {
+        "name": "iobench",
+        "filename": os.fspath(path).replace(":", r"\:"),  # a bare colon separates files
+        "rw": order + trial.operation,
+        "bs": trial.block_bytes,
+        "numjobs": trial.parallelism,
+        "size": region_bytes,
+        "offset_increment": region_bytes,
+        "runtime": f"{round(trial.seconds * 1e6)}us",
+        "time_based": int(trial.cache == "warm"),
+        "direct": int(trial.cache == "direct"),
+        "ioengine": "psync",
+        "randseed": trial.repeat + 1,
+        "fadvise_hint": 0,
+        "invalidate": 0,
+        "allow_file_create": 0,
+        "percentile_list": ":".join(f"{q * 100:g}" for q in QUANTILES.values()),
+        "output-format": "json",
+    }
+    flags = [f"--{name}={value}" for name, value in options.items()]
+    return ["--thread", "--group_reporting", *flags]
+
+
+def fio_figures(
+    done: subprocess.CompletedProcess[str], operation: str, physical: int | None
+) -> Moved:
+    """PURE. Read the figures of all jobs together from fio's JSON, which may follow warnings.
+
+    Raises:
+        TrialFailed: fio failed or moved nothing, or its report has another form.
+        OSError: an error of the disk.
+    """
+    try:
+        report: Mapping[str, Any] = json.loads(done.stdout[done.stdout.index("{") :])
+        code = int(report["jobs"][0]["error"])
+    except (ValueError, LookupError, TypeError):
+        words = " ".join(f"{done.stderr} {done.stdout}".split())[-_LAST_WORDS:]
+        raise TrialFailed(f"fio ended with exit code {done.returncode}: {words}") from None
+    if code:
+        raise OSError(code, f"{os.strerror(code)} (fio)")
+    with malformed_as(TrialFailed, "fio's report lacks a figure, or has another"):
+        job = report["jobs"][0][operation]
+        total_bytes, operations = int(job["io_bytes"]), int(job["total_ios"])
+        if operations <= 0:
+            raise TrialFailed("fio moved nothing: give a longer time or smaller blocks")
+        by_percent = {round(float(q), 6): ns for q, ns in job["clat_ns"]["percentile"].items()}
+        return Moved(
+            bytes=total_bytes,
+            seconds=max(int(job["runtime"]), 1) / 1e3,
+            operations=[operations],
+            latency_s={
+                name: by_percent[round(q * 100, 6)] / 1e9
+                for name, q in QUANTILES.items()
+                if enough(operations, q)
+            },
+            physical_ratio=None if physical is None else physical / total_bytes,
+            engine=str(report.get("fio version", "fio")),
+        )

@@ -1,12 +1,11 @@
-"""Timed operations in several processes at once: forked, started together, watched, ended.
+"""Timed operations in several forked processes that start at the same time.
 
-Threads would do for slow disks. Where the page cache answers within microseconds they wait for the
-interpreter's lock: eight threads read blocks of 128 KiB at half the rate of eight processes.
+Threads are enough for slow disks. When the page cache answers within microseconds, they wait for
+the interpreter's lock: eight threads read blocks of 128 KiB at half the rate of eight processes.
 """
 
 from __future__ import annotations
 
-import mmap
 import multiprocessing
 import os
 import signal
@@ -29,17 +28,13 @@ from iobench.stats import quantiles
 Progress = Callable[[float, str], None]
 Open = Callable[[], AbstractContextManager[Callable[[Any], int]]]
 
-_LOOK_S = 0.2
-_COUNT_S = 0.05
-_SLOTS = 8  # of 8 bytes: a cache line for each counter, so that processes do not slow each other
-
 
 class Moved(NamedTuple):
-    """Bytes that were moved, and the seconds from the first start to the last end.
+    """Moved bytes, and the seconds from the first start to the last end.
 
-    ``operations`` of each process; ``latency_s``: quantiles of an operation by name (``p50``),
-    those that enough operations stand behind. ``physical_ratio``: bytes that storage gave / bytes
-    moved, None where the kernel does not count them. ``engine``: name and version of another
+    ``operations``: their number in each process. ``latency_s``: quantiles of an operation by name
+    (``p50``), as far as there are enough operations. ``physical_ratio``: bytes read from storage /
+    bytes moved, None if the kernel does not count them. ``engine``: name and version of another
     program.
     """
 
@@ -51,7 +46,7 @@ class Moved(NamedTuple):
     engine: str = ""
 
     def metrics(self) -> dict[str, Any]:
-        """Figures that trials of disks and of layouts share."""
+        """Return the figures that trials of disks and of layouts share."""
         return {
             "mb_per_s": self.bytes / 1e6 / max(self.seconds, 1e-9),
             "bytes": self.bytes,
@@ -76,28 +71,26 @@ def drive(
     seconds: float,
     progress: Progress = lambda done, unit: None,
 ) -> Moved:
-    """Work on each of ``shares`` in a process of its own until it or ``seconds`` are over.
+    """Work on each of ``shares`` in a process of its own until its end or for ``seconds``.
 
-    ``opened`` gives a function, in each process, that is called with each item of its share and
-    returns the number of bytes that it moved. All begin when the last has opened; an operation
-    that has begun is finished. ``progress`` is called now and then with the bytes done so far. A
-    share may hold anything, since processes are forked; it must not rely on threads. No process is
-    left when this returns.
+    Each process calls ``opened``, and the resulting function with each item of its share; it
+    returns the number of bytes moved. All start when the last has opened; operations in progress
+    are finished. ``progress`` is called with all bytes when a process has ended. A share may have
+    any content, since processes are forked, but must not use threads. No process is left when this
+    returns.
 
     Raises:
-        Exception: what the first process that failed raised; the others are ended.
+        Exception: the error of the first process that failed; the others are ended.
         TrialFailed: a process ended without an answer.
     """
     context = multiprocessing.get_context("fork")
-    counters = memoryview(mmap.mmap(-1, 8 * _SLOTS * len(shares))).cast("q")
     all_open = context.Barrier(len(shares))
     children: dict[Any, BaseProcess] = {}
     answers: dict[Any, _Done] = {}
     try:
-        for number, share in enumerate(shares):
+        for share in shares:
             ours, theirs = context.Pipe()
-            counter = counters[number * _SLOTS :]
-            work = partial(_work, opened, share, clock, seconds, all_open, counter)
+            work = partial(_work, opened, share, clock, seconds, all_open)
             child: BaseProcess = context.Process(target=_child, args=(work, theirs, os.getpid()))
             with warnings.catch_warnings():
                 # Python warns where libraries keep threads; the child never calls those libraries.
@@ -106,9 +99,9 @@ def drive(
             theirs.close()
             children[ours] = child
         while len(answers) < len(children):
-            for channel in wait([each for each in children if each not in answers], _LOOK_S):
+            for channel in wait([each for each in children if each not in answers]):
                 answers[channel] = _answer(channel, children[channel])
-            progress(sum(counters[::_SLOTS]), "bytes")
+            progress(sum(one.bytes for one in answers.values()), "bytes")
     finally:
         for channel, child in children.items():
             child.kill()
@@ -130,9 +123,8 @@ def drive(
 def _child(work: Callable[[], _Done], channel: Connection, parent: int) -> None:
     """Work in the forked process, and send the result or the error.
 
-    The process leads a session, as fio's jobs do: Linux shares the processors out by session
-    before it does by process (sched_autogroup), and in one session all children together would
-    get as much as any other busy program does.
+    The process leads a session, as fio's jobs do: Linux divides processor time among sessions first
+    (sched_autogroup), so that all children in one session would get the share of one program.
     """
     try:
         os.setsid()
@@ -149,14 +141,13 @@ def _work(
     clock: Clock,
     seconds: float,
     all_open: Barrier,
-    counter: memoryview,
 ) -> _Done:
     latencies_s, moved = array("d"), 0
     note, now_s = latencies_s.append, clock.now_s
     with opened() as do:
         all_open.wait()
         physical = physical_read_bytes()
-        started_s = before_s = count_s = now_s()
+        started_s = before_s = now_s()
         deadline_s = started_s + seconds
         for item in share:
             moved += do(item)
@@ -165,10 +156,6 @@ def _work(
             before_s = after_s
             if after_s >= deadline_s:
                 break
-            if after_s >= count_s:
-                counter[0] = moved
-                count_s = after_s + _COUNT_S
-        counter[0] = moved
         after = physical_read_bytes()
     read = None if physical is None or after is None else after - physical
     return _Done(moved, started_s, before_s, latencies_s, read)

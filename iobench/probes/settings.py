@@ -1,4 +1,4 @@
-"""PURE. What the probes measure: settings, the trials they ask for, and a trial's parameters."""
+"""PURE. Settings of the probes, the trials that follow from them, and a trial's parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pydantic import (
     ByteSize,
     ConfigDict,
     Field,
-    field_validator,
     model_validator,
 )
 
@@ -25,15 +24,11 @@ from iobench.trial import Params
 
 DiskOperation = Literal["read", "write"]
 Pattern = Literal["sequential", "random"]
-Cache = Literal["direct", "cold", "warm"]
 Engine = Literal["iobench", "fio"]
 Access = Literal["shards", "records", "files"]
 StoreOperation = Literal["get", "range_get", "put", "multipart"]
 
-_ALIGNMENT_BYTES = 4096
-_OBJECT_BYTES = (5_000, 100_000, 1_000_000, 8_000_000, 32_000_000, 128_000_000)
 _MAX_OBJECT_BYTES = 5 * 10**9  # S3's limit for one PUT
-_MIN_PART_BYTES = 5 * 2**20  # S3's limit for every part but the last
 _CONFIG = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
@@ -44,22 +39,16 @@ def _require_distinct_labels(targets: tuple[Any, ...]) -> tuple[Any, ...]:
     return targets
 
 
-def _aligned(value: ByteSize) -> ByteSize:
-    if value < _ALIGNMENT_BYTES or value % _ALIGNMENT_BYTES:
-        raise ValueError(f"{int(value):,} bytes; O_DIRECT takes multiples of {_ALIGNMENT_BYTES}")
-    return value
-
-
-BlockBytes = Annotated[ByteSize, AfterValidator(_aligned)]
+# O_DIRECT moves multiples of 4 KiB.
+BlockBytes = Annotated[ByteSize, Field(ge=4096, multiple_of=4096)]
 Parallelism = Annotated[int, Field(ge=1, le=256)]
 ObjectBytes = Annotated[ByteSize, Field(ge=1, le=_MAX_OBJECT_BYTES)]
 Connections = Annotated[int, Field(ge=1, le=1024)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
-ClientName = Annotated[str, AfterValidator(CLIENTS.check)]
 
 
 class DiskTarget(BaseModel):
-    """A directory on the disk that is meant, and what to call it in the report."""
+    """A disk to probe: a directory on it, and its name in the report."""
 
     model_config = _CONFIG
 
@@ -71,15 +60,15 @@ class DiskTarget(BaseModel):
 
 
 class DiskSettings(BaseModel):
-    """Two sweeps over each target: of ``block_bytes`` and of ``parallelism`` (processes).
+    """Two sweeps for each target: over ``block_bytes`` and over ``parallelism`` (processes).
 
-    Beside them ``layouts`` are read from each of ``layout_data``, on the disk under
+    In addition each of ``layout_data`` is read in the ways of ``layouts``; data on disk are below
     ``data.folder``.
     """
 
     model_config = _CONFIG
 
-    targets: tuple[DiskTarget, ...] = ()
+    targets: Annotated[tuple[DiskTarget, ...], AfterValidator(_require_distinct_labels)] = ()
     """Disks to probe."""
 
     file_bytes: Annotated[ByteSize, Field(le=10**15)] = ByteSize(2**30)
@@ -94,7 +83,7 @@ class DiskSettings(BaseModel):
     patterns: Several[Pattern] = ("sequential", "random")
     """In which order blocks are taken."""
 
-    cache: Several[Cache] = ("direct", "cold", "warm")
+    cache: Several[Literal["direct", "cold", "warm"]] = ("direct", "cold", "warm")
     """How reads meet the page cache: `direct` passes it by (O_DIRECT), `cold` finds it empty,
     `warm` full. Writes are `direct`, or buffered where one of the others is asked for."""
 
@@ -125,8 +114,6 @@ class DiskSettings(BaseModel):
     layout_parallelism: Several[Parallelism] = (1, 8)
     """Processes that read them."""
 
-    _labels_differ = field_validator("targets")(_require_distinct_labels)
-
     @model_validator(mode="after")
     def _has_a_block_for_every_process(self) -> Self:
         for block_bytes, parallelism in self.points():
@@ -154,23 +141,27 @@ class StoreTarget(BucketSettings):
 class ObjectStoreSettings(BaseModel):
     """Two sweeps for each target, client and operation.
 
-    Over ``object_bytes`` at ``at_connections``, and over ``connections`` at ``at_object_bytes``;
-    their full product would answer no further question.
+    One is over ``object_bytes`` at ``at_connections``, the other over ``connections`` at
+    ``at_object_bytes``. Their product would take longer and answer no other question.
     """
 
     model_config = _CONFIG
 
-    targets: tuple[StoreTarget, ...] = (StoreTarget(),)
+    targets: Annotated[tuple[StoreTarget, ...], AfterValidator(_require_distinct_labels)] = (
+        StoreTarget(),
+    )
     """Stores to probe, each a bucket and a prefix to write below."""
 
-    clients: Several[ClientName] = ("boto3", "obstore")
+    clients: Several[Annotated[str, AfterValidator(CLIENTS.check)]] = ("boto3", "obstore")
     """Ways to talk to them: `boto3`, `awscrt`, `obstore`, `s3torchconnector`, `s5cmd` and
     `awscli` (whole objects), and those of other packages."""
 
     operations: Several[StoreOperation] = ("get", "range_get", "put", "multipart")
     """What is done."""
 
-    object_bytes: Several[ObjectBytes] = tuple(map(ByteSize, _OBJECT_BYTES))
+    object_bytes: Several[ObjectBytes] = tuple(
+        map(ByteSize, (5_000, 100_000, 1_000_000, 8_000_000, 32_000_000, 128_000_000))
+    )
     """Sizes of an object, varied at `at_connections`."""
 
     connections: Several[Connections] = (1, 2, 4, 8, 16, 32, 64)
@@ -188,15 +179,12 @@ class ObjectStoreSettings(BaseModel):
     max_requests: Annotated[int, Field(ge=1, le=10**9)] = 20_000
     """After which a trial ends, too."""
 
-    part_bytes: Annotated[ByteSize, Field(ge=_MIN_PART_BYTES, le=_MAX_OBJECT_BYTES)] = ByteSize(
-        8 * 2**20
-    )
+    # S3 takes no smaller parts, but for the last.
+    part_bytes: Annotated[ByteSize, Field(ge=5 * 2**20, le=_MAX_OBJECT_BYTES)] = ByteSize(8 * 2**20)
     """Size of a part of `multipart`."""
 
     pool_bytes: Annotated[ByteSize, Field(ge=1, le=10**15)] = ByteSize(256_000_000)
     """Bound of the objects of one size that lie in the store at a time."""
-
-    _labels_differ = field_validator("targets")(_require_distinct_labels)
 
     @model_validator(mode="after")
     def _has_parts(self) -> Self:
@@ -212,53 +200,49 @@ class ObjectStoreSettings(BaseModel):
         """Object bytes and connections of both sweeps, each pair once."""
         sizes, size = [int(size) for size in self.object_bytes], int(self.at_object_bytes)
         if operation == "multipart":
-            # An object of one part is a PUT with two requests more.
-            fitting = [each for each in (*sizes, size) if each > self.part_bytes]
-            sizes = [each for each in sizes if each in fitting]
-            size = size if size in fitting else min(fitting)
+            # With one part, it is a PUT with two more requests.
+            sizes = [each for each in sizes if each > self.part_bytes]
+            size = size if size > self.part_bytes else min(sizes)
         by_size = [(each, self.at_connections) for each in sizes]
         by_connections = [(size, each) for each in self.connections]
         return list(dict.fromkeys(by_size + by_connections))
 
 
-@dataclass(frozen=True, slots=True)
-class DiskTrial:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileTrial:
+    """Parameters of trials that read or write files in several processes."""
+
+    parallelism: int
+    seconds: float
+    drop_caches: DropCaches = WHEN_NEEDED
+    repeat: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskTrial(FileTrial):
     """Parameters of a trial of kind ``disk``; ``cache`` is ``buffered`` for a buffered write."""
 
     target: str
     operation: DiskOperation
     pattern: Pattern
     block_bytes: int
-    parallelism: int
     cache: Literal["direct", "cold", "warm", "buffered"]
     file_bytes: int
-    seconds: float
     engine: Engine = "iobench"
-    drop_caches: DropCaches = WHEN_NEEDED
-    repeat: int = 0
-
-    @property
-    def is_direct(self) -> bool:
-        """Whether the page cache is passed by."""
-        return self.cache == "direct"
 
 
-@dataclass(frozen=True, slots=True)
-class LayoutTrial:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutTrial(FileTrial):
     """Parameters of a trial of kind ``layout``."""
 
     data: str
     access: Access
     cache: Literal["warm", "cold"]
-    parallelism: int
-    seconds: float
-    drop_caches: DropCaches = WHEN_NEEDED
-    repeat: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectTrial:
-    """Parameters of a trial of kind ``object``; ``part_bytes`` is for ``multipart`` only."""
+    """Parameters of a trial of kind ``object``; only ``multipart`` uses ``part_bytes``."""
 
     store: str
     client: str
@@ -277,11 +261,11 @@ class ObjectTrial:
 
 
 def plan_disks(settings: DiskSettings) -> Iterator[Params]:
-    """Saved parameters of each ``disk`` trial; no two are the same."""
+    """Yield the saved parameters of each ``disk`` trial; no two are the same."""
     axes = (settings.targets, settings.operations, settings.patterns)
     for target, operation, pattern in itertools.product(*axes):
         caches: Iterable[str] = settings.cache
-        if operation == "write":  # it does not matter what is cached
+        if operation == "write":  # what is cached does not matter
             buffered = ("direct" if cache == "direct" else "buffered" for cache in settings.cache)
             caches = dict.fromkeys(buffered)
         for cache in caches:
@@ -301,9 +285,10 @@ def plan_disks(settings: DiskSettings) -> Iterator[Params]:
 
 
 def plan_layouts(settings: DiskSettings) -> Iterator[Params]:
-    """Saved parameters of each ``layout`` trial: each form of data in the ways it can be read.
+    """Yield the saved parameters of each ``layout`` trial.
 
-    The cache of an object store is not ours to warm, so ``cold`` is the only state there.
+    Each form of data is read in the ways that it allows. The cache of an object store cannot be
+    warmed on purpose, so that data there are read ``cold`` only.
     """
     for data in settings.layout_data:
         form, _, remote = split_name(data)
@@ -322,7 +307,7 @@ def plan_layouts(settings: DiskSettings) -> Iterator[Params]:
 
 
 def plan_objects(settings: ObjectStoreSettings) -> Iterator[Params]:
-    """Saved parameters of each ``object`` trial, none twice: sizes first, then connections."""
+    """Yield the saved parameters of each ``object`` trial: sizes first, then connections."""
     for target, operation in itertools.product(settings.targets, settings.operations):
         points = itertools.product(settings.points(operation), settings.clients)
         for (object_bytes, connections), client in points:

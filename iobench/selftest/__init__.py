@@ -1,4 +1,4 @@
-"""Measure what is known beforehand: does the harness find it?"""
+"""Test the measurements of iobench with figures and delays that are known beforehand."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _LADDER = (
 )
 _PREFETCH = ("slowed", "slowest stage", "ms a step", "found", "error", "ok")
 _BUSY = 0.2
-"""Share of the processors' time from which other programs may be the cause of wrong figures."""
+"""From this share of the processors' time on, other programs may cause wrong figures."""
 
 
 def run(
     rounds: int, *, as_json: bool, say: Callable[[str], None], note: Callable[[str], None]
 ) -> bool:
-    """Measure everything; whether all that was run was found.
+    """Measure everything; return whether all results are right.
 
-    ``say`` prints results: text as it comes, or one JSON object. ``note`` prints progress.
+    ``say`` prints results, as lines of text or as one JSON object. ``note`` prints progress.
     """
     found = []
     for check in checks():
@@ -45,7 +45,7 @@ def run(
 
 
 def text(delays: Injected) -> Iterator[str]:
-    """Lines about the delays; tables are Markdown as well."""
+    """Yield lines about the delays; tables are in Markdown."""
     if delays.ladder:
         yield "\ndelays without prefetch, and where the ladder finds them:\n"
         yield from _table([_LADDER, *map(_ladder_cells, delays.ladder)])
@@ -93,7 +93,7 @@ def _prefetch_cells(row: Prefetched) -> tuple[str, ...]:
 
 
 def _percent(share: float) -> str:
-    return f"{round(share, 3) + 0.0:+6.1%}"  # nothing is shown as +0.0%, not as -0.0%
+    return f"{round(share, 3) + 0.0:+6.1%}"  # + 0.0 turns -0.0 into 0.0
 
 
 def _verdict(ok: bool) -> str:
@@ -101,7 +101,7 @@ def _verdict(ok: bool) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Align columns under the heading in the first row."""
+    """Align the columns; the first row is the heading."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rule = ["-" * width for width in widths]
     for row in (rows[0], rule, *rows[1:]):

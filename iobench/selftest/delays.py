@@ -1,7 +1,7 @@
 """Inject known delays into training loops; the ladder and the diagnosis must find them.
 
-Delays are injected at fetch, decode, augmentation and copy: each alone, and every pair. The loops
-are run, summarised and diagnosed by the code that does so in ``iobench run``.
+Delays are injected into fetch, decode, augmentation and copy: into each alone and into every pair.
+The code of ``iobench run`` runs, summarises and diagnoses the loops.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+import numpy as np
 import psutil
 
 import dataprep
@@ -24,7 +25,6 @@ from dataprep.adapters.augment import Augmentation
 from dataprep.sample import draw_tree
 from iobench.analysis.analyse import summarised
 from iobench.clock import Clock, Pauses
-from iobench.consumers.protocol import Consumer
 from iobench.errors import Unavailable
 from iobench.faults import Delay, FaultProxy, Match, Rule
 from iobench.loaders.protocol import Loader, need_framework
@@ -39,7 +39,7 @@ from iobench.trial import Around, Context, Place, Trial, TrialSpec
 
 Stage = Literal["copy", "augment", "decode", "fetch"]
 Delays = Mapping[Stage, float]
-"""Seconds a sample that stages take longer."""
+"""Seconds per sample by which stages are slowed."""
 
 _T = TypeVar("_T")
 
@@ -49,7 +49,7 @@ RUNGS: Mapping[Stage, str] = {
     "decode": "decode",
     "fetch": "store",
 }
-"""The rung of the ladder on which the delay of each stage belongs."""
+"""The rung of the ladder that each stage's delay must appear on."""
 
 CODES: Mapping[Stage, str] = {
     "copy": "slow-copy",
@@ -60,32 +60,31 @@ CODES: Mapping[Stage, str] = {
 """The finding that names each stage."""
 
 INPUTS = ("synthetic", "copy", "collate", "augment", "decode", "warm", "store")
-"""The rungs that are measured. Not ``cold``: how slow a disk is, is not known beforehand."""
+"""The rungs that are measured: all except ``cold``, since the disk's speed is not known."""
 
 WITHIN = 0.10
-"""How far from an injected delay the measured one may be, as a share."""
+"""The largest error of a measured delay, as a share of the injected one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is run, and with which delays.
+    """The loops that are run, and their delays.
 
-    Real work is small beside the delays: tiny images, and a store in this process. It is also in
-    what they are compared with, so that only its noise is left. Long delays, few samples and
-    medians over rounds keep noise small.
+    Real work is short compared with the delays, since images are tiny and the store is in this
+    process. The ladder without delays contains the same work, so that only noise remains; medians
+    over rounds reduce it.
 
     Attributes:
-        delays: of each stage, wherever a case injects it. No two are alike, so that one of a pair
-            is the larger.
+        delays: seconds per sample for each stage, all different, so that one of a pair is larger.
         batch_size, device_s: samples in a step, and how long the device computes for them.
-        steps: of a loop without prefetch; the first does not count.
-        rounds: how often every case is run.
-        more_rounds: at most, of cases whose rounds differ.
-        workers: of the loops with prefetch.
-        prefetch_steps: of those; about as many do not count as batches are made ahead.
-        prefetch_factor: how many times as long delays are there.
-        slow_device_s: as ``device_s``, where it is the device that is slow.
-        images: that are drawn; a loop reads each at most once.
+        steps: steps of a loop without prefetch; the first does not count.
+        rounds: how often each case is run.
+        more_rounds: how many more rounds a case gets at most if its rounds differ.
+        workers: worker processes of the loops with prefetch.
+        prefetch_steps: steps of those loops; about one per batch made ahead does not count.
+        prefetch_factor: how many times as long delays are in those loops.
+        slow_device_s: ``device_s`` of the loop whose device is slow.
+        images: number of images drawn; a loop reads each at most once.
     """
 
     delays: Delays = field(
@@ -104,7 +103,7 @@ class Plan:
 
 
 def cases(delays: Delays) -> list[Delays]:
-    """Nothing; each stage alone; every pair."""
+    """List the cases: no delay, each stage alone, every pair."""
     chosen = [stages for count in (0, 1, 2) for stages in combinations(delays, count)]
     return [{stage: delays[stage] for stage in stages} for stages in chosen]
 
@@ -114,14 +113,9 @@ def name_of(case: Delays) -> str:
     return " and ".join(case) or "nothing"
 
 
-def prepare_s(case: Delays) -> float:
-    """Seconds a sample that a worker of a loader takes longer."""
-    return sum(seconds for stage, seconds in case.items() if stage != "copy")
-
-
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The rung without a delay that changed most, and by how many seconds a sample."""
+    """The rung that changed most among those without a delay, and its seconds per sample."""
 
     rung: str
     seconds: float
@@ -129,21 +123,21 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """One injected delay, and what the ladder and the diagnosis found.
+    """One injected delay, and the results of the ladder and of the diagnosis.
 
     Attributes:
         case: all stages that were slowed.
-        stage: whose delay this row is about.
-        rung: where it belongs.
-        injected_s, recovered_s: seconds a sample.
-        error: share of the delay by which what was recovered is too long.
-        elsewhere: what changed where no delay belongs.
-        stray: that, as a share of the delay.
-        findings: codes of what the diagnosis found, the primary one first.
-        code: the finding that names this stage.
-        primary: the finding that must be the primary one: that of the case's largest delay.
-        named: whether the diagnosis has ``code``, and begins with ``primary``.
-        ok: error and stray are at most a tenth, and it is named.
+        stage: the stage whose delay this row describes.
+        rung: the rung that the delay must appear on.
+        injected_s, recovered_s: the injected and the measured delay, seconds per sample.
+        error: by how much the measured delay is too long, as a share of the injected one.
+        elsewhere: the largest change of a rung without a delay.
+        stray: that change as a share of the injected delay.
+        findings: codes of the findings, the primary one first.
+        code: the finding for this stage.
+        primary: the finding that must be primary: that of the case's largest delay.
+        named: whether ``code`` is among the findings and ``primary`` is first.
+        ok: error and stray are at most a tenth, and ``named`` is true.
     """
 
     case: str
@@ -164,13 +158,13 @@ class Recovered:
 def recovered(
     case: Delays, parts: Mapping[str, float], without: Mapping[str, float], findings: Sequence[str]
 ) -> Iterator[Recovered]:
-    """Compare each delay of a case with what was found.
+    """Compare each injected delay of a case with the measured one.
 
     Args:
-        case: what was injected.
-        parts: seconds a sample that each rung adds.
-        without: the same of the ladder without delays: rungs hold real work as well.
-        findings: codes of what the diagnosis found, the primary one first.
+        case: the injected delays.
+        parts: seconds per sample that each rung adds.
+        without: the same for the ladder without delays, since rungs contain real work too.
+        findings: codes of the findings, the primary one first.
     """
     moved = {rung: parts[rung] - without[rung] for rung in without}
     injected = {RUNGS[stage] for stage in case}
@@ -200,16 +194,16 @@ def recovered(
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """One loop whose workers prepare ahead: a step takes as long as its slowest stage.
+    """One loop with prefetch: a step takes as long as its slowest side.
 
     Attributes:
-        case: what was slowed: stages, or the device.
-        workers: processes that prepare.
-        slowest: the workers together, who fetch, decode and augment; or the training process,
-            which copies and lets the device compute.
-        expected_s, found_s: seconds a step.
-        error: share by which the step took too long.
-        ok: whether that is at most a tenth.
+        case: the slowed stages, or ``device``.
+        workers: number of worker processes.
+        slowest: ``workers``, which fetch, decode and augment, or ``copy and device``: the training
+            process.
+        expected_s, found_s: expected and measured seconds per step.
+        error: by how much the step took too long, as a share.
+        ok: whether the error is at most a tenth.
     """
 
     case: str
@@ -223,14 +217,14 @@ class Prefetched:
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """What was found of delays.
+    """The results for all delays.
 
     Attributes:
-        rungs_s: seconds a sample of each rung where nothing is injected.
+        rungs_s: seconds per sample of each rung without delays.
         ladder: a row for each delay, without prefetch.
         prefetch: a row for each loop with prefetch.
-        others_busy_share: of all processors' time, what other programs took meanwhile.
-        not_run: ``name`` of what could not be measured here, and ``why``.
+        others_busy_share: share of the processors' time that other programs used meanwhile.
+        not_run: ``name`` of each measurement that was not possible, and ``why``.
     """
 
     rungs_s: Mapping[str, float] = field(default_factory=dict)
@@ -241,7 +235,7 @@ class Injected:
 
     @property
     def ok(self) -> bool:
-        """Whether all that was run was found."""
+        """Whether every delay was found."""
         return all(row.ok for row in self.ladder) and all(row.ok for row in self.prefetch)
 
 
@@ -251,7 +245,7 @@ def _late(pauses: Pauses, seconds: float, method: Callable[..., Any], *given: An
 
 
 def slow_down(owner: _T, method: str, clock: Clock, seconds: float) -> _T:
-    """Make a method of an object take longer. Workers of loaders can pickle the object."""
+    """Slow down a method of an object, which loader workers can still pickle."""
     late = partial(_late, Pauses(clock), seconds, getattr(owner, method))
     object.__setattr__(owner, method, late)  # also where it is frozen
     return owner
@@ -262,7 +256,7 @@ def slowed(case: Delays, clock: Clock, copy_s: float) -> Around:
 
     def augmentation(plain: Augmentation) -> Augmentation:
         delay_s = case.get("augment", 0.0)
-        if not isinstance(plain, OfPixels):  # which has nothing to decode
+        if not isinstance(plain, OfPixels):  # pixels are not decoded
             delay_s += case.get("decode", 0.0)
         return slow_down(copy(plain), "part", clock, delay_s)
 
@@ -271,15 +265,12 @@ def slowed(case: Delays, clock: Clock, copy_s: float) -> Around:
             made.put_around(augmentation)
         return made
 
-    def consumer(made: Consumer) -> Consumer:
-        return slow_down(made, "step", clock, copy_s)
-
-    return Around(loader, consumer)
+    return Around(loader, lambda consumer: slow_down(consumer, "step", clock, copy_s))
 
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Shards on a disk, the same on a store behind a proxy, and a clock."""
+    """Shards on disk, the same shards on a store behind a proxy, and a clock."""
 
     plan: Plan
     clock: Clock
@@ -304,11 +295,12 @@ class Bench:
         }
         loop = training_plan.Training.model_validate({**usual, **changed})
         params = next(point for point in training_plan.plan(loop) if point["input"] == source)
-        # The requests of a batch wait at the same time; those of tables and manifests do not.
+        # The requests of a batch wait at the same time. Tables and manifests are not delayed.
         delay = Delay(case.get("fetch", 0.0) * self.plan.batch_size)
         self.proxy.replace_rules([Rule(Match("GET", "/tfrecord/"), delay)])
         spec = TrialSpec("train", params, repeat)
-        copied = 0 if source == "synthetic" else self.plan.batch_size  # that is on the device
+        # Synthetic batches are on the device already.
+        copied = 0 if source == "synthetic" else self.plan.batch_size
         around = slowed(case, self.clock, case.get("copy", 0.0) * copied)
         context = Context(self.places, self.clock, lambda done, unit: None, around=around)
         found = training.run(spec, context)
@@ -319,7 +311,7 @@ class Bench:
 
 @contextmanager
 def bench(plan: Plan, clock: Clock, folder: Path) -> Iterator[Bench]:
-    """Draw images, shard them below ``folder``, and serve the shards as well."""
+    """Draw images, shard them below ``folder``, and serve the shards over HTTP too."""
     images = draw_tree(folder / "images", images=plan.images, classes=2).root
     shards = str(folder / "shards")
     policy = dataprep.ImagePolicy(size=64)
@@ -333,7 +325,7 @@ def bench(plan: Plan, clock: Clock, folder: Path) -> Iterator[Bench]:
 
 
 def injected(note: Callable[[str], None], plan: Plan, clock: Clock) -> Injected:
-    """Measure the ladder under every case, in rounds; then loops with prefetch."""
+    """Measure the ladder for every case in rounds, then the loops with prefetch."""
     try:
         need_framework("torch")
     except Unavailable as error:
@@ -346,9 +338,8 @@ def injected(note: Callable[[str], None], plan: Plan, clock: Clock) -> Injected:
             results = climbed(made, note)
             rungs_s = medians(results["nothing"], "seconds_per_sample")
             prefetch = list(prefetched(made, rungs_s, note))
-    after = os.times()
-    own_s = sum(after[:4]) - sum(before[:4])
-    own_share = own_s / (after.elapsed - before.elapsed) / (psutil.cpu_count() or 1)
+    spent = np.subtract(os.times(), before)  # by this process and its children; the last: elapsed
+    own_share = float(sum(spent[:4]) / spent[4]) / (psutil.cpu_count() or 1)
     others_share = max(0.0, psutil.cpu_percent() / 100 - own_share)
     rows: list[Recovered] = []
     for case in cases(plan.delays)[1:]:
@@ -359,9 +350,9 @@ def injected(note: Callable[[str], None], plan: Plan, clock: Clock) -> Injected:
 
 
 def climbed(made: Bench, note: Callable[[str], None]) -> dict[str, Result]:
-    """Measure every rung under every case, once a round, so that drift is in all of them.
+    """Measure every rung for every case once per round, so that drift affects all of them.
 
-    Where rounds differ, more follow, whatever they found: they are no second chance.
+    A case whose rounds differ gets more rounds, whether its results are right or wrong.
     """
     results: dict[str, Result] = {}
     for repeat in range(made.plan.rounds + made.plan.more_rounds):
@@ -371,21 +362,15 @@ def climbed(made: Bench, note: Callable[[str], None]) -> dict[str, Result]:
                 note(f"round {repeat + 1}: {name} slowed")
                 before = results[name].trials if repeat else ()
                 trials = [made.run(case, source, repeat) for source in INPUTS]
-                results[name] = _result([*before, *trials])
+                # With an environment, the diagnosis would start with idle processors, because the
+                # loops have no workers.
+                result = Result("selftest", "", {}, {}, [*before, *trials])
+                results[name] = summarised(result)
     return results
 
 
-def _result(trials: Sequence[Trial]) -> Result:
-    """A result as a run would save it, on a machine of which nothing is known.
-
-    Otherwise the diagnosis would begin with idle processors: the loops have no workers.
-    """
-    result = Result(name="selftest", started="", environment={}, config={}, trials=trials)
-    return summarised(result)
-
-
 def _rounds_differ(case: Delays, result: Result) -> bool:
-    """Whether the rounds of any rung are further apart than the tolerance."""
+    """Whether the rounds of any rung differ by more than the tolerance."""
     (ladder,) = result.summary["ladder"]
     parts = [rung["part"] for rung in ladder["rungs"] if rung["part"]]
     apart_s: float = max(part["high"] - part["low"] for part in parts)
@@ -393,13 +378,13 @@ def _rounds_differ(case: Delays, result: Result) -> bool:
 
 
 def medians(result: Result, name: str) -> dict[str, float]:
-    """Seconds a sample by rung: those of the rung, or its ``part``."""
+    """Return a figure of each rung in seconds per sample: of the rung itself, or its ``part``."""
     (ladder,) = result.summary["ladder"]
     return {rung["rung"]: rung[name]["median"] for rung in ladder["rungs"] if rung[name]}
 
 
 def codes(result: Result) -> list[str]:
-    """Codes of the findings, the primary one first; none where none is primary."""
+    """List the codes of the findings, the primary one first; none if none is primary."""
     found = sorted(result.findings, key=lambda finding: not finding.primary)
     return [finding.code for finding in found if found[0].primary]
 
@@ -407,9 +392,9 @@ def codes(result: Result) -> list[str]:
 def prefetched(
     made: Bench, without_s: Mapping[str, float], note: Callable[[str], None]
 ) -> Iterator[Prefetched]:
-    """Slow down the device, each stage, and one stage on either side of a loop with prefetch.
+    """Slow down loops with prefetch: the device, each stage, and one stage on both sides.
 
-    ``without_s``: seconds a sample of the rungs without prefetch and without delays.
+    ``without_s``: seconds per sample of the rungs without prefetch and without delays.
     """
     plan = made.plan
     longer = {stage: plan.prefetch_factor * seconds for stage, seconds in plan.delays.items()}
@@ -436,9 +421,10 @@ def prefetched(
 def expected(
     plan: Plan, case: Delays, device_s: float, without_s: Mapping[str, float]
 ) -> tuple[str, float]:
-    """The slowest side of a loop with prefetch, and its seconds a step, real work included."""
-    work_s = without_s["store"] - without_s["copy"] + prepare_s(case)
-    copy_s = without_s["copy"] - without_s["synthetic"] + case.get("copy", 0.0)
+    """Return the slowest side of a loop with prefetch and its seconds per step, with real work."""
+    delay_s = case.get("copy", 0.0)
+    work_s = without_s["store"] - without_s["copy"] + sum(case.values()) - delay_s
+    copy_s = without_s["copy"] - without_s["synthetic"] + delay_s
     sides = {
         "workers": plan.batch_size * work_s / plan.workers,
         "copy and device": plan.batch_size * copy_s + device_s,

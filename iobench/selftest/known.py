@@ -1,4 +1,4 @@
-"""Measure loops whose figures are known beforehand."""
+"""Measure loops whose exact figures are known."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WAIT_S, _WORK_S = 0.050, 0.150
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A measured figure. ``expected`` and ``limit`` are None where any value is right."""
+    """A measured figure. ``expected`` and ``limit`` are None if any value is right."""
 
     name: str
     expected: float | None
@@ -54,23 +54,21 @@ class Check:
 def checks(clock: Clock | None = None, steps: int = 100) -> Iterator[Check]:
     """Measure every figure over ``steps`` steps."""
     clock = clock or SystemClock()
-    yield null_under_paced(clock, steps)
+    # A loader that takes no time never lets the device wait: au_ceiling is 1.
+    rate = _BATCH / 0.020
+    paced = PacedConsumer(ConsumerSettings(batch_size=_BATCH, images_per_s=rate), clock)
+    found = _loop(NullLoader, paced, clock, steps).samples_per_s / rate
+    yield Check("null store, paced device of 20 ms: au_ceiling", 1.0, found, 0.02, "")
     for workers in (1, 3, 7):
         yield mock_scales(clock, steps, workers)
     yield watched_waits(clock, max(1, steps // 5))
-    yield overhead(clock, 10 * steps)
-
-
-def null_under_paced(clock: Clock, steps: int) -> Check:
-    """A loader that costs nothing under a device of 20 ms a batch: ``au_ceiling`` is 1."""
-    rate = _BATCH / 0.020
-    consumer = PacedConsumer(ConsumerSettings(batch_size=_BATCH, images_per_s=rate), clock)
-    found = _loop(NullLoader, consumer, clock, steps).samples_per_s / rate
-    return Check("null store, paced device of 20 ms: au_ceiling", 1.0, found, 0.02, "")
+    times = _loop(NullLoader, NullConsumer(ConsumerSettings(), clock), clock, 10 * steps)
+    per_batch = times.seconds / len(times.step_s) * 1e6
+    yield Check("null into null: overhead of the loop", None, per_batch, None, "us a batch")
 
 
 def mock_scales(clock: Clock, steps: int, workers: int) -> Check:
-    """``workers`` that take 2 ms an item each: their number times 500 samples/s."""
+    """Workers that take 2 ms per item: 500 samples/s for each of them."""
     consumer = NullConsumer(ConsumerSettings(), clock)
     counted = steps // workers * workers  # whole rounds: batches of one round come together
     times = _loop(MockLoader, consumer, clock, counted, workers=workers, item_s=_ITEM_S)
@@ -80,7 +78,7 @@ def mock_scales(clock: Clock, steps: int, workers: int) -> Check:
 
 
 def watched_waits(clock: Clock, steps: int) -> Check:
-    """A loader of 50 ms a batch, watched in a loop of 150 ms a step: a quarter is waiting."""
+    """A watched loop with 50 ms per batch and 150 ms per step: it waits 25 % of the time."""
     waits, works = Pauses(clock), Pauses(clock)
 
     def batches() -> Iterator[list[int]]:
@@ -97,13 +95,6 @@ def watched_waits(clock: Clock, steps: int) -> Check:
     found = float(watched.metrics["wait_share"])
     expected = _WAIT_S / (_WAIT_S + _WORK_S)
     return Check("watched loop, 50 ms of 200 waited for: share", expected, found, 0.02, "")
-
-
-def overhead(clock: Clock, steps: int) -> Check:
-    """A loader and a consumer that do nothing: the cost of the loop itself."""
-    times = _loop(NullLoader, NullConsumer(ConsumerSettings(), clock), clock, steps)
-    per_batch = times.seconds / len(times.step_s) * 1e6
-    return Check("null into null: overhead of the loop", None, per_batch, None, "us a batch")
 
 
 def _loop(

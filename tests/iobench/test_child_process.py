@@ -6,7 +6,6 @@ import contextlib
 import os
 import selectors
 import signal
-import tempfile
 import time
 from functools import partial
 from pathlib import Path
@@ -55,18 +54,6 @@ def test_it_is_gone_when_nobody_wants_it_any_more() -> None:
     with ChildProcess(os.environ, own_session=True) as child:
         assert os.getpgid(child.pid) == child.pid
     assert child.ended
-
-
-def test_a_folder_for_temporary_files_may_go_meanwhile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As systems remove what is old in it; a run goes on with another."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "removed"))
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "removed"))
-    with ChildProcess(os.environ, own_session=True) as child:
-        child.ask(request(TrialSpec("nobody", {}), {}))
-        wait_until(lambda: child.ended, "its end")
-        assert child.how == "ended with exit code 0: KeyError: 'nobody'"
 
 
 def test_it_inherits_what_it_is_to_keep() -> None:

@@ -361,7 +361,7 @@ class TestRefusals:
         """The run's folder cannot be made."""
         (tmp_path / "run").touch()
         config = configs.write(loaders=NULL)
-        assert "cannot make" in self.refused(config, "--output", tmp_path / "run")
+        assert "cannot write in" in self.refused(config, "--output", tmp_path / "run")
 
     def test_a_folder_of_something_else(self, configs: Configs, tmp_path: Path) -> None:
         """A result that is none is not overwritten."""

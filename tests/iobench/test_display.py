@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
-from iobench.display import Bar, Lines, choose, clock_words
+from iobench.display import Bar, Lines, choose
 from iobench.trial import Status, Trial, TrialSpec
 
 PARAMS: dict[str, Any] = {"group": "g", "input": "warm", "batch_size": 8}
@@ -70,13 +70,6 @@ class TestTimeLeft:
         timed.took(0.0, ended("skipped"))
         assert timed.lines.left_s() == 60.0
 
-    @pytest.mark.parametrize(
-        ("seconds", "shown"), [(0, "0:00"), (59.6, "1:00"), (130, "2:10"), (3661, "1:01:01")]
-    )
-    def test_it_is_a_clock(self, seconds: float, shown: str) -> None:
-        """Minutes and seconds, hours where there are any."""
-        assert clock_words(seconds) == shown
-
 
 class TestLines:
     def test_a_line_for_each_trial(self) -> None:
@@ -129,7 +122,7 @@ class TestBar:
         assert out == ""
         assert "before it starts [/b]" in err
         assert "1/2  failed train [bold]x[/nothing] warm batch=8 #1: [/red] no" in err
-        assert "1,500 samples/s so far, 0:02 left" in err
+        assert "1,500 samples/s so far, 0:00:02 left" in err
 
     def test_it_stops_though_it_never_started(self) -> None:
         """A run that fails early leaves the terminal alone."""

@@ -133,14 +133,14 @@ def test_the_example_is_dated_and_says_where_it_is_from() -> None:
     limits = read_limits(None)
     assert limits.as_of == "2026-08-18"
     assert limits.source.startswith("https://")
-    assert limits.instances["p4d.24xlarge"].network_gbit_per_s == 400
-    assert limits.volumes["gp3"].mib_per_s == 125
+    assert limits.instances["p4d.24xlarge"]["network_gbit_per_s"] == 400
+    assert limits.volumes["gp3"]["mib_per_s"] == 125
 
 
 def test_every_instance_has_a_figure() -> None:
     """A name alone would be taken for known."""
     for name, known in read_limits(None).instances.items():
-        assert known.model_dump(exclude_none=True), name
+        assert known, name
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:

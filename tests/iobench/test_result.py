@@ -171,31 +171,29 @@ def test_schema_1_stays_readable() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "said"),
+    ("path", "value"),
     [
-        (("config",), [], "the config is list"),
-        (("environment",), None, "the environment is NoneType"),
-        (("started",), 3, "the started is int"),
-        (("trials", 0, "params"), "x", "the params of a is str"),
-        (("trials", 0, "status"), "odd", "the status of a is 'odd'"),
-        (("trials", 0, "metrics"), [1], "the metrics of a is list"),
-        (("trials", 0, "kind"), None, "the kind of a is NoneType"),
-        (("trials", 0, "reason"), {}, "the reason of a is dict"),
-        (("config", "repeats"), "x", "repeats in its config are 'x'"),
-        (("trials", 0, "cold"), {"asked": "cold", "label": None}, "the cold of a is NoneType"),
+        (("config",), []),
+        (("environment",), None),
+        (("started",), 3),
+        (("trials", 0, "params"), "x"),
+        (("trials", 0, "status"), "odd"),
+        (("trials", 0, "metrics"), [1]),
+        (("trials", 0, "kind"), None),
+        (("trials", 0, "reason"), {}),
+        (("trials", 0, "cold"), {"asked": "cold"}),
     ],
 )
-def test_parts_that_are_something_else_are_refused(
-    path: tuple[Any, ...], value: object, said: str
-) -> None:
-    """Named, where whatever reads them would stumble later."""
+def test_parts_that_are_something_else_are_refused(path: tuple[Any, ...], value: object) -> None:
+    """The key is named when the file is read."""
     trial = Trial("a", "disk", {}, 0, "done")
     content = json.loads(Result("n", "2026-11-21T12:00:00+00:00", {}, {}, (trial,)).to_json())
     part = content
     for key in path[:-1]:
         part = part[key]
     part[path[-1]] = value
-    with pytest.raises(ResultError, match=f"r.json: not the result of a run: {said}"):
+    key = r"\.".join(str(each) for each in path)
+    with pytest.raises(ResultError, match=f"r.json: not the result of a run: '{key}"):
         Result.from_json(json.dumps(content).encode(), "r.json")
 
 

@@ -24,7 +24,7 @@ from iobench.display import Lines
 from iobench.errors import NothingRan, RunConflict
 from iobench.faults import FaultProxy, Match, Rule, Status
 from iobench.plan import trials
-from iobench.probes.object_store.figures import OVERLOADED
+from iobench.probes.object_store.pool import OVERLOADED
 from iobench.result import Result
 from iobench.rundir import read
 from iobench.s3_server import MotoServer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -22,8 +21,8 @@ from iobench.trial import Place
 _LAST_WORDS = 300
 
 
-class _Program(ABC):
-    """A program that is started for each copy."""
+class _Program:
+    """A program that is started once for each copy."""
 
     name: str
     package: str
@@ -37,23 +36,16 @@ class _Program(ABC):
         self._bucket = S3Bucket(place.uri, place.store)
         self._connections = connections
 
-    @abstractmethod
-    def copy(self, prefix: str, folder: Path) -> None:
-        """Copy all objects below ``prefix`` into ``folder``."""
-
     def _options(self, own: Mapping[str, str | None]) -> list[str]:
-        """The program's own options and those that both have, without those that are None."""
+        """Join the program's own options and those of both programs; None leaves one out."""
         store = self._bucket.options
         shared = {
             "--endpoint-url": store.endpoint_url,
             "--profile": store.profile,
             "--request-payer": "requester" if store.requester_pays else None,
         }
-        words: list[str] = []
-        for name, value in {**shared, **own}.items():
-            if value is not None:
-                words += [name, value]
-        return words
+        given = {**shared, **own}
+        return [f"{name}={value}" for name, value in given.items() if value is not None]
 
     def _run(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         done = subprocess.run(
@@ -71,7 +63,7 @@ class _Program(ABC):
 
 
 class S5cmd(_Program):
-    """s5cmd, with as many workers as connections; objects are not split into parts."""
+    """s5cmd with one worker for each connection; it does not split objects into parts."""
 
     name = package = "s5cmd"
 
@@ -113,11 +105,11 @@ class AwsCli(_Program):
 
 
 class S3TorchConnector:
-    """s3torchconnector: Amazon's data sets for PyTorch, Mountpoint's client below them.
+    """s3torchconnector: Amazon's data sets for PyTorch, built on the client of Mountpoint.
 
-    A map-style data set of all objects below a prefix is read by as many threads as connections.
-    It asks for whole objects and stores in parts of its own choice, so that it takes part in
-    ``get`` alone. One listing tells the sizes, as it does for a loader.
+    Each of ``connections`` threads reads objects of one map-style data set. s3torchconnector has no
+    ranges and chooses the size of parts itself, so that only ``get`` is measured. The data set
+    lists the objects once, as it does in a loader.
     """
 
     notes: Sequence[str] = (
@@ -135,7 +127,7 @@ class S3TorchConnector:
         self._module: Any = s3torchconnector
         self._bucket = S3Bucket(place.uri, place.store)
         self._connections = connections
-        # Client and listing serve every copy.
+        # Every copy uses the same client and listing.
         self._dataset: Callable[[str], Any] = cache(self._listed)
 
     def copy(self, prefix: str, folder: Path) -> None:
@@ -154,20 +146,17 @@ class S3TorchConnector:
             raise TrialFailed(f"s3torchconnector: {escape(words)}") from None
 
     def _listed(self, prefix: str) -> Any:
-        """The objects below a prefix."""
+        """List the objects below a prefix."""
         options = self._bucket.options
         address = address_of(self._bucket)
-        config: dict[str, Any] = {
-            "force_path_style": address.in_path,
-            "max_attempts": options.max_attempts,
-        }
-        if options.profile:
-            config["profile"] = options.profile
-        if options.requester_pays:
-            config["requester_pays"] = True
+        config = {"profile": options.profile, "requester_pays": options.requester_pays}
         return self._module.S3MapDataset.from_prefix(
             f"{self._bucket.uri}/{prefix}",
             region=address.region,
             endpoint=address.endpoint,
-            s3client_config=self._module.S3ClientConfig(**config),
+            s3client_config=self._module.S3ClientConfig(
+                force_path_style=address.in_path,
+                max_attempts=options.max_attempts,
+                **{name: value for name, value in config.items() if value},
+            ),
         )

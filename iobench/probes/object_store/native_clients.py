@@ -1,6 +1,6 @@
 """S3 clients in native code: awscrt (C) and obstore (Rust).
 
-Neither reports its retries. So they do not retry, and the base class does.
+Neither reports its retries, so that their own are switched off and the base class retries.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-import threading
 from collections.abc import Mapping
 from concurrent.futures import wait
 from datetime import timedelta
@@ -26,14 +25,14 @@ _LOOK_S = 0.2
 
 
 def _answered(status: object, text: str) -> RequestFailed:
-    """An error answer, by its status and the XML in ``text``."""
+    """Turn an error answer into a failed request, by its status and the XML in ``text``."""
     xml = _XML.search(text)
     said = f"{xml[1]}: {xml[2] or 'no message'}" if xml else "no message"
     return RequestFailed(str(status), f"{status} {said}")
 
 
 class ObstoreClient(S3Client):
-    """obstore: Rust's ``object_store``, a thread for each stream."""
+    """obstore: Rust's ``object_store``; each stream has a thread."""
 
     def __init__(self, place: Place, connections: int, clock: Clock) -> None:
         try:
@@ -80,32 +79,32 @@ class ObstoreClient(S3Client):
         answer = self._obs.get(self._client, key, options=options)
         count, first_s = 0, None
         try:
-            # The smallest chunks: bodies pass as they arrive, and nothing is gathered.
+            # The smallest chunk size: bytes are passed on as they arrive.
             for chunk in answer.stream(min_chunk_size=1):
                 first_s = self._clock.now_s() if first_s is None else first_s
                 count += len(chunk)
         except self.errors as error:
             raise self.failure(error, in_body=True) from None
-        # A range that reaches past the object's end is cut by the server.
+        # The server shortens a range that reaches past the object's end.
         expected = len(span) if span else answer.meta["size"]
         return Moved(require_all(count, expected), first_s or self._clock.now_s())
 
-    def _put(self, key: str, data: bytes) -> Moved:
-        return self._sent(key, data, use_multipart=False)
-
-    def _put_parts(self, key: str, data: bytes, part_bytes: int) -> Moved:
-        return self._sent(key, data, use_multipart=True, chunk_size=part_bytes, max_concurrency=1)
-
-    def _sent(self, key: str, data: bytes, **how: Any) -> Moved:
-        self._obs.put(self._client, key, data, attributes=self._attributes, **how)
+    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Moved:
+        self._obs.put(
+            *(self._client, key, data),
+            attributes=self._attributes,
+            use_multipart=part_bytes is not None,
+            chunk_size=part_bytes or len(data),
+            max_concurrency=1,
+        )
         return Moved(len(data))
 
     @staticmethod
     def failure(error: BaseException, *, in_body: bool = False) -> RequestFailed:
-        """PURE. An error of obstore as a failed request; ``in_body`` after the answer's head.
+        """PURE. Turn an error of obstore into a failed request.
 
-        obstore raises one class for most failures and puts what happened into its text: the
-        answer's status and XML, then the error of the Rust library below it, drawn as a tree.
+        ``in_body``: the answer's head had arrived. obstore raises one class for most failures; its
+        text has the answer's status and XML, then a tree of the errors of the Rust libraries.
         """
         text = str(error)
         first_line = text.split("\n\nDebug source:")[0]
@@ -121,11 +120,11 @@ class ObstoreClient(S3Client):
 
 
 class AwscrtClient(S3Client):
-    """awscrt: Amazon's Common Runtime in C, which boto3, its CLI and Mountpoint can use below.
+    """awscrt: Amazon's Common Runtime in C, which boto3, Amazon's CLI and Mountpoint can use.
 
-    A GET of a whole object is its accelerated kind, in parts, side by side where they are many.
-    All requests share ``connections``. boto3 takes awscrt for transfers of files only, and never
-    for another endpoint than Amazon's (boto3's issue 4839), so that it is called by itself.
+    It reads a large object in several parts at the same time. All requests share ``connections``.
+    awscrt is called directly, because boto3 uses it only for transfers of files, and only from
+    Amazon's own endpoints (boto3's issue 4839).
     """
 
     notes = ("awscrt delivers whole parts, so the time to the first byte is unknown",)
@@ -133,17 +132,33 @@ class AwscrtClient(S3Client):
     def __init__(self, place: Place, connections: int, clock: Clock) -> None:
         try:
             import awscrt.s3
+            from awscrt.auth import AwsCredentials, AwsCredentialsProvider
             from awscrt.exceptions import AwsCrtError
         except ImportError:
             raise Unavailable("awscrt is not installed: pip install 'boto3[crt]'") from None
         super().__init__(place, connections, clock)
         self.errors = (AwsCrtError,)
-        self._s3 = awscrt.s3
         self._kind = awscrt.s3.S3RequestType
         self._address = address_of(self._bucket)
         with contextlib.closing(self._bucket.connect()) as resolved:
             self._url = urlsplit(str(resolved.meta.endpoint_url))
-        self._client = self._connect(connections)
+
+        def credentials() -> Any:
+            found = self._address.session.get_credentials()
+            return AwsCredentials(*found.get_frozen_credentials())
+
+        s3, region = awscrt.s3, self._address.region
+        is_secure = self._url.scheme == "https"
+        self._client = s3.S3Client(
+            region=region,
+            tls_mode=s3.S3RequestTlsMode.ENABLED if is_secure else s3.S3RequestTlsMode.DISABLED,
+            signing_config=s3.create_default_s3_signing_config(
+                region=region, credential_provider=AwsCredentialsProvider.new_delegate(credentials)
+            ),
+            max_active_connections_override=connections,
+            connect_timeout_ms=round(self._bucket.options.connect_timeout_s * 1000),
+            retry_config=s3.S3RetryConfig(max_retries=0, retry_mode=s3.S3RetryMode.NONE),
+        )
 
     def _get(self, key: str, span: range | None) -> Moved:
         headers = {"Range": f"bytes={span[0]}-{span[-1]}"} if span else {}
@@ -152,31 +167,36 @@ class AwscrtClient(S3Client):
         count = self._send(request, type=kind, operation_name="GetObject")
         return Moved(require_all(count, len(span) if span else count))
 
-    def _put(self, key: str, data: bytes) -> Moved:
-        request = self._put_request(key, data)
-        self._send(request, type=self._kind.DEFAULT, operation_name="PutObject")
-        return Moved(len(data))
-
-    def _put_parts(self, key: str, data: bytes, part_bytes: int) -> Moved:
-        self._send(
-            self._put_request(key, data),
-            type=self._kind.PUT_OBJECT,
-            part_size=part_bytes,
-            multipart_upload_threshold=part_bytes,
-            max_active_connections_override=1,
-        )
+    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Moved:
+        options = self._bucket.options
+        headers = {
+            "Content-Length": str(len(data)),
+            "x-amz-storage-class": options.storage_class,
+            "x-amz-server-side-encryption": options.sse,
+            "x-amz-server-side-encryption-aws-kms-key-id": options.sse_kms_key_id,
+        }
+        how: dict[str, Any] = {"type": self._kind.DEFAULT, "operation_name": "PutObject"}
+        if part_bytes is not None:
+            how = {
+                "type": self._kind.PUT_OBJECT,
+                "part_size": part_bytes,
+                "multipart_upload_threshold": part_bytes,
+                "max_active_connections_override": 1,
+            }
+        self._send(self._request("PUT", key, headers, io.BytesIO(data)), **how)
         return Moved(len(data))
 
     def _send(self, request: Any, **how: Any) -> int:
-        """Send, and wait no longer than the read timeout without a byte; bytes that arrived."""
-        count, last_s = 0, self._clock.now_s()
-        lock = threading.Lock()
+        """Send a request and return the number of bytes that arrived.
 
-        # The runtime's threads call both.
+        Cancel it when no byte passes for the read timeout, which awscrt does not have.
+        """
+        count, last_s = 0, self._clock.now_s()
+
+        # awscrt calls both from its threads, but for one request never at the same time.
         def on_body(chunk: Any, offset: int, **_: object) -> None:
             nonlocal count
-            with lock:
-                count += len(chunk)
+            count += len(chunk)
 
         def on_progress(progress: int, **_: object) -> None:
             nonlocal last_s
@@ -194,10 +214,10 @@ class AwscrtClient(S3Client):
 
     @staticmethod
     def failure(error: Any) -> RequestFailed:
-        """PURE. An error of awscrt as a failed request.
+        """PURE. Turn an error of awscrt into a failed request.
 
-        By the answer's status and XML, or by the runtime's name for what happened. An answer that
-        breaks off is a connection that is closed: awscrt makes no difference.
+        The status is that of the answer, or follows from the name of awscrt's error. awscrt reports
+        a body that breaks off as a closed connection.
         """
         status = getattr(error, "status_code", None)
         if status and status >= 300:
@@ -206,16 +226,6 @@ class AwscrtClient(S3Client):
         own = {"AWS_ERROR_S3_SLOW_DOWN": "503", "AWS_ERROR_S3_INTERNAL_ERROR": "500"}
         otherwise = "timeout" if "TIMEOUT" in error.name else "connection"
         return RequestFailed(own.get(error.name, otherwise), f"{error.name}: {error.message}")
-
-    def _put_request(self, key: str, data: bytes) -> Any:
-        options = self._bucket.options
-        headers = {
-            "Content-Length": str(len(data)),
-            "x-amz-storage-class": options.storage_class,
-            "x-amz-server-side-encryption": options.sse,
-            "x-amz-server-side-encryption-aws-kms-key-id": options.sse_kms_key_id,
-        }
-        return self._request("PUT", key, headers, io.BytesIO(data))
 
     def _request(
         self, method: str, key: str, headers: Mapping[str, str | None], body: Any = None
@@ -231,26 +241,3 @@ class AwscrtClient(S3Client):
         wanted = {"Host": host, **headers, "x-amz-request-payer": payer}
         given = HttpHeaders([(name, value) for name, value in wanted.items() if value is not None])
         return HttpRequest(method, root + quote(bucket.prefix + key), given, body)
-
-    def _connect(self, connections: int) -> Any:
-        from awscrt.auth import AwsCredentials, AwsCredentialsProvider
-
-        def credentials() -> Any:
-            found = self._address.session.get_credentials()
-            if found is None:
-                raise Unavailable(f"{self._bucket.uri}: no AWS credentials")
-            return AwsCredentials(*found.get_frozen_credentials())
-
-        s3, region = self._s3, self._address.region
-        tls = s3.S3RequestTlsMode
-        provider = AwsCredentialsProvider.new_delegate(credentials)
-        return s3.S3Client(
-            region=region,
-            tls_mode=tls.ENABLED if self._url.scheme == "https" else tls.DISABLED,
-            signing_config=s3.create_default_s3_signing_config(
-                region=region, credential_provider=provider
-            ),
-            max_active_connections_override=connections,
-            connect_timeout_ms=round(self._bucket.options.connect_timeout_s * 1000),
-            retry_config=s3.S3RetryConfig(max_retries=0, retry_mode=s3.S3RetryMode.NONE),
-        )

@@ -1,12 +1,13 @@
-"""The store that a trial uses: whether it can be reached, its objects, and their removal.
+"""The store that a trial uses: reach it, put objects there, remove them.
 
-All objects are below one prefix. Those to read are named by their size and number, so that the
-next trial finds them. Their bytes are random: nothing on the way can make them smaller or fewer.
+All objects are below one prefix. Objects to read are named by their size and number, so that the
+next trial finds them. Their bytes are random, so that they cannot be compressed or deduplicated.
 """
 
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,12 +18,13 @@ from dataprep.ordered import in_order
 from dataprep.stores import Store, open_store
 from dataprep.stores.s3_bucket import S3Bucket, without_advice
 from iobench.errors import TrialFailed, Unavailable
-from iobench.probes.object_store.figures import OVERLOADED, is_overload
 from iobench.trial import Place
 
+OVERLOADED = "the store refuses requests for now: try again later, or with fewer connections"
 PREFIX = "iobench-probe/"
 WARM_UP = PREFIX + "warm-up"
 
+_OVERLOAD = re.compile(r"\b(?:429|500|502|503|504|SlowDown|ServiceUnavailable|InternalError)\b")
 _MOST_OBJECTS = 64
 _MOST_WRITTEN = 256
 _RANGES = 16
@@ -40,50 +42,49 @@ class Objects:
     count: int
 
     def key(self, number: int) -> str:
-        """The object that a request reads: one after the other, again and again."""
+        """Return the key that a request reads: all keys in turn, then again from the first."""
         return f"{self.prefix}{number % self.count:05d}"
 
     @property
     def prefix(self) -> str:
-        """The beginning of their keys, and of no others."""
+        """The beginning of the keys of these objects only."""
         return f"{PREFIX}read/{self.bytes}/"
 
 
 def to_get(object_bytes: int, pool_bytes: int) -> Objects:
-    """Objects to read whole: up to 64 of them and ``pool_bytes`` together, at least one."""
+    """Return objects to read whole: at least one, at most 64, and ``pool_bytes`` in total."""
     return Objects(object_bytes, max(1, min(_MOST_OBJECTS, pool_bytes // object_bytes)))
 
 
 def to_range(length: int, pool_bytes: int) -> Objects:
-    """Objects to read ranges of: 16 times as large as a range, or 64 MB where that is less."""
-    wanted = max(length, min(_RANGES * length, _RANGED_BYTES, pool_bytes))
-    return to_get(wanted, pool_bytes)
+    """Return objects to read ranges of: 16 times as large as a range, but at most 64 MB."""
+    return to_get(max(length, min(_RANGES * length, _RANGED_BYTES, pool_bytes)), pool_bytes)
 
 
 def offset(number: int, object_bytes: int, length: int) -> int:
-    """The start of a request's range: spread evenly, never two neighbours in a row."""
+    """Return the start of a request's range: spread evenly over the object, not in order."""
     # Multiples of the golden ratio, modulo 1, fill an interval evenly (Weyl).
     return int((number * 0.6180339887498949) % 1 * (object_bytes - length + 1))
 
 
 def ring(object_bytes: int, pool_bytes: int, connections: int) -> int:
-    """How many keys each stream may write: 256 and ``pool_bytes`` over all, at least one."""
+    """Return how many keys each stream may write: at least one, 256 and ``pool_bytes`` in all."""
     return max(1, min(_MOST_WRITTEN, pool_bytes // object_bytes) // connections)
 
 
 def content(object_bytes: int, number: int) -> bytes:
-    """Random bytes, always the same."""
+    """Return random bytes that depend on size and number only."""
     return np.random.default_rng([object_bytes, number]).bytes(object_bytes)
 
 
 def payloads(object_bytes: int) -> Sequence[bytes]:
-    """Bodies to write in turn: up to four, so that equal bytes do not follow each other."""
+    """Return up to four bodies to write in turn, so that consecutive objects differ."""
     count = max(1, min(_PAYLOADS, _IN_MEMORY_BYTES // object_bytes))
     return [content(object_bytes, number) for number in range(count)]
 
 
 def provide(store: Store, objects: Objects) -> None:
-    """Put those of ``objects`` that are not there yet."""
+    """Put those of ``objects`` that are not in the store yet."""
     there = {info.key for info in store.list(objects.prefix) if info.bytes == objects.bytes}
     missing = [number for number in range(objects.count) if objects.key(number) not in there]
 
@@ -95,27 +96,22 @@ def provide(store: Store, objects: Objects) -> None:
 
 
 def clean(place: Place) -> int:
-    """Delete every object below the probes' prefix, and abort uploads; how many objects.
-
-    A store that refuses requests for now is given up at once: a run that has ended should end.
+    """Delete all objects below the probes' prefix, abort uploads, and return how many objects.
 
     Raises:
-        StoreError: they may not be listed or deleted.
+        StoreError: they cannot be listed or deleted, or the store refuses requests for now.
     """
     store = open_store(place.uri, place.store)
     store.prepare()
     keys = [info.key for info in store.list(PREFIX)]
     list(in_order(store.delete, keys, AT_ONCE))
-    if place.uri.startswith("s3://"):
-        _abort_uploads(S3Bucket(place.uri, place.store))
-    return len(keys)
-
-
-def _abort_uploads(bucket: S3Bucket) -> None:
-    """Parts of a trial that was killed: seen in no listing of objects, and paid for."""
+    if not place.uri.startswith("s3://"):
+        return len(keys)
     from botocore.exceptions import BotoCoreError, ClientError
 
-    # Listing uploads is a permission of its own, which the probe does not need.
+    bucket = S3Bucket(place.uri, place.store)
+    # A killed trial leaves parts that cost money and are in no list of objects. Listing uploads
+    # needs a permission of its own, which the probe can do without.
     with (
         contextlib.suppress(BotoCoreError, ClientError),
         contextlib.closing(bucket.connect()) as client,
@@ -126,21 +122,31 @@ def _abort_uploads(bucket: S3Bucket) -> None:
                 client.abort_multipart_upload(
                     Bucket=bucket.name, Key=upload["Key"], UploadId=upload["UploadId"]
                 )
+    return len(keys)
 
 
 def reach(place: Place) -> Store:
-    """The store at ``place``.
+    """Open the store at ``place``.
 
     Raises:
-        Unavailable: no credentials, no such bucket, no answer: the target is not there.
-        PermissionRefused: it is there, and may not be used.
-        StoreError: it answers, and refuses.
+        Unavailable: no credentials, no such bucket or no answer.
+        PermissionRefused: the bucket exists, but access is refused.
+        StoreError: the store answers with another error.
     """
-    if place.uri.startswith("s3://"):
-        _require_credentials(place)
-    store = open_store(place.uri, place.store)
+    import boto3
+    from botocore.exceptions import BotoCoreError
+
     try:
+        is_s3 = place.uri.startswith("s3://")
+        if is_s3 and boto3.Session(profile_name=place.store.profile).get_credentials() is None:
+            raise Unavailable(
+                f"{place.uri}: no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY, or run where a role gives them"
+            )
+        store = open_store(place.uri, place.store)
         store.prepare()
+    except BotoCoreError as error:
+        raise Unavailable(f"{place.uri}: no usable AWS credentials: {error}") from None
     except ObjectNotFound as error:
         raise Unavailable(str(error)) from None
     except StoreUnreachable:
@@ -152,19 +158,9 @@ def reach(place: Place) -> Store:
     return store
 
 
-def _require_credentials(place: Place) -> None:
-    import boto3
-    from botocore.exceptions import BotoCoreError
-
-    try:
-        credentials = boto3.Session(profile_name=place.store.profile).get_credentials()
-    except BotoCoreError as error:
-        raise Unavailable(f"{place.uri}: no usable AWS credentials: {error}") from None
-    if credentials is None:
-        raise Unavailable(
-            f"{place.uri}: no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
-            "AWS_SECRET_ACCESS_KEY, or run where a role gives them"
-        )
+def is_overload(reason: str) -> bool:
+    """Whether an error means that a store refuses requests temporarily."""
+    return _OVERLOAD.search(reason) is not None
 
 
 @contextlib.contextmanager
@@ -172,7 +168,7 @@ def overload_explained() -> Iterator[None]:
     """Add advice to the error of a store that refuses requests for now.
 
     Raises:
-        TrialFailed: in place of the store's error.
+        TrialFailed: instead of the store's error.
     """
     try:
         yield

@@ -1,16 +1,18 @@
-"""One trial of the object-store probe: requests of one kind to one store, timed."""
+"""One trial of the object-store probe: timed requests of one kind to one store, its figures."""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
-import resource
+import os
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dataprep.counted import counted
@@ -29,14 +31,8 @@ from iobench.probes.object_store.clients import (
     RequestFailed,
     Timing,
 )
-from iobench.probes.object_store.figures import (
-    OVERLOADED,
-    Attempts,
-    metrics,
-    rates,
-    require_success,
-)
 from iobench.probes.settings import ObjectTrial
+from iobench.stats import quantiles
 from iobench.trial import Cold, Context, Metrics, Outcome, Place, TrialSpec
 
 _SERVER_CACHE = Cold("not applicable", "server cache unknown", why="a store's cache is its own")
@@ -51,15 +47,15 @@ Request = Callable[[int, int], Timing]
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
-    """Kind ``object``: see ``figures.metrics`` for the figures.
+    """Run a trial of kind ``object``; ``metrics`` describes the figures.
 
-    Objects to read are put first where they are missing; what was written is deleted at the
-    end. Each connection is opened with a request that does not count.
+    Missing objects to read are put first; written objects are deleted at the end. Each connection
+    is opened by a request that does not count.
 
     Raises:
-        Unavailable: no client, no credentials, no bucket, no answer.
-        TrialFailed: not one request succeeded, or the store refuses requests for now.
-        PermissionRefused: the bucket may not be listed or written.
+        Unavailable: no client, no credentials, no bucket, or no answer.
+        TrialFailed: no request succeeded, or the store refuses requests for now.
+        PermissionRefused: the bucket cannot be listed or written.
     """
     trial = typed(ObjectTrial, spec.params)
     place = context.places.get(f"store/{trial.store}")
@@ -79,7 +75,14 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
             lambda: kind(place, trial.connections, context.clock),
         )
         if isinstance(client, CopyClient):
-            return Outcome(_copied(trial, client, store, context), cold=_SERVER_CACHE)
+            if trial.operation != "get":
+                raise Unavailable(
+                    f"{trial.client} copies whole objects: it takes part in get alone"
+                )
+            objects = pool.to_get(trial.object_bytes, trial.pool_bytes)
+            pool.provide(store, objects)
+            found = copies(client, objects, trial, context.clock, context.progress)
+            return Outcome(found, cold=_SERVER_CACHE)
         with contextlib.closing(client):
             found = _measured(trial, client, store, place, context)
         return Outcome(found, cold=_SERVER_CACHE if trial.reads else None)
@@ -114,9 +117,9 @@ def _difference(after: int | None, before: int | None) -> int | None:
 
 
 def _progress(client: ObjectClient, context: Context) -> Callable[[float, str], None]:
-    """Report progress, and log a line for requests that are sent again.
+    """Report progress, and log a line when requests are sent again.
 
-    If the trial is killed over them, that line is its reason.
+    If the trial is killed because they take too long, that line becomes its reason.
     """
     reported = client.retries or 0
 
@@ -125,11 +128,39 @@ def _progress(client: ObjectClient, context: Context) -> Callable[[float, str], 
         now = client.retries or 0
         if now > reported:
             reported = now
-            sys.stderr.write(f"{counted(now, 'request')} sent again: {OVERLOADED}\n")
+            sys.stderr.write(f"{counted(now, 'request')} sent again: {pool.OVERLOADED}\n")
             sys.stderr.flush()
         context.progress(done, unit)
 
     return progress
+
+
+@dataclass(slots=True)
+class Attempts:
+    """The outcome of all requests of a trial."""
+
+    timings: list[Timing] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+    reasons: dict[str, str] = field(default_factory=dict)
+    bytes: int = 0
+    first_start_s: float = float("inf")
+    last_end_s: float = float("-inf")
+
+    @property
+    def seconds(self) -> float:
+        """Time from the first start to the last end; 0 without requests."""
+        return max(0.0, self.last_end_s - self.first_start_s)
+
+    def note(self, outcome: Timing | RequestFailed, start_s: float, end_s: float) -> None:
+        """Add one request."""
+        self.first_start_s = min(self.first_start_s, start_s)
+        self.last_end_s = max(self.last_end_s, end_s)
+        if isinstance(outcome, Timing):
+            self.timings.append(outcome)
+            self.bytes += outcome.bytes
+        else:
+            self.errors[outcome.status] += 1
+            self.reasons.setdefault(outcome.status, str(outcome))
 
 
 def attempt(
@@ -140,32 +171,27 @@ def attempt(
 ) -> Attempts:
     """Send requests on as many threads as the trial has connections.
 
-    Each starts at least one request, and no other after the trial's seconds or its number of
-    requests. A request that fails is counted, and its stream goes on. Where nothing but failures
-    came in so far, it ends after 20 of them or one a stream, whichever is more.
+    Each thread starts at least one request, and no further one when the trial's time or number of
+    requests is used up. A failed request is counted, and its thread goes on. If no request has
+    succeeded after 20 failures (or one per thread, whichever is more), the trial ends.
 
     Raises:
-        Exception: whatever ``request`` raises beside ``RequestFailed``.
+        Exception: any error of ``request`` except ``RequestFailed``.
     """
     attempts, lock = Attempts(), threading.Lock()
     deadline_s = clock.now_s() + trial.seconds
     started = 0
 
-    def may_start(turn: int) -> bool:
-        nonlocal started
-        with lock:
-            failed = attempts.errors.total()
-            hopeless = failed >= max(_HOPELESS, trial.connections) and not attempts.timings
-            is_over = started >= trial.max_requests or clock.now_s() >= deadline_s
-            if turn and (hopeless or is_over):
-                return False
-            started += 1
-            return True
-
     def stream(number: int) -> None:
+        nonlocal started
         for turn in itertools.count():
-            if not may_start(turn):
-                return
+            with lock:
+                failed = attempts.errors.total()
+                hopeless = failed >= max(_HOPELESS, trial.connections) and not attempts.timings
+                is_over = started >= trial.max_requests or clock.now_s() >= deadline_s
+                if turn and (hopeless or is_over):
+                    return
+                started += 1
             start_s = clock.now_s()
             try:
                 outcome: Timing | RequestFailed = request(number, turn)
@@ -177,17 +203,16 @@ def attempt(
 
     with ThreadPoolExecutor(trial.connections) as threads:
         streams = [threads.submit(stream, number) for number in range(trial.connections)]
-        running = set(streams)
-        while running:
-            running = wait(running, timeout=_PROGRESS_S).not_done
+        while wait(streams, timeout=_PROGRESS_S).not_done:
             progress(attempts.bytes, "bytes")
-        for each in streams:
-            each.result()
+    progress(attempts.bytes, "bytes")
+    for each in streams:
+        each.result()
     return attempts
 
 
 def _reader(trial: ObjectTrial, client: ObjectClient, store: Store) -> Request:
-    """Read objects in turn, put first where they are missing."""
+    """Put missing objects, and return a request that reads them in turn."""
     size = trial.object_bytes
     whole = trial.operation == "get"
     objects = (pool.to_get if whole else pool.to_range)(size, trial.pool_bytes)
@@ -204,7 +229,7 @@ def _reader(trial: ObjectTrial, client: ObjectClient, store: Store) -> Request:
 
 
 def _writer(trial: ObjectTrial, client: ObjectClient, written: set[str]) -> Request:
-    """Overwrite a ring of keys for each stream, and note them in ``written``."""
+    """Return a request that overwrites the stream's keys in turn and adds them to ``written``."""
     bodies = pool.payloads(trial.object_bytes)
     ring = pool.ring(trial.object_bytes, trial.pool_bytes, trial.connections)
 
@@ -220,7 +245,7 @@ def _writer(trial: ObjectTrial, client: ObjectClient, written: set[str]) -> Requ
 
 
 def _open_connections(client: ObjectClient, store: Store, connections: int) -> None:
-    """One byte for each stream at the same time, so that none is timed while it connects."""
+    """Read one byte on each stream at the same time, so that no timed request has to connect."""
     store.put(pool.WARM_UP, b"0")
 
     def read(_: int) -> None:
@@ -231,16 +256,6 @@ def _open_connections(client: ObjectClient, store: Store, connections: int) -> N
         list(threads.map(read, range(connections)))
 
 
-def _copied(trial: ObjectTrial, client: CopyClient, store: Store, context: Context) -> Metrics:
-    if trial.operation != "get":
-        raise Unavailable(f"{trial.client} copies whole objects: it takes part in get alone")
-    objects = pool.to_get(trial.object_bytes, trial.pool_bytes)
-    pool.provide(store, objects)
-    found = copies(client, objects, trial, context.clock, context.progress)
-    notes = [_COPY_NOTE, *client.notes]
-    return {**found, "errors": {}, "retries": None, "refused": None, "notes": notes}
-
-
 def copies(
     client: CopyClient,
     objects: pool.Objects,
@@ -248,22 +263,23 @@ def copies(
     clock: Clock,
     progress: Callable[[float, str], None],
 ) -> Metrics:
-    """Copy all ``objects`` into memory, at least once, and again until time or number is up.
+    """Copy all ``objects`` into memory until time or number of requests is used up.
 
-    Removing them is not in the time; a program's start is.
+    They are copied at least once. The time includes the start of a program, but not the removal of
+    the copies.
 
     Raises:
-        TrialFailed: the program failed, or not all objects were there afterwards.
+        TrialFailed: the program failed, or copied other than all objects.
     """
     taken_s = used_s = 0.0
     count = 0
     while not count or (taken_s < trial.seconds and count < trial.max_requests):
         with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as name:
             folder = Path(name)
-            start_s, before_s = clock.now_s(), _cpu_s()
+            start_s, before_s = clock.now_s(), sum(os.times()[:4])
             client.copy(objects.prefix, folder)
             taken_s += clock.now_s() - start_s
-            used_s += _cpu_s() - before_s
+            used_s += sum(os.times()[:4]) - before_s
             sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
         if sizes != [objects.bytes] * objects.count:
             raise TrialFailed(
@@ -272,10 +288,66 @@ def copies(
             )
         count += objects.count
         progress(count * objects.bytes, "bytes")
-    return rates(count * objects.bytes, count, taken_s, used_s)
+    found = rates(count * objects.bytes, count, taken_s, used_s)
+    notes = [_COPY_NOTE, *client.notes]
+    return {**found, "errors": {}, "retries": None, "refused": None, "notes": notes}
 
 
-def _cpu_s() -> float:
-    """Processor time of this process, and of those that it has started and waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
+def metrics(
+    attempts: Attempts,
+    *,
+    retries: int | None,
+    cpu_s: float,
+    refused: int | None = None,
+    notes: Sequence[str] = (),
+) -> Metrics:
+    """Compute the figures of a trial; only ``errors`` counts requests that failed.
+
+    ``cpu_cores`` is how many processor cores this process kept busy. If that is close to what the
+    client can use (one for pure Python), the client limits the rate, not the store. ``refused``
+    counts answers 503 and 429, by which a store asks for fewer requests. ``retries`` and
+    ``refused`` are None if the client does not report them.
+    """
+    done = attempts.timings
+    firsts = [timing.first_byte_s for timing in done if timing.first_byte_s is not None]
+    bodies = [timing.body_s for timing in done if timing.body_s is not None]
+    totals = [timing.total_s for timing in done]
+    found = dict(rates(attempts.bytes, len(done), attempts.seconds, cpu_s))
+    for name, values in {"first_byte_s": firsts, "body_s": bodies, "total_s": totals}.items():
+        found |= {f"{name}_{quantile}": value for quantile, value in quantiles(values).items()}
+    errors = dict(sorted(attempts.errors.items()))
+    return {**found, "errors": errors, "retries": retries, "refused": refused, "notes": [*notes]}
+
+
+def rates(moved_bytes: int, requests: int, seconds: float, cpu_s: float) -> Metrics:
+    """Compute the figures that every trial has; ``cpu_s_per_gb``: seconds for 10^9 bytes."""
+    gigabytes = moved_bytes / 1e9
+    return {
+        "mb_per_s": moved_bytes / 1e6 / seconds if seconds > 0 else 0.0,
+        "requests_per_s": requests / seconds if seconds > 0 else 0.0,
+        "bytes": moved_bytes,
+        "seconds": seconds,
+        "requests": requests,
+        "cpu_cores": cpu_s / seconds if seconds > 0 else 0.0,
+        "cpu_s_per_gb": cpu_s / gigabytes if gigabytes > 0 else 0.0,
+    }
+
+
+def require_success(attempts: Attempts, uri: str) -> None:
+    """Require at least one request that succeeded.
+
+    Raises:
+        TrialFailed: none did; the message has the most frequent error.
+    """
+    if attempts.timings:
+        return
+    status, count = attempts.errors.most_common(1)[0]
+    reason = attempts.reasons[status]
+    if status in ("401", "403"):
+        raise TrialFailed(
+            f"{uri}: permission refused ({reason}): check the credentials and the bucket's policy"
+        )
+    if pool.is_overload(status):
+        reason = f"{reason.rstrip('.')}: {pool.OVERLOADED}"
+    total = attempts.errors.total()
+    raise TrialFailed(f"{uri}: every request failed, {count} of {total} with {reason}")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import itertools
 import os
 import random
 import threading
@@ -11,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import boto3
+from boto3.s3.transfer import TransferConfig
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -33,7 +36,11 @@ _CHUNK_BYTES = 2**20
 
 
 class Address(NamedTuple):
-    """Where a bucket is; ``endpoint`` is None for Amazon's, ``in_path`` of the bucket's name."""
+    """Where a bucket is.
+
+    ``endpoint`` is None for Amazon's own. ``in_path``: whether the bucket's name is in the path of
+    a request's URL, not in its host name.
+    """
 
     session: Any
     region: str
@@ -42,33 +49,35 @@ class Address(NamedTuple):
 
 
 def address_of(bucket: S3Bucket) -> Address:
-    """The address by the options and then by the environment, as boto3 reads them."""
+    """Find the address as boto3 does: in the options, else in the environment."""
     options = bucket.options
     session = boto3.Session(profile_name=options.profile, region_name=options.region)
     environment = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     endpoint = options.endpoint_url or environment or None
-    # Other servers have no host names of buckets; a host name with dots has no certificate.
+    # Other servers have no host name for each bucket. Amazon's certificate does not cover the host
+    # name of a bucket whose name has dots.
     in_path = endpoint is not None or "." in bucket.name
     return Address(session, session.region_name or "us-east-1", endpoint, in_path)
 
 
 class Moved(NamedTuple):
-    """Bytes of one request; ``first_s`` is when the first of a body came, if that is known."""
+    """Bytes of one request's body; ``first_s``: when the first one arrived, if that is known."""
 
     bytes: int
     first_s: float | None = None
 
 
 class S3Client(ABC):
-    """A client of an S3 bucket; a subclass sends single requests, without retries of its own.
+    """A client of an S3 bucket; a subclass sends single requests and does not retry them.
 
-    Requests are sent again after an answer that may pass, up to ``max_attempts`` in all. The
-    waits double and are cut short at random, like those of the Rust library ``object_store``.
+    A request that failed for a reason that may pass is sent again, up to ``max_attempts`` times in
+    all. The waits grow by a factor of two and have a random length, as in the Rust library
+    ``object_store``.
 
     Attributes:
         retries: requests that were sent again so far.
         refused: answers 503 and 429 so far, by which a store asks for fewer requests.
-        errors: the exceptions of its library.
+        errors: exceptions that the library raises for failed requests.
     """
 
     notes: Sequence[str] = ()
@@ -91,14 +100,14 @@ class S3Client(ABC):
 
     def put(self, key: str, data: bytes) -> Timing:
         """Store an object by one PUT."""
-        return self._timed(lambda: self._put(key, data))
+        return self._timed(lambda: self._put(key, data, None))
 
     def multipart(self, key: str, data: bytes, part_bytes: int) -> Timing:
-        """Store an object part by part; an upload that fails is aborted, and begun again."""
-        return self._timed(lambda: self._put_parts(key, data, part_bytes))
+        """Store an object part by part; an upload that fails is aborted and started again."""
+        return self._timed(lambda: self._put(key, data, part_bytes))
 
     def close(self) -> None:
-        """Let go of the client: its connections and threads end by themselves."""
+        """Release the client: its connections and threads end by themselves."""
         self._client = None
 
     @abstractmethod
@@ -106,22 +115,17 @@ class S3Client(ABC):
         """Read an object, or a span of its bytes, by one request."""
 
     @abstractmethod
-    def _put(self, key: str, data: bytes) -> Moved:
-        """Send one PUT."""
-
-    @abstractmethod
-    def _put_parts(self, key: str, data: bytes, part_bytes: int) -> Moved:
-        """Upload an object in parts, one after the other."""
+    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Moved:
+        """Store an object by one PUT, or in parts one after the other."""
 
     @staticmethod
     @abstractmethod
     def failure(error: Any) -> RequestFailed:
-        """PURE. One of ``errors`` as a failed request."""
+        """PURE. Turn one of ``errors`` into a failed request."""
 
     def _timed(self, request: Callable[[], Moved]) -> Timing:
         start_s = self._clock.now_s()
-        attempt = 1
-        while True:
+        for attempt in itertools.count(1):
             try:
                 moved = request()
                 break
@@ -137,7 +141,6 @@ class S3Client(ABC):
                 raise failed from None
             wait_s = min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S)
             self._clock.sleep(random.uniform(_FIRST_WAIT_S, wait_s))
-            attempt += 1
         end_s = self._clock.now_s()
         first_byte_s = None if moved.first_s is None else moved.first_s - start_s
         return Timing(end_s - start_s, moved.bytes, first_byte_s)
@@ -151,9 +154,9 @@ def require_all(count: int, expected: int) -> int:
 
 
 class Boto3Client(S3Client):
-    """boto3: one client, a connection and a thread for each stream.
+    """boto3: one client; each stream has a connection and a thread.
 
-    Bodies are read into a buffer that each thread uses again; their checksums are left out.
+    Each thread reads bodies into one buffer. Their checksums are not computed.
     """
 
     errors = (BotoCoreError, ClientError, OSError)
@@ -184,31 +187,23 @@ class Boto3Client(S3Client):
                 count += more
         return Moved(require_all(count, len(span) if span else answer["ContentLength"]), first_s)
 
-    def _put(self, key: str, data: bytes) -> Moved:
-        written = self._bucket.put_arguments()
-        self._client.put_object(**self._bucket.object(key), Body=data, **written)
-        return Moved(len(data))
-
-    def _put_parts(self, key: str, data: bytes, part_bytes: int) -> Moved:
-        client, upload = self._client, self._bucket.object(key)
-        begun = client.create_multipart_upload(**upload, **self._bucket.put_arguments())
-        upload["UploadId"] = begun["UploadId"]
-        try:
-            parts = []
-            for number, start in enumerate(range(0, len(data), part_bytes), 1):
-                body = data[start : start + part_bytes]
-                answer = client.upload_part(PartNumber=number, Body=body, **upload)
-                parts.append({"ETag": answer["ETag"], "PartNumber": number})
-            client.complete_multipart_upload(MultipartUpload={"Parts": parts}, **upload)
-        except BaseException:
-            with contextlib.suppress(Exception):
-                client.abort_multipart_upload(**upload)
-            raise
+    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Moved:
+        at, written = self._bucket.object(key), self._bucket.put_arguments()
+        if part_bytes is None:
+            self._client.put_object(**at, Body=data, **written)
+        else:
+            config = TransferConfig(
+                multipart_threshold=part_bytes, multipart_chunksize=part_bytes, use_threads=False
+            )
+            bucket, name = at.pop("Bucket"), at.pop("Key")
+            self._client.upload_fileobj(
+                io.BytesIO(data), bucket, name, ExtraArgs={**at, **written}, Config=config
+            )
         return Moved(len(data))
 
     @staticmethod
     def failure(error: Any) -> RequestFailed:
-        """PURE. An error of botocore as a failed request."""
+        """PURE. Turn an error of botocore into a failed request."""
         if isinstance(error, ClientError):
             answer: Any = error.response
             said = answer.get("Error", {})

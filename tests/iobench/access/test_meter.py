@@ -12,7 +12,7 @@ import dataprep
 from iobench.access import SETTINGS, metered
 from iobench.loaders import Loader
 from iobench.loops import loading
-from iobench.loops.loader_grid import loader_trial
+from iobench.loops.loader_grid import LoaderTrial
 from iobench.loops.opening import reached
 from iobench.stored import stored
 from iobench.trial import Context, Place, TrialSpec
@@ -59,7 +59,7 @@ def params_of(access: str, loader: str, **changed: Any) -> dict[str, Any]:
 
 def opened(params: Mapping[str, Any], context: Context) -> Loader:
     """The loader of a trial."""
-    return reached(loader_trial(params), context.places[params["data"]], context)
+    return reached(LoaderTrial.model_validate(params), context.places[params["data"]], context)
 
 
 def images(batches: Iterator[Any]) -> list[bytes]:
@@ -97,7 +97,7 @@ def test_the_order_of_a_stream_is_of_seed_and_epoch(context: Context, workers: i
     params = params_of("pipe", "torch-iterable", workers=workers)
 
     def order(seed: int, epoch: int) -> list[bytes]:
-        trial = loader_trial({**params, "seed": seed})
+        trial = LoaderTrial.model_validate({**params, "seed": seed})
         loader = reached(trial, context.places["shards@s3"], context)
         try:
             return images(loader.epoch(epoch))

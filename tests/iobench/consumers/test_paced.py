@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.errors import ConfigError
 from iobench.clock import VirtualClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.paced import PRESETS, PacedConsumer
@@ -120,22 +119,6 @@ def test_a_preset_is_told_with_its_source(name: str) -> None:
     assert device.notes[0].startswith("emulated")
     assert PRESETS[name].name == name
     assert PRESETS[name].source
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, r"images_per_s, or a preset: V100, .*H100"),
-        ({"preset": "V101"}, r"no preset 'V101': known are V100, .*H100"),
-        ({"preset": "V100", "images_per_s": 5.0}, "not both"),
-        ({"preset": "V100", "model": "lenet"}, "a rate of resnet50"),
-    ],
-)
-def test_a_device_must_be_described_once(options: dict[str, object], message: str) -> None:
-    """Without a rate, with two, or with one of another model, it is a wrong config."""
-    settings = ConsumerSettings.model_validate(options)
-    with pytest.raises(ConfigError, match=message):
-        PacedConsumer(settings, VirtualClock())
 
 
 def test_three_generations_are_known_by_their_rates() -> None:

@@ -15,10 +15,9 @@ from dataprep.errors import ConfigError
 from dataprep.sample import draw_tree
 from dataprep.stores import StoreOptions, open_store
 from iobench.data.given import (
-    SameData,
     expanded,
-    fingerprint,
     local_folders,
+    made_anew,
     making,
     require_given,
 )
@@ -164,7 +163,7 @@ def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> N
 def test_of_other_places_nothing_is_known(place: Place) -> None:
     """No error comes of it."""
     assert making(place) is None
-    assert fingerprint(place) is None
+    assert made_anew({"shards@disk": "other"}, {"shards@disk": place}) == ""
 
 
 def test_the_same_shards_made_again_are_the_same(shards: Path, tmp_path: Path) -> None:
@@ -173,36 +172,9 @@ def test_the_same_shards_made_again_are_the_same(shards: Path, tmp_path: Path) -
         photos = str(shards.parent / "photos")
         asked = {"source": photos, "output": str(tmp_path / name), "image": {"size": size}}
         dataprep.shard(dataprep.ShardConfig.model_validate(asked))
-    first = fingerprint(Place(str(shards), "shards"))
-    assert first is not None
-    assert fingerprint(Place(str(tmp_path / "same"), "shards")) == first
-    assert fingerprint(Place(str(tmp_path / "other"), "shards")) != first
-
-
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, str | None]:
-    """Fingerprints by place."""
-    found: dict[str, str | None] = {"/a": "one", "/b": "two", "/c": None}
-    monkeypatch.setattr("iobench.data.given.fingerprint", lambda place: found[place.uri])
-    return found
-
-
-def test_what_changes_is_named(told: dict[str, str | None]) -> None:
-    """Each name for itself; what tells nothing is taken as it is."""
-    places = {"shards@disk": Place("/a", "shards"), "shards-4MB@disk": Place("/b", "shards")}
-    places["files@disk"] = Place("/c", "files")
-    same = SameData({})
-    assert same.made_anew(places) == same.made_anew(places) == ""
-    assert same.fingerprints == {"shards@disk": "one", "shards-4MB@disk": "two"}
-    told["/b"] = "three"
-    assert same.made_anew(places).startswith("shards-4MB@disk (/b) were made anew")
-    assert same.fingerprints["shards-4MB@disk"] == "two"
-    told["/b"] = None  # away: the trial itself says so
-    assert same.made_anew(places) == ""
-
-
-def test_those_of_trials_before_count(told: dict[str, str | None]) -> None:
-    """A run that is resumed."""
-    known = {"shards@disk": "older"}
-    assert SameData(known).made_anew({"shards@disk": Place("/a", "shards")})
-    assert known == {"shards@disk": "older"}
+    kept: dict[str, str] = {}
+    assert made_anew(kept, {"a": Place(str(shards), "shards")}) == ""
+    assert made_anew(kept, {"a": Place(str(tmp_path / "same"), "shards")}) == ""
+    other = {"b": Place(str(shards), "shards"), "a": Place(str(tmp_path / "other"), "shards")}
+    assert made_anew(kept, other).startswith(f"a ({tmp_path / 'other'}) were made anew")
+    assert kept["a"] == kept["b"]

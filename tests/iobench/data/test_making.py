@@ -85,11 +85,11 @@ def stamps(folder: Path) -> dict[str, int]:
 
 class TestMade:
     def test_what_was_made_is_used_again(self, folder: Path) -> None:
-        """A later run says nothing and writes nothing; what is there is found without making it."""
+        """A later run says nothing and writes nothing."""
         before = stamps(folder)
         again = Made(folder)
         for name in NAMES:
-            assert again.maker.found(name) == again.place(name)
+            again.place(name)
         assert again.place("shards-2MB@disk") == again.place("shards@disk")
         assert again.notes == []
         assert stamps(folder) == before
@@ -118,8 +118,6 @@ class TestMade:
             assert max(sides) == 64  # a smaller image is not enlarged
             assert len(dataset) == 60
         assert Made(copied, size=64).place("shards@disk") == small
-        assert made.maker.found("shards-64px@disk") == small
-        assert made.maker.found("shards-65px@disk") is None
         assert made.place("shards-256px@disk") == made.place("shards@disk")
         with pytest.raises(ConfigError, match=r"images of other sizes are made from data\.source"):
             Made(copied, shards=small.uri).place("shards-128px@disk")
@@ -279,13 +277,3 @@ class TestRemote:
         again = Made(tmp_path / "data", **given)
         again.place("shards@disk")
         assert again.notes == []
-
-
-def test_what_is_not_there_is_not_found_and_not_made(tmp_path: Path) -> None:
-    """It can still be made afterwards."""
-    made = Made(tmp_path / "data", images=10)
-    assert made.maker.found("shards@disk") is None
-    assert not (tmp_path / "data").exists()
-    assert made.place("photos@disk").holds == "files"
-    assert made.maker.found("photos@disk") is not None
-    assert made.maker.found("files@disk") is None

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from dataprep.adapters.augment import IMAGENET_MEAN, IMAGENET_STD, Augmentation
-from iobench.loaders import FirstBatch, LoaderSettings, SplitsFirstBatch, torch_loader
-from iobench.loaders.protocol import Readable
+from iobench.loaders import FirstBatch, LoaderSettings, SplitsFirstBatch
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.trial import Place
 
@@ -60,6 +59,9 @@ class Slow:
         self._clock.sleep(DECODE_S)
         return np.zeros((3, 1, 1), np.uint8)
 
+    def set_epoch(self, epoch: int) -> None:
+        """Every epoch is the same."""
+
     def read(self, number: int) -> tuple[Any, int]:
         """The sample of that number."""
         self._clock.sleep(FETCH_S)
@@ -92,17 +94,17 @@ class SlowLoader(TorchLoader):
     samples = SAMPLES
     dataset: Slow
 
-    def open(self, transform: Augmentation | None) -> Readable:
+    def open(self, transform: Augmentation | None) -> Any:
         """One of the slow data sets."""
-        clock = self._clock
+        clock = self.clock
         assert isinstance(clock, SharedClock)
         clock.sleep(LISTING_S)
         self.dataset = self.kind(self.samples, clock, decode=transform is not None)
-        return Readable(self.dataset, None, lambda number: None)
+        return self.dataset
 
     def _collate(self) -> Callable[[Any], Any] | None:
         def put_together(items: Any) -> Any:
-            self._clock.sleep(COLLATE_S)
+            self.clock.sleep(COLLATE_S)
             return [image for image, _ in items], [label for _, label in items]
 
         return put_together
@@ -172,7 +174,7 @@ def test_a_worker_tells_its_parts(
     opened: Callable[..., SlowLoader], clock: SharedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From another process, and its start beside them."""
-    monkeypatch.setattr(torch_loader, "one_thread", lambda worker: clock.sleep(START_S))
+    monkeypatch.setattr("cv2.setNumThreads", lambda threads: clock.sleep(START_S))
     loader = opened(samples=BATCH, workers=1)  # one batch: the worker makes none ahead
     next(iter(loader.epoch(0)))
     assert loader.first_batch() == FirstBatch(LISTING_S, START_S, BATCH * FETCH_S, BATCH * DECODE_S)
@@ -206,9 +208,9 @@ def test_only_the_first_worker_looks(
     info = None if worker is None else SimpleNamespace(id=worker)
     monkeypatch.setattr(torch_batches, "get_worker_info", lambda: info)
     items = SlowMap(1, clock, decode=True).items
-    watch = torch_batches.FirstBatchWatch(items, clock, 0.0, 0.0)
-    assert watch.begins() is tells
-    assert watch.begins() is False
+    watch = torch_batches.FirstBatchWatch(items, len, clock, 0.0)
+    assert [watch.collate([None]), watch.collate([None] * 2)] == [1, 2]
+    assert (watch.parts() is not None) is tells
 
 
 def test_an_epoch_without_samples_has_no_parts(opened: Callable[..., SlowLoader]) -> None:
@@ -221,7 +223,7 @@ def test_an_epoch_without_samples_has_no_parts(opened: Callable[..., SlowLoader]
 def test_what_cannot_be_decoded_is_raised_as_before(
     opened: Callable[..., SlowLoader], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The data set has its own transform again."""
+    """And nothing is known of a first batch."""
 
     def broken(self: Slow, image: Any, rng: np.random.Generator) -> Any:
         raise ValueError("not this one")
@@ -230,7 +232,6 @@ def test_what_cannot_be_decoded_is_raised_as_before(
     loader = opened()
     with pytest.raises(ValueError, match="not this one"):
         next(iter(loader.epoch(0)))
-    assert loader.dataset.items.transform == loader.dataset._decode
     assert loader.first_batch() is None
 
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataprep.schema import typed
 from iobench.errors import TrialFailed
 from iobench.loops.aggregate import (
     epochs_as_one,
     processes_as_one,
     rank_metrics,
     ranks_as_one,
-    times_of,
 )
 from iobench.loops.drive import LoopTimes, drive
 from tests.iobench.loops.fakes import SAMPLES, STEP_S, WAIT_S, SlowConsumer, looped, warm
@@ -112,7 +112,7 @@ def test_one_rank_is_the_loop_itself() -> None:
     alone = drive(
         lambda: loader.epoch(0), warm(SlowConsumer, clock), clock, leave_out=2, max_steps=8
     )
-    again = times_of(json.loads(json.dumps(asdict(alone))))
+    again = typed(LoopTimes, json.loads(json.dumps(asdict(alone))))
     assert again == alone
     for name, value in asdict(ranks_as_one([again])).items():
         assert value == pytest.approx(getattr(alone, name)), name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import ClassVar, NamedTuple
@@ -13,7 +12,7 @@ import pytest
 
 from iobench.loops import cache as cache_module
 from iobench.loops.cache import EpochCache, physical_bytes
-from iobench.loops.loader_grid import LoaderTrial, loader_trial
+from iobench.loops.loader_grid import LoaderTrial
 from iobench.machine import page_cache
 from iobench.machine.coldness import FIRST_EPOCH_COLD, IN_MEMORY, LEFT
 from iobench.machine.mounts import file_system
@@ -22,7 +21,7 @@ from iobench.trial import Place
 from tests.iobench.loops.fakes import PARAMS
 
 BYTES, SAMPLES = 1_000_000, 10
-TRIAL = loader_trial({**PARAMS, "loader": "raw"})
+TRIAL = LoaderTrial.model_validate({**PARAMS, "loader": "raw"})
 REMOTE = Place("s3://bucket/out", "shards")
 
 
@@ -136,7 +135,7 @@ def test_loops_in_other_processes_tell_their_bytes(tmp_path: Path, memory: Memor
     of = cache(tmp_path, "cold")
     of.before()
     memory.resident = 1.0
-    found = [of.judge(10, counts) for counts in ([BYTES // 2] * 2, [BYTES // 2], [1, None])]
+    found = [of.after(10, counts) for counts in ([BYTES // 2] * 2, [BYTES // 2], [1, None])]
     assert [one and one.physical_ratio for one in found] == [1.0, 0.5, None]
     assert [one and one.label for one in found][:2] == ["cold", "warm"]
 
@@ -146,7 +145,7 @@ def test_a_store_is_left_alone(
     tmp_path: Path, memory: Memory, access: str, resident: bool | None
 ) -> None:
     """Its cache cannot be seen; a copy of it on a disk may stay in memory."""
-    trial = replace(TRIAL, access=access)  # type: ignore[arg-type]
+    trial = TRIAL.model_copy(update={"access": access})
     of = cache(tmp_path, "store", trial=trial, place=REMOTE)
     assert epochs(of, memory, 2) == [("store", "server cache unknown", None)] * 2
     whole = of.whole()
@@ -157,7 +156,7 @@ def test_a_store_is_left_alone(
 
 def test_every_epoch_begins_cold(tmp_path: Path, memory: Memory) -> None:
     """Evicted before each, as told, with the bytes of that epoch alone."""
-    of = cache(tmp_path, "cold", trial=replace(TRIAL, drop_caches="always"))
+    of = cache(tmp_path, "cold", trial=TRIAL.model_copy(update={"drop_caches": "always"}))
     assert epochs(of, memory) == [("cold", "cold", 1.0)] * 3
     assert memory.done == ["evict always"] * 3
     assert of.restarts

@@ -8,25 +8,20 @@ from typing import Any
 
 import pytest
 
-from iobench.consumers import requirements
 from iobench.errors import Unavailable
-from iobench.loops import devices as devices_module
-from iobench.loops.devices import Devices, devices_of, thread_limits
+from iobench.loops import several_devices as devices_module
+from iobench.loops.several_devices import Devices, devices_of, thread_limits
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A torch that finds ``gpus`` GPUs."""
-    found = SimpleNamespace(gpus=0, distributed=True, nccl=True)
+    found = SimpleNamespace(gpus=0)
     fake = SimpleNamespace(
         __version__="9.9",
-        version=SimpleNamespace(cuda="12.8"),
         cuda=SimpleNamespace(device_count=lambda: found.gpus),
-        distributed=SimpleNamespace(
-            is_available=lambda: found.distributed, is_nccl_available=lambda: found.nccl
-        ),
     )
-    monkeypatch.setattr(requirements, "framework", lambda name: fake)
+    monkeypatch.setattr(devices_module, "need_framework", lambda name: fake)
     return found
 
 
@@ -52,7 +47,7 @@ def test_gpus_where_there_are_some(
 
 def test_one_device_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """No framework is imported for it, since its threads are set before."""
-    monkeypatch.setattr(requirements, "framework", lambda name: pytest.fail("imported"))
+    monkeypatch.setattr(devices_module, "need_framework", lambda name: pytest.fail("imported"))
     assert devices_of(1, "gpu") is None
 
 
@@ -61,8 +56,6 @@ def test_one_device_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ({"gpus": 2}, 3, "auto", "3 GPUs are asked for (devices), and torch 9.9 finds 2"),
         ({}, "all", "gpu", "torch 9.9 finds no GPU"),
-        ({"gpus": 2, "nccl": False}, 2, "gpu", "torch 9.9 was built without NCCL"),
-        ({"distributed": False}, 2, "cpu", "torch 9.9 was built without torch.distributed"),
     ],
 )
 def test_what_is_missing_is_said(

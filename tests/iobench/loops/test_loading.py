@@ -10,7 +10,7 @@ import pytest
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loops import loading, opening
-from iobench.loops.loader_grid import loader_trial
+from iobench.loops.loader_grid import LoaderTrial
 from iobench.loops.loading import Epochs
 from iobench.trial import Cold, Context, Place, TrialSpec
 from tests.iobench.loops.fakes import (
@@ -42,12 +42,11 @@ def test_the_first_epoch_is_told_apart_from_the_rest() -> None:
     epochs = Epochs(loader, clock, 3)
     list(epochs)
     samples = 3 * SAMPLES + 1
-    assert epochs.metrics(0.0) == {
-        "whole_epochs": 3,
-        "first_epoch_s": START_S + 4 * WAIT_S,
-        "steady_samples_per_s": 2 * samples / (2 * 4 * WAIT_S),
-    }
-    assert epochs.metrics(1.0)["first_epoch_s"] == START_S + 4 * WAIT_S - 1.0
+    metrics = epochs.metrics(whole=True)
+    assert metrics["whole_epochs"] == 3
+    assert metrics["first_epoch_s"] == START_S + 4 * WAIT_S
+    assert metrics["steady_samples_per_s"] == 2 * samples / (2 * 4 * WAIT_S)
+    assert epochs.metrics(whole=False).keys() == {"epochs"}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +60,7 @@ def test_the_first_epoch_is_told_apart_from_the_rest() -> None:
 )
 def test_a_cold_trial_has_one_epoch(params: dict[str, Any], limit: int | None) -> None:
     """Unless it is told how many."""
-    assert loader_trial({**PARAMS, **params}).epoch_limit == limit
+    assert LoaderTrial.model_validate({**PARAMS, **params}).epoch_limit == limit
 
 
 def test_each_epoch_has_a_record() -> None:
@@ -77,11 +76,11 @@ def test_each_epoch_has_a_record() -> None:
     epochs = Epochs(loader, clock, None, between)
     batches = iter(epochs)
     next(batches)
-    assert (epochs.records(), epochs.metrics(0.0)) == ({}, {})
+    assert epochs.metrics(whole=True) == {}
     for _ in range(8):
         next(batches)
     samples = 3 * SAMPLES + 1
-    first, second = epochs.records()["epochs"]
+    first, second = epochs.metrics(whole=False)["epochs"]
     assert asked == [samples, samples]
     assert first["seconds"] == START_S + 4 * WAIT_S
     assert first["time_to_first_batch_s"] == START_S + WAIT_S
@@ -96,8 +95,9 @@ def test_records_are_bounded() -> None:
     asked: list[bool] = []
     epochs = Epochs(loader, clock, 150, lambda samples, more: asked.append(more))
     list(epochs)
-    assert len(epochs.records()["epochs"]) == len(asked) == 100
-    assert epochs.metrics(0.0)["whole_epochs"] == 150
+    metrics = epochs.metrics(whole=True)
+    assert len(metrics["epochs"]) == len(asked) == 100
+    assert metrics["whole_epochs"] == 150
     asked.clear()
     list(Epochs(loader, clock, 3, lambda samples, more: asked.append(more)))
     assert asked == [True, True, False]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iobench.loops.ranks import cause, lost_another, wait_for_all
+from iobench.loops.ranks import cause, wait_for_all
 
 DONE: dict[str, Any] = {"outcome": {}}
 
@@ -35,21 +35,6 @@ def test_the_first_that_failed_is_the_cause(
 ) -> None:
     """One that fell silent before any that says so; none as long as all have done their part."""
     assert cause(said) == blamed
-
-
-@pytest.mark.parametrize(
-    ("message", "lost"),
-    [
-        ("RuntimeError: [pair.cc:534] Connection closed by peer [127.0.0.1]:4242", True),
-        ("RuntimeError: Read error [127.0.0.1]:4242: Connection reset by peer", True),
-        ("DistBackendError: NCCL error: remote process exited or there was a network error", True),
-        ("ValueError: shard 7 is broken", False),
-    ],
-)
-def test_who_lost_another_is_known_by_its_words(message: str, lost: bool) -> None:
-    """Whoever fell silent may then not be gone yet."""
-    assert lost_another({"failed": message, "at_s": 1.0}) == lost
-    assert not lost_another({})
 
 
 def test_nobody_passes_before_the_last_has_come(tmp_path: Path) -> None:

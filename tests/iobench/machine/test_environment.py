@@ -104,7 +104,7 @@ def test_fio_is_asked_for_its_version(
     fio = tmp_path / "fio"
     fio.write_text(f"#!/bin/sh\n{script}\n")
     fio.chmod(0o755)
-    monkeypatch.setattr("iobench.machine.processes.find_program", lambda name: str(fio))
+    monkeypatch.setattr("iobench.machine.environment.find_program", lambda name: str(fio))
     assert libraries().get("fio") == told
 
 

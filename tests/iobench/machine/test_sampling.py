@@ -36,7 +36,7 @@ def test_a_sampler_that_fails_leaves_and_is_named() -> None:
             raise OSError("stuck")
 
     broken, last = Failing(), Counting()
-    samples = recorded(4, bad=broken, stuck=Stuck(), good=last).end(0.5, 10)
+    samples = recorded(4, bad=broken, stuck=Stuck(), good=last).end(0.05)
     assert samples.columns["time_s"] == [0, 1, 2, 3]
     assert samples.columns["bad.count"] == [1, 2, None, None]
     assert samples.columns["good.count"] == [1, 2, 3, 4]
@@ -47,15 +47,14 @@ def test_a_sampler_that_fails_leaves_and_is_named() -> None:
 
 
 def test_nothing_to_read_is_no_row() -> None:
-    """Times alone say nothing; a trial that ended at once has no share."""
-    samples = recorded(3).end(0.1, 0.0)
-    assert (samples.columns, samples.core_share) == ({}, 0)
+    """Times alone say nothing."""
+    assert recorded(3).end(0).columns == {}
 
 
 def test_long_runs_have_fewer_readings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table stays bounded, and its readings are spread over the whole run."""
     monkeypatch.setattr(sampling, "MOST_ROWS", 4)
-    times = recorded(1000, a=Counting()).end(0, 1).columns["time_s"]
+    times = recorded(1000, a=Counting()).end(0).columns["time_s"]
     assert 2 <= len(times) < 4
     gaps = {(later or 0) - (before or 0) for before, later in pairwise(times)}
     assert len(gaps) == 1
@@ -74,7 +73,7 @@ def test_samplers_that_are_not_available_are_noted(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sampling, "SAMPLERS", Registered())
     made = Recorder.of(["missing", "count", "broken", "unknown"], 1, VirtualClock())
     made.sample()
-    found = made.end(0, 1)
+    found = made.end(0)
     assert list(found.columns) == ["time_s", "count.count"]
     assert found.notes == (
         "no such thing: buy one",

@@ -114,9 +114,9 @@ def test_what_cannot_be_seen_is_unknown(sysfs: Sysfs, tmp_path: Path) -> None:
     assert (found["kind"], found["file_system"]) == ("unknown", "unknown")
     assert found["total_bytes"] >= found["free_bytes"] > 0
     sysfs.mapped("dm-0", "252:0", "mpath")
-    assert disk_at(sysfs, "252:0")["why"] == "what lies below the multipath cannot be seen"
+    assert disk_at(sysfs, "252:0")["why"] == "what is below the multipath cannot be seen"
     sysfs.mapped("dm-1", "252:1", "DMRAID")
-    assert disk_at(sysfs, "252:1")["why"] == "what lies below the device mapper cannot be seen"
+    assert disk_at(sysfs, "252:1")["why"] == "what is below the device mapper cannot be seen"
     sysfs.partition(sysfs.block("virtual/block/loop0", "7:0"), "loop0p1", "259:9")
     found = disk_at(sysfs, "259:9")
     assert (found["kind"], found["stack"]) == ("unknown", ["ext4", "partition", "loop device"])
@@ -223,7 +223,7 @@ def test_layers_down_to_the_disks(sysfs: Sysfs) -> None:
         sysfs.partition(sysfs.nvme(i, "SSD"), f"nvme{i}n1p1", f"259:{4 * i + 1}") for i in (0, 1)
     ]
     raid = sysfs.md("raid0", *parts)
-    sysfs.write("devices/virtual/block/md127/queue/read_ahead_kb", "4096")
+    sysfs.write("class/bdi/9:127/read_ahead_kb", "4096")
     assert disk_at(sysfs, "9:127")["read_ahead_kb"] == 4096
     sysfs.mapped("dm-1", "252:1", "LVM", sysfs.mapped("dm-0", "252:0", "CRYPT-LUKS2", raid))
     found = disk_at(sysfs, "252:1")

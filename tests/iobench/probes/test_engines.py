@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.errors import TrialFailed, Unavailable
-from iobench.probes.engines import opened_blocks, random_offsets, sequential_offsets
+from iobench.probes.disk import opened_blocks, random_offsets, sequential_offsets
 from iobench.probes.settings import DiskOperation
 
 pytestmark = pytest.mark.slow

@@ -48,7 +48,7 @@ def test_what_is_told(name: str, tmp_path: Path) -> None:
     """Endpoint, profile, region, who pays, what and where to; no word of a wish that was not."""
     program(tmp_path, name, f'echo "$@ $AWS_REGION" > {tmp_path}/told')
     client(name).copy("read/5/", tmp_path / "to")
-    said = (tmp_path / "told").read_text()
+    said = (tmp_path / "told").read_text().replace("=", " ")
     for words in ("--endpoint-url http://127.0.0.1:9", "--profile me", "--request-payer requester"):
         assert words in said
     assert "eu-west-1" in said

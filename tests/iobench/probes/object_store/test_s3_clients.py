@@ -34,10 +34,7 @@ class Failing(S3Client):
             raise RequestFailed(status, f"{status} for a test")
         return Moved(7)
 
-    def _put(self, key: str, data: bytes) -> Moved:
-        return self._get(key, None)
-
-    def _put_parts(self, key: str, data: bytes, part_bytes: int) -> Moved:
+    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Moved:
         return self._get(key, None)
 
     @staticmethod
