@@ -35,7 +35,7 @@ from iobench.probes.object_store import pool
 from iobench.result import usable
 from iobench.rundir import differing_machine, holds_run, read
 from iobench.trial import Params, TrialSpec
-from iobench.words import point_words
+from iobench.words import duration_words, point_words
 
 _START_S = {
     "disk": 0.5,
@@ -157,15 +157,15 @@ class Forecast:
         """The sums, then a line for each kind of trials, or for each trial."""
         known_s, unknown = self.likely_s
         before = f", {self.before:,} measured before" if self.before else ""
-        about = [f"about {duration(known_s)}"] if known_s or not unknown else []
+        about = [f"about {duration_words(known_s)}"] if known_s or not unknown else []
         about += [f"{counted(unknown, 'trial')} of unknown length"] if unknown else []
         lines = [
             f"{self.name}: {counted(len(self.steps), 'trial')} to come{before}, "
-            f"{' and '.join(about)} (at most {duration(self.most_s)}), {self.cost}"
+            f"{' and '.join(about)} (at most {duration_words(self.most_s)}), {self.cost}"
         ]
         if verbose:
             for step in self.steps:
-                length = "unknown" if step.likely_s is None else duration(step.likely_s)
+                length = "unknown" if step.likely_s is None else duration_words(step.likely_s)
                 lines.append(f"  {length:>8}  {escape(point_words(step.spec))}")
         else:
             kinds = Counter(step.spec.kind for step in self.steps)
@@ -248,18 +248,6 @@ def require_leave(
         )
     if not ask(f"{what}. Begin?"):
         raise NotApproved("not begun: nothing was measured, nothing was written")
-
-
-def duration(seconds: float) -> str:
-    """``45 s``, ``12 min``, ``3 h 20 min``, ``4 days``."""
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    hours, rest = divmod(int(seconds / 60 + 0.5), 60)
-    if hours >= 72:
-        return f"{hours / 24:,.0f} days"
-    shown = [f"{hours} h"] if hours else []
-    shown += [f"{rest} min"] if rest or not hours else []
-    return " ".join(shown)
 
 
 def _likely_s(spec: TrialSpec, known_s: Mapping[str, float], timeout_s: float) -> float | None:

@@ -115,7 +115,7 @@ def _prices(config: BenchConfig, environment: Mapping[str, Any], prices: Prices)
         "instance_usd_per_h": rate,
         "instance_about": f"{kind} in {region}, as of {known.as_of}, {known.source}"
         if known and rate is not None
-        else f"{file} knows no hour of {kind or 'this machine'} in {region}",
+        else f"{file} has no hourly price of {kind or 'this machine'} in {region}",
     }
 
 

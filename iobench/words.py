@@ -61,6 +61,18 @@ def number_words(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def duration_words(seconds: float) -> str:
+    """``45 s``, ``12 min``, ``3 h 20 min``, ``4 days``."""
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    hours, rest = divmod(int(seconds / 60 + 0.5), 60)
+    if hours >= 72:
+        return f"{hours / 24:,.0f} days"
+    shown = [f"{hours} h"] if hours else []
+    shown += [f"{rest} min"] if rest or not hours else []
+    return " ".join(shown)
+
+
 def model_words(name: str) -> str:
     """``ResNet-50`` for ``resnet50``; models of others as they are called."""
     return _MODELS.get(name, name)

@@ -19,7 +19,7 @@ from iobench.analysis.recommend import Advice
 from iobench.consumers.paced import PRESETS
 from iobench.loaders.own import BY_SAMPLE, UNDECODED
 from iobench.result import Result
-from iobench.words import model_words, params_words
+from iobench.words import duration_words, model_words, params_words
 
 ACCELERATORS = ("V100", "A100", "H100")
 """Whose rates with ResNet-50 are known."""
@@ -278,16 +278,12 @@ def cost_lines(found: Cost) -> Iterator[str]:
         return
     yield f"{found.epochs} epochs of {found.samples:,.0f} samples, {found.group}:"
     for row in found.rows:
-        waits = (
-            "" if row.waiting_hours is None else f", the device waits {row.waiting_hours:,.2g} h"
-        )
-        said = f"  {row.place:<6}  {row.hours:,.3g} h an epoch{waits}"
+        said = f"  {row.place:<6}  {duration_words(row.hours * 3600)} an epoch"
+        if row.waiting_hours is not None:
+            said += f", the device waits {duration_words(row.waiting_hours * 3600)}"
         if row.usd is not None:
-            usd, all_usd = (
-                money(row.usd, found.currency),
-                money(row.usd * found.epochs, found.currency),
-            )
-            said += f"; {usd} an epoch, {all_usd} in all"
+            all_usd = money(row.usd * found.epochs, found.currency)
+            said += f"; {money(row.usd, found.currency)} an epoch, {all_usd} in all"
         yield said
     yield from (f"  unknown: {line}" for line in found.missing)
 

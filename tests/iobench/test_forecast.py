@@ -15,10 +15,11 @@ from iobench import run
 from iobench.config import BenchConfig
 from iobench.display import Lines
 from iobench.errors import NotApproved
-from iobench.forecast import Forecast, duration, forecast, require_leave
+from iobench.forecast import Forecast, forecast, require_leave
 from iobench.plan import trials
 from iobench.rundir import RunDirectory, read
 from iobench.trial import Trial
+from iobench.words import duration_words
 from tests.iobench.small_runs import Configs, loaders
 
 pytestmark = pytest.mark.slow
@@ -107,7 +108,7 @@ def test_a_described_device_tells_the_time() -> None:
 )
 def test_durations(seconds: float, words: str) -> None:
     """In the unit that fits."""
-    assert duration(seconds) == words
+    assert duration_words(seconds) == words
 
 
 def test_nobody_pays_more_than_a_limit_without_having_agreed() -> None:

@@ -80,14 +80,14 @@ def test_prices_are_kept_where_costs_are_asked_for() -> None:
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ({"cost": {"instance": "x9.large"}}, "knows no hour of x9.large in us-east-1"),
-        ({"cost": {}}, "knows no hour of this machine in us-east-1"),
+        ({"cost": {"instance": "x9.large"}}, "has no hourly price of x9.large in us-east-1"),
+        ({"cost": {}}, "has no hourly price of this machine in us-east-1"),
         (
             {
                 "cost": {"instance": "g5.xlarge"},
                 "data": {"bucket": {"store": {"region": "eu-west-1"}}},
             },
-            "knows no hour of g5.xlarge in eu-west-1",
+            "has no hourly price of g5.xlarge in eu-west-1",
         ),
     ],
 )
