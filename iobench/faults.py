@@ -223,7 +223,6 @@ class FaultProxy(ThreadingTCPServer):
     the proxy stops.
     """
 
-    daemon_threads = False
     request_queue_size = 128
 
     def __init__(
@@ -383,8 +382,6 @@ class _Exchange(BaseHTTPRequestHandler):
         self.send_response_only(answer.status)
         for name, value in headers.values():
             self.send_header(name, value)
-        if self.close_connection:
-            self.send_header("Connection", "close")
         request.status = answer.status
         self.end_headers()
         if self.command != "HEAD" and answer.status not in _NO_BODY:

@@ -77,11 +77,10 @@ class MemoryS3:
             return s3_error(501, "NotImplemented")
         # All keys are on one page, whatever the request's limit is.
         prefix = asked.get("prefix", [""])[0]
-        found = sorted(self._objects.copy().items())
         entries = [
             f"<Contents><Key>{escape(name.partition('/')[2])}</Key><Size>{len(data)}</Size>"
             f"<LastModified>{_TIME_LISTED}</LastModified><ETag>&quot;{etag}&quot;</ETag></Contents>"
-            for name, (data, etag) in found
+            for name, (data, etag) in sorted(self._objects.copy().items())
             if name.startswith(f"{bucket}/{prefix}")
         ]
         xml = (

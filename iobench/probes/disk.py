@@ -40,8 +40,6 @@ _OURS = re.compile(r"\.iobench-((write|partial)-[0-9a-f]{16}|read-\d+)")
 _PIECE_BYTES = 2**23
 # A file takes a little more room than its bytes.
 _SPARE_BYTES = 2**24
-_FULL = (errno.ENOSPC, errno.EDQUOT)
-_REFUSED = (errno.EACCES, errno.EPERM, errno.EROFS)
 _OPERATIONS_PER_S = 400_000  # more than Python can do: bounds what is prepared
 _MALLOC_HEADER = 16  # glibc's, of a block that is mapped by itself
 _LAST_WORDS = 300
@@ -151,9 +149,9 @@ def _translated(target: str, folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = f"target {target!r}: {folder}: {error.strerror or error}"
-        if error.errno in _FULL:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
             reason = f"target {target!r} is full: {folder}: {error.strerror}"
-        elif error.errno in _REFUSED:
+        elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
             reason = (
                 f"target {target!r}: {folder} may not be written to: {error.strerror}; the probe "
                 "reads and writes its own files: give a folder on that disk that you may write to"
@@ -169,10 +167,8 @@ def by_processes(path: Path, trial: DiskTrial, clock: Clock, progress: Progress)
     """
     shape = (trial.file_bytes, trial.block_bytes, trial.parallelism)
     at_most = max(trial.parallelism, int(trial.seconds * _OPERATIONS_PER_S))
-    shares: list[Iterable[int]]
-    if trial.pattern == "sequential":
-        shares = [*sequential_offsets(*shape)]
-    else:
+    shares: list[Iterable[int]] = [*sequential_offsets(*shape)]
+    if trial.pattern == "random":
         shares = [*random_offsets(*shape, at_most=at_most, seed=trial.repeat)]
     if trial.cache == "warm":
         shares = [itertools.islice(itertools.cycle(share), at_most) for share in shares]
@@ -265,7 +261,7 @@ def opened_blocks(
                 raise
             raise Unavailable(
                 f"O_DIRECT is refused by {kind or 'the file system'} at {path.parent}: give a "
-                "path on a file system of a disk's own, or leave direct out of cache"
+                "path on the file system of a disk, or leave direct out of cache"
             ) from None
 
 
@@ -339,7 +335,7 @@ def fio_figures(
         raise TrialFailed(f"fio ended with exit code {done.returncode}: {words}") from None
     if code:
         raise OSError(code, f"{os.strerror(code)} (fio)")
-    with malformed_as(TrialFailed, "fio's report lacks a figure, or has another"):
+    with malformed_as(TrialFailed, "fio's report does not have the expected figures"):
         job = report["jobs"][0][operation]
         total_bytes, operations = int(job["io_bytes"]), int(job["total_ios"])
         if operations <= 0:

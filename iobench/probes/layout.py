@@ -1,4 +1,4 @@
-"""One trial of the layout probe: the same samples as shards, as records, or as small files."""
+"""One trial of the layout probe: samples read as shards, as records, or as small files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _STORE_NOTE = "read through dataprep's store, which checks whole objects against
 
 
 class Item(NamedTuple):
-    """One read: ``bytes`` of an object from ``offset`` on, which hold ``samples``."""
+    """One read: ``bytes`` of an object from ``offset`` on, which contain ``samples``."""
 
     key: str
     offset: int
@@ -41,13 +41,13 @@ class Item(NamedTuple):
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
-    """Read shards, records or files with several processes, for a while; nothing is decoded.
+    """Read shards, records or files with several processes for some seconds; decode nothing.
 
-    Process ``i`` of ``k`` reads items ``i, i + k, ...``. Cold trials read each item once and
-    end with the last; others start over.
+    Process ``i`` of ``k`` reads items ``i, i + k, ...``. Cold trials read each item at most once;
+    others start over after the last.
 
     Raises:
-        TrialFailed: the place holds something else, or less than it says.
+        TrialFailed: the place has data of another kind, or an item is shorter than listed.
         DatasetError, SourceError, StoreError: it cannot be read.
     """
     trial = typed(LayoutTrial, {**spec.params, "repeat": spec.repeat})
@@ -59,15 +59,17 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         root = Path(place.uri).expanduser()
         keys = dict.fromkeys(item.key for item in items)
         cache = prepared(trial.cache, [root / key for key in keys], trial.drop_caches)
-    # More processes than items would only be started.
+    # With more processes than items, some would have nothing to do.
     processes = min(trial.parallelism, len(items))
     shares = [items[number::processes] for number in range(processes)]
     rounds = 1 if cache is not None and trial.cache == "cold" else at_most
     works = [itertools.chain.from_iterable(itertools.repeat(share, rounds)) for share in shares]
     opened = partial(opened_place, place, items[0])
     moved = drive(opened, works, context.clock, trial.seconds, context.progress)
-    counts = zip(shares, moved.operations, strict=True)
-    samples = sum(samples_of(share, count) for share, count in counts)
+    samples = 0
+    for share, count in zip(shares, moved.operations, strict=True):
+        done = itertools.islice(itertools.cycle(share), count)
+        samples += sum(item.samples for item in done)
     metrics = {
         **moved.metrics(),
         "samples_per_s": samples / max(moved.seconds, 1e-9),
@@ -88,12 +90,12 @@ def find_items(place: Place, access: Access, *, at_most: int, seed: int) -> Sequ
 
     Args:
         place: an output of ``dataprep shard``, or class folders for ``files``.
-        access: what is read.
-        at_most: how many reads are listed.
-        seed: of the order.
+        access: the kind of item that is read.
+        at_most: the largest number of reads.
+        seed: the seed of the order.
 
     Raises:
-        TrialFailed: the place holds something else.
+        TrialFailed: the place has data of another kind.
         DatasetError, SourceError: nothing can be read there.
     """
     wanted = "files" if access == "files" else "shards"
@@ -120,15 +122,14 @@ def find_items(place: Place, access: Access, *, at_most: int, seed: int) -> Sequ
 
 @contextlib.contextmanager
 def opened_place(place: Place, first: Item) -> Iterator[Callable[[Item], int]]:
-    """Give what reads an item of the place and returns its bytes, which are thrown away.
+    """Yield a function that reads an item of the place, drops the data, and returns their size.
 
-    A file is opened for each item, as random access to thousands of shards needs, and read in
-    pieces of 1 MiB. Objects come through dataprep's store, which compares whole ones with their
-    checksum; it is connected before the first item.
+    Each item opens its file, as random access to thousands of shards needs to, and reads it in
+    pieces of 1 MiB. Objects are read through dataprep's store, which compares whole objects with
+    their checksum; the store is connected before the first item.
 
     Raises:
-        TrialFailed: fewer bytes are there than the manifest or the listing says, by the
-            callable.
+        TrialFailed: the function found fewer bytes than the manifest or the listing says.
     """
     if place.is_remote:
         store = open_store(place.uri, place.store)
@@ -165,13 +166,7 @@ def opened_place(place: Place, first: Item) -> Iterator[Callable[[Item], int]]:
 def _require_all(item: Item, got: int) -> int:
     if got != item.bytes:
         raise TrialFailed(
-            f"{item.key}: {got:,} of {item.bytes:,} bytes at offset {item.offset:,}: it changed"
+            f"{item.key}: {got:,} of {item.bytes:,} bytes at offset {item.offset:,}: the data "
+            "changed"
         )
     return got
-
-
-def samples_of(share: Sequence[Item], reads: int) -> int:
-    """PURE. Samples in the first ``reads`` items of a share that is read again and again."""
-    rounds, rest = divmod(reads, len(share))
-    once = sum(item.samples for item in share) if rounds else 0
-    return rounds * once + sum(item.samples for item in share[:rest])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-import warnings
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -92,10 +91,7 @@ def drive(
             ours, theirs = context.Pipe()
             work = partial(_work, opened, share, clock, seconds, all_open)
             child: BaseProcess = context.Process(target=_child, args=(work, theirs, os.getpid()))
-            with warnings.catch_warnings():
-                # Python warns where libraries keep threads; the child never calls those libraries.
-                warnings.simplefilter("ignore", DeprecationWarning)
-                child.start()
+            child.start()
             theirs.close()
             children[ours] = child
         while len(answers) < len(children):

@@ -35,7 +35,7 @@ _CONFIG = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 def _require_distinct_labels(targets: tuple[Any, ...]) -> tuple[Any, ...]:
     labels = [target.label for target in targets]
     if twice := sorted({label for label in labels if labels.count(label) > 1}):
-        raise ValueError(f"two targets are labelled {twice[0]!r}: give each a label of its own")
+        raise ValueError(f"two targets are labelled {twice[0]!r}: give each its own label")
     return targets
 
 
@@ -53,10 +53,10 @@ class DiskTarget(BaseModel):
     model_config = _CONFIG
 
     label: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=40)]
-    """What the report calls it."""
+    """Name in the report."""
 
     path: Annotated[str, Field(min_length=1), AfterValidator(check_home)]
-    """A directory on the disk that is meant; the probe's file goes there."""
+    """A directory on the disk; the test files are written there."""
 
 
 class DiskSettings(BaseModel):
@@ -75,44 +75,44 @@ class DiskSettings(BaseModel):
     """Size of the file that is read and written."""
 
     engine: Several[Engine] = ("iobench",)
-    """What reads and writes: processes of this program, or `fio` where it is installed."""
+    """Program that reads and writes: processes of iobench, or `fio` if it is installed."""
 
     operations: Several[DiskOperation] = ("read", "write")
-    """What is done."""
+    """Operations to measure."""
 
     patterns: Several[Pattern] = ("sequential", "random")
-    """In which order blocks are taken."""
+    """Order of the blocks."""
 
     cache: Several[Literal["direct", "cold", "warm"]] = ("direct", "cold", "warm")
-    """How reads meet the page cache: `direct` passes it by (O_DIRECT), `cold` finds it empty,
-    `warm` full. Writes are `direct`, or buffered where one of the others is asked for."""
+    """Page cache during reads: `direct` bypasses it (O_DIRECT), `cold` starts with nothing of the
+    file in it, `warm` with all of it. Writes are `direct`, or buffered for both other values."""
 
     block_bytes: Several[BlockBytes] = (ByteSize(2**17), ByteSize(2**20), ByteSize(2**22))
-    """Sizes of a block, varied at `at_parallelism`; multiples of 4 KiB."""
+    """Block sizes to measure with `at_parallelism` processes; multiples of 4 KiB."""
 
     parallelism: Several[Parallelism] = (1, 8, 32)
-    """Processes side by side, varied at `at_block_bytes`."""
+    """Numbers of processes to measure with blocks of `at_block_bytes`."""
 
     at_block_bytes: BlockBytes = ByteSize(2**20)
-    """Block size while the parallelism varies."""
+    """Block size while the number of processes varies."""
 
     at_parallelism: Parallelism = 8
     """Processes while the block size varies."""
 
     seconds: Seconds = 2.0
-    """That a trial lasts at most."""
+    """Longest duration of a trial."""
 
     layouts: Several[Access] = ("shards", "records", "files")
-    """How the images of `layout_data` are read: whole shards, records by offset, small files."""
+    """Ways to read the images of `layout_data`: whole shards, records by offset, small files."""
 
     layout_data: AnyNumber[Annotated[str, AfterValidator(check_name)]] = ()
     """Names of data, such as `shards@disk`, `files@disk`."""
 
     layout_cache: Several[Literal["warm", "cold"]] = ("cold", "warm")
-    """How these reads meet the page cache."""
+    """Page cache during these reads."""
 
     layout_parallelism: Several[Parallelism] = (1, 8)
-    """Processes that read them."""
+    """Numbers of processes that read them."""
 
     @model_validator(mode="after")
     def _has_a_block_for_every_process(self) -> Self:
@@ -132,10 +132,10 @@ class DiskSettings(BaseModel):
 
 
 class StoreTarget(BucketSettings):
-    """A bucket, a prefix to write below, and what that is called in the report."""
+    """A bucket, a prefix to write below, and a name in the report."""
 
     label: Annotated[str, Field(min_length=1, pattern=r"^[^/\s]+$")] = "s3"
-    """What the report calls it."""
+    """Name in the report."""
 
 
 class ObjectStoreSettings(BaseModel):
@@ -153,38 +153,38 @@ class ObjectStoreSettings(BaseModel):
     """Stores to probe, each a bucket and a prefix to write below."""
 
     clients: Several[Annotated[str, AfterValidator(CLIENTS.check)]] = ("boto3", "obstore")
-    """Ways to talk to them: `boto3`, `awscrt`, `obstore`, `s3torchconnector`, `s5cmd` and
-    `awscli` (whole objects), and those of other packages."""
+    """Clients to measure: `boto3`, `awscrt`, `obstore`, `s3torchconnector`, `s5cmd` and `awscli`
+    (whole objects), and clients of other packages."""
 
     operations: Several[StoreOperation] = ("get", "range_get", "put", "multipart")
-    """What is done."""
+    """Operations to measure."""
 
     object_bytes: Several[ObjectBytes] = tuple(
         map(ByteSize, (5_000, 100_000, 1_000_000, 8_000_000, 32_000_000, 128_000_000))
     )
-    """Sizes of an object, varied at `at_connections`."""
+    """Object sizes to measure with `at_connections` connections."""
 
     connections: Several[Connections] = (1, 2, 4, 8, 16, 32, 64)
-    """Requests side by side, varied at `at_object_bytes`."""
+    """Numbers of parallel requests to measure with objects of `at_object_bytes`."""
 
     at_object_bytes: ObjectBytes = ByteSize(8_000_000)
-    """Object size while the connections vary."""
+    """Object size while the number of connections varies."""
 
     at_connections: Connections = 8
     """Connections while the object size varies."""
 
     seconds: Seconds = 3.0
-    """That a trial lasts at most."""
+    """Longest duration of a trial."""
 
     max_requests: Annotated[int, Field(ge=1, le=10**9)] = 20_000
-    """After which a trial ends, too."""
+    """Largest number of requests in a trial."""
 
-    # S3 takes no smaller parts, but for the last.
+    # S3 refuses smaller parts, except for the last.
     part_bytes: Annotated[ByteSize, Field(ge=5 * 2**20, le=_MAX_OBJECT_BYTES)] = ByteSize(8 * 2**20)
-    """Size of a part of `multipart`."""
+    """Part size of `multipart`."""
 
     pool_bytes: Annotated[ByteSize, Field(ge=1, le=10**15)] = ByteSize(256_000_000)
-    """Bound of the objects of one size that lie in the store at a time."""
+    """Largest total of the objects of one size that are in the store at a time."""
 
     @model_validator(mode="after")
     def _has_parts(self) -> Self:

@@ -52,9 +52,10 @@ def text(delays: Injected) -> Iterator[str]:
         rungs = [f"{rung} {seconds * 1e3:.2f}" for rung, seconds in delays.rungs_s.items()]
         yield f"\nwithout any delay, ms a sample: {', '.join(rungs)}"
     if delays.prefetch:
-        count = delays.prefetch[0].workers
-        yield f"\ndelays with prefetch, {count} workers: a step takes what its slowest stage takes:"
-        yield ""
+        yield (
+            f"\ndelays with prefetch, {delays.prefetch[0].workers} workers: a step takes "
+            "what its slowest stage takes:\n"
+        )
         yield from _table([_PREFETCH, *map(_prefetch_cells, delays.prefetch)])
     if delays.others_busy_share is not None:
         yield f"\nother programs took {delays.others_busy_share:.0%} of the processors meanwhile"

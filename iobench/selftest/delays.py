@@ -364,8 +364,7 @@ def climbed(made: Bench, note: Callable[[str], None]) -> dict[str, Result]:
                 trials = [made.run(case, source, repeat) for source in INPUTS]
                 # With an environment, the diagnosis would start with idle processors, because the
                 # loops have no workers.
-                result = Result("selftest", "", {}, {}, [*before, *trials])
-                results[name] = summarised(result)
+                results[name] = summarised(Result("selftest", "", {}, {}, [*before, *trials]))
     return results
 
 
@@ -404,12 +403,13 @@ def prefetched(
         name = name_of(case) if case else "device"
         device_s = plan.device_s if case else plan.slow_device_s
         note(f"with prefetch: {name} slowed")
-        loop = {"inputs": ["store"], "workers": plan.workers, "steps": plan.prefetch_steps}
-        rate = plan.batch_size / device_s
-        trials = [
-            made.run(case, "store", repeat, images_per_s=rate, **loop)
-            for repeat in range(plan.rounds)
-        ]
+        loop = {
+            "inputs": ["store"],
+            "workers": plan.workers,
+            "steps": plan.prefetch_steps,
+            "images_per_s": plan.batch_size / device_s,
+        }
+        trials = [made.run(case, "store", repeat, **loop) for repeat in range(plan.rounds)]
         found_s = plan.batch_size / median([trial.metrics["samples_per_s"] for trial in trials])
         slowest, expected_s = expected(plan, case, device_s, without_s)
         error = found_s / expected_s - 1

@@ -158,4 +158,4 @@ def test_its_store_is_read_by_its_scheme(measured: Measured, tmp_path: Path) -> 
     assert by_kind["loader"].cold is not None
     assert by_kind["loader"].cold.label == "server cache unknown"
     assert by_kind["object"].status == "skipped"
-    assert "client 'boto3' speaks S3" in by_kind["object"].reason
+    assert "client 'boto3' works with S3 only" in by_kind["object"].reason

@@ -1,4 +1,4 @@
-"""The fault proxy: what passes without rules, each fault as a client sees it, and its end."""
+"""The fault proxy: requests without rules, each fault as a client sees it, and stopping."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SLOW_DOWN = Status(503, "SlowDown", "Reduce <it>")
 
 
 class Received(NamedTuple):
-    """A request as the server saw it."""
+    """A request as the server received it."""
 
     line: str
     headers: list[tuple[str, str]]
@@ -48,7 +48,7 @@ class Received(NamedTuple):
 
 
 class Server(ThreadingHTTPServer):
-    """Answers by the path, and keeps what it received."""
+    """A server that answers by the path and records requests."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
@@ -101,7 +101,7 @@ class Handler(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    """A server that keeps what it received."""
+    """A server that records requests."""
     with Server() as running:
         threading.Thread(target=running.serve_forever, args=(0.02,)).start()
         yield running
@@ -125,7 +125,7 @@ def client(proxy: FaultProxy) -> Iterator[http.client.HTTPConnection]:
 def ask(
     proxy: FaultProxy, method: str = "GET", path: str = "/key", body: bytes | None = None
 ) -> tuple[int, Message, bytes]:
-    """One request over a connection of its own: status, headers and body of the answer."""
+    """Send one request over a new connection; return status, headers and body."""
     with closing(http.client.HTTPConnection(urlsplit(proxy.url).netloc)) as client:
         client.request(method, path, body=body)
         with client.getresponse() as response:
@@ -133,12 +133,12 @@ def ask(
 
 
 def use(proxy: FaultProxy, *faults: Fault) -> None:
-    """Disturb every request with these faults."""
+    """Disturb every request by these faults."""
     proxy.replace_rules([Rule(Match(), fault) for fault in faults])
 
 
 def raw(proxy: FaultProxy, head: str) -> socket.socket:
-    """A connection to the proxy on which a head was sent."""
+    """Connect to the proxy and send the head of a request."""
     connection = socket.create_connection(("127.0.0.1", urlsplit(proxy.url).port))
     connection.sendall(head.replace("\n", "\r\n").encode())
     return connection
@@ -193,7 +193,7 @@ class TestWithoutRules:
         status: int,
         body: bytes,
     ) -> None:
-        """However an answer's length is given, the connection takes another request."""
+        """For every way to give a body's length, the connection can be used again."""
         for _ in range(2):
             client.request(method, path)
             with client.getresponse() as response:
@@ -209,7 +209,7 @@ class TestWithoutRules:
     def test_no_answer_is_a_bad_gateway(
         self, client: http.client.HTTPConnection, server: Server, path: str
     ) -> None:
-        """A server that answers nothing, in part or is gone is a 502; the connection is kept."""
+        """If the server sends no complete answer, the client gets a 502."""
         if path == "/key":
             server.shutdown()
             server.server_close()
@@ -220,7 +220,7 @@ class TestWithoutRules:
                 assert b"<Code>BadGateway</Code><Message>no answer from" in response.read()
 
     def test_a_function_can_answer(self) -> None:
-        """In place of a server, a function of this process answers."""
+        """A function of this process can answer instead of a server."""
 
         def answer(method: str, path: str, headers: Message, body: bytes) -> Answer:
             return Answer(201, [("X-Asked", f"{method} {path}")], memoryview(body)[1:])
@@ -247,7 +247,7 @@ class TestFaults:
     def test_status_without_a_body(
         self, proxy: FaultProxy, client: http.client.HTTPConnection, method: str, code: int
     ) -> None:
-        """There is no body where HTTP allows none, and the next request is answered."""
+        """If HTTP allows no body, there is none, and the next request is answered."""
         proxy.replace_rules([Rule(Match(times=1), Status(code, "Any"))])
         client.request(method, "/key")
         with client.getresponse() as response:
@@ -269,7 +269,7 @@ class TestFaults:
 
     @pytest.mark.parametrize(("method", "rate"), [("GET", 50_000.0), ("PUT", 1_000.0)])
     def test_rate_limit(self, server: Server, method: str, rate: float) -> None:
-        """All bodies in one direction together take as long as the rate says."""
+        """All bodies in one direction together pass at the given rate."""
         sleeps: list[float] = []
         rules = [Rule(Match(), RateLimit(rate))]
         with FaultProxy(server.url, rules, clock=lambda: sum(sleeps), sleep=sleeps.append) as proxy:
@@ -280,7 +280,7 @@ class TestFaults:
 
     @pytest.mark.parametrize("offset", [0, 99_999, -1, 100_400, -100_401])
     def test_flipped_download(self, proxy: FaultProxy, offset: int) -> None:
-        """The byte at the offset has another bit, and a body without that byte is unchanged."""
+        """The byte at the offset is changed; a body without that byte is unchanged."""
         use(proxy, FlipByte(offset))
         expected = bytearray(CONTENT)
         if -len(CONTENT) <= offset < len(CONTENT):
@@ -289,7 +289,7 @@ class TestFaults:
         assert (body, headers["ETag"]) == (bytes(expected), '"content"')
 
     def test_changed_uploads(self, proxy: FaultProxy, server: Server) -> None:
-        """A flipped or shortened upload is a whole request for the server."""
+        """The server receives a changed or shortened upload as a complete request."""
         for fault in (FlipByte(-2, "upload"), Shorten(4)):
             use(proxy, fault)
             assert ask(proxy, "PUT", body=b"abcdef")[0] == 200
@@ -298,7 +298,7 @@ class TestFaults:
 
     @pytest.mark.parametrize("after_bytes", [70_001, 0])
     def test_truncate(self, proxy: FaultProxy, after_bytes: int) -> None:
-        """The connection ends after so many bytes of the announced length."""
+        """The connection ends after the given number of bytes."""
         use(proxy, Truncate(after_bytes))
         with pytest.raises(http.client.IncompleteRead) as caught:
             ask(proxy)
@@ -306,12 +306,12 @@ class TestFaults:
 
     @pytest.mark.parametrize("fault", [Truncate(len(CONTENT)), Stall(9, len(CONTENT))])
     def test_a_short_body_passes(self, proxy: FaultProxy, fault: Fault) -> None:
-        """A body that is no longer than a fault's offset passes whole."""
+        """A body that is not longer than the fault's offset passes unchanged."""
         use(proxy, fault)
         assert ask(proxy)[2] == CONTENT
 
     def test_stall(self, server: Server) -> None:
-        """A stalled download sleeps once, when exactly as many bytes have been passed on."""
+        """A stalled download sleeps once, after exactly the given number of bytes."""
         stalls: list[tuple[float, int]] = []
 
         def sleep(seconds: float) -> None:
@@ -324,7 +324,7 @@ class TestFaults:
 
     @pytest.mark.parametrize("at", ["request", "response"])
     def test_reset(self, proxy: FaultProxy, server: Server, at: Point) -> None:
-        """The client sees a reset, before the server has the request or after that."""
+        """The client sees a reset before or after the server has received the request."""
         use(proxy, Reset(at))
         with (
             raw(proxy, "GET /key HTTP/1.1\n\n") as connection,
@@ -358,7 +358,7 @@ class TestRules:
         ],
     )
     def test_a_match_needs_method_and_path(self, match: Match, fits: bool) -> None:
-        """The method must be equal, and the pattern be found in path?query."""
+        """The method must be equal, and the pattern must be found in path?query."""
         assert match.fits("GET", "/data/train-00001.tfrecord?versionId=3") is fits
 
     @given(
@@ -387,7 +387,7 @@ class TestRules:
         assert [list(request.faults) for request in proxy.requests] == 2 * [[], *met]
 
     def test_rules_change_while_the_proxy_runs(self, proxy: FaultProxy) -> None:
-        """New rules hold from the next request on; clearing drops rules and log."""
+        """New rules apply from the next request on; ``clear`` drops rules and log."""
         use(proxy, SLOW_DOWN)
         assert ask(proxy)[0] == 503
         proxy.replace_rules([Rule(Match(times=1), Status(500, "InternalError"))])
@@ -399,7 +399,7 @@ class TestRules:
         assert ask(proxy)[0] == 200
 
     def test_concurrent_requests_are_counted_once_each(self, proxy: FaultProxy) -> None:
-        """Of many requests at once exactly as many are disturbed as the rule says."""
+        """Of many parallel requests exactly the number in the rule is disturbed."""
         proxy.replace_rules([Rule(Match("GET", "/key", skip=3, times=7), SLOW_DOWN)])
         with ThreadPoolExecutor(8) as pool:
             statuses = list(pool.map(lambda _: ask(proxy)[0], range(40)))
@@ -408,7 +408,7 @@ class TestRules:
 
 
 def test_leaving_ends_idle_and_stalled_connections(server: Server) -> None:
-    """Leaving the proxy ends every connection and thread, whatever they wait for."""
+    """Leaving the proxy ends all connections and threads."""
     before = set(threading.enumerate())
     with FaultProxy(server.url, [Rule(Match(path="/slow"), Stall(3_600, 1))]) as proxy:
         idle, slow = raw(proxy, ""), raw(proxy, "GET /slow HTTP/1.1\n\n")

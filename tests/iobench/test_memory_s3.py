@@ -1,4 +1,4 @@
-"""The object store in memory answers what this package's client asks."""
+"""The object store in memory answers the requests of dataprep's store."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ def objects() -> MemoryS3:
 
 @pytest.fixture
 def url(objects: MemoryS3) -> Iterator[str]:
-    """Where it listens."""
+    """The address of the store."""
     with signed_in(), FaultProxy(objects.answer) as proxy:
         yield proxy.url
 
 
 @pytest.fixture
 def store(url: str) -> S3Store:
-    """This package's client of it."""
+    """dataprep's store at that address."""
     return S3Store("s3://b/below", StoreOptions(endpoint_url=url))
 
 
 def test_objects(store: S3Store) -> None:
-    """An object that was put is read, in whole and in parts, until it is deleted."""
+    """A stored object can be read, whole or in parts, until it is deleted."""
     store.prepare()
     info = store.put("a b/c", b"0123456789")
     assert store.head("a b/c") == info
@@ -53,7 +53,7 @@ def test_objects(store: S3Store) -> None:
 
 
 def test_conditional_writes(store: S3Store) -> None:
-    """A key that exists is not created again, and only the expected version is replaced."""
+    """An existing key is not created again; only the expected version is replaced."""
     assert store.create("one", b"first")
     assert not store.create("one", b"second")
     version = store.version("one")
@@ -63,7 +63,7 @@ def test_conditional_writes(store: S3Store) -> None:
 
 
 def test_listings(store: S3Store) -> None:
-    """Listings hold more than a thousand keys, each once, and know prefixes."""
+    """Listings have all keys once, also more than a thousand, and filter by prefix."""
     names = [f"k/{i:04} &" for i in range(1003)]
     for name in names:
         store.put(name, name.encode())

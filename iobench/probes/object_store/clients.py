@@ -1,4 +1,4 @@
-"""The contract of object-store clients: what each can do, and how a request fails."""
+"""The contract of object-store clients: their methods, timings and failed requests."""
 
 from __future__ import annotations
 
@@ -15,28 +15,23 @@ from iobench.trial import Place
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """One request that succeeded, retries and the waits between them included.
+    """One request that succeeded, including its retries and the waits between them.
 
-    ``first_byte_s``: from the call until the first byte of the body was there; None for writes, and
-    where a client hands over bodies when they are whole, which its ``notes`` say.
+    ``first_byte_s``: from the call until the first byte of the body arrived. It is None for writes,
+    and for a client that delivers whole bodies, which its ``notes`` mention.
     """
 
     total_s: float
     bytes: int
     first_byte_s: float | None = None
 
-    @property
-    def body_s(self) -> float | None:
-        """From the first byte to the last; None where that is not known."""
-        return None if self.first_byte_s is None else self.total_s - self.first_byte_s
-
 
 class RequestFailed(IobenchError, OSError):
     """One request failed, after all retries.
 
-    ``status`` is the HTTP status (``"503"``) or, where there was no answer or no whole one,
-    ``connection``, ``timeout`` or ``truncated``, which some take for the former. The message is one
-    line.
+    ``status`` is the HTTP status (``"503"``), or ``connection``, ``timeout`` or ``truncated`` if no
+    complete answer arrived. Some clients report a truncated body as ``connection``. The message is
+    one line.
     """
 
     def __init__(self, status: str, message: str) -> None:
@@ -45,27 +40,27 @@ class RequestFailed(IobenchError, OSError):
 
 
 class ObjectClient(Protocol):
-    """Objects below one place. Every method may be called from ``connections`` threads at once.
+    """A client of the objects below one place; up to ``connections`` threads use it in parallel.
 
-    The class is what an entry point of group ``iobench.clients`` names. Keys are relative to
-    the place. Bodies that arrive are counted and dropped. Methods raise ``RequestFailed``, and
-    whatever arrives incomplete is a failure. Failed answers are retried up to
-    ``place.store.max_attempts``; a body that breaks off is not.
+    An entry point of group ``iobench.clients`` names the class. Keys are relative to the place.
+    Bodies that arrive are counted and dropped. Methods raise ``RequestFailed``, also for incomplete
+    bodies. Failed answers are retried up to ``place.store.max_attempts``; incomplete bodies are
+    not.
 
     Attributes:
-        notes: what a reader of its figures must know.
-        refused: optional; answers 503 and 429 so far, tried again or not, None where they cannot
-            be seen.
+        notes: remarks that a reader of its figures needs.
+        refused: optional; number of answers 503 and 429 so far, whether retried or not; None if the
+            client does not report them.
     """
 
     notes: Sequence[str]
 
     def __init__(self, place: Place, connections: int, clock: Clock) -> None:
-        """Raises Unavailable where the library is missing."""
+        """Raise Unavailable if the library is missing."""
 
     @property
     def retries(self) -> int | None:
-        """Requests that were sent again so far; None where that cannot be seen."""
+        """Requests that were sent again so far; None if the client does not report them."""
 
     def get(self, key: str) -> Timing:
         """Read a whole object."""
@@ -77,7 +72,7 @@ class ObjectClient(Protocol):
         """Store an object by one PUT."""
 
     def multipart(self, key: str, data: bytes, part_bytes: int) -> Timing:
-        """Store an object in parts, one after the other; abort the upload where one fails."""
+        """Store an object in parts, one after the other; abort the upload if one fails."""
 
     def close(self) -> None:
         """Close all connections."""
@@ -85,21 +80,21 @@ class ObjectClient(Protocol):
 
 @runtime_checkable
 class CopyClient(Protocol):
-    """A client that copies whole objects by itself, such as a program, several at a time.
+    """A client that copies many whole objects in one call, such as a program.
 
-    It is registered beside the others, and takes part in ``get`` alone. ``notes`` as there.
+    It is registered like the others, and supports ``get`` only. ``notes`` are as above.
     """
 
     notes: Sequence[str]
 
     def __init__(self, place: Place, connections: int, clock: Clock) -> None:
-        """Raises Unavailable where it is not installed."""
+        """Raise Unavailable if it is not installed."""
 
     def copy(self, prefix: str, folder: Path) -> None:
-        """Copy every object whose key begins with ``prefix``, a slash at its end, into a folder.
+        """Copy every object whose key begins with ``prefix``, which ends with a slash.
 
         Raises:
-            TrialFailed: with the program's message.
+            TrialFailed: the program failed; with its message.
         """
 
 

@@ -1,4 +1,4 @@
-"""Clients that copy whole objects by themselves: s5cmd, Amazon's aws, and s3torchconnector."""
+"""Clients that copy whole objects: s5cmd, Amazon's aws, and s3torchconnector."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class _Program:
     def _options(self, own: Mapping[str, str | None]) -> list[str]:
         """Join the program's own options and those of both programs; None leaves one out."""
         store = self._bucket.options
-        shared = {
+        given = {
             "--endpoint-url": store.endpoint_url,
             "--profile": store.profile,
             "--request-payer": "requester" if store.requester_pays else None,
+            **own,
         }
-        given = {**shared, **own}
         return [f"{name}={value}" for name, value in given.items() if value is not None]
 
     def _run(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -82,12 +82,12 @@ class S5cmd(_Program):
 
 
 class AwsCli(_Program):
-    """``aws s3 cp --recursive``, on as many connections as its own configuration says."""
+    """``aws s3 cp --recursive``; its own configuration sets the number of connections."""
 
     name = "aws"
     package = "awscli"
     notes: Sequence[str] = (
-        "aws opens as many connections as its own configuration says: 10 by default",
+        "aws takes the number of connections from its own configuration: 10 by default",
     )
 
     def copy(self, prefix: str, folder: Path) -> None:
@@ -100,8 +100,8 @@ class AwsCli(_Program):
         }
         source = f"s3://{self._bucket.name}/{self._bucket.prefix}{prefix}"
         copying = ["s3", "cp", "--recursive", "--only-show-errors", source, f"{folder}/"]
-        environment = {"AWS_MAX_ATTEMPTS": str(store.max_attempts)}
-        self._run([*copying, *self._options(options)], environment)
+        command = [*copying, *self._options(options)]
+        self._run(command, {"AWS_MAX_ATTEMPTS": str(store.max_attempts)})
 
 
 class S3TorchConnector:
@@ -113,8 +113,8 @@ class S3TorchConnector:
     """
 
     notes: Sequence[str] = (
-        "connections are objects at a time: s3torchconnector opens as many as it likes for each",
-        "s3torchconnector has no read timeout: a store that falls silent ends the trial",
+        "connections: objects read in parallel; s3torchconnector may open several for each",
+        "s3torchconnector has no read timeout: a trial whose store stops answering is killed",
     )
 
     def __init__(self, place: Place, connections: int, clock: Clock) -> None:

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from dataprep.errors import ObjectNotFound, StoreError, StoreUnreachable
+from dataprep.errors import ObjectNotFound, StoreUnreachable
 from dataprep.ordered import in_order
 from dataprep.stores import Store, open_store
-from dataprep.stores.s3_bucket import S3Bucket, without_advice
-from iobench.errors import TrialFailed, Unavailable
+from dataprep.stores.s3_bucket import S3Bucket
+from iobench.errors import Unavailable
 from iobench.trial import Place
 
 OVERLOADED = "the store refuses requests for now: try again later, or with fewer connections"
@@ -161,19 +161,3 @@ def reach(place: Place) -> Store:
 def is_overload(reason: str) -> bool:
     """Whether an error means that a store refuses requests temporarily."""
     return _OVERLOAD.search(reason) is not None
-
-
-@contextlib.contextmanager
-def overload_explained() -> Iterator[None]:
-    """Add advice to the error of a store that refuses requests for now.
-
-    Raises:
-        TrialFailed: instead of the store's error.
-    """
-    try:
-        yield
-    except StoreError as error:
-        if type(error) is not StoreError or not is_overload(str(error)):
-            raise
-        said = without_advice(str(error)).rstrip(".")
-        raise TrialFailed(f"{said}: {OVERLOADED}") from None

@@ -12,14 +12,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dataprep.counted import counted
-from dataprep.errors import DataprepError
+from dataprep.errors import DataprepError, StoreError
 from dataprep.ordered import in_order
 from dataprep.schema import typed
 from dataprep.stores import Store
+from dataprep.stores.s3_bucket import without_advice
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.extensions import made
@@ -39,7 +40,7 @@ _SERVER_CACHE = Cold("not applicable", "server cache unknown", why="a store's ca
 _MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made in it
 _PROGRESS_S = 0.2
 _HOPELESS = 20
-_COPY_NOTE = "a process for all objects, its start included, into memory"
+_COPY_NOTE = "one process copies all objects into memory; the time includes its start"
 
 
 Request = Callable[[int, int], Timing]
@@ -63,12 +64,12 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         raise Unavailable(f"no object store is called {trial.store!r}: name it under targets")
     if not place.uri.startswith("s3://") and not CLIENTS.origin(trial.client):
         raise Unavailable(
-            f"client {trial.client!r} speaks S3, and {place.uri} is none: name a client of the "
-            "package that brings this store"
+            f"client {trial.client!r} works with S3 only, and {place.uri} is another store: name a "
+            "client of the package that provides this store"
         )
     kind = CLIENTS.load(trial.client)
     protocol = CopyClient if hasattr(kind, "copy") else ObjectClient
-    with pool.overload_explained():
+    try:
         store = pool.reach(place)
         client = made(
             *(CLIENTS, trial.client, protocol),
@@ -76,9 +77,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         )
         if isinstance(client, CopyClient):
             if trial.operation != "get":
-                raise Unavailable(
-                    f"{trial.client} copies whole objects: it takes part in get alone"
-                )
+                raise Unavailable(f"{trial.client} copies whole objects: it supports get only")
             objects = pool.to_get(trial.object_bytes, trial.pool_bytes)
             pool.provide(store, objects)
             found = copies(client, objects, trial, context.clock, context.progress)
@@ -86,6 +85,11 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         with contextlib.closing(client):
             found = _measured(trial, client, store, place, context)
         return Outcome(found, cold=_SERVER_CACHE if trial.reads else None)
+    except StoreError as error:
+        if type(error) is not StoreError or not pool.is_overload(str(error)):
+            raise
+        said = without_advice(str(error)).rstrip(".")
+        raise TrialFailed(f"{said}: {pool.OVERLOADED}") from None
 
 
 def _measured(
@@ -95,21 +99,27 @@ def _measured(
     written: set[str] = set()
     request = _reader(trial, client, store) if trial.reads else _writer(trial, client, written)
     try:
-        _open_connections(client, store, trial.connections)
+        store.put(pool.WARM_UP, b"0")
+        # One byte on each stream at the same time, so that no timed request has to connect.
+        once = replace(trial, max_requests=1)
+        attempt(lambda stream, turn: client.get_range(pool.WARM_UP, 0, 1), once, context.clock)
         retries, refused = client.retries, getattr(client, "refused", None)
         cpu_s = time.process_time()
         attempts = attempt(request, trial, context.clock, _progress(client, context))
         cpu_s = time.process_time() - cpu_s
-        retries = _difference(client.retries, retries)
-        refused = _difference(getattr(client, "refused", None), refused)
     finally:
         try:
             list(in_order(store.delete, sorted(written), pool.AT_ONCE))
         except DataprepError as error:
-            notes.append(f"what was written could not be deleted: {error}")
+            notes.append(f"written objects could not be deleted: {error}")
     require_success(attempts, place.uri)
-    notes += client.notes
-    return metrics(attempts, retries=retries, refused=refused, cpu_s=cpu_s, notes=notes)
+    return metrics(
+        attempts,
+        retries=_difference(client.retries, retries),
+        refused=_difference(getattr(client, "refused", None), refused),
+        cpu_s=cpu_s,
+        notes=[*notes, *client.notes],
+    )
 
 
 def _difference(after: int | None, before: int | None) -> int | None:
@@ -244,18 +254,6 @@ def _writer(trial: ObjectTrial, client: ObjectClient, written: set[str]) -> Requ
     return write
 
 
-def _open_connections(client: ObjectClient, store: Store, connections: int) -> None:
-    """Read one byte on each stream at the same time, so that no timed request has to connect."""
-    store.put(pool.WARM_UP, b"0")
-
-    def read(_: int) -> None:
-        with contextlib.suppress(RequestFailed):
-            client.get_range(pool.WARM_UP, 0, 1)
-
-    with ThreadPoolExecutor(connections) as threads:
-        list(threads.map(read, range(connections)))
-
-
 def copies(
     client: CopyClient,
     objects: pool.Objects,
@@ -283,8 +281,8 @@ def copies(
             sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
         if sizes != [objects.bytes] * objects.count:
             raise TrialFailed(
-                f"{len(sizes)} files with {sum(sizes):,} bytes came of {objects.count} objects of "
-                f"{objects.bytes:,}"
+                f"{len(sizes)} files with {sum(sizes):,} bytes were copied of {objects.count} "
+                f"objects of {objects.bytes:,} bytes"
             )
         count += objects.count
         progress(count * objects.bytes, "bytes")
@@ -309,9 +307,9 @@ def metrics(
     ``refused`` are None if the client does not report them.
     """
     done = attempts.timings
-    firsts = [timing.first_byte_s for timing in done if timing.first_byte_s is not None]
-    bodies = [timing.body_s for timing in done if timing.body_s is not None]
-    totals = [timing.total_s for timing in done]
+    firsts = [one.first_byte_s for one in done if one.first_byte_s is not None]
+    bodies = [one.total_s - one.first_byte_s for one in done if one.first_byte_s is not None]
+    totals = [one.total_s for one in done]
     found = dict(rates(attempts.bytes, len(done), attempts.seconds, cpu_s))
     for name, values in {"first_byte_s": firsts, "body_s": bodies, "total_s": totals}.items():
         found |= {f"{name}_{quantile}": value for quantile, value in quantiles(values).items()}
@@ -321,7 +319,6 @@ def metrics(
 
 def rates(moved_bytes: int, requests: int, seconds: float, cpu_s: float) -> Metrics:
     """Compute the figures that every trial has; ``cpu_s_per_gb``: seconds for 10^9 bytes."""
-    gigabytes = moved_bytes / 1e9
     return {
         "mb_per_s": moved_bytes / 1e6 / seconds if seconds > 0 else 0.0,
         "requests_per_s": requests / seconds if seconds > 0 else 0.0,
@@ -329,7 +326,7 @@ def rates(moved_bytes: int, requests: int, seconds: float, cpu_s: float) -> Metr
         "seconds": seconds,
         "requests": requests,
         "cpu_cores": cpu_s / seconds if seconds > 0 else 0.0,
-        "cpu_s_per_gb": cpu_s / gigabytes if gigabytes > 0 else 0.0,
+        "cpu_s_per_gb": cpu_s / moved_bytes * 1e9 if moved_bytes > 0 else 0.0,
     }
 
 

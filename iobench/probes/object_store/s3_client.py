@@ -52,8 +52,12 @@ def address_of(bucket: S3Bucket) -> Address:
     """Find the address as boto3 does: in the options, else in the environment."""
     options = bucket.options
     session = boto3.Session(profile_name=options.profile, region_name=options.region)
-    environment = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    endpoint = options.endpoint_url or environment or None
+    endpoint = (
+        options.endpoint_url
+        or os.environ.get("AWS_ENDPOINT_URL_S3")
+        or os.environ.get("AWS_ENDPOINT_URL")
+        or None
+    )
     # Other servers have no host name for each bucket. Amazon's certificate does not cover the host
     # name of a bucket whose name has dots.
     in_path = endpoint is not None or "." in bucket.name

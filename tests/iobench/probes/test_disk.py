@@ -21,7 +21,7 @@ SHM = Path("/dev/shm")
 
 
 def check(outcome: Outcome) -> None:
-    """What every trial that went through all of its file must say."""
+    """Check the figures of a trial that read or wrote its whole file."""
     metrics, moved = outcome.metrics, FILE_BYTES
     assert metrics["bytes"] == moved
     assert metrics["operations"] == moved // 2**16
@@ -34,7 +34,7 @@ def check(outcome: Outcome) -> None:
 
 @pytest.mark.parametrize("pattern", ["sequential", "random"])
 def test_a_cold_read_is_proved(disk_folder: Path, probe: Probe, pattern: str) -> None:
-    """Every byte once, from the disk."""
+    """Every byte is read once from the disk."""
     outcome = probe(disk_folder, pattern=pattern)
     check(outcome)
     cold = outcome.cold
@@ -50,7 +50,7 @@ def test_a_cold_read_is_proved(disk_folder: Path, probe: Probe, pattern: str) ->
 def test_a_cold_read_that_was_answered_from_memory_is_called_warm(
     disk_folder: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where eviction does nothing, the trial does not pass for cold."""
+    """If eviction has no effect, the trial is not labelled cold."""
     probe(disk_folder, cache="warm", seconds=0.01)
     if not residency([disk_folder / f".iobench-read-{FILE_BYTES}"]):
         pytest.skip("what is resident cannot be told here")
@@ -65,7 +65,7 @@ def test_a_cold_read_that_was_answered_from_memory_is_called_warm(
 def test_a_warm_read_goes_round_until_the_time_is_over(
     tmp_path: Path, probe: Probe, pattern: str
 ) -> None:
-    """From memory, more often than the file is long."""
+    """A warm trial reads the file again and again from memory."""
     outcome = probe(
         tmp_path, cache="warm", pattern=pattern, seconds=0.3, file_bytes=2**17, block_bytes=4096
     )
@@ -76,7 +76,7 @@ def test_a_warm_read_goes_round_until_the_time_is_over(
 
 @pytest.mark.parametrize("pattern", ["sequential", "random"])
 def test_direct_trials(direct_folder: Path, probe: Probe, pattern: str) -> None:
-    """Past the page cache, and said to be; a write needs no fsync."""
+    """Direct trials bypass the page cache; a direct write has no fsync."""
     outcome = probe(direct_folder, cache="direct", pattern=pattern)
     check(outcome)
     assert outcome.cold is not None
@@ -90,7 +90,7 @@ def test_direct_trials(direct_folder: Path, probe: Probe, pattern: str) -> None:
 def test_a_buffered_write_counts_until_the_disk_has_it(
     tmp_path: Path, probe: Probe, pattern: str
 ) -> None:
-    """The final fsync is part of its time; the file is gone afterwards."""
+    """The final fsync counts in its time; the file is removed."""
     outcome = probe(tmp_path, operation="write", cache="buffered", pattern=pattern)
     check(outcome)
     assert 0 <= outcome.metrics["fsync_s"] <= outcome.metrics["seconds"]
@@ -99,7 +99,7 @@ def test_a_buffered_write_counts_until_the_disk_has_it(
 
 
 def test_a_disk_in_memory(probe: Probe) -> None:
-    """tmpfs cannot be evicted, has no direct trial, and no buffered one under that name."""
+    """On tmpfs direct trials are unavailable and no read is cold."""
     if not SHM.is_dir() or file_system(SHM) != "tmpfs":
         pytest.skip("no /dev/shm here")
     try:
@@ -118,7 +118,7 @@ def test_a_disk_in_memory(probe: Probe) -> None:
 def test_a_disk_that_fills_up_fails_and_is_left_clean(
     tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Thinly provisioned volumes take the allocation and refuse the bytes."""
+    """A thinly provisioned volume may accept the allocation and refuse the bytes."""
     full = Mock(side_effect=OSError(28, "No space left on device"))
     monkeypatch.setattr("os.pwritev", full)
     with pytest.raises(TrialFailed, match="'here' is full"):
@@ -127,7 +127,7 @@ def test_a_disk_that_fills_up_fails_and_is_left_clean(
 
 
 def test_the_file_is_shared_by_trials_and_cleaned_at_the_end(tmp_path: Path, probe: Probe) -> None:
-    """Making it is not repeated; blocks that do not divide it are left out."""
+    """The file is made once; blocks that do not divide it are left out."""
     told: list[tuple[Any, str]] = []
     size = FILE_BYTES + 70_000
     check(probe(tmp_path, file_bytes=size, progress=lambda *done: told.append(done)))

@@ -1,4 +1,4 @@
-"""Files of the probe's own."""
+"""The test files of the disk probe."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SIZE = 2**20 + 5
 
 
 def names(folder: Path) -> list[str]:
-    """What lies there."""
+    """List the names in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
 def test_a_file_to_read_is_made_once(tmp_path: Path) -> None:
-    """Later trials of the same size read the same file; one that was cut is made again."""
+    """Later trials read the same file; a shortened file is made again."""
     path = file_to_read(tmp_path, SIZE, "t")
     made = path.stat().st_ino
     assert file_to_read(tmp_path, SIZE, "t").stat().st_ino == made
@@ -41,7 +41,7 @@ def test_a_file_to_read_is_made_once(tmp_path: Path) -> None:
 
 
 def test_a_file_to_write_is_there_for_the_block_only(tmp_path: Path) -> None:
-    """Gone afterwards, also when the block fails."""
+    """The file is removed, also when the block fails."""
     with file_to_write(tmp_path, SIZE, "t") as path:
         assert path.name.startswith(".iobench-write-")
         assert path.stat().st_size == SIZE
@@ -52,7 +52,7 @@ def test_a_file_to_write_is_there_for_the_block_only(tmp_path: Path) -> None:
 
 
 def test_clean_removes_ours_and_nothing_else(tmp_path: Path) -> None:
-    """What killed trials left goes too; other people's files stay."""
+    """Files of killed trials are removed too; other files stay."""
     file_to_read(tmp_path, SIZE, "t")
     for name in (f".iobench-partial-{'0a' * 8}", f".iobench-write-{'ff' * 8}"):
         (tmp_path / name).touch()
@@ -66,7 +66,7 @@ def test_clean_removes_ours_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("make", [file_to_read, lambda *args: file_to_write(*args).__enter__()])
 def test_refusals(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Why there is no file, in words; nothing is left of the attempt."""
+    """The message says why there is no file; no part of it is left."""
     with pytest.raises(Unavailable, match=r"target 't': .*/gone does not exist"):
         make(tmp_path / "gone", SIZE, "t")
     with pytest.raises(TrialFailed, match=r"target 't' is full: .* MB are free"):

@@ -1,4 +1,4 @@
-"""Blocks of a file: which, in which order, and how they are read and written."""
+"""Reading and writing the blocks of a file, and their order."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ processes = st.integers(1, 40)
 
 @pytest.fixture
 def file(disk_folder: Path) -> Path:
-    """Four blocks."""
+    """A file of four blocks."""
     path = disk_folder / "file"
     path.write_bytes(os.urandom(4 * BLOCK))
     return path
 
 
 def test_a_read_is_a_whole_block(file: Path) -> None:
-    """At any offset; what the file cannot give in full is a failure."""
+    """A block is read at any offset; a block behind the end is a failure."""
     with opened_blocks(file, "read", BLOCK, direct=False) as read:
         assert [read(offset) for offset in (0, 3 * BLOCK, BLOCK)] == [BLOCK] * 3
         with pytest.raises(TrialFailed, match="100 of 4,096 bytes"):
@@ -40,7 +40,7 @@ def test_a_read_is_a_whole_block(file: Path) -> None:
 
 
 def test_a_write_is_a_whole_block_and_says_where(file: Path) -> None:
-    """The offset stands in it, so that no two blocks are the same."""
+    """A written block contains its offset, so that all blocks differ."""
     with opened_blocks(file, "write", BLOCK, direct=False) as write:
         assert write(2 * BLOCK) == BLOCK
         assert write(3 * BLOCK) == BLOCK
@@ -54,7 +54,7 @@ def test_a_write_is_a_whole_block_and_says_where(file: Path) -> None:
 def test_a_file_system_that_refuses_direct_is_unavailable(
     direct_folder: Path, monkeypatch: pytest.MonkeyPatch, operation: DiskOperation, call: str
 ) -> None:
-    """Nothing falls back in silence; some refuse the first read, not the opening."""
+    """O_DIRECT is not replaced silently, also if only the first read is refused."""
     path = direct_folder / "file"
     path.write_bytes(bytes(BLOCK))
     monkeypatch.setattr(os, call, Mock(side_effect=OSError(errno.EINVAL, "Invalid argument")))
@@ -66,7 +66,7 @@ def test_a_file_system_that_refuses_direct_is_unavailable(
 
 
 def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
-    """A file that is gone is not a matter of O_DIRECT."""
+    """A missing file is not reported as a refusal of O_DIRECT."""
     with (
         pytest.raises(FileNotFoundError),
         opened_blocks(tmp_path / "x", "read", BLOCK, direct=True),
@@ -76,7 +76,7 @@ def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
 
 @given(block_counts, st.integers(0, BLOCK - 1), processes)
 def test_sequential_regions_follow_each_other(blocks: int, rest: int, count: int) -> None:
-    """Together they are the file from its start, less what does not divide evenly."""
+    """Regions cover the file from its start, without an uneven rest."""
     parts = sequential_offsets(blocks * BLOCK + rest, BLOCK, count)
     assert len(parts) == count
     assert len({len(part) for part in parts}) == 1
@@ -89,7 +89,7 @@ def test_sequential_regions_follow_each_other(blocks: int, rest: int, count: int
 def test_random_blocks_are_whole_and_come_once(
     blocks: int, count: int, at_most: int, seed: int
 ) -> None:
-    """No process reads what another does, nor anything twice."""
+    """Each block belongs to one process and occurs once."""
     parts = random_offsets(blocks * BLOCK, BLOCK, count, at_most=at_most, seed=seed)
     assert len(parts) == count
     whole = list(itertools.chain(*parts))
@@ -99,7 +99,7 @@ def test_random_blocks_are_whole_and_come_once(
 
 
 def test_another_seed_is_another_order() -> None:
-    """Repeats do not read the same order."""
+    """Different seeds give different orders."""
     first, second = (random_offsets(2**22, BLOCK, 1, at_most=9999, seed=seed) for seed in (0, 1))
     assert sorted(first[0]) == sorted(second[0])
     assert first != second != sequential_offsets(2**22, BLOCK, 1)

@@ -51,14 +51,14 @@ installed = pytest.mark.skipif(find_program("fio") is None, reason="fio is not i
     ],
 )
 def test_params_in_fios_words(changes: dict[str, Any], options: dict[str, str]) -> None:
-    """Order, cache and time as the own engine has them; a colon in a path separates no files."""
+    """Trial parameters become options of fio; a colon in a path is escaped."""
     listed = fio_options(Path("/d/a:b"), replace(TRIAL, **changes))
     told = dict(option.removeprefix("--").partition("=")[::2] for option in listed)
     assert options.items() <= told.items()
 
 
 def check(metrics: Any) -> None:
-    """What a trial that went through the whole file must say."""
+    """Check the figures of a trial that read or wrote its whole file."""
     assert (metrics["bytes"], metrics["operations"]) == (FILE_BYTES, FILE_BYTES // 2**16)
     assert metrics["mb_per_s"] == pytest.approx(FILE_BYTES / 1e6 / metrics["seconds"])
     assert metrics["engine"].startswith("fio-")
@@ -69,7 +69,7 @@ def check(metrics: Any) -> None:
 @installed
 @pytest.mark.parametrize("pattern", ["sequential", "random"])
 def test_a_cold_read_is_proved(disk_folder: Path, probe: Probe, pattern: str) -> None:
-    """What storage gave to fio is counted."""
+    """Bytes that fio read from storage are counted."""
     outcome = probe(disk_folder, engine="fio", pattern=pattern)
     check(outcome.metrics)
     assert outcome.cold is not None
@@ -80,7 +80,7 @@ def test_a_cold_read_is_proved(disk_folder: Path, probe: Probe, pattern: str) ->
 
 @installed
 def test_a_warm_read_goes_round(tmp_path: Path, probe: Probe) -> None:
-    """Until the time is over."""
+    """A warm read continues until the time is over."""
     told_bytes: list[float] = []
     outcome = probe(
         tmp_path,
@@ -98,7 +98,7 @@ def test_a_warm_read_goes_round(tmp_path: Path, probe: Probe) -> None:
 @installed
 @pytest.mark.parametrize("operation", ["read", "write"])
 def test_direct(direct_folder: Path, probe: Probe, operation: str) -> None:
-    """Past the page cache, and no file is left of a write."""
+    """Direct trials work, and a write leaves no file."""
     outcome = probe(direct_folder, engine="fio", cache="direct", operation=operation)
     check(outcome.metrics)
     assert "fsync_s" not in outcome.metrics
@@ -107,14 +107,14 @@ def test_direct(direct_folder: Path, probe: Probe, operation: str) -> None:
 
 @installed
 def test_a_buffered_write_counts_until_the_disk_has_it(tmp_path: Path, probe: Probe) -> None:
-    """The final fsync is part of its time."""
+    """The final fsync counts in its time."""
     metrics = probe(tmp_path, engine="fio", operation="write", cache="buffered").metrics
     assert metrics["bytes"] == FILE_BYTES
     assert 0 <= metrics["fsync_s"] <= metrics["seconds"]
 
 
 def test_without_fio(tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says which package has it."""
+    """The message names the package."""
     monkeypatch.setattr(disk, "find_program", lambda name: None)
     with pytest.raises(Unavailable, match="fio is not installed"):
         probe(tmp_path, engine="fio")
@@ -137,7 +137,7 @@ def test_without_fio(tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPat
 def test_what_goes_wrong_is_said(
     tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch, stdout: str, said: str
 ) -> None:
-    """In fio's own words, or those of the disk."""
+    """The message is that of fio or of the disk."""
 
     def answered(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 1, stdout, "bad option")
@@ -159,7 +159,7 @@ def test_what_goes_wrong_is_said(
     ],
 )
 def test_a_report_of_another_form_is_no_figure(changes: dict[str, Any]) -> None:
-    """Whatever fio of another version writes is told as its report's fault."""
+    """An unexpected report of fio fails the trial with a message."""
     percentile = {f"{q * 100:.6f}": 1000 for q in QUANTILES.values()}
     side = {"io_bytes": 4096, "total_ios": 100, "runtime": 5, "clat_ns": {"percentile": percentile}}
 

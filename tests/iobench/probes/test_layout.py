@@ -1,8 +1,7 @@
-"""Samples as whole shards, as records and as files."""
+"""Trials that read whole shards, records and files."""
 
 from __future__ import annotations
 
-import itertools
 import os
 import shutil
 from collections.abc import Callable
@@ -10,15 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import dataprep
 from dataprep.stores import StoreOptions
 from iobench.clock import SystemClock
 from iobench.errors import TrialFailed
 from iobench.probes import layout
-from iobench.probes.layout import Item, find_items, samples_of
+from iobench.probes.layout import find_items
 from iobench.s3_server import MotoServer
 from iobench.trial import Context, Outcome, Place, TrialSpec
 from tests.iobench.probes.conftest import is_provable
@@ -45,7 +42,7 @@ def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 
 def probe(place: Place, access: str, **changes: Any) -> Outcome:
-    """One trial: cold, by 3 processes, with all the time it needs, unless told."""
+    """Run one trial, by default cold, with 3 processes and enough time."""
     params = {
         "data": "it",
         "access": access,
@@ -59,7 +56,7 @@ def probe(place: Place, access: str, **changes: Any) -> Outcome:
 
 
 def check_cold(outcome: Outcome, place: Place) -> None:
-    """Shown cold, wherever that can be shown; else called warm, with the reason."""
+    """Check that the trial is labelled cold if that can be proved, else warm with a reason."""
     cold = outcome.cold
     assert cold is not None
     if is_provable(Path(place.uri)):
@@ -70,7 +67,7 @@ def check_cold(outcome: Outcome, place: Place) -> None:
 
 @pytest.mark.parametrize("access", ["shards", "records"])
 def test_shards_are_read_whole_or_by_record(shards: Place, access: str) -> None:
-    """Every byte once, since TFRecord has no header, by as many processes as there is to read."""
+    """Every byte is read once, by at most one process for each item."""
     entry = dataprep.open(shards.uri).manifest.formats["tfrecord"]
     outcome = probe(shards, access, parallelism=50)
     metrics = outcome.metrics
@@ -84,7 +81,7 @@ def test_shards_are_read_whole_or_by_record(shards: Place, access: str) -> None:
 
 
 def test_files_are_read_one_by_one(tree: Path) -> None:
-    """Each image of the class folders once."""
+    """Each image of the class folders is read once."""
     place = Place(os.fspath(tree), "files")
     outcome = probe(place, "files")
     images = [path for path in tree.rglob("*") if path.suffix.lower() == ".jpeg"]
@@ -96,7 +93,7 @@ def test_files_are_read_one_by_one(tree: Path) -> None:
 
 @pytest.mark.parametrize("access", ["shards", "records"])
 def test_warm_reads_go_round(shards: Place, access: str) -> None:
-    """Until the time is over, from memory."""
+    """A warm trial reads from memory until the time is over."""
     outcome = probe(shards, access, cache="warm", seconds=0.3, parallelism=1)
     assert outcome.metrics["samples"] > 120
     assert outcome.cold is not None
@@ -104,7 +101,7 @@ def test_warm_reads_go_round(shards: Place, access: str) -> None:
 
 
 def test_shards_on_a_store(shards: Place, bucket: str, s3_server: MotoServer) -> None:
-    """The same samples over HTTP; what the server has cached nobody can say."""
+    """Shards on a store are read over HTTP; the server's cache is unknown."""
     store = StoreOptions(endpoint_url=s3_server.url)
     place = Place(f"s3://{bucket}/out", "shards", store)
     copy = dataprep.stores.open_store(place.uri, store)
@@ -121,7 +118,7 @@ def test_shards_on_a_store(shards: Place, bucket: str, s3_server: MotoServer) ->
 
 
 def test_what_the_place_does_not_hold(shards: Place, tree: Path, tmp_path: Path) -> None:
-    """The trial fails and says what it would read, or gives dataprep's own reason."""
+    """The trial fails and says which data it needs, or has dataprep's message."""
     with pytest.raises(TrialFailed, match="files are read from files; this place holds shards"):
         probe(shards, "files")
     with pytest.raises(TrialFailed, match="records are read from shards"):
@@ -131,7 +128,7 @@ def test_what_the_place_does_not_hold(shards: Place, tree: Path, tmp_path: Path)
 
 
 def test_a_shard_that_was_cut_fails_the_trial(shards: Place, tmp_path: Path) -> None:
-    """Nothing is measured on less than the manifest says."""
+    """A shard that is shorter than in the manifest is not measured."""
     output = tmp_path / "out"
     shutil.copytree(shards.uri, output)
     os.truncate(next((output / "tfrecord").iterdir()), 100)
@@ -140,17 +137,10 @@ def test_a_shard_that_was_cut_fails_the_trial(shards: Place, tmp_path: Path) -> 
 
 
 def test_the_order_of_records_depends_on_the_seed(shards: Place) -> None:
-    """Repeats read the same records in another order; a limit takes a sample of them."""
+    """Seeds give different orders; a limit selects some of the records."""
     first, again, other = (
         find_items(shards, "records", at_most=1000, seed=seed) for seed in (1, 1, 2)
     )
     assert first == again != other
     assert sorted(first) == sorted(other)
     assert find_items(shards, "records", at_most=7, seed=1) == first[:7]
-
-
-@given(st.lists(st.integers(1, 9), min_size=1, max_size=8), st.integers(0, 50))
-def test_samples_of_reads_that_go_round(sizes: list[int], reads: int) -> None:
-    """As many as the reads hold, one after another."""
-    share = [Item("k", 0, 1, samples, whole=True) for samples in sizes]
-    assert samples_of(share, reads) == sum(itertools.islice(itertools.cycle(sizes), reads))

@@ -1,4 +1,4 @@
-"""Settings of the probes, and the trials that they ask for."""
+"""Settings of the probes, and the trials that follow from them."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ counts = st.lists(st.integers(1, 16), min_size=1, max_size=3)
     ],
 )
 def test_what_cannot_be_is_refused(content: dict[str, Any], message: str) -> None:
-    """Before anything is run, with the value or key named."""
+    """Invalid settings are refused, and the message names the value or key."""
     with pytest.raises(ValidationError, match=message):
         DiskSettings.model_validate(content)
 
 
 @given(blocks, counts)
 def test_points_are_two_lines_through_one_point(sizes: list[int], processes: list[int]) -> None:
-    """Each point keeps block size or parallelism where it was set, and none comes twice."""
+    """Each point has the fixed block size or parallelism, and is measured once."""
     settings = DiskSettings.model_validate({"block_bytes": sizes, "parallelism": processes})
     points = list(settings.points())
     assert len(points) == len(set(points))
@@ -61,7 +61,7 @@ def test_points_are_two_lines_through_one_point(sizes: list[int], processes: lis
 
 
 def subset(*values: str) -> st.SearchStrategy[list[str]]:
-    """Some of the values, at least one."""
+    """Draw some of the values, at least one."""
     return st.lists(st.sampled_from(values), min_size=1, unique=True)
 
 
@@ -78,7 +78,7 @@ settings_of_disks = st.builds(
 
 @given(settings_of_disks)
 def test_every_target_gets_the_same_trials_once(settings: DiskSettings) -> None:
-    """Params are JSON values, and the id of a trial is its own and tied to no path."""
+    """Params are JSON values, and the trial's id is unique and independent of paths."""
     trials = [dict(params) for params in plan_disks(settings)]
     assert json.loads(json.dumps(trials)) == trials
     assert set(Counter(TrialSpec("disk", params).id for params in trials).values()) == {1}
@@ -88,7 +88,7 @@ def test_every_target_gets_the_same_trials_once(settings: DiskSettings) -> None:
 
 
 def test_the_plan_is_two_sweeps_not_a_product() -> None:
-    """The default has 5 points for each way of reading and writing: 6 and 4 of them."""
+    """The default has 5 points for each of 6 ways to read and 4 ways to write."""
     settings = DiskSettings.model_validate({"targets": [{"label": "a", "path": "/a"}]})
     trials = list(plan_disks(settings))
     assert len(trials) == 5 * 6 + 5 * 4
@@ -100,7 +100,7 @@ def test_the_plan_is_two_sweeps_not_a_product() -> None:
 
 
 def test_a_write_is_direct_or_buffered_once() -> None:
-    """Cold and warm mean nothing to a write."""
+    """A write is not planned twice for cold and warm."""
     settings = DiskSettings.model_validate(
         {
             "targets": [{"label": "a", "path": "/a"}],
@@ -115,7 +115,7 @@ def test_a_write_is_direct_or_buffered_once() -> None:
 
 
 def test_an_engine_is_named_where_it_is_not_our_own() -> None:
-    """Each point once by each, one after the other; trials of our own are called as before."""
+    """Each engine measures each point; params name only other engines."""
     told = {"targets": [{"label": "a", "path": "/a"}], "engine": ["iobench", "fio"]}
     trials = [dict(params) for params in plan_disks(DiskSettings.model_validate(told))]
     own = [params for params in trials if "engine" not in params]
@@ -124,7 +124,7 @@ def test_an_engine_is_named_where_it_is_not_our_own() -> None:
 
 
 def test_each_form_of_data_is_read_as_it_can_be() -> None:
-    """Shards whole and by record, folders by file; on a store nothing is warmed."""
+    """Shards are read whole and by record, folders by file, and stores only cold."""
     settings = DiskSettings.model_validate(
         {
             "layout_data": [
@@ -153,13 +153,13 @@ WAYS = ("cold", "warm")
     ],
 )
 def test_labels_become_names(content: dict[str, Any], message: str) -> None:
-    """Each is one word, and its target's own."""
+    """A label is one word, and no two targets have the same."""
     with pytest.raises(ValidationError, match=message):
         ObjectStoreSettings.model_validate(content)
 
 
 def test_multipart_needs_more_than_one_part() -> None:
-    """A multipart sweep without an object of two parts is refused, and says what to change."""
+    """Multipart without an object of two parts is refused with advice."""
     small = {"object_bytes": [5_000], "at_object_bytes": 100_000}
     with pytest.raises(ValidationError, match="raise object_bytes above 8388608"):
         ObjectStoreSettings.model_validate(small)
@@ -203,7 +203,7 @@ def test_sizes_are_swept_at_one_number_of_connections_and_connections_at_one_siz
 
 @given(SETTINGS)
 def test_every_combination_has_both_sweeps(settings: ObjectStoreSettings) -> None:
-    """Each target, client and operation is asked both questions."""
+    """Each target, client and operation is measured in both sweeps."""
     for target in settings.targets:
         for client in settings.clients:
             for operation in settings.operations:
@@ -225,7 +225,7 @@ def test_every_combination_has_both_sweeps(settings: ObjectStoreSettings) -> Non
 
 @given(SETTINGS)
 def test_each_trial_is_named_by_json_without_an_address(settings: ObjectStoreSettings) -> None:
-    """None comes twice; no multipart trial has an object of a single part."""
+    """Trials are distinct; no multipart trial has an object of a single part."""
     trials = list(plan_objects(settings))
     assert json.loads(json.dumps(trials)) == trials
     assert "://" not in json.dumps(trials)

@@ -1,4 +1,4 @@
-"""Timed operations in several processes, on a clock that tests move."""
+"""Timed operations in several processes, on a virtual clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CLOCK = VirtualClock()
 
 
 def driven(*shares: tuple[float, Iterable[int]], seconds: float = 1e9) -> Moved:
-    """What processes come to that all take as long for an operation, by item."""
+    """Run processes whose operations take the given times."""
 
     @contextlib.contextmanager
     def opened() -> Iterator[Callable[[tuple[float, int]], int]]:
@@ -39,7 +39,7 @@ def driven(*shares: tuple[float, Iterable[int]], seconds: float = 1e9) -> Moved:
 
 
 def doing(*works: Callable[[], Any], progress: Progress = lambda done, unit: None) -> Moved:
-    """One operation in each process, which moves one byte."""
+    """Run one operation in each process, which moves one byte."""
 
     @contextlib.contextmanager
     def opened() -> Iterator[Callable[[Callable[[], Any]], int]]:
@@ -57,7 +57,7 @@ def nothing() -> None:
 
 
 def test_every_item_is_done_once() -> None:
-    """Time goes from the first start to the last end; memory moves no physical bytes."""
+    """The time is from the first start to the last end; nothing is read from storage."""
     moved = driven((1, range(3)), (2, range(4)), (1, []))
     assert (moved.bytes, moved.operations) == (70, [3, 4, 0])
     assert moved.seconds == pytest.approx(8)
@@ -67,19 +67,19 @@ def test_every_item_is_done_once() -> None:
 
 
 def test_each_operation_has_its_latency() -> None:
-    """Quantiles over all processes."""
+    """Quantiles are over the operations of all processes."""
     assert driven((2, range(5)), (1, range(20))).latency_s == {"p50": pytest.approx(1)}
 
 
 def test_processes_stop_when_the_time_is_over() -> None:
-    """The operation in which it ends is finished."""
+    """The operation during which the time ends is finished."""
     moved = driven((2, range(1000)), (0.5, range(1000)), seconds=5)
     assert moved.operations == [3, 10]
     assert moved.seconds == pytest.approx(6)
 
 
 def test_nothing_moved_has_no_ratio() -> None:
-    """Nor a duration."""
+    """If nothing is moved, there is no ratio and no duration."""
     moved = driven((1, []))
     assert (moved.bytes, moved.seconds, moved.physical_ratio) == (0, 0, None)
 
@@ -100,7 +100,7 @@ def test_what_opening_or_closing_raises_comes_through(when: str) -> None:
 
 
 def test_each_share_has_a_process_and_none_is_left(tmp_path: Path) -> None:
-    """All are reaped, and files that the parent has open are not flushed twice."""
+    """All processes end, and open files of the parent are not flushed twice."""
     seen: list[float] = []
     with (tmp_path / "log").open("w") as log:
         log.write("once")
@@ -114,7 +114,7 @@ def test_each_share_has_a_process_and_none_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("error", [Unavailable("no O_DIRECT"), OSError(28, "No space left")])
 def test_errors_come_through_as_they_are(error: Exception) -> None:
-    """With their class and message."""
+    """Errors keep their class and message."""
 
     def fail() -> None:
         raise error
@@ -131,6 +131,6 @@ def test_errors_come_through_as_they_are(error: Exception) -> None:
     ],
 )
 def test_a_process_that_ends_early_is_noticed(end: Callable[[], Any], said: str) -> None:
-    """With the signal or the exit code; others that would wait for ever are ended."""
+    """The message has the signal or exit code; the other processes are ended."""
     with pytest.raises(TrialFailed, match=said):
         doing(signal.pause, end)

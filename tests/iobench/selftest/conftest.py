@@ -1,4 +1,4 @@
-"""What trials in this process share."""
+"""One boto3 session for all trials in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture(scope="module", autouse=True)
 def one_session() -> Iterator[None]:
-    """boto3 reads its model of S3 once, not for every loop: it takes most of the time otherwise."""
+    """Let boto3 read its model of S3 once, which would take most of the time."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(boto3, "Session", lru_cache(boto3.Session))
         yield

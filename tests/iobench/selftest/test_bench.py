@@ -1,4 +1,4 @@
-"""Injected delays are found, on a clock that only moves where something sleeps.
+"""Injected delays are found, on a virtual clock that only sleeping advances.
 
 Loaders, codecs, the store behind its proxy, the loop, summary and diagnosis are the real ones.
 """
@@ -52,20 +52,20 @@ TINY = Plan(
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
-    """Data and store, for all tests here."""
+    """Data and a store for all tests of this module."""
     pytest.importorskip("torch")
     with bench(TINY, VirtualClock(), tmp_path_factory.mktemp("bench")) as found:
         yield found
 
 
 def per_sample(made: Bench, case: Delays) -> dict[str, float]:
-    """Seconds a sample of every rung."""
+    """Measure the seconds per sample of every rung."""
     trials = {rung: made.run(case, rung, 0) for rung in INPUTS}
     return {rung: 1 / trial.metrics["samples_per_s"] for rung, trial in trials.items()}
 
 
 def test_every_delay_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is on its own rung only; prefetch hides all but the slowest stage.
+    """Each delay is on its own rung only; prefetch hides all but the slowest stage.
 
     Processes share no such clock: the mock loader takes the place of those with workers.
     """
@@ -94,7 +94,7 @@ def test_every_delay_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None
 )
 @given(case=st.fixed_dictionaries(dict.fromkeys(RUNGS, st.floats(0, 5))))
 def test_parts_of_the_ladder_are_the_delays(made: Bench, case: Delays) -> None:
-    """A rung takes as long as the one above it, and its own delay: all four at once."""
+    """A rung takes as long as the one above it plus its own delay."""
     found = per_sample(made, case)
     above_s = TINY.device_s / TINY.batch_size
     by_rung = {RUNGS[stage]: seconds for stage, seconds in case.items()}
@@ -106,14 +106,14 @@ def test_parts_of_the_ladder_are_the_delays(made: Bench, case: Delays) -> None:
 def test_a_delay_that_is_not_injected_is_not_found(
     made: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The test can fail: here the store does not wait."""
+    """If the store does not wait, no delay is measured."""
     monkeypatch.setattr(made.proxy, "sleep", lambda seconds: None)
     found = per_sample(made, {"fetch": 0.150})
     assert found["store"] == pytest.approx(found["warm"])
 
 
 def test_the_environment_stays_as_it_was(tmp_path: Path) -> None:
-    """Credentials for the store are in it only meanwhile."""
+    """Credentials for the store are set only while it runs."""
     pytest.importorskip("torch")
     before = dict(os.environ)
     with bench(TINY, VirtualClock(), tmp_path) as found:
@@ -123,7 +123,7 @@ def test_the_environment_stays_as_it_was(tmp_path: Path) -> None:
 
 
 class Slowing(VirtualClock):
-    """Every sleep is longer than the one before: a machine that gets busier."""
+    """A clock whose sleeps get longer, as on a machine that gets busier."""
 
     sleeps = 0
 
@@ -136,7 +136,7 @@ class Slowing(VirtualClock):
 def test_rounds_that_differ_are_followed_by_more(
     made: Bench, clock: VirtualClock, rounds: int
 ) -> None:
-    """As many as the plan allows; a steady case has no more."""
+    """Cases whose rounds differ get as many more rounds as the plan allows."""
     plan = replace(TINY, delays={"copy": 0.050}, more_rounds=2)
     results = climbed(replace(made, plan=plan, clock=clock), lambda note: None)
     repeats = [trial.repeat for trial in results["copy"].trials]
@@ -144,7 +144,7 @@ def test_rounds_that_differ_are_followed_by_more(
 
 
 def test_without_torch_the_delays_are_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is said, and nothing is found wrong."""
+    """The result says that the delays were not run, and is no failure."""
 
     def missing(name: str) -> None:
         raise Unavailable(f"{name} is not installed")

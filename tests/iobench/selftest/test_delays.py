@@ -1,4 +1,4 @@
-"""Which delays are injected, what is expected of them, and how the result is shown."""
+"""The injected delays, the expected results, and their text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ delays_of_any_length = st.fixed_dictionaries(dict.fromkeys(STAGES, seconds))
 
 
 def rows(case: Delays, findings: Sequence[str], **changed: float) -> dict[Stage, Recovered]:
-    """By stage, of a ladder on which every delay is where it belongs, but for ``changed``."""
+    """Rows by stage, of a ladder with every delay on its rung, changed by ``changed``."""
     parts = dict(WITHOUT)
     for stage, delay_s in case.items():
         parts[RUNGS[stage]] += delay_s
@@ -47,7 +47,7 @@ def rows(case: Delays, findings: Sequence[str], **changed: float) -> dict[Stage,
 
 
 def alone(stage: Stage, **changed: float) -> Recovered:
-    """The row of a stage that is slowed alone, and named."""
+    """The row of a stage that alone is slowed and is named."""
     return rows({stage: DELAYS[stage]}, [CODES[stage]], **changed)[stage]
 
 
@@ -63,13 +63,13 @@ class TestCases:
         assert all(DELAYS.items() >= case.items() for case in found)
 
     def test_rungs_are_the_ladders(self) -> None:
-        """All rungs but that of a cold disk are measured, and every stage has one."""
+        """All rungs except ``cold`` are measured, and every stage has a rung."""
         assert [rung for rung in LADDER if rung in INPUTS] == list(INPUTS)
         assert set(LADDER) - set(INPUTS) == {"cold"}
         assert set(RUNGS.values()) <= set(INPUTS)
 
     def test_the_plan(self) -> None:
-        """Of every pair one delay is larger by a fifth and more; no loop reads an image twice."""
+        """Delays differ by at least a fifth; no loop reads an image twice."""
         plan = Plan()
         found = sorted(plan.delays.values())
         assert all(longer >= 1.2 * shorter for shorter, longer in itertools.pairwise(found))
@@ -79,14 +79,14 @@ class TestCases:
 class TestRecovered:
     @pytest.mark.parametrize("stage", STAGES)
     def test_a_delay_on_its_rung(self, stage: Stage) -> None:
-        """A delay is what its rung costs, less what it costs without the delay."""
+        """A delay is the time of its rung minus the time without the delay."""
         row = alone(stage)
         assert (row.rung, row.ok) == (RUNGS[stage], True)
         assert row.recovered_s == pytest.approx(row.injected_s) == DELAYS[stage]
 
     @given(st.sampled_from(STAGES), st.sampled_from(INPUTS[1:]), st.floats(-0.5, 0.5))
     def test_a_tenth_is_the_limit(self, stage: Stage, rung: str, share: float) -> None:
-        """On its own rung, and of what appears on any other, which is named."""
+        """The limit holds for the error on its own rung and for changes of other rungs."""
         row = alone(stage, **{rung: share * DELAYS[stage]})
         found = row.error if rung == row.rung else row.stray
         assert found == pytest.approx(share, abs=1e-9)
@@ -96,7 +96,7 @@ class TestRecovered:
 
     @pytest.mark.parametrize("findings", [(), ("input-high",), ("slow-copy", "slow-decode")])
     def test_the_diagnosis_must_begin_with_it(self, findings: Sequence[str]) -> None:
-        """Not to be named, or to be named second, is wrong."""
+        """The finding must be present and primary."""
         assert not rows({"decode": 0.064}, findings)["decode"].ok
 
     @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ class TestRecovered:
         ],
     )
     def test_of_a_pair_both_are_named(self, findings: Sequence[str], named: list[bool]) -> None:
-        """Each has a row of its own, and the larger one must be the primary finding."""
+        """Each stage has a row, and the larger delay must be the primary finding."""
         both = rows({"copy": 0.04, "fetch": 0.125}, findings)
         assert [row.ok for row in both.values()] == named
         assert {row.primary for row in both.values()} == {"slow-store-latency"}
@@ -117,7 +117,7 @@ class TestRecovered:
 class TestExpected:
     @given(delays_of_any_length, st.integers(1, 8), st.integers(1, 8))
     def test_the_slowest_side_is_a_step(self, case: Delays, batch: int, workers: int) -> None:
-        """Workers share what they prepare; the training process copies and computes by itself."""
+        """Workers share the preparation; the training process copies and computes alone."""
         plan = Plan(batch_size=batch, workers=workers)
         slowest, found_s = expected(plan, case, 0.020, IDEAL)
         sides = {
@@ -128,7 +128,7 @@ class TestExpected:
         assert sides[slowest] == pytest.approx(found_s)
 
     def test_real_work_is_part_of_either_side(self) -> None:
-        """Reading is the workers' work, copying that of the training process."""
+        """Real work of reading counts for the workers, of copying for the training process."""
         without = {**IDEAL, "copy": 0.011, "store": 0.014}
         for stage, side, step_s in (
             ("fetch", "workers", 0.053),
@@ -146,7 +146,7 @@ FOUND = Injected({"synthetic": 0.01, "copy": 0.0101}, [FETCH], [STEP], 0.5)
 
 
 def said(delays: Injected) -> list[str]:
-    """Lines of its text."""
+    """Lines of the text."""
     return "\n".join(selftest.text(delays)).split("\n")
 
 
@@ -170,13 +170,13 @@ class TestOutput:
         ok: bool,
         as_json: bool,
     ) -> None:
-        """What was not run is not wrong."""
+        """One wrong figure makes the result wrong; measurements that were not run do not."""
         monkeypatch.setattr(selftest, "checks", lambda: iter([check]))
         monkeypatch.setattr(selftest, "injected", lambda note, plan, clock: delays)
         assert selftest.run(2, as_json=as_json, say=lambda line: None, note=pytest.fail) is ok
 
     def test_tables(self) -> None:
-        """Each table is aligned, under a line that says what it holds."""
+        """Each table is aligned and has a heading."""
         lines = said(FOUND)
         assert lines[1] == "delays without prefetch, and where the ladder finds them:"
         assert [cell.strip() for cell in lines[5].split("|")[1:-1]] == [
@@ -189,7 +189,7 @@ class TestOutput:
         assert lines[13] == ("| device | copy and device |     100.0 | 102.3 |  +2.3% | yes |")
 
     def test_what_was_not_named_says_what_was(self) -> None:
-        """The line shows what the diagnosis took the delay for."""
+        """The line shows the findings instead."""
         for findings, shown in (
             (["input-high", "slow-copy"], "input-high, slow-copy"),
             ([], "not"),
@@ -203,14 +203,14 @@ class TestOutput:
         ("ok", "share", "hinted"), [(True, 0.9, False), (False, 0.1, False), (False, 0.5, True)]
     )
     def test_a_busy_machine_may_be_why(self, ok: bool, share: float, hinted: bool) -> None:
-        """A hint comes only where something is wrong and other programs took much."""
+        """There is a hint only if a figure is wrong and other programs were busy."""
         delays = replace(FOUND, prefetch=[replace(STEP, ok=ok)], others_busy_share=share)
         lines = said(delays)
         assert f"other programs took {share:.0%} of the processors meanwhile" in lines
         assert any("more --rounds" in line for line in lines) is hinted
 
     def test_json_rows(self) -> None:
-        """Rows keep the names that docs/selftest.md lists."""
+        """Rows have the names that docs/selftest.md lists."""
         assert asdict(FOUND)["ladder"][0] == {
             "case": "decode and fetch",
             "stage": "fetch",

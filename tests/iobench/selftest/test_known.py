@@ -1,4 +1,4 @@
-"""Known figures on a clock that only moves where something sleeps: the harness's arithmetic."""
+"""Known figures on a virtual clock: the arithmetic of the measurements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iobench.selftest.known import Check, checks, mock_scales, watched_waits
 
 @pytest.mark.parametrize("steps", [7, 100])
 def test_every_check_holds_on_a_virtual_clock(steps: int) -> None:
-    """Every figure is exact where nothing costs time."""
+    """Every figure is exact if only sleeping takes time."""
     found = list(checks(VirtualClock(), steps))
     assert [check.ok for check in found] == [True] * 6
     known = [check for check in found if check.expected is not None]
@@ -19,20 +19,20 @@ def test_every_check_holds_on_a_virtual_clock(steps: int) -> None:
 
 
 class Slow(VirtualClock):
-    """Every sleep takes a tenth of a second longer: a machine that cannot keep time."""
+    """A clock whose sleeps are a tenth of a second too long."""
 
     def sleep(self, seconds: float) -> None:
         super().sleep(max(seconds, 0) + 0.1)
 
 
 def test_checks_can_fail() -> None:
-    """A clock that drags is found out."""
+    """With a slow clock the checks fail."""
     assert not mock_scales(Slow(), 100, 1).ok
     assert not watched_waits(Slow(), 100).ok
 
 
 def test_a_check_as_text() -> None:
-    """The line has what was found, and what was expected within what."""
+    """The line has the measured and the expected figure, and the limit."""
     assert str(Check("rate", 500.0, 400.0, 10.0, "samples/s")) == (
         "WRONG rate: 400 samples/s, expected 500 within 10"
     )

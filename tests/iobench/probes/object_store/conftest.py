@@ -1,4 +1,4 @@
-"""A place on the session's S3 server, and a way to run one trial there."""
+"""A place on the session's S3 server, and a function that runs one trial there."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def place(bucket: str, proxy: FaultProxy) -> Place:
 
 @pytest.fixture
 def trial(place: Place) -> RunTrial:
-    """Runs a trial of six requests, or as told, at ``place``."""
+    """Run a trial at ``place``, by default with six requests."""
 
     def ran(at: Place = place, **params: object) -> Outcome:
         asked = {**SMALL, **params}

@@ -1,4 +1,4 @@
-"""Clients by what they do."""
+"""Names of clients that send requests, and of those that copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests until time or number is up."""
+"""Sending requests until the time or the number of requests is used up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HOUR = 3600.0
 
 
 class Scripted:
-    """A request that takes a second on a virtual clock, and fails where it is told to."""
+    """A request that takes a second on a virtual clock, and fails in given turns."""
 
     def __init__(self, clock: VirtualClock, failing: range | list[int] = range(0)) -> None:
         self.clock = clock
@@ -39,20 +39,20 @@ def limits(connections: int, seconds: float, max_requests: int) -> ObjectTrial:
 
 
 def attempted(limit: ObjectTrial, failing: range | list[int] = range(0)) -> Attempts:
-    """What became of scripted requests."""
+    """Send scripted requests."""
     clock = VirtualClock(50.0)
     return attempt(Scripted(clock, failing), limit, clock)
 
 
 def test_no_request_starts_after_the_time_or_the_number_is_up() -> None:
-    """Time is counted from the first start to the last end, past the limit."""
+    """A request that has started is finished, and its time counts."""
     found = attempted(limits(1, 3.5, 1000))
     assert (len(found.timings), found.bytes, found.seconds) == (4, 400, 4.0)
     assert len(attempted(limits(1, HOUR, 7)).timings) == 7
 
 
 def test_every_stream_starts_one_request() -> None:
-    """Each connection is used, at the same time, even where fewer requests are allowed."""
+    """Each connection is used in parallel, even if fewer requests are allowed."""
     together = threading.Barrier(4, timeout=60)
 
     def request(stream: int, turn: int) -> Timing:
@@ -76,7 +76,7 @@ def test_every_stream_starts_one_request() -> None:
 def test_a_failed_request_counts_by_status_and_its_stream_goes_on(
     failing: range | list[int], requests: int, failed: int, done: int
 ) -> None:
-    """Failures bring no bytes, and end nothing after a success."""
+    """Failures add no bytes, and after a success they do not end the trial."""
     found = attempted(limits(1, HOUR, requests), failing)
     assert (dict(found.errors), len(found.timings)) == ({"503": failed}, done)
     assert found.bytes == 100 * done
@@ -84,7 +84,7 @@ def test_a_failed_request_counts_by_status_and_its_stream_goes_on(
 
 
 def test_a_defect_is_not_a_failed_request() -> None:
-    """What is no failure of a request is raised."""
+    """Any other exception is raised."""
 
     def request(stream: int, turn: int) -> Timing:
         raise ZeroDivisionError
@@ -94,14 +94,14 @@ def test_a_defect_is_not_a_failed_request() -> None:
 
 
 def test_progress_ends_with_all_bytes() -> None:
-    """The last report has everything."""
+    """The last report has all bytes."""
     clock, told = VirtualClock(), list[tuple[float, str]]()
     attempt(Scripted(clock), limits(1, HOUR, 3), clock, lambda *done: told.append(done))
     assert told[-1] == (300, "bytes")
 
 
 def test_rates_count_what_succeeded() -> None:
-    """Rates are bytes and requests over the whole time; errors stand apart."""
+    """Rates are bytes and requests per time; errors are counted separately."""
     timings = [Timing(0.5, 1_000_000, 0.2)] * 30
     attempts = Attempts(timings, Counter({"503": 2, "403": 1}), {}, 30_000_000, 5.0, 15.0)
     found = metrics(attempts, retries=4, cpu_s=2.5, notes=("a note",))
@@ -137,7 +137,7 @@ def test_rates_count_what_succeeded() -> None:
 def test_only_failures_fail_with_the_most_frequent_reason(
     errors: dict[str, int], reasons: dict[str, str], said: str
 ) -> None:
-    """The reason says how often and what to do; one success is enough."""
+    """The message says how often and what to do; with one success there is no failure."""
     with pytest.raises(TrialFailed, match=said):
         require_success(Attempts([], Counter(errors), reasons), "s3://bucket")
     require_success(Attempts([Timing(1.0, 1)], Counter(errors), reasons), "s3://bucket")

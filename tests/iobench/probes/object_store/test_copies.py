@@ -1,4 +1,4 @@
-"""Objects copied by a program, again and again."""
+"""Repeated copies of objects by a program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OBJECTS = Objects(1000, 3)
 
 
 class Copier:
-    """Takes two seconds for all objects, or does what it is told."""
+    """A copy of all objects, or of the given sizes, in two seconds."""
 
     notes: Sequence[str] = ()
 
@@ -29,7 +29,7 @@ class Copier:
         self.folders: list[Path] = []
 
     def copy(self, prefix: str, folder: Path) -> None:
-        """Files of the sizes told."""
+        """Make files of the given sizes."""
         assert prefix == "iobench-probe/read/1000/"
         assert list(folder.iterdir()) == []
         self.folders.append(folder)
@@ -47,7 +47,7 @@ def limited(seconds: float, max_requests: int) -> ObjectTrial:
     ("seconds", "at_most", "rounds"), [(5.0, 100, 3), (0.1, 100, 1), (100.0, 5, 2), (1.0, 1, 1)]
 )
 def test_rounds(seconds: float, at_most: int, rounds: int) -> None:
-    """At least one, and others until time or number is up; nothing is left of any."""
+    """Copies are repeated until time or number is used up, and removed."""
     clock, told = VirtualClock(), list[float]()
     copier = Copier(clock)
     progress: Callable[[float, str], None] = lambda done, unit: told.append(done)  # noqa: E731
@@ -61,9 +61,9 @@ def test_rounds(seconds: float, at_most: int, rounds: int) -> None:
 
 @pytest.mark.parametrize("sizes", [(), (1000, 1000), (1000, 1000, 999), (1000,) * 4])
 def test_other_than_all_is_a_failure(sizes: Sequence[int]) -> None:
-    """Of a program that leaves something out, or brings less of it, there is no figure."""
+    """A copy with missing, additional or short files fails the trial."""
     clock = VirtualClock()
     with pytest.raises(
-        TrialFailed, match=f"{len(sizes)} files with {sum(sizes):,} bytes came of 3"
+        TrialFailed, match=f"{len(sizes)} files with {sum(sizes):,} bytes were copied of 3"
     ):
         copies(Copier(clock, sizes), OBJECTS, limited(1.0, 9), clock, lambda done, unit: None)

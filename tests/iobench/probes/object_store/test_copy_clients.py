@@ -1,4 +1,4 @@
-"""Programs that copy, told what to do."""
+"""The command lines of programs that copy, and the settings of s3torchconnector."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KINDS: dict[str, type[CopyClient]] = {"s5cmd": S5cmd, "aws": AwsCli}
 
 @pytest.fixture(params=KINDS)
 def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """A program's name; only what lies in ``tmp_path`` is found."""
+    """A program's name; only programs in ``tmp_path`` are found."""
     monkeypatch.setattr("iobench.machine.processes.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", "/nowhere")
@@ -33,19 +33,19 @@ def name(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def client(name: str, options: StoreOptions = OPTIONS) -> CopyClient:
-    """That of a bucket's prefix, on 6 connections."""
+    """A client of a bucket's prefix with 6 connections."""
     return KINDS[name](Place("s3://bucket/a", "empty", options), 6, SystemClock())
 
 
 def program(folder: Path, name: str, script: str) -> None:
-    """One of that name."""
+    """Make an executable script."""
     path = folder / name
     path.write_text(f"#!/bin/sh\n{script}\n")
     path.chmod(0o755)
 
 
 def test_what_is_told(name: str, tmp_path: Path) -> None:
-    """Endpoint, profile, region, who pays, what and where to; no word of a wish that was not."""
+    """The command line has all given options, source and target, and no others."""
     program(tmp_path, name, f'echo "$@ $AWS_REGION" > {tmp_path}/told')
     client(name).copy("read/5/", tmp_path / "to")
     said = (tmp_path / "told").read_text().replace("=", " ")
@@ -60,7 +60,7 @@ def test_what_is_told(name: str, tmp_path: Path) -> None:
 
 
 def test_what_fails(name: str, tmp_path: Path) -> None:
-    """In the program's own words, on one line; one that is missing, with how to install it."""
+    """The error is the program's message on one line, or how to install it."""
     with pytest.raises(Unavailable, match=f"^{name} is not installed: pip install"):
         client(name)
     program(tmp_path, name, "echo 'no such\nbucket' >&2; exit 3")
@@ -72,11 +72,11 @@ BODIES = {"a/read/5/0": b"first", "a/read/5/1": b"other"}
 
 
 class S3Exception(Exception):
-    """As its own: whatever went wrong, in words."""
+    """The library's exception, with a message."""
 
 
 class Connector:
-    """In the place of the module: two objects, and what it was asked for."""
+    """A stand-in for the module: two objects, and a record of the calls."""
 
     S3Exception = S3Exception
     S3ClientConfig = SimpleNamespace
@@ -87,7 +87,7 @@ class Connector:
         self.S3MapDataset = self
 
     def from_prefix(self, uri: str, **told: Any) -> Sequence[Any]:
-        """A data set of readers."""
+        """Return a data set of readers."""
         self.asked.append((uri, told))
         return [SimpleNamespace(key=key, read=lambda key=key: self._read(key)) for key in BODIES]
 
@@ -99,7 +99,7 @@ class Connector:
 
 @pytest.fixture
 def module(monkeypatch: pytest.MonkeyPatch) -> Connector:
-    """The module that is imported."""
+    """The module that the client imports."""
     found = Connector()
     monkeypatch.setitem(sys.modules, "s3torchconnector", found)
     for name in ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_DEFAULT_REGION"):
@@ -108,12 +108,12 @@ def module(monkeypatch: pytest.MonkeyPatch) -> Connector:
 
 
 def connector(uri: str = "s3://bucket/a", **options: Any) -> S3TorchConnector:
-    """That of a place, on two connections."""
+    """A client of a place with two connections."""
     return S3TorchConnector(Place(uri, "empty", StoreOptions(**options)), 2, SystemClock())
 
 
 def test_objects_become_files_by_one_listing(module: Connector, tmp_path: Path) -> None:
-    """Each object by its last name, twice; the second time nothing is listed again."""
+    """Each object becomes a file; a second copy does not list the objects again."""
     reader = connector(region="eu-west-1")
     for folder in (tmp_path / "one", tmp_path / "two"):
         folder.mkdir()
@@ -129,7 +129,7 @@ def test_objects_become_files_by_one_listing(module: Connector, tmp_path: Path) 
 
 
 def test_what_the_connector_is_told(module: Connector, tmp_path: Path) -> None:
-    """Another server has no host names of buckets; who pays is told where it is asked."""
+    """Another server gets paths instead of host names; the requester pays if configured."""
     connector(endpoint_url="http://127.0.0.1:9", max_attempts=2, requester_pays=True).copy(
         "read/5/", tmp_path
     )
@@ -145,7 +145,7 @@ def test_what_the_connector_is_told(module: Connector, tmp_path: Path) -> None:
 
 
 def test_its_failure_is_the_trial_s(module: Connector, tmp_path: Path) -> None:
-    """In its words, on one line."""
+    """The trial fails with the library's message on one line."""
     reader = connector()
     module.fails = True
     with pytest.raises(TrialFailed, match=r"s3torchconnector: Service error: Access\S* Denied$"):
@@ -153,7 +153,7 @@ def test_its_failure_is_the_trial_s(module: Connector, tmp_path: Path) -> None:
 
 
 def test_what_is_missing_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is no part of an extra, since it brings PyTorch."""
+    """The message names the package, which is in no extra since it installs PyTorch."""
     monkeypatch.setitem(sys.modules, "s3torchconnector", None)
     with pytest.raises(Unavailable, match="pip install s3torchconnector"):
         connector()

@@ -29,7 +29,7 @@ def best(points: dict[tuple[int, int], float]) -> dict[str, Any]:
 
 
 def test_each_question_is_answered_within_its_own_sweep() -> None:
-    """A size is enough by the rates at its connections, however many more connections reach."""
+    """Sizes are compared at one number of connections, and connections at one size."""
     peak = best({**SIZES, **STREAMS})
     assert (peak["peak_mb_per_s"], peak["object_bytes"], peak["connections"]) == (1800, 8 * MB, 32)
     assert (peak["object_bytes_95"], peak["at_connections"]) == (8 * MB, 8)

@@ -1,4 +1,4 @@
-"""What trials read and write."""
+"""The objects that trials read and write."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def test_objects_to_read_are_bounded(object_bytes: int, pool_bytes: int) -> None
 
 @given(BYTES, BYTES, st.integers(0, 10**6))
 def test_ranges_lie_inside_their_objects(length: int, pool_bytes: int, number: int) -> None:
-    """Every range is whole."""
+    """Every range ends within its object."""
     objects = pool.to_range(length, pool_bytes)
     start = pool.offset(number, objects.bytes, length)
     assert 0 <= start <= objects.bytes - length
 
 
 def test_ranges_spread_over_the_object() -> None:
-    """A thousand ranges hit every tenth of an object about equally often."""
+    """A thousand ranges start in every tenth of an object about equally often."""
     tenths = Counter(
         pool.offset(number, 10_000_000, 5_000) * 10 // 10_000_000 for number in range(1000)
     )
@@ -51,7 +51,7 @@ def test_what_is_written_is_bounded(object_bytes: int, pool_bytes: int, connecti
 
 
 def test_content_is_the_same_always_and_cannot_be_compressed() -> None:
-    """Bytes depend on size and number alone, and no two objects share theirs."""
+    """Bytes depend on size and number only, and differ between objects."""
     content = pool.content(100_000, 3)
     assert content == pool.content(100_000, 3)
     assert content != pool.content(100_000, 4)

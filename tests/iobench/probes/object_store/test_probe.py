@@ -1,4 +1,4 @@
-"""One trial against a real S3 endpoint, and what may go wrong with it."""
+"""One trial at a real S3 endpoint, and its failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ METRICS = {
 
 
 def stored(place: Place) -> list[str]:
-    """Keys below the place."""
+    """List the keys below the place."""
     return sorted(info.key for info in open_store(place.uri, place.store).list())
 
 
@@ -39,7 +39,7 @@ def stored(place: Place) -> list[str]:
 def test_every_operation_has_figures(
     trial: RunTrial, place: Place, client: str, operation: str
 ) -> None:
-    """Six requests move six times the bytes, whichever client; what was written is deleted."""
+    """Six requests move six times the bytes; written objects are deleted."""
     params = PARTS if operation == "multipart" else {"object_bytes": 5_000}
     outcome = trial(client=client, operation=operation, **params)
     found = outcome.metrics
@@ -56,7 +56,7 @@ def test_every_operation_has_figures(
 
 @pytest.mark.parametrize("client", COPY_CLIENTS)
 def test_programs_copy_all_objects(trial: RunTrial, client: str) -> None:
-    """Four objects fill the pool; twice, and six requests are passed."""
+    """Four objects are copied twice, which is more than six requests."""
     try:
         outcome = trial(client=client)
     except Unavailable as error:
@@ -73,9 +73,9 @@ def test_programs_copy_all_objects(trial: RunTrial, client: str) -> None:
 def test_programs_do_nothing_else(
     trial: RunTrial, monkeypatch: pytest.MonkeyPatch, operation: str
 ) -> None:
-    """Who asks for ranges or writes is told what they take part in."""
+    """Ranges and writes are unavailable, and the message says what is supported."""
     monkeypatch.setattr("iobench.probes.object_store.copy_clients.find_program", lambda name: name)
-    with pytest.raises(Unavailable, match="s5cmd copies whole objects: it takes part in get alone"):
+    with pytest.raises(Unavailable, match="s5cmd copies whole objects: it supports get only"):
         trial(client="s5cmd", operation=operation)
 
 
@@ -97,7 +97,7 @@ def test_streams_read_different_objects_and_find_them_again(
 def test_failed_requests_are_counted_and_bring_no_bytes(
     trial: RunTrial, proxy: FaultProxy, client: str
 ) -> None:
-    """One 503 and one broken body of six: four requests count."""
+    """Of six requests one is refused and one breaks off: four count."""
     get = Match("GET", READ + ".*", times=1)
     proxy.replace_rules(
         [
@@ -113,7 +113,7 @@ def test_failed_requests_are_counted_and_bring_no_bytes(
 
 @pytest.mark.parametrize("client", REQUEST_CLIENTS)
 def test_retries_are_counted(trial: RunTrial, place: Place, proxy: FaultProxy, client: str) -> None:
-    """A 503 that passes is a retry and no error; those before the timed part do not count."""
+    """A 503 followed by success is a retry; retries before the timed part do not count."""
     thrice = place.store.model_copy(update={"max_attempts": 3})
     proxy.replace_rules(
         [
@@ -129,28 +129,28 @@ def test_retries_are_counted(trial: RunTrial, place: Place, proxy: FaultProxy, c
 
 @pytest.mark.parametrize("client", REQUEST_CLIENTS)
 def test_a_trial_without_permission_fails(trial: RunTrial, proxy: FaultProxy, client: str) -> None:
-    """A bucket whose objects may not be read is a failure that says what to check."""
+    """If objects cannot be read, the message says what to check."""
     proxy.replace_rules([Rule(Match("GET", READ), Status(403, "AccessDenied", "Access Denied"))])
     with pytest.raises(TrialFailed, match=r"permission refused .*AccessDenied.*bucket's policy"):
         trial(client=client)
 
 
 def test_a_bucket_without_permission_fails(trial: RunTrial, proxy: FaultProxy) -> None:
-    """A bucket that may not be looked into is a failure, not a target that is missing."""
+    """A bucket that cannot be listed fails the trial; it is not a missing target."""
     proxy.replace_rules([Rule(Match(), Status(403, "AccessDenied", "Access Denied"))])
     with pytest.raises(PermissionRefused, match="check the credentials and the bucket's policy"):
         trial()
 
 
 def test_a_store_that_never_answers_well_fails(trial: RunTrial, proxy: FaultProxy) -> None:
-    """The reason has the status and what the store said."""
+    """The message has the status and the store's message."""
     proxy.replace_rules([Rule(Match("GET", READ), Status(500, "InternalError", "We are sorry."))])
     with pytest.raises(TrialFailed, match="every request failed, 6 of 6 with 500 InternalError"):
         trial()
 
 
 def test_a_store_that_refuses_from_the_beginning_fails(trial: RunTrial, proxy: FaultProxy) -> None:
-    """Before anything was timed: the reason says what to do, and nothing was written."""
+    """The trial fails before it writes, and the message says what to do."""
     proxy.replace_rules([Rule(Match(), Status(503, "SlowDown", "Please reduce your rate."))])
     with pytest.raises(TrialFailed, match=r"503.*: the store refuses requests for now: try again"):
         trial()
@@ -165,7 +165,7 @@ def test_requests_that_are_sent_again_are_said_while_they_are(
     client: str,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """If the trial is killed over them, its last line is the reason."""
+    """The last line of a killed trial becomes its reason, so it reports the retries."""
     refuse = Rule(Match("GET", READ, times=4), Status(503, "SlowDown"))
     proxy.replace_rules([refuse])
     patient = replace(place, store=place.store.model_copy(update={"max_attempts": 8}))
@@ -175,7 +175,7 @@ def test_requests_that_are_sent_again_are_said_while_they_are(
 
 
 def test_what_cannot_be_deleted_is_noted(trial: RunTrial, proxy: FaultProxy) -> None:
-    """A bucket that keeps everything still has figures."""
+    """A bucket that refuses to delete still has figures."""
     proxy.replace_rules([Rule(Match("DELETE"), Status(403, "AccessDenied", "Locked"))])
     found = trial(operation="put").metrics
     assert found["requests"] == 6
@@ -183,7 +183,7 @@ def test_what_cannot_be_deleted_is_noted(trial: RunTrial, proxy: FaultProxy) -> 
 
 
 def test_what_is_not_there_is_skipped(trial: RunTrial, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that is not installed, with its extra; a label that no target has."""
+    """Missing clients and unknown labels are unavailable; unknown clients are an error."""
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(Unavailable, match=r"pip install 'dataprep-iobench\[bench\]'"):
         trial(client="obstore")

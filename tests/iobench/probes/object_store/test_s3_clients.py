@@ -1,4 +1,4 @@
-"""What the S3 clients share, and their libraries' errors as failed requests."""
+"""Retries and addresses of all S3 clients, and errors of their libraries."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Failing(S3Client):
 
 @pytest.mark.parametrize("status", ["429", "500", "503", "connection", "timeout"])
 def test_what_may_pass_is_sent_again_and_counted(status: str) -> None:
-    """Each repetition counts, and waits first."""
+    """Each retry is counted, after a wait."""
     client = Failing(5, status, status)
     assert client.multipart("key", b"", 5).bytes == 7
     assert client.retries == 2
@@ -61,7 +61,7 @@ def test_what_may_pass_is_sent_again_and_counted(status: str) -> None:
     ],
 )
 def test_the_last_failure_is_raised(status: str, attempts: int, retries: int) -> None:
-    """A refusal stays one; what may pass is tried a number of times."""
+    """Refusals fail at once; other failures are retried ``max_attempts`` times in all."""
     client = Failing(attempts, *[status] * 9)
     with pytest.raises(RequestFailed, match=status):
         client.put("key", b"")
@@ -73,7 +73,7 @@ def test_the_last_failure_is_raised(status: str, attempts: int, retries: int) ->
 
 @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"])
 def test_the_environment_is_asked_last(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """What the options say goes before; an empty variable says nothing."""
+    """Options have precedence over the environment; an empty variable has no effect."""
 
     def endpoint(url: str | None = None) -> str | None:
         return address_of(S3Bucket("s3://bucket", StoreOptions(endpoint_url=url))).endpoint
@@ -104,7 +104,7 @@ def test_the_environment_is_asked_last(monkeypatch: pytest.MonkeyPatch, name: st
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else value,
 )
 def test_errors_of_boto3(error: Exception, status: str) -> None:
-    """Time-outs, broken bodies, missing connections and answers are told apart."""
+    """Timeouts, truncated bodies, missing connections and answers have different statuses."""
     client = Boto3Client(Place("s3://bucket", "empty"), 1, VirtualClock())
     failed = client.failure(error)
     assert isinstance(error, client.errors)
@@ -128,7 +128,7 @@ XML = b"<Error><Code>AccessDenied</Code><Message>No.</Message></Error>"
     ],
 )
 def test_errors_of_awscrt(error: dict[str, object], status: str, said: str) -> None:
-    """The status of an answer, else what became of the connection."""
+    """The status is that of the answer, or the kind of failure of the connection."""
     found = AwscrtClient.failure(SimpleNamespace(**{"name": "X", "message": "words", **error}))
     assert (found.status, str(found)) == (status, said)
 
@@ -154,7 +154,7 @@ NO_ANSWER = "Generic S3 error: HTTP error: error sending request\n\nDebug source
     ],
 )
 def test_errors_of_obstore(text: str, in_body: bool, status: str, said: str) -> None:
-    """Answers, time-outs, broken bodies and missing connections, without the debug tree."""
+    """The status is found in the text; the message leaves out the debug tree."""
     error = ObstoreClient.failure(RuntimeError(text), in_body=in_body)
     assert error.status == status
     assert said in str(error)

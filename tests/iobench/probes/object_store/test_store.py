@@ -1,4 +1,4 @@
-"""Whether a place can be used, and if not, why."""
+"""Reaching and cleaning a store, and the errors of that."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 
 
 def without_credentials(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """No chain of credentials finds any."""
+    """Hide all AWS credentials."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -33,7 +33,7 @@ def without_credentials(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 def test_no_credentials_are_said_to_be_missing(
     place: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Nothing is asked without credentials; the reason says where they come from."""
+    """The message says how to set credentials."""
     without_credentials(monkeypatch, tmp_path)
     with pytest.raises(Unavailable, match="no AWS credentials: set AWS_PROFILE"):
         reach(place)
@@ -43,14 +43,14 @@ def test_no_credentials_are_said_to_be_missing(
 
 
 def test_a_missing_bucket_is_not_there(place: Place) -> None:
-    """The reason names the bucket and what to do."""
+    """The message names the bucket and what to do."""
     missing = Place("s3://no-such-bucket-here/x", "empty", place.store)
     with pytest.raises(Unavailable, match="s3://no-such-bucket-here: no such bucket: create it"):
         reach(missing)
 
 
 def test_an_endpoint_that_does_not_answer_is_not_there(bucket: str) -> None:
-    """The reason names the endpoint and what to check."""
+    """The message names the endpoint and what to check."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -70,7 +70,7 @@ def test_an_endpoint_that_does_not_answer_is_not_there(bucket: str) -> None:
     ],
 )
 def test_what_passes(reason: str, passes: bool) -> None:
-    """By status or code, not by a number in a name."""
+    """A status or code means overload, a number in a name does not."""
     assert is_overload(reason) == passes
 
 
@@ -85,7 +85,7 @@ def test_only_what_probes_wrote_is_removed(trial: Callable[..., Outcome], place:
 
 
 def test_uploads_of_killed_trials_are_aborted(place: Place) -> None:
-    """Parts without an object are found and removed, and only those of probes."""
+    """Unfinished uploads of probes are aborted, and no others."""
     bucket = S3Bucket(place.uri, place.store)
     with closing(bucket.connect(attempts=2)) as client:
         for key in (PREFIX + "multipart/0", "mine"):
@@ -103,7 +103,7 @@ def test_who_may_not_list_uploads_may_still_clean(place: Place, proxy: FaultProx
 
 
 def test_a_store_that_refuses_is_given_up_at_once(place: Place, proxy: FaultProxy) -> None:
-    """One question, two attempts: a run that has ended is not held up by minutes of them."""
+    """Cleaning makes one request with one retry, so that a run ends soon."""
     proxy.replace_rules([Rule(Match(), Status(503, "SlowDown"))])
     patient = replace(place, store=place.store.model_copy(update={"max_attempts": 50}))
     with pytest.raises(StoreError, match="503"):
