@@ -14,7 +14,7 @@ It listens on loopback, in the process that uses it::
         client.put_object(Bucket="data", Key="shards/0.tfrecord", Body=b"...")
         print(proxy.requests)  # the refused PUT and its retry
 
-A request may meet several faults. They act in the order of an exchange, whatever the order of the
+A request may have several faults. They act in the order of an exchange, not in the order of the
 rules: ``Delay`` and ``Reset`` at the request; ``RateLimit`` of the upload; ``Status``; ``FlipByte``
 and ``Shorten`` of the upload; ``Delay`` and ``Reset`` at the response; ``SetHeader``; ``FlipByte``,
 ``Stall``, ``Truncate`` and ``RateLimit`` of the download. A body is forwarded when all of it has
@@ -423,7 +423,7 @@ def _flipped(
 
 
 def _forward(netloc: str, method: str, path: str, headers: Message, body: bytes) -> Answer:
-    """Send a request over a connection of its own, and read the response."""
+    """Send a request over a new connection, and read the response."""
     connection = HTTPConnection(netloc, timeout=_UPSTREAM_TIMEOUT_S)
     try:
         connection.connect()

@@ -35,13 +35,16 @@ from iobench.probes.settings import DiskOperation, DiskTrial
 from iobench.stats import QUANTILES, enough
 from iobench.trial import Context, Metrics, Outcome, TrialSpec
 
-# Earlier versions wrote "partial" files.
-_OURS = re.compile(r"\.iobench-((write|partial)-[0-9a-f]{16}|read-\d+)")
+# 64 random bits make the name of a written file unique; earlier versions wrote "partial" files. The
+# name of a file to read is always the same, so its content is checked.
+_WRITTEN = re.compile(r"\.iobench-(write|partial)-[0-9a-f]{16}")
+_TO_READ = re.compile(r"\.iobench-read-(\d+)")
+_CHECKED_BYTES = 4096
 _PIECE_BYTES = 2**23
 # A file takes a little more room than its bytes.
 _SPARE_BYTES = 2**24
-_OPERATIONS_PER_S = 400_000  # more than Python can do: bounds what is prepared
-_MALLOC_HEADER = 16  # glibc's, of a block that is mapped by itself
+_OPERATIONS_PER_S = 400_000  # more than Python can do; bounds the number of prepared offsets
+_MALLOC_HEADER = 16  # in front of a large block of glibc
 _LAST_WORDS = 300
 
 
@@ -84,11 +87,29 @@ def _metrics(moved: Moved) -> Metrics:
 
 
 def clean(folder: Path) -> None:
-    """Remove every test file from ``folder``, also those that a killed trial left there."""
+    """Remove every test file from ``folder``, also those that a killed trial left there.
+
+    A file with the name of a test file and other content stays.
+    """
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
-            if _OURS.fullmatch(path.name):
+            if _WRITTEN.fullmatch(path.name) or _is_ours(path):
                 path.unlink(missing_ok=True)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a file to read starts with the bytes that iobench writes; a link never does."""
+    name = _TO_READ.fullmatch(path.name)
+    if not name or path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        start = file.read(_CHECKED_BYTES)
+    return _content(int(name[1])).bytes(_CHECKED_BYTES).startswith(start)
+
+
+def _content(size_bytes: int) -> np.random.Generator:
+    """Return the source of a file's bytes: random, so that no layer below can compress them."""
+    return np.random.Generator(np.random.SFC64(size_bytes))
 
 
 def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
@@ -96,14 +117,18 @@ def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
 
     Raises:
         Unavailable: there is no such folder.
-        TrialFailed: it cannot be written to, or is full.
+        TrialFailed: it cannot be written to, is full, or has another file of that name.
     """
     path = folder / f".iobench-read-{size_bytes}"
     with _translated(target, folder):
+        if os.path.lexists(path) and not _is_ours(path):
+            raise TrialFailed(
+                f"target {target!r}: {path} exists, and iobench did not make it: move it away, or "
+                "choose another file_bytes"
+            )
         if path.exists() and path.stat().st_size == size_bytes:
             return path
-        # Random, so that no layer below can compress the file.
-        generator = np.random.Generator(np.random.SFC64(size_bytes))
+        generator = _content(size_bytes)
         with file_to_write(folder, size_bytes, target) as made, made.open("r+b") as file:
             for start in range(0, size_bytes, _PIECE_BYTES):
                 file.write(generator.bytes(min(size_bytes - start, _PIECE_BYTES)))

@@ -25,7 +25,7 @@ from iobench.probes.settings import Access, LayoutTrial
 from iobench.stored import image_files
 from iobench.trial import Context, Outcome, Place, TrialSpec
 
-_READS_PER_S = 100_000  # more than Python can do: bounds what is prepared
+_READS_PER_S = 100_000  # more than Python can do; bounds the number of prepared reads
 _PIECE_BYTES = 2**20
 _STORE_NOTE = "read through dataprep's store, which checks whole objects against their MD5"
 

@@ -12,7 +12,6 @@ import signal
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.synchronize import Barrier
@@ -89,8 +88,8 @@ def drive(
     try:
         for share in shares:
             ours, theirs = context.Pipe()
-            work = partial(_work, opened, share, clock, seconds, all_open)
-            child: BaseProcess = context.Process(target=_child, args=(work, theirs, os.getpid()))
+            given = (opened, share, clock, seconds, all_open, theirs, os.getpid())
+            child: BaseProcess = context.Process(target=_child, args=given)
             child.start()
             theirs.close()
             children[ours] = child
@@ -116,45 +115,43 @@ def drive(
     )
 
 
-def _child(work: Callable[[], _Done], channel: Connection, parent: int) -> None:
-    """Work in the forked process, and send the result or the error.
-
-    The process leads a session, as fio's jobs do: Linux divides processor time among sessions first
-    (sched_autogroup), so that all children in one session would get the share of one program.
-    """
-    try:
-        os.setsid()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        end_with(parent)
-        channel.send(work())
-    except BaseException as error:  # noqa: BLE001  raised again in the parent
-        channel.send(error)
-
-
-def _work(
+def _child(
     opened: Open,
     share: Iterable[Any],
     clock: Clock,
     seconds: float,
     all_open: Barrier,
-) -> _Done:
+    channel: Connection,
+    parent: int,
+) -> None:
+    """Work on a share in the forked process, and send the result or the error.
+
+    The process leads a session, as fio's jobs do: Linux divides processor time among sessions first
+    (sched_autogroup), so that all children in one session would get the share of one program.
+    """
     latencies_s, moved = array("d"), 0
     note, now_s = latencies_s.append, clock.now_s
-    with opened() as do:
-        all_open.wait()
-        physical = physical_read_bytes()
-        started_s = before_s = now_s()
-        deadline_s = started_s + seconds
-        for item in share:
-            moved += do(item)
-            after_s = now_s()
-            note(after_s - before_s)
-            before_s = after_s
-            if after_s >= deadline_s:
-                break
-        after = physical_read_bytes()
-    read = None if physical is None or after is None else after - physical
-    return _Done(moved, started_s, before_s, latencies_s, read)
+    try:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        end_with(parent)
+        with opened() as do:
+            all_open.wait()
+            physical = physical_read_bytes()
+            started_s = before_s = now_s()
+            deadline_s = started_s + seconds
+            for item in share:
+                moved += do(item)
+                after_s = now_s()
+                note(after_s - before_s)
+                before_s = after_s
+                if after_s >= deadline_s:
+                    break
+            after = physical_read_bytes()
+        read = None if physical is None or after is None else after - physical
+        channel.send(_Done(moved, started_s, before_s, latencies_s, read))
+    except BaseException as error:  # noqa: BLE001  raised again in the parent
+        channel.send(error)
 
 
 def _answer(channel: Any, child: BaseProcess) -> _Done:

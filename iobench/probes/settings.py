@@ -265,7 +265,7 @@ def plan_disks(settings: DiskSettings) -> Iterator[Params]:
     axes = (settings.targets, settings.operations, settings.patterns)
     for target, operation, pattern in itertools.product(*axes):
         caches: Iterable[str] = settings.cache
-        if operation == "write":  # what is cached does not matter
+        if operation == "write":  # the cache before a write does not matter
             buffered = ("direct" if cache == "direct" else "buffered" for cache in settings.cache)
             caches = dict.fromkeys(buffered)
         for cache in caches:

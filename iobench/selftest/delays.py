@@ -247,7 +247,7 @@ def _late(pauses: Pauses, seconds: float, method: Callable[..., Any], *given: An
 def slow_down(owner: _T, method: str, clock: Clock, seconds: float) -> _T:
     """Slow down a method of an object, which loader workers can still pickle."""
     late = partial(_late, Pauses(clock), seconds, getattr(owner, method))
-    object.__setattr__(owner, method, late)  # also where it is frozen
+    object.__setattr__(owner, method, late)  # also if it is frozen
     return owner
 
 

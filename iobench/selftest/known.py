@@ -38,7 +38,7 @@ class Check:
 
     @property
     def ok(self) -> bool:
-        """Whether the figure is within ``limit`` of what was expected."""
+        """Whether the figure is within ``limit`` of the expected one."""
         if self.expected is None or self.limit is None:
             return True
         return abs(self.found - self.expected) <= self.limit

@@ -203,8 +203,9 @@ class AwscrtClient(S3Client):
             last_s = self._clock.now_s()
 
         limit_s = self._bucket.options.read_timeout_s
-        told = {"request": request, "on_body": on_body, "on_progress": on_progress}
-        sent = self._client.make_request(**told, **how)
+        sent = self._client.make_request(
+            request=request, on_body=on_body, on_progress=on_progress, **how
+        )
         while not wait([sent.finished_future], min(_LOOK_S, limit_s)).done:
             if self._clock.now_s() - last_s > limit_s:
                 sent.cancel()

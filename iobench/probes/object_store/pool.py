@@ -111,7 +111,7 @@ def clean(place: Place) -> int:
 
     bucket = S3Bucket(place.uri, place.store)
     # A killed trial leaves parts that cost money and are in no list of objects. Listing uploads
-    # needs a permission of its own, which the probe can do without.
+    # needs an extra permission, which is optional here.
     with (
         contextlib.suppress(BotoCoreError, ClientError),
         contextlib.closing(bucket.connect()) as client,
@@ -141,7 +141,7 @@ def reach(place: Place) -> Store:
         if is_s3 and boto3.Session(profile_name=place.store.profile).get_credentials() is None:
             raise Unavailable(
                 f"{place.uri}: no AWS credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY, or run where a role gives them"
+                "AWS_SECRET_ACCESS_KEY, or run with a role that has them"
             )
         store = open_store(place.uri, place.store)
         store.prepare()

@@ -37,7 +37,7 @@ from iobench.stats import quantiles
 from iobench.trial import Cold, Context, Metrics, Outcome, Place, TrialSpec
 
 _SERVER_CACHE = Cold("not applicable", "server cache unknown", why="a store's cache is its own")
-_MEMORY = Path("/dev/shm")  # noqa: S108  a folder of its own is made in it
+_MEMORY = Path("/dev/shm")  # noqa: S108  a temporary folder is made in it
 _PROGRESS_S = 0.2
 _HOPELESS = 20
 _COPY_NOTE = "one process copies all objects into memory; the time includes its start"

@@ -64,6 +64,32 @@ def test_clean_removes_ours_and_nothing_else(tmp_path: Path) -> None:
     clean(tmp_path / "gone")
 
 
+@pytest.mark.parametrize("kind", ["other content", "shorter", "link", "folder", "another size"])
+def test_somebody_elses_file(tmp_path: Path, kind: str) -> None:
+    """A file that iobench did not make is neither read, overwritten nor removed."""
+    path = tmp_path / f".iobench-read-{SIZE}"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    match kind:
+        case "link":
+            path.symlink_to(file_to_read(elsewhere, SIZE, "t"))
+        case "folder":
+            path.mkdir()
+        case "another size":
+            file_to_read(elsewhere, 2 * SIZE, "t").rename(path)
+        case _:
+            path.write_bytes(b"x" * (SIZE if kind == "other content" else 5))
+    before = path.lstat()
+    match = rf"{path} exists, and iobench did not make it: move it away"
+    with pytest.raises(TrialFailed, match=match):
+        file_to_read(tmp_path, SIZE, "t")
+    clean(tmp_path)
+    after = path.lstat()
+    assert (after.st_ino, after.st_mtime, after.st_size) == (
+        *(before.st_ino, before.st_mtime, before.st_size),
+    )
+
+
 @pytest.mark.parametrize("make", [file_to_read, lambda *args: file_to_write(*args).__enter__()])
 def test_refusals(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says why there is no file; no part of it is left."""
