@@ -17,7 +17,7 @@ from urllib.parse import quote, urlsplit
 from iobench.clock import Clock
 from iobench.errors import Unavailable
 from iobench.probes.object_store.clients import RequestFailed
-from iobench.probes.object_store.s3_client import Moved, S3Client, address_of, require_all
+from iobench.probes.object_store.s3_client import Body, S3Client, address_of, require_all
 from iobench.trial import Place
 
 _XML = re.compile(r"<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?", re.S)
@@ -74,7 +74,7 @@ class ObstoreClient(S3Client):
             **{name: value for name, value in config.items() if value},
         )
 
-    def _get(self, key: str, span: range | None) -> Moved:
+    def _get(self, key: str, span: range | None) -> Body:
         options: Any = {"range": (span.start, span.stop)} if span else None
         answer = self._obs.get(self._client, key, options=options)
         count, first_s = 0, None
@@ -87,9 +87,9 @@ class ObstoreClient(S3Client):
             raise self.failure(error, in_body=True) from None
         # The server shortens a range that reaches past the object's end.
         expected = len(span) if span else answer.meta["size"]
-        return Moved(require_all(count, expected), first_s or self._clock.now_s())
+        return require_all(count, expected), first_s or self._clock.now_s()
 
-    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Moved:
+    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Body:
         self._obs.put(
             *(self._client, key, data),
             attributes=self._attributes,
@@ -97,7 +97,7 @@ class ObstoreClient(S3Client):
             chunk_size=part_bytes or len(data),
             max_concurrency=1,
         )
-        return Moved(len(data))
+        return len(data), None
 
     @staticmethod
     def failure(error: BaseException, *, in_body: bool = False) -> RequestFailed:
@@ -160,14 +160,14 @@ class AwscrtClient(S3Client):
             retry_config=s3.S3RetryConfig(max_retries=0, retry_mode=s3.S3RetryMode.NONE),
         )
 
-    def _get(self, key: str, span: range | None) -> Moved:
+    def _get(self, key: str, span: range | None) -> Body:
         headers = {"Range": f"bytes={span[0]}-{span[-1]}"} if span else {}
         kind = self._kind.DEFAULT if span else self._kind.GET_OBJECT
         request = self._request("GET", key, headers)
         count = self._send(request, type=kind, operation_name="GetObject")
-        return Moved(require_all(count, len(span) if span else count))
+        return require_all(count, len(span) if span else count), None
 
-    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Moved:
+    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Body:
         options = self._bucket.options
         headers = {
             "Content-Length": str(len(data)),
@@ -184,7 +184,7 @@ class AwscrtClient(S3Client):
                 "max_active_connections_override": 1,
             }
         self._send(self._request("PUT", key, headers, io.BytesIO(data)), **how)
-        return Moved(len(data))
+        return len(data), None
 
     def _send(self, request: Any, **how: Any) -> int:
         """Send a request and return the number of bytes that arrived.

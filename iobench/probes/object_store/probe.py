@@ -190,16 +190,16 @@ def attempt(
     """
     attempts, lock = Attempts(), threading.Lock()
     deadline_s = clock.now_s() + trial.seconds
+    most_failures = max(_HOPELESS, trial.connections)
     started = 0
 
     def stream(number: int) -> None:
         nonlocal started
         for turn in itertools.count():
             with lock:
-                failed = attempts.errors.total()
-                hopeless = failed >= max(_HOPELESS, trial.connections) and not attempts.timings
+                is_hopeless = not attempts.timings and attempts.errors.total() >= most_failures
                 is_over = started >= trial.max_requests or clock.now_s() >= deadline_s
-                if turn and (hopeless or is_over):
+                if turn and (is_hopeless or is_over):
                     return
                 started += 1
             start_s = clock.now_s()
@@ -346,5 +346,6 @@ def require_success(attempts: Attempts, uri: str) -> None:
         )
     if pool.is_overload(status):
         reason = f"{reason.rstrip('.')}: {pool.OVERLOADED}"
-    total = attempts.errors.total()
-    raise TrialFailed(f"{uri}: every request failed, {count} of {total} with {reason}")
+    raise TrialFailed(
+        f"{uri}: every request failed, {count} of {attempts.errors.total()} with {reason}"
+    )

@@ -10,7 +10,7 @@ import random
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import boto3
 from boto3.s3.transfer import TransferConfig
@@ -33,6 +33,10 @@ _REFUSED = {"429", "503"}
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 15.0
 _CHUNK_BYTES = 2**20
+
+
+Body: TypeAlias = tuple[int, float | None]
+"""Bytes of one request's body, and when the first one arrived, if that is known."""
 
 
 class Address(NamedTuple):
@@ -62,13 +66,6 @@ def address_of(bucket: S3Bucket) -> Address:
     # name of a bucket whose name has dots.
     in_path = endpoint is not None or "." in bucket.name
     return Address(session, session.region_name or "us-east-1", endpoint, in_path)
-
-
-class Moved(NamedTuple):
-    """Bytes of one request's body; ``first_s``: when the first one arrived, if that is known."""
-
-    bytes: int
-    first_s: float | None = None
 
 
 class S3Client(ABC):
@@ -115,11 +112,11 @@ class S3Client(ABC):
         self._client = None
 
     @abstractmethod
-    def _get(self, key: str, span: range | None) -> Moved:
+    def _get(self, key: str, span: range | None) -> Body:
         """Read an object, or a span of its bytes, by one request."""
 
     @abstractmethod
-    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Moved:
+    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Body:
         """Store an object by one PUT, or in parts one after the other."""
 
     @staticmethod
@@ -127,11 +124,11 @@ class S3Client(ABC):
     def failure(error: Any) -> RequestFailed:
         """PURE. Turn one of ``errors`` into a failed request."""
 
-    def _timed(self, request: Callable[[], Moved]) -> Timing:
+    def _timed(self, request: Callable[[], Body]) -> Timing:
         start_s = self._clock.now_s()
         for attempt in itertools.count(1):
             try:
-                moved = request()
+                count, first_s = request()
                 break
             except RequestFailed as error:
                 failed = error
@@ -146,8 +143,8 @@ class S3Client(ABC):
             wait_s = min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S)
             self._clock.sleep(random.uniform(_FIRST_WAIT_S, wait_s))
         end_s = self._clock.now_s()
-        first_byte_s = None if moved.first_s is None else moved.first_s - start_s
-        return Timing(end_s - start_s, moved.bytes, first_byte_s)
+        first_byte_s = None if first_s is None else first_s - start_s
+        return Timing(end_s - start_s, count, first_byte_s)
 
 
 def require_all(count: int, expected: int) -> int:
@@ -178,7 +175,7 @@ class Boto3Client(S3Client):
         """Close all connections."""
         self._client.close()
 
-    def _get(self, key: str, span: range | None) -> Moved:
+    def _get(self, key: str, span: range | None) -> Body:
         if not hasattr(self._thread, "buffer"):
             self._thread.buffer = memoryview(bytearray(_CHUNK_BYTES))
         buffer = self._thread.buffer
@@ -189,9 +186,9 @@ class Boto3Client(S3Client):
             first_s = self._clock.now_s()
             while more := body.readinto(buffer):
                 count += more
-        return Moved(require_all(count, len(span) if span else answer["ContentLength"]), first_s)
+        return require_all(count, len(span) if span else answer["ContentLength"]), first_s
 
-    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Moved:
+    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Body:
         at, written = self._bucket.object(key), self._bucket.put_arguments()
         if part_bytes is None:
             self._client.put_object(**at, Body=data, **written)
@@ -203,7 +200,7 @@ class Boto3Client(S3Client):
             self._client.upload_fileobj(
                 io.BytesIO(data), bucket, name, ExtraArgs={**at, **written}, Config=config
             )
-        return Moved(len(data))
+        return len(data), None
 
     @staticmethod
     def failure(error: Any) -> RequestFailed:

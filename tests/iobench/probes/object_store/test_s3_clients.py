@@ -13,7 +13,7 @@ from dataprep.stores.s3_bucket import S3Bucket
 from iobench.clock import VirtualClock
 from iobench.probes.object_store.clients import RequestFailed
 from iobench.probes.object_store.native_clients import AwscrtClient, ObstoreClient
-from iobench.probes.object_store.s3_client import Boto3Client, Moved, S3Client, address_of
+from iobench.probes.object_store.s3_client import Body, Boto3Client, S3Client, address_of
 from iobench.trial import Place
 
 HERE = "http://127.0.0.1:9"
@@ -28,13 +28,13 @@ class Failing(S3Client):
         super().__init__(Place("s3://bucket", "empty", options), 1, self.clock)
         self.statuses = list(statuses)
 
-    def _get(self, key: str, span: range | None) -> Moved:
+    def _get(self, key: str, span: range | None) -> Body:
         if self.statuses:
             status = self.statuses.pop(0)
             raise RequestFailed(status, f"{status} for a test")
-        return Moved(7)
+        return 7, None
 
-    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Moved:
+    def _put(self, key: str, data: bytes, part_bytes: int | None) -> Body:
         return self._get(key, None)
 
     @staticmethod
