@@ -77,7 +77,6 @@ class DaliLoader(PlacedLoader):
         self._batches: Any = None
         self._dataset: Dataset | None = None
         self._following: int | None = None
-        self._offset = 0
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of (N, 3, S, S) images, float32 or uint8, with int64 labels."""
@@ -89,7 +88,7 @@ class DaliLoader(PlacedLoader):
             for (batch,) in self._batches:
                 if self._dataset is not None:
                     self._dataset.snapshot.check()  # of files that DALI has read by now
-                labels = batch["labels"].flatten() - self._offset
+                labels = batch["labels"].flatten()
                 yield Batch(batch["images"], labels, len(labels))
         except RuntimeError as error:
             raise TrialFailed(f"DALI: {' '.join(str(error).split())}") from None
@@ -105,7 +104,6 @@ class DaliLoader(PlacedLoader):
         self._dataset = dataset = self._dataset or open_shards(self.place, "tfrecord")
         listed_s = self.clock.now_s()
         options = dataset.manifest.record_options("tfrecord")
-        self._offset = options.label_offset
         settings, dali = self.settings, self._dali
         drawn = np.random.default_rng((settings.seed, number))
         pipeline = dali.Pipeline(
@@ -117,7 +115,7 @@ class DaliLoader(PlacedLoader):
         )
         with pipeline:
             encoded, labels = self._read(dataset, options.layout, drawn)
-            pipeline.set_outputs(self._images(encoded), labels)
+            pipeline.set_outputs(self._images(encoded), labels - options.label_offset)
         plugin = importlib.import_module("nvidia.dali.plugin.pytorch")
         batches = plugin.DALIGenericIterator(
             [pipeline],
@@ -127,8 +125,7 @@ class DaliLoader(PlacedLoader):
             prepare_first_batch=False,
         )
         # DALI does not say how long the pipeline reads and how long it decodes.
-        started = FirstBatch(listed_s - begun_s, self.clock.now_s() - listed_s)
-        self.parts = self.parts or started
+        self.parts = self.parts or FirstBatch(listed_s - begun_s, self.clock.now_s() - listed_s)
         return batches
 
     def _read(
@@ -140,10 +137,9 @@ class DaliLoader(PlacedLoader):
         if label is None:
             raise Unavailable("these records hold no label, which DALI reads from them")
         shards = dataset.manifest.formats["tfrecord"].shards
-        order = range(len(shards))
         shuffle = self.settings.shuffle
         root, split = Path(self.place.uri), dataset.manifest.split
-        numbers = drawn.permutation(order).tolist() if shuffle else list(order)
+        numbers = drawn.permutation(len(shards)) if shuffle else range(len(shards))
         found = self._dali.fn.readers.tfrecord(
             path=[str(root / shards[number].key) for number in numbers],
             index_path=[
@@ -178,7 +174,17 @@ class DaliLoader(PlacedLoader):
                 **how,
             )
             images = fn.resize(images, size=[side, side])
-            images = self._recoloured(images, asked.jitter, asked.noise)
+            if asked.jitter:
+                factors = {
+                    name: fn.random.uniform(range=[1 - asked.jitter, 1 + asked.jitter])
+                    for name in ("brightness", "contrast", "saturation")
+                }
+                images = fn.color_twist(images, **factors)
+            if asked.noise:
+                components = types.Constant((255 * EIGENVECTORS * EIGENVALUES).astype(np.float32))
+                drawn = fn.random.normal(stddev=asked.noise, shape=[3])
+                shift = fn.reductions.sum(components * drawn, axes=1)
+                images = self._dali.math.clamp(images + shift, 0, 255)
             flip = fn.random.coin_flip(probability=0.5)
         else:
             images = fn.decoders.image(encoded, **how)
@@ -190,21 +196,6 @@ class DaliLoader(PlacedLoader):
         return fn.crop_mirror_normalize(
             images, crop=(side, side), mirror=flip, output_layout="CHW", **scale
         )
-
-    def _recoloured(self, images: Any, jitter: float, noise: float) -> Any:
-        fn, types = self._dali.fn, self._dali.types
-        if jitter:
-            factors = {
-                name: fn.random.uniform(range=[1 - jitter, 1 + jitter])
-                for name in ("brightness", "contrast", "saturation")
-            }
-            images = fn.color_twist(images, **factors)
-        if noise:
-            components = types.Constant((255 * EIGENVECTORS * EIGENVALUES).astype(np.float32))
-            drawn = fn.random.normal(stddev=noise, shape=[3])
-            shift = fn.reductions.sum(components * drawn, axes=1)
-            images = self._dali.math.clamp(images + shift, 0, 255)
-        return images
 
 
 class DaliGpuLoader(DaliLoader):

@@ -45,7 +45,6 @@ class RawLoader:
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of encoded images with int64 labels (N,)."""
         settings, begun_s = self._settings, self._clock.now_s()
-        is_first = self._opened is None
         if self._opened is None:
             self._opened = (_files if self.reads == "files" else _shards)(self._place)
         listed_s = self._clock.now_s()
@@ -55,8 +54,7 @@ class RawLoader:
             order = np.random.default_rng((settings.seed, number)).permutation(order)
         samples = read(order.tolist(), settings.workers)
         while batch := list(islice(samples, settings.batch_size)):
-            if is_first:
-                is_first = False
+            if self._first_batch is None:
                 self._first_batch = FirstBatch(
                     listing_s=listed_s - begun_s,
                     worker_start_s=None if settings.workers else 0.0,

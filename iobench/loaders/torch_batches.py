@@ -23,7 +23,6 @@ from iobench.loaders.protocol import FirstBatch
 
 Samples = Sequence[tuple[torch.Tensor, int]]
 Collated = tuple[torch.Tensor, torch.Tensor]
-Collate = Callable[[Any], Any]
 
 
 def uint8_batch(items: Samples) -> Collated:
@@ -72,7 +71,9 @@ class FirstBatchWatch:
     result is in memory that forked workers share.
     """
 
-    def __init__(self, items: Items, collate: Collate | None, clock: Clock, begun_s: float) -> None:
+    def __init__(
+        self, items: Items, collate: Callable[[Any], Any] | None, clock: Clock, begun_s: float
+    ) -> None:
         """The data were opened from ``begun_s`` until now."""
         self._items, self._transform, self._clock = items, items.transform, clock
         self._collate = collate or default_collate

@@ -182,7 +182,10 @@ def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
     axes |= {name: getattr(settings, name) for name in ("access", *_OF_ACCESS)}
     axes |= {"cache": settings.cache, "processes": settings.processes}
     # An axis that stands at its default everywhere is not worth a word in every trial's name.
-    axes |= {name: getattr(settings, name) for name in _AXES if _is_told(settings, name)}
+    for name in _AXES:
+        value = getattr(settings, name)
+        if name in _ALWAYS or value != LoaderGrid.model_fields[name].default:
+            axes[name] = value
     lasts = {"epochs": settings.epochs} if settings.epochs else {"seconds": settings.seconds}
     seen = set()
     for point in grid(axes):
@@ -217,11 +220,6 @@ def _moot(point: Mapping[str, Any]) -> tuple[str, ...]:
     if not point.get("decode", True):
         return _PIXELS
     return () if point.get("augment", True) else _COLOURS
-
-
-def _is_told(settings: LoaderGrid, name: str) -> bool:
-    default = LoaderGrid.model_fields[name].default
-    return name in _ALWAYS or getattr(settings, name) != default
 
 
 def saturated(spec: TrialSpec, trials: Iterable[Trial], gain: float) -> str:

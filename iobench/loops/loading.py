@@ -83,7 +83,8 @@ class Epochs:
                         start.close()
             if not samples:
                 raise TrialFailed("the loader gave no batch")
-            seconds, cold = self._wall.now_s() - asked_s, None
+            seconds = self._wall.now_s() - asked_s
+            cold = None
             if number < _MOST_RECORDS:
                 with self.clock.paused():
                     cold = self._between(samples, number + 1 != self._limit)

@@ -115,7 +115,13 @@ def run(
     place = context.places[trial.data] if trial.data else None
     if place is not None and trial.access == "file":
         begun_s = clock.now_s()
-        place = _downloaded(trial, context, place)
+        if context.scratch is None:
+            raise Unavailable("access file needs a folder to download to")
+        folder = context.scratch / "download"
+        folder.mkdir(parents=True)
+        reads = built(trial, place, context).reads or "files"
+        # Once, before any rank begins.
+        place = downloaded(place, reads, folder, trial.connections)
         context = replace(context, places={**context.places, trial.data: place})
         more["download_s"] = clock.now_s() - begun_s
     data, batches = _counted(trial, context, place, devices)
@@ -162,16 +168,6 @@ def run(
     }
     read = data if trial.input != "synthetic" else None
     return loop_outcome([whole], trial, clock, more, data=read, cold=cold)
-
-
-def _downloaded(trial: TrainingTrial, context: Context, place: Place) -> Place:
-    """The data on a local disk, copied once before any rank begins."""
-    if context.scratch is None:
-        raise Unavailable("access file needs a folder to download to")
-    reads = built(trial, place, context).reads
-    folder = context.scratch / "download"
-    folder.mkdir(parents=True)
-    return downloaded(place, reads or "files", folder, trial.connections)
 
 
 def _counted(

@@ -13,6 +13,7 @@ from iobench.access import metered
 from iobench.consumers import CONSUMERS, Consumer
 from iobench.errors import Unavailable
 from iobench.extensions import made
+from iobench.ladder import HELD_RUNGS
 from iobench.loaders import Batch, HoldsSamples, Loader
 from iobench.loaders.memory import host_batch
 from iobench.loops import several_devices
@@ -38,7 +39,10 @@ Drive = Callable[[Callable[[], Iterator[Batch]]], LoopTimes]
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
-    """Run one training loop with one input."""
+    """Run one training loop with one input.
+
+    Samples that are read beforehand take a quarter of the free memory at most.
+    """
     trial = TrainingTrial.model_validate(spec.params)
     environment = dict(os.environ)
     on_cpu = trial.device == "cpu"
@@ -51,22 +55,30 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     data = data_of(over, loader)
     whole = [whole_batches(loader, trial, data.samples)] if data is not None else []
     steps, leave_out = steps_of(trial, data, whole)
-    if trial.is_held:
+    if trial.input in HELD_RUNGS:
+        if not isinstance(loader, HoldsSamples):
+            raise Unavailable(f"loader {trial.loader} cannot be given samples from memory")
         # Before the consumer is warm: a GPU that waits for long lowers its clocks again.
-        _hold(loader, trial, steps)
-    consumer = _consumer(trial, data, context)
+        loader.hold(trial.input, steps * trial.batch_size, available_bytes() // 4)  # type: ignore[arg-type]
+    kind = CONSUMERS.load(trial.consumer)
+    settings = trial.model_copy(update={"classes": classes_of(data)})
+    consumer: Consumer = context.around.consumer(
+        made(CONSUMERS, trial.consumer, Consumer, lambda: kind(settings, context.clock))
+    )
     consumer.warm_up()
     done = 0
 
     def drive_epoch(epoch: Callable[[], Iterator[Batch]]) -> LoopTimes:
         """One epoch after the other into the same consumer."""
         nonlocal done
-
-        def progress(samples: float) -> None:
-            context.progress(done + samples, "samples")
-
-        bounds = {"leave_out": leave_out, "max_steps": steps}
-        times = drive(epoch, consumer, context.clock, progress=progress, **bounds)
+        times = drive(
+            epoch,
+            consumer,
+            context.clock,
+            leave_out=leave_out,
+            max_steps=steps,
+            progress=lambda samples: context.progress(done + samples, "samples"),
+        )
         done += times.taken
         return times
 
@@ -111,7 +123,7 @@ def _read(
     when every worker is reaped.
     """
     place = context.places[trial.data] if trial.data else None
-    read = None if trial.is_held else data
+    read = None if trial.input in HELD_RUNGS else data
     cache = EpochCache(trial, trial.input, place, read, every=trial.evict == "every-epoch")
     times: list[LoopTimes] = []
     colds: list[Cold | None] = []
@@ -151,23 +163,3 @@ def _computed(consumer: Consumer, notes: Sequence[str]) -> dict[str, Any]:
         "precision": consumer.precision,
         "notes": [*consumer.notes, *notes],
     }
-
-
-def _hold(loader: Loader, trial: TrainingTrial, steps: int) -> None:
-    """Put the loop's samples into memory, a quarter of what is free at most.
-
-    Raises:
-        Unavailable: the loader only gives what is stored.
-    """
-    if not isinstance(loader, HoldsSamples):
-        raise Unavailable(f"loader {trial.loader} cannot be given samples from memory")
-    loader.hold(trial.input, steps * trial.batch_size, available_bytes() // 4)  # type: ignore[arg-type]
-
-
-def _consumer(trial: TrainingTrial, data: Stored | None, context: Context) -> Consumer:
-    kind = CONSUMERS.load(trial.consumer)
-    settings = trial.model_copy(update={"classes": classes_of(data)})
-    consumer: Consumer = context.around.consumer(
-        made(CONSUMERS, trial.consumer, Consumer, lambda: kind(settings, context.clock))
-    )
-    return consumer

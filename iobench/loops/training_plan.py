@@ -253,11 +253,6 @@ class TrainingTrial(LoopTrial, ConsumerSettings):
     evict: Evict = "every-epoch"
     threads: int | None = None
 
-    @property
-    def is_held(self) -> bool:
-        """Whether samples come from this process's memory."""
-        return self.input in HELD_RUNGS
-
 
 def plan(settings: Training) -> Iterator[dict[str, Any]]:
     """PURE. The points of a loop, or of one loop for each number of devices."""

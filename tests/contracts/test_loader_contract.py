@@ -249,7 +249,7 @@ def test_mxnet_says_where_it_has_fewer_threads(data: Data) -> None:
     with opened("mxnet-record", place, workers=1) as few:
         assert not any("workers" in note for note in few.notes)
     with opened("mxnet-record", place, workers=most + 7) as many:
-        assert f"{most + 7} workers are {max(1, most - 1)} here" in " ".join(many.notes)
+        assert f"{most + 7} workers mean {max(1, most - 1)}" in " ".join(many.notes)
 
 
 @pytest.mark.frameworks
