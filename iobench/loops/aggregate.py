@@ -1,4 +1,4 @@
-"""PURE. The timings of several loops as those of one: epochs, ranks, or independent processes."""
+"""PURE. Combine the timings of several loops: epochs, ranks, or independent processes."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from iobench.errors import TrialFailed
 from iobench.loops.drive import LoopTimes
 
 _ALIKE = 0.01
-"""Of a step: waits that differ by less do not show which rank came last."""
+"""Share of a step: if waits differ by less, they do not show which rank came last."""
 _TOGETHER = 0.5
-"""Share of the longest loop's time in which all must have run."""
+"""Share of the longest loop's time in which all processes must have run."""
 _SHORTEST_S = 1e-12
-"""Below the resolution of any clock: a step of no time divides nothing by 0."""
+"""Below the resolution of any clock; prevents divisions by 0."""
 
 
 def epochs_as_one(epochs: Sequence[LoopTimes]) -> LoopTimes:
-    """The steps that count of consecutive epochs as those of one loop.
+    """Combine the timings of consecutive epochs into one loop.
 
-    Each leaves out its own first steps, as a loop of one epoch does, so that what passes between
-    two epochs (workers that end, files that are evicted, workers that start) is in no rate. The
-    time to the first batch is that of the first epoch; ``au_mlperf`` leaves out the first step of
-    each, as DLIO, which MLPerf Storage runs, does of each epoch.
+    Each epoch leaves out its own first steps, so that rates do not include the time between epochs
+    (workers end, files are evicted, workers start). The time to the first batch is that of the
+    first epoch. ``au_mlperf`` leaves out the first step of each epoch, like DLIO, the program of
+    MLPerf Storage.
     """
     running_s = sum(one.running_s for one in epochs)
     computing_s = sum(one.au_mlperf * one.running_s for one in epochs)
@@ -51,19 +51,20 @@ def epochs_as_one(epochs: Sequence[LoopTimes]) -> LoopTimes:
 
 
 def ranks_as_one(ranks: Sequence[LoopTimes]) -> LoopTimes:
-    """The whole of loops that waited for each other in each of equally many steps, on one clock.
+    """Combine the timings of ranks that took the same steps and waited for each other in each.
 
     DistributedDataParallel averages gradients in each backward pass (Li et al., "PyTorch
     Distributed: Experiences on Accelerating Data Parallel Training", VLDB 2020), so that no rank
-    ends a step before the last one has its batch. Therefore, of the whole:
+    ends a step before the last one has its batch. Therefore:
 
-    - a step ends when its last rank ends it;
-    - it waits as long as the rank that waits longest, and computes as long as that one does: it
-      comes last and waits for nobody in its backward pass, while the computing time of others has
-      the wait for its gradients in it. Where ranks wait alike it computes as long as they do on
-      average.
+    - A step ends when its last rank ends it.
+    - Its wait is that of the rank that waits longest. Its computing time is that of the same rank:
+      this rank comes last and waits for no other in its backward pass, while the computing time of
+      the others includes the wait for its gradients. If all ranks wait equally long, the computing
+      time is their mean.
 
-    Samples are those of all ranks. Times begin with the first rank and end with the last.
+    Samples are those of all ranks. Times begin with the first rank and end with the last. All ranks
+    use the same clock.
     """
     asked_s = min(one.asked_s for one in ranks)
     begun_s = min(one.begun_at_s for one in ranks)
@@ -76,7 +77,7 @@ def ranks_as_one(ranks: Sequence[LoopTimes]) -> LoopTimes:
     alike = np.ptp(waits, axis=0) < _ALIKE * steps
     last = np.take_along_axis(computes, waits.argmax(axis=0)[None], axis=0)[0]
     computed = np.where(alike, computes.mean(axis=0), last)
-    # Batches of steps that do not count were ready: no rank came last for want of one.
+    # Batches of steps that do not count were ready, so that no rank was late.
     ahead = np.mean([one.running_compute_s for one in ranks], axis=0)
     computing_s = float(ahead.sum() + computed.sum())
     return LoopTimes(
@@ -87,7 +88,7 @@ def ranks_as_one(ranks: Sequence[LoopTimes]) -> LoopTimes:
         taken=sum(one.taken for one in ranks),
         seconds=ended_s - begun_s,
         left_out=ranks[0].left_out,
-        # A rank may be ahead by the part of a step: what is waited for then costs nobody time.
+        # A rank may be ahead by a part of a step: its wait then costs no time.
         wait_s=tuple(np.minimum(waits.max(axis=0), steps).tolist()),
         step_s=tuple(steps.tolist()),
         compute_s=tuple(computed.tolist()),
@@ -99,10 +100,10 @@ def ranks_as_one(ranks: Sequence[LoopTimes]) -> LoopTimes:
 
 
 def rank_metrics(ranks: Sequence[LoopTimes], whole: LoopTimes) -> dict[str, Any]:
-    """By rank: means of the steps that count, shares of its own time; and how uneven they are.
+    """Means and shares for each rank, over the steps that count; and how uneven the ranks are.
 
-    ``rank_uneven_share`` is the share of the time that the slowest rank of each step waits beyond
-    what its ranks wait on average: what even ranks would not lose.
+    ``rank_uneven_share``: in each step, the wait of the slowest rank minus the mean wait of all
+    ranks; as a share of the time. Ranks that wait equally long would save this time.
     """
     means = np.mean([one.wait_s for one in ranks], axis=0)
     beyond_s = float(np.maximum(0.0, whole.wait_s - means).sum())
@@ -117,12 +118,12 @@ def rank_metrics(ranks: Sequence[LoopTimes], whole: LoopTimes) -> dict[str, Any]
 
 
 def processes_as_one(ranks: Sequence[LoopTimes]) -> tuple[LoopTimes, list[float]]:
-    """The whole of loops that ran at once without waiting for each other; and samples/s of each.
+    """Combine the timings of independent processes; return them and the samples/s of each process.
 
-    Only the time counts in which the steps of every one of them counted: before it and after it
-    some had the machine for themselves. A step that lies in it in part counts by that part: whole
-    ones alone would be the short ones, since batches come in bursts. The rate of the whole is the
-    sum of theirs.
+    Only the time counts in which the steps of all processes counted, since before and after it
+    some had the machine for themselves. A step that is partly in this time counts in part: whole
+    steps alone would mostly be short ones, since batches come in bursts. The rate is the sum of
+    the rates of all processes.
 
     Raises:
         TrialFailed: they did not run at the same time for long enough.

@@ -1,4 +1,4 @@
-"""The page cache around the epochs of a loop: prepared, or left as it is, and judged."""
+"""Prepare the page cache before the epochs of a loop, and judge where their bytes came from."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ _TRIES = 5
 class EpochCache:
     """The page cache of one trial: ``before`` and ``after`` each epoch, ``whole`` at the end.
 
-    ``asked`` is ``cold``, ``warm`` or ``store``. Each epoch is prepared where ``every`` is true,
-    else the first alone, and the rest find what the one before has left. A remote place has no
-    page cache here; a copy of it on a disk has, which may be kept. A trial without ``place`` or
-    ``data`` reads nothing, and has no verdict.
+    ``asked`` is ``cold``, ``warm`` or ``store``. The cache is prepared before each epoch if
+    ``every`` is true, otherwise before the first one only. A remote place is not in the page cache
+    of this machine, but a downloaded copy of it may be. A trial without ``place`` or ``data`` reads
+    nothing and has no verdict.
 
     Attributes:
-        restarts: whether workers end between epochs: what they have mapped cannot be evicted.
+        restarts: whether workers must end between epochs, since files that they have mapped cannot
+            be evicted.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class EpochCache:
         self._samples: list[int] = []
 
     def before(self) -> None:
-        """Prepare the next epoch, or look at what it will find. Workers of the last are gone."""
+        """Prepare the cache for the next epoch, or look at it. No worker may be running."""
         if self._data is None or not self._is_local:
             return
         if self._judged and not self._every:
@@ -56,10 +57,10 @@ class EpochCache:
         self._physical = physical_bytes()
 
     def after(self, samples: int, counts: Sequence[int | None] = ()) -> Cold | None:
-        """Judge the ``samples`` that were taken since ``before``.
+        """Judge an epoch of ``samples`` that was read since ``before``.
 
-        ``counts``: the bytes that storage gave to each of the processes that took them; by
-        default, to this process and its workers.
+        ``counts``: the bytes that each reading process got from storage; by default, this process
+        with its workers.
         """
         if self._data is None:
             return None
@@ -83,10 +84,10 @@ class EpochCache:
 
     @staticmethod
     def _of_the_data(counted: int, data: Stored, state: CacheState) -> int:
-        """The bytes of the data among ``counted``, which came from storage since ``before``.
+        """The bytes of the data among the ``counted`` bytes that came from storage.
 
-        The kernel counts whatever a process read, code included. So no more is believed than
-        came into the page cache of the data's own files, where all of it has room to stay.
+        The kernel counts everything that a process read, its code included. If the page cache has
+        room for all data, the bytes are at most those by which their part of the cache grew.
         """
         if state.resident_before is None or data.bytes > memory_bytes() / 2:
             return counted
@@ -96,29 +97,28 @@ class EpochCache:
         return min(counted, int(max(0.0, resident - state.resident_before) * data.bytes))
 
     def ended(self, samples: int) -> Cold | None:
-        """Judge a trial of so many ``samples``, and first those since ``before``."""
+        """Judge a whole trial of so many ``samples``, including those read since ``before``."""
         rest = samples - sum(self._samples)
         if rest > 0 or not self._judged:
             self.after(rest)
         return self.whole()
 
     def whole(self) -> Cold | None:
-        """Of all epochs so far; None where nothing was read."""
+        """The verdict on all epochs so far; None if nothing was read."""
         return whole(self._judged, self._samples) if self._judged else None
 
 
 def physical_since(before: int | None) -> int | None:
-    """``physical_bytes`` since there were so many of them."""
+    """The growth of ``physical_bytes`` since it was ``before``."""
     now = None if before is None else physical_bytes()
     return None if before is None or now is None else now - before
 
 
 def physical_bytes() -> int | None:
-    """Bytes that storage gave so far to this process and all below it; None where not counted.
+    """Bytes that this process and its descendants got from storage; None if not counted.
 
-    The kernel's count of a process has its threads and the children that it has reaped in it, so
-    that a worker is counted by itself while it lives, in its parent's count afterwards, and never
-    in both.
+    The kernel's count of a process includes its threads and the children that it has reaped. So a
+    worker is counted by itself while it lives and with its parent afterwards, never in both.
     """
     this = psutil.Process()
     for _ in range(_TRIES):
@@ -126,7 +126,7 @@ def physical_bytes() -> int | None:
         try:
             counts = [process.io_counters().read_bytes for process in before]
         except psutil.NoSuchProcess:
-            continue  # it ended meanwhile: by now it may be in its parent's count
+            continue  # it ended meanwhile, and its parent's count may include it now
         except (psutil.AccessDenied, RuntimeError, ValueError, OSError):
             return None
         if [this, *this.children(recursive=True)] == before:

@@ -13,21 +13,21 @@ from iobench.loaders.protocol import Batch
 
 @dataclass(frozen=True, slots=True)
 class LoopTimes:
-    """What one loop took. The first ``left_out`` steps are in none but the first two figures.
+    """Timings of one loop. Only the first two include the first ``left_out`` steps.
 
     Attributes:
-        time_to_first_batch_s: from asking for the epoch to holding its first batch.
-        au_mlperf: what the device computed / running time, both without the first step (MLPerf
-            Storage); 0 where no time passed.
-        samples, seconds: of the steps that count; the device has done all of them.
+        time_to_first_batch_s: from the request for the epoch to its first batch.
+        au_mlperf: computing time of the device / running time, both without the first step (MLPerf
+            Storage); 0 if no time passed.
+        samples, seconds: of the steps that count, until the device has done them.
         taken: samples of all steps.
         wait_s: how long each step waited for its batch.
         step_s: each step from the end of the one before to its own end, waiting included.
-        compute_s: what the device computed in each step.
-        asked_s: when the epoch was asked for, on the loop's clock.
-        begun_s: from then to where the steps that count begin.
-        running_s: from the end of the first step to the end of all: what ``au_mlperf`` is of.
-        running_compute_s: what the device computed in those steps of it that do not count.
+        compute_s: computing time of the device in each step.
+        asked_s: when the epoch was requested, on the loop's clock.
+        begun_s: seconds from then until the steps that count begin.
+        running_s: from the end of the first step to the end of the last; see ``au_mlperf``.
+        running_compute_s: computing time in the steps of ``running_s`` that do not count.
     """
 
     time_to_first_batch_s: float
@@ -46,7 +46,7 @@ class LoopTimes:
 
     @property
     def samples_per_s(self) -> float:
-        """Rate of the steps that count."""
+        """Samples per second of the steps that count."""
         return self.samples / self.seconds if self.seconds > 0 else 0.0
 
     @property
@@ -56,12 +56,12 @@ class LoopTimes:
 
     @property
     def ended_at_s(self) -> float:
-        """When they ended."""
+        """When the steps that count ended, on the loop's clock."""
         return self.begun_at_s + self.seconds
 
     @property
     def counted_s(self) -> tuple[float, float]:
-        """From and to which second after ``asked_s`` the steps that count ran."""
+        """Begin and end of the steps that count, in seconds after ``asked_s``."""
         return self.begun_s, self.begun_s + self.seconds
 
 
@@ -77,10 +77,8 @@ def drive(
 ) -> LoopTimes:
     """Feed ``consumer`` until the batches end, or ``max_steps`` or ``max_seconds`` are reached.
 
-    What the consumer did before, in an earlier epoch, is in no figure.
-
-    The clock for the rate starts when step ``leave_out`` is done, that for ``au_mlperf`` when
-    step 1 is, device included.
+    The time for the rate begins when the device has done step ``leave_out``, the time for
+    ``au_mlperf`` when it has done step 1. Steps of the consumer in earlier epochs do not count.
 
     Raises:
         TrialFailed: too few batches came for one step that counts.
@@ -146,7 +144,7 @@ def drive(
 
 
 def steps_to_leave_out(workers: int, prefetch: int, steps: int | None) -> int:
-    """The first step, and those whose batches were made while it was waited for.
+    """The first step, and steps whose batches were made while the loop waited for the first.
 
     At most a quarter of the steps, at least one.
     """

@@ -1,4 +1,4 @@
-"""What a loop's timings tell: metrics and series of both kinds of trial."""
+"""Metrics and series from the timings of a loop, for both kinds of trial."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _STEPS, _ROUNDS = 1_000, 5
 
 
 def loop_metrics(times: LoopTimes, data: Stored | None) -> dict[str, Any]:
-    """PURE. Rates, waits and the first batch. MB/s are of stored bytes, objects files or shards."""
+    """PURE. Rates, waits and the first batch. MB/s count stored bytes; objects: files or shards."""
     metrics: dict[str, Any] = {
         "samples_per_s": times.samples_per_s,
         "samples": times.samples,
@@ -50,10 +50,10 @@ def loop_outcome(
     data: Stored | None = None,
     cold: Cold | None = None,
 ) -> Outcome:
-    """Figures and series of a training loop; ``more`` metrics are of its device and its loader.
+    """Metrics and series of a training loop; ``more`` metrics describe its device and loader.
 
-    Steps stand where they were on the clock. Of several epochs each step also has the number of
-    its own, and the time between them is a pause.
+    ``time_s`` of a step is its end on the clock. With several epochs, each step also has the number
+    of its epoch, and the times between epochs are pauses.
     """
     times = epochs_as_one(epochs)
     metrics = loop_metrics(times, data)
@@ -92,9 +92,9 @@ def loop_outcome(
 
 
 def harness_metrics(loader: str, consumer: str, clock: Clock, times: LoopTimes) -> dict[str, Any]:
-    """What timing a step costs, and its share of the steps that were timed.
+    """The cost of timing a step, and its share of the time of all steps.
 
-    No share where neither loader nor consumer does anything: there the harness itself is measured.
+    The share is left out if loader and consumer do nothing, since then it is the whole time.
     """
     cost_s = step_cost_s(clock)
     metrics = {"harness_step_s": cost_s}
@@ -105,10 +105,10 @@ def harness_metrics(loader: str, consumer: str, clock: Clock, times: LoopTimes) 
 
 
 def step_cost_s(clock: Clock) -> float:
-    """Seconds a step of ``drive`` with a loader and a consumer that do nothing; some ms in all.
+    """Seconds per step of ``drive`` with a loader and a consumer that do nothing.
 
-    An upper bound: the call of either and a comparison of the time for progress are in it. The
-    median of a few rounds, which one interruption does not move.
+    This is an upper bound, since it includes the calls of both. It is the median of a few rounds,
+    so that one interruption has no effect. It takes a few milliseconds.
     """
     batches = partial(repeat, placeholder(1), _STEPS)
     rounds = []
@@ -120,9 +120,9 @@ def step_cost_s(clock: Clock) -> float:
 
 
 def first_batch(loader: Loader, time_to_first_batch_s: float) -> dict[str, float]:
-    """The parts of the time to the first batch that the loader can tell, and the rest.
+    """The parts of the time to the first batch that the loader reports, and the rest.
 
-    ``first_batch_listing_s`` and so on, the rest last; none where the loader tells none.
+    ``first_batch_listing_s`` and so on, ``first_batch_rest_s`` last; empty if it reports none.
     """
     told = loader.first_batch() if isinstance(loader, SplitsFirstBatch) else None
     given = told._asdict() if told else {}
@@ -135,10 +135,10 @@ def first_batch(loader: Loader, time_to_first_batch_s: float) -> dict[str, float
 def epoch_record(
     number: int, samples: int, seconds: float, first_batch_s: float, cold: Cold | None
 ) -> dict[str, Any]:
-    """PURE. The saved record of an epoch, counted from 0; ``cold`` is None where nothing was read.
+    """PURE. The saved record of epoch ``number``, from 0; ``cold`` is None if nothing was read.
 
-    ``seconds`` from asking for it to the end of its last step, of which ``first_batch_s`` passed
-    until its first batch; ``samples`` are all that it took.
+    ``seconds`` last from the request for the epoch to the end of its last step; ``first_batch_s``
+    is the part until its first batch. ``samples`` are all that the loop took.
     """
     found: dict[str, Any] = {
         "number": number,

@@ -1,4 +1,4 @@
-"""PURE. What is asked of loaders alone: a grid, its points, and the parameters of a trial."""
+"""PURE. The config of loaders measured alone: a grid, its points, and the parameters of a trial."""
 
 from __future__ import annotations
 
@@ -40,79 +40,80 @@ LoaderName = Annotated[str, BeforeValidator(bare_null), AfterValidator(LOADERS.c
 
 
 class LoaderGrid(BaseModel):
-    """Every combination of what is given; each key takes one value or a list."""
+    """Every combination of the values given; each key takes one value or a list."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     loader: Several[LoaderName]
-    """`torch-map`, `torch-iterable`, `torch-folder`, `tf-data`, `mxnet-record`, `dali` and
-    `dali-gpu` (decodes on the GPU), `raw` (reads and decodes nothing), `mock` (each item takes
-    `item_s`), `null`, and those of other packages."""
+    """`torch-map`, `torch-iterable`, `torch-folder`, `tf-data`, `mxnet-record`, `dali`,
+    `dali-gpu` (decodes on the GPU), `raw` (reads, but does not decode), `mock` (each item takes
+    `item_s`), `null` (empty batches), or a loader of another package."""
 
     data: Several[DataName] = ("shards@disk",)
-    """What is read: `shards`, `shards-16MB` (made of `data.source`), `shards-320px` (resized to
-    another short side), `files` (the resized images as files), `photos` (the source as it is),
-    `originals`, `originals-16MB` (shards of the source as it is) or `pixels` (the shards once more,
-    their images decoded: for `torch-map`, `torch-iterable` and `raw`); then `@disk` or `@s3`."""
+    """The data to read: `shards`, `shards-16MB` (made from `data.source`), `shards-320px` (with
+    another short side), `files` (the resized images as files), `photos` (the source, unchanged),
+    `originals`, `originals-16MB` (shards of the unchanged source) or `pixels` (shards of decoded
+    images, for `torch-map`, `torch-iterable` and `raw`); followed by `@disk` or `@s3`."""
 
     access: Several[Access] = ("direct",)
-    """How data are reached: `direct`, as the loader reads by itself; `file`, downloaded first;
-    `pipe`, a stream of whole objects; `lazy`, a range request a sample; `mount`, as files at a
-    path. See docs/access-modes.md."""
+    """How the loader reads a store: `direct`, its own way; `file`, after a download; `pipe`, as a
+    stream of whole objects; `lazy`, one range request per sample; `mount`, as files at a path. See
+    docs/access-modes.md."""
 
     connections: Several[Connections] = (8,)
-    """Of `file`: objects that are downloaded at a time."""
+    """For `file`: number of objects downloaded at the same time."""
 
     shuffle_buffer: Several[ShuffleBuffer] = (1024,)
-    """Of `pipe`: samples that each worker (torch) or the loader (the others) holds, of which it
-    draws the next."""
+    """For `pipe`: number of samples in the buffer from which the next one is drawn; each torch
+    worker has its own."""
 
     cache: Several[Literal["warm", "cold"]] = ("warm",)
-    """How reads meet the page cache; a cold trial has one epoch. A store's own cache is unseen."""
+    """State of the page cache before reads; a cold trial has one epoch. The cache of a store cannot
+    be controlled."""
 
     workers: Several[Workers] = (2,)
-    """Processes (torch) or threads (the others); 0 for none beside the training process."""
+    """Worker processes (torch) or threads (the others); with 0 the training process loads."""
 
     prefetch: Several[Prefetch] = (2,)
-    """Batches ahead; for torch, of each worker."""
+    """Number of batches made ahead; for torch, by each worker."""
 
     processes: Several[Processes] = (1,)
-    """Loaders at once on this machine, as the ranks of a job have them: each in a process of its
-    own with `workers` of its own and a share of the samples. For torch's loaders; the rate is that
-    of all together."""
+    """Number of loaders that run at the same time, like the ranks of a job: each in its own
+    process, with its own `workers` and a share of the samples. For torch's loaders; the rate is
+    their sum."""
 
     batch_size: Several[BatchSize] = (64,)
-    """Samples in a batch."""
+    """Samples per batch."""
 
     decode: Several[bool] = (True,)
-    """Whether images are decoded; else batches hold encoded bytes."""
+    """Decode images; otherwise batches contain encoded bytes."""
 
     augment: Several[bool] = (True,)
-    """Random resized crop and flip; else a resize and a crop at the centre."""
+    """Random resized crop and flip; otherwise resize and crop at the centre."""
 
     colour_jitter: Several[bool] = (False,)
-    """Brightness, contrast, saturation by up to 40 %, where images are augmented."""
+    """With `augment`: change brightness, contrast and saturation by up to 40 %."""
 
     pca_noise: Several[bool] = (False,)
-    """Lighting noise along ImageNet's principal components, where images are augmented."""
+    """With `augment`: add lighting noise along ImageNet's principal components."""
 
     normalise: Several[bool] = (True,)
-    """To mean 0 and deviation 1; else uint8."""
+    """Normalise to mean 0 and deviation 1; otherwise batches are uint8."""
 
     pin_memory: Several[bool] = (False,)
-    """Page-locked batches, for torch and a CUDA device."""
+    """Put batches into page-locked memory; for torch and a CUDA device."""
 
     image_size: Several[Annotated[int, Field(ge=16, le=1024)]] = (224,)
-    """Side of the square that a model takes, in pixels."""
+    """Side of the square images that the model takes, in pixels."""
 
     item_s: Several[ItemSeconds] = (0.0,)
-    """Seconds that `mock` takes for an item."""
+    """Seconds per item of `mock`."""
 
     epochs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Whole epochs that a trial lasts, whatever `seconds` says; a cold one begins cold."""
+    """Number of whole epochs in a trial, in place of `seconds`; only the first one is cold."""
 
     seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
-    """That a trial lasts; a warm one repeats the epoch, whose later starts do not count."""
+    """Length of a trial; a warm trial repeats the epoch, and later starts do not count."""
 
     @model_validator(mode="after")
     def _each_access_has_a_use(self) -> LoaderGrid:
@@ -134,7 +135,7 @@ class LoaderGrid(BaseModel):
 
 
 class LoopTrial(LoaderSettings):
-    """Parameters that trials of loaders and of training loops share; other ones are ignored."""
+    """Parameters that trials of loaders and of training loops share; others are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -155,7 +156,7 @@ class LoaderTrial(LoopTrial):
 
     @property
     def epoch_limit(self) -> int | None:
-        """How many epochs there are at most: one where a second would no longer be cold."""
+        """The most epochs in a trial: one if it is cold, since a second would be warm."""
         return self.epochs or (1 if self.cache == "cold" else None)
 
 
@@ -173,15 +174,15 @@ _AXES = tuple(
 def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
     """PURE. The grid's points, each once.
 
-    A store's cache is not ours, so that it has no cold twin; what a loader does not do with
-    pixels, or a mode of access has no use for, has no say in what is a point of its own. A loader
-    that cannot read in a mode has no point in it.
+    Data on a store have no cold points, since the cache of a store cannot be controlled. Points
+    that differ only in settings that their loader or mode of access does not use are one point.
+    Loaders are not combined with modes of access in which they cannot read.
     """
 
     axes: dict[str, Any] = {"loader": settings.loader, "data": settings.data}
     axes |= {name: getattr(settings, name) for name in ("access", *_OF_ACCESS)}
     axes |= {"cache": settings.cache, "processes": settings.processes}
-    # An axis that stands at its default everywhere is not worth a word in every trial's name.
+    # An axis that has only its default value is left out of the names of trials.
     for name in _AXES:
         value = getattr(settings, name)
         if name in _ALWAYS or value != LoaderGrid.model_fields[name].default:
@@ -193,7 +194,7 @@ def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
         if data is None or not suits(point["access"], point["loader"]):
             continue
         point["data"] = data
-        # One process is no word: trials of earlier versions had none.
+        # One process is not named: trials of earlier versions had no such parameter.
         if point["processes"] == 1 or point["loader"] in SYNTHETIC:
             del point["processes"]
         if point["loader"] in SYNTHETIC:
@@ -208,13 +209,13 @@ def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
 
 
 def _unused(access: str) -> tuple[str, ...]:
-    """Keys that a mode of access has no use for; the usual one is not worth a word."""
+    """Keys that a mode of access does not use; and the mode itself if it is the default."""
     used = SETTINGS.get(access)
     return (*(["access"] if access == DIRECT else []), *(key for key in _OF_ACCESS if key != used))
 
 
 def _moot(point: Mapping[str, Any]) -> tuple[str, ...]:
-    """Params that change nothing in this point."""
+    """Parameters that have no effect in this point."""
     if point["loader"] in UNDECODED:
         return ("decode", *_PIXELS)
     if not point.get("decode", True):
@@ -223,12 +224,12 @@ def _moot(point: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def saturated(spec: TrialSpec, trials: Iterable[Trial], gain: float) -> str:
-    """Why a loader is not tried with so many workers; empty where it is to be tried.
+    """The reason why a loader is not tried with so many workers; empty if it is tried.
 
-    Among the trials so far that differ from ``spec`` in fewer workers alone, some raise of the
-    workers brought less than ``gain`` of the rate, medians of the repeats that there are. Each
-    round decides anew: what one noisy trial kept from the first is in the next. One worker in the
-    place of none moves the work to another process, and says nothing about a second one.
+    The reason is that an earlier step to more workers raised the rate by less than ``gain``. Rates
+    are medians over the repeats so far of trials that differ from ``spec`` only in having fewer
+    workers. Every round decides again, so that one noisy trial skips a point in one round only.
+    The step from no worker to one is left out: it moves the work to another process.
     """
     workers = spec.params.get("workers")
     if spec.kind != "loader" or not isinstance(workers, int):

@@ -58,7 +58,7 @@ class Epochs:
         self._records: list[dict[str, Any]] = []
 
     def __iter__(self) -> Iterator[Batch]:
-        """Begin anew.
+        """Begin with epoch 0.
 
         Raises:
             TrialFailed: an epoch has no batch.
@@ -114,7 +114,7 @@ class Epochs:
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
-    """One point of the grid."""
+    """Run one point of the grid."""
     trial = LoaderTrial.model_validate(spec.params)
     if trial.processes > 1:
         return _several_processes(spec, trial, context)
@@ -124,7 +124,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     cache = EpochCache(trial, trial.cache, place, data, every=False)
 
     def between(samples: int, more: bool) -> Cold | None:
-        """Judge each epoch by itself, its workers alive."""
+        """Judge one epoch, while its workers are running."""
         cold = cache.after(samples)
         if more:
             cache.before()
@@ -149,12 +149,12 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
 
 
 def _ahead(trial: LoaderTrial) -> int:
-    """The first step, and those whose batches are made while it is waited for."""
+    """The first step, and steps whose batches are made while the loop waits for the first."""
     return steps_to_leave_out(trial.workers, trial.prefetch, None)
 
 
 def _driven(epochs: Epochs, trial: LoaderTrial, context: Context) -> LoopTimes:
-    """The loop of one process over its batches."""
+    """The times of one process's loop over its batches."""
     consumer = NullConsumer(ConsumerSettings(), epochs.clock)
     return drive(
         lambda: iter(epochs),
@@ -167,10 +167,10 @@ def _driven(epochs: Epochs, trial: LoaderTrial, context: Context) -> LoopTimes:
 
 
 def _several_processes(spec: TrialSpec, trial: LoaderTrial, context: Context) -> Outcome:
-    """Loaders in several processes at once, as the ranks of a job on one machine.
+    """Run loaders in several processes at the same time, like the ranks of a job.
 
-    Each has a share of the samples and workers of its own. This process counts the bytes and
-    prepares the page cache before any of them begins; it loads nothing.
+    Each has a share of the samples and its own workers. This process counts the bytes and
+    prepares the page cache before they begin; it loads nothing itself.
 
     Raises:
         Unavailable: the loader does not share its samples among processes.
@@ -193,7 +193,7 @@ def _several_processes(spec: TrialSpec, trial: LoaderTrial, context: Context) ->
         **loop_metrics(whole, data),
         **harness_metrics(trial.loader, "null", context.clock, times[0]),
         "process_samples_per_s": rates,
-        # 1 where all are alike.
+        # 1 if all have the same rate.
         "process_evenness": min(rates) / max(rates) if max(rates) > 0 else 1.0,
         "notes": list(dict.fromkeys(str(note) for one in found for note in one["notes"])),
     }
@@ -203,10 +203,10 @@ def _several_processes(spec: TrialSpec, trial: LoaderTrial, context: Context) ->
 
 
 def run_rank(spec: TrialSpec, context: Context) -> Outcome:
-    """Kind ``loading-rank``: one process of several that load at once.
+    """Kind ``loading-rank``: one of several processes that load at the same time.
 
-    Its times are metrics, of which ``aggregate`` makes figures. ``params`` are those of the trial,
-    with ``rank``, ``world_size`` and ``meeting``.
+    Its metrics are its times, which ``aggregate`` combines. ``params`` are those of the trial, with
+    ``rank``, ``world_size`` and ``meeting``.
     """
     trial = LoaderTrial.model_validate(spec.params)
     place = context.places[trial.data] if trial.data else None

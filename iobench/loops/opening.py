@@ -1,4 +1,4 @@
-"""Loaders for a loop: made, checked against what it takes, and counted in steps."""
+"""Make the loader of a trial, check that it suits the loop, and count its steps."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from iobench.trial import Context, Place
 
 
 def reached(trial: LoopTrial, place: Place | None, context: Context) -> Loader:
-    """The loader of a trial, which reaches its data as ``access`` says.
+    """The loader of a trial, with its mode of access.
 
     Raises:
-        Unavailable: the trial has no folder for a download; what ``built`` raises.
+        Unavailable: the trial has no folder for a download; see also ``built``.
     """
     if trial.access != "file" or place is None:
         return built(trial, place, context)
@@ -37,22 +37,22 @@ def reached(trial: LoopTrial, place: Place | None, context: Context) -> Loader:
 
 
 def built(trial: LoopTrial, place: Place | None, context: Context) -> Loader:
-    """The loader of a trial, for data that it reads.
+    """The loader of a trial, reading ``place`` its own way.
 
     Raises:
-        Unavailable: the data have another form, or what it needs is not there.
-        TrialFailed: it is another package's, and broken.
+        Unavailable: it does not read this form of data, or something that it needs is missing.
+        TrialFailed: it belongs to another package and is broken.
         ConfigError: it cannot be imported.
     """
     name = trial.loader
     kind = LOADERS.load(name)
-    reads = getattr(kind, "reads", None)  # some only know once they have a place
+    reads = getattr(kind, "reads", None)  # of some loaders it depends on the place
     if place is not None and reads is not None:
         check_form(place, reads)
     if place is not None and place.decoded and name not in TAKE_PIXELS:
         raise Unavailable(
-            f"{name} reads encoded images, and these are stored as pixels: "
-            f"{', '.join(sorted(TAKE_PIXELS))} read them"
+            f"{name} does not read images that are stored as pixels: take "
+            f"{', '.join(sorted(TAKE_PIXELS))}"
         )
     loader: Loader = context.around.loader(
         made(LOADERS, name, Loader, lambda: kind(place, trial, context.clock))
@@ -61,32 +61,32 @@ def built(trial: LoopTrial, place: Place | None, context: Context) -> Loader:
 
 
 def data_of(place: Place | None, loader: Loader) -> Stored | None:
-    """What a loader finds at its place; None where it reads nothing."""
+    """Size and files of the data that a loader reads; None if it reads nothing."""
     return stored(place, loader.reads) if place is not None and loader.reads else None
 
 
 def batches_of(loader: Loader, number: int) -> Iterator[Batch]:
-    """An epoch of a loader, whoever wrote it.
+    """The batches of one epoch.
 
     Raises:
-        TrialFailed: it gives something else than batches.
+        TrialFailed: the loader yields something other than batches.
     """
     for batch in loader.epoch(number):
         if not isinstance(batch, Batch):
             raise TrialFailed(
-                f"the loader gives {type(batch).__name__} where iobench.loaders.Batch belongs: "
+                f"the loader yields {type(batch).__name__}, not iobench.loaders.Batch: yield "
                 "Batch(images, labels, samples)"
             )
         yield batch
 
 
 def full_batches(loader: Loader, batch_size: int, number: int = 0) -> Iterator[Batch]:
-    """One epoch without its short batches, for each size of which a GPU would tune anew."""
+    """The full batches of one epoch: a GPU would tune itself again for each other size."""
     return (batch for batch in batches_of(loader, number) if batch.samples == batch_size)
 
 
 def whole_batches(loader: Loader, settings: LoaderSettings, samples: int) -> int:
-    """How many full batches there are, where the data have so many ``samples``."""
+    """Number of full batches of this rank, if the data have so many ``samples``."""
     if isinstance(loader, CountsBatches):
         return loader.whole_batches()
     share = len(range(settings.rank, samples, settings.world_size))
@@ -94,13 +94,13 @@ def whole_batches(loader: Loader, settings: LoaderSettings, samples: int) -> int
 
 
 def steps_of(trial: TrainingTrial, data: Stored | None, whole: Sequence[int]) -> tuple[int, int]:
-    """How many steps are run, and how many of them do not count: the same for every input.
+    """The number of steps to run, and how many of them do not count; the same for every input.
 
-    ``whole``: batches of each rank, none where nothing is read. All ranks take as many steps as
-    the one with the fewest can: gradients are exchanged in each.
+    ``whole``: full batches of each rank; empty if nothing is read. All ranks take the same number
+    of steps, since they exchange gradients in each.
 
     Raises:
-        TrialFailed: none of them would count.
+        TrialFailed: no step would count.
     """
     workers, ranks = trial.workers, len(whole)
     steps = min([trial.steps, *whole])
@@ -116,15 +116,15 @@ def steps_of(trial: TrainingTrial, data: Stored | None, whole: Sequence[int]) ->
 
 
 def classes_of(data: Stored | None) -> int:
-    """Classes of the network's last layer: ImageNet's 1,000, or more where the data have more."""
+    """Classes of the network's last layer: ImageNet's 1,000, or more if the data have more."""
     return max(data.classes if data else 2, 1000)
 
 
 def check_frameworks(loader: Loader, consumer_framework: str) -> None:
-    """Refuse a loader whose batches the consumer cannot take.
+    """Refuse a loader whose batches belong to another framework.
 
     Raises:
-        Unavailable: their frameworks differ.
+        Unavailable: the frameworks differ.
     """
     if consumer_framework not in ("none", loader.framework) and loader.framework != "none":
         raise Unavailable(
@@ -133,16 +133,16 @@ def check_frameworks(loader: Loader, consumer_framework: str) -> None:
 
 
 def check_shares(loader: Loader, name: str, among: str, instead: str) -> None:
-    """Refuse a loader that would give every rank all samples.
+    """Refuse a loader that would give all samples to every rank.
 
     Args:
-        loader: the loader that is to be one of several.
+        loader: the loader.
         name: its name.
-        among: what there are several of: ``devices``, ``processes``.
-        instead: what else to ask for.
+        among: ``devices`` or ``processes``.
+        instead: the setting that works with any loader, for the message.
 
     Raises:
-        Unavailable: it does not say that it shares them.
+        Unavailable: the loader is not ``by_rank``.
     """
     if not getattr(loader, "by_rank", False):
         raise Unavailable(

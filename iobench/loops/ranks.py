@@ -1,4 +1,4 @@
-"""Processes that measure one trial together: the first that fails ends them all."""
+"""Processes that measure one trial together; if one fails, all are ended."""
 
 from __future__ import annotations
 
@@ -22,15 +22,14 @@ _SILENT: Message = {}
 def run_ranks(
     kind: str, params: Params, count: int, context: Context, *, environment: Mapping[str, str]
 ) -> list[Metrics]:
-    """Start ``count`` ranks and return what each measured; none of them outlives this call.
+    """Start ``count`` ranks and return what each measured; all have ended when this returns.
 
-    Each rank is asked for a trial of ``kind`` with ``params``, its ``rank``, the ``world_size``,
-    and ``meeting``: the path of a file in memory that all of them share. Nothing of it is left,
-    however the trial ends.
+    Each rank runs a trial of ``kind`` with ``params``, its ``rank``, the ``world_size`` and
+    ``meeting``, the path of a file in memory that all ranks share.
 
     Raises:
-        TrialFailed: a rank failed; with its own words, not with those of ranks that lost it.
-        Unavailable: what a rank needs is not here.
+        TrialFailed: a rank failed; the message is that of the rank that failed first.
+        Unavailable: something that a rank needs is missing.
     """
     ranks: list[ChildProcess] = []
     with ExitStack() as stack:
@@ -57,9 +56,10 @@ def run_ranks(
 
 
 def cause(said: Mapping[int, Message]) -> int | None:
-    """PURE. The rank that failed first; None where none has.
+    """PURE. The rank that failed first; None if none failed.
 
-    One that ended without a word is the cause: who loses another says so. Else the earliest is.
+    A rank that ended without a message is the cause, since other ranks report that they lost it.
+    Otherwise the earliest failure is.
     """
     failed = [
         (bool(message), float(message.get("at_s", -math.inf)), number)
@@ -83,7 +83,7 @@ def _last_words(
     while len(said) < len(ranks):
         wait([rank.fileno() for rank in ranks if not rank.closed], LOOK_EVERY_S)
         for number, rank in enumerate(ranks):
-            ended = rank.ended  # what it left behind may hold its pipe open
+            ended = rank.ended  # processes that it left behind may keep its pipe open
             for message in rank.messages():
                 if "progress" in message:
                     done[number], unit = message["progress"]
@@ -102,7 +102,7 @@ def _last_words(
 def wait_for_all(meeting: str, count: int) -> None:
     """Return when all of ``count`` processes have called this with the path of one file.
 
-    Each appends a byte. A process that never comes is left to the parent, which ends them all.
+    Each appends a byte. If one never comes, the parent ends them all.
     """
     with Path(meeting).open("ab", buffering=0) as file:
         file.write(b".")

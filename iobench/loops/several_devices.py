@@ -1,7 +1,7 @@
-"""The devices that a training loop takes; on several, a process each, and one loop of all timings.
+"""Training on several devices: one process for each, whose timings are combined into one loop.
 
-The trial's process counts the steps and prepares the page cache before any rank begins; it holds
-neither a network nor a batch.
+The process of the trial counts the steps and prepares the page cache before the ranks begin; it
+trains nothing itself.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from iobench.machine.hardware import gpus
 from iobench.stored import Stored
 from iobench.trial import Context, Metrics, Outcome, Place, TrialSpec
 
-# Ranks talk among themselves: no other network is asked, and no name of this host.
+# Ranks talk over the loopback device, whatever networks and names this host has.
 _LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo", "NCCL_SOCKET_IFNAME": "lo"}
 
 _VARIABLES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
@@ -49,20 +49,20 @@ _VARIABLES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """``count`` GPUs, or as many processes on the processor: a rank each."""
+    """``count`` GPUs, or ``count`` processes on the processor: one for each rank."""
 
     count: int
     on_gpu: bool
 
     def named(self, ranks: Sequence[str]) -> str:
-        """``8 x NVIDIA H100``, ``2 x CPU (AMD EPYC, 1 thread each)``, by what ranks ran on."""
+        """``8 x NVIDIA H100`` or ``2 x CPU (AMD EPYC, 1 thread each)``, from each rank's device."""
         if not self.on_gpu:
             return f"{self.count} x CPU ({ranks[0]} each)"
         return " + ".join(f"{count} x {name}" for name, count in Counter(ranks).items())
 
 
 def devices_of(asked: int | Literal["all"], device: str) -> Devices | None:
-    """The devices that a trial's ``devices`` and ``device`` ask for; None for one alone.
+    """The devices that a trial's ``devices`` and ``device`` ask for; None if it is one.
 
     Raises:
         Unavailable: torch finds fewer GPUs.
@@ -88,12 +88,12 @@ def thread_limits(
     on_cpu: bool,
     ranks: int = 1,
 ) -> dict[str, str]:
-    """Environment variables that set the frameworks' thread count; before one is imported.
+    """Environment variables for the number of a framework's threads; to set before its import.
 
-    Without ``threads``, and ``on_cpu`` or without a GPU, each of ``ranks`` training loops leaves
-    a processor of its part to each of its loader's ``workers``: threads that wait for each other
-    while a worker has their processor take many times as long, and would look like a stall for
-    data. What the user's ``environment`` says stands.
+    By default (``threads`` is None), a training loop on the processor leaves one processor to each
+    of its loader's ``workers``; ``ranks`` loops share the processors evenly. Otherwise threads and
+    workers would compete for processors: steps would take many times as long, which would look
+    like a wait for data. Variables that are set in ``environment`` are kept.
     """
     if threads is None:
         if any(name in environment for name in _VARIABLES) or (not on_cpu and gpus()):
@@ -109,7 +109,7 @@ def run(
     devices: Devices,
     environment: Mapping[str, str],
 ) -> Outcome:
-    """Run the trial with a rank on each of ``devices``; they start with ``environment``."""
+    """Run the trial with one rank on each of ``devices``; ranks start with ``environment``."""
     clock = context.clock
     more: dict[str, object] = {"devices": devices.count}
     place = context.places[trial.data] if trial.data else None
@@ -153,8 +153,8 @@ def run(
             more |= added(Fetched(*one["fetched"]) for one in found).metrics
     if batches and min(batches) < max(batches) and steps == min(batches):
         notes.append(
-            f"ranks have {steps:,} to {max(batches):,} whole batches: each takes {steps:,}, "
-            "since gradients are exchanged in every step"
+            f"ranks have {steps:,} to {max(batches):,} full batches: each takes {steps:,}, since "
+            "gradients are exchanged in every step"
         )
     more["ranks_agree"] = len({one["fingerprint"] for one in found}) == 1
     if not more["ranks_agree"]:
@@ -173,10 +173,10 @@ def run(
 def _counted(
     trial: TrainingTrial, context: Context, place: Place | None, devices: Devices
 ) -> tuple[Stored | None, list[int]]:
-    """The data, and how many whole batches each rank's loader has; no sample is read.
+    """The data, and the number of full batches of each rank; no sample is read.
 
     Raises:
-        Unavailable: the loader does not go with such a loop.
+        Unavailable: the loader does not suit such a loop.
     """
     over = context.places[trial.over] if trial.over else None
     data: Stored | None = None
@@ -200,11 +200,11 @@ def _each_once(found: Sequence[Metrics], key: str) -> list[str]:
 
 
 def run_rank(spec: TrialSpec, context: Context) -> Outcome:
-    """Kind ``rank``: the loop over this rank's share, in a process that the trial's started.
+    """Kind ``rank``: the training loop of one rank, in a process of its own.
 
-    Its times are metrics, of which ``aggregate`` makes figures. ``params`` are those of the trial,
-    with ``rank``, ``world_size``, ``meeting``, ``leave_out`` and ``classes``; ``device`` is
-    ``cpu`` or ``gpu``, ``steps`` the number that every rank takes.
+    Its metrics are its times, which ``aggregate`` combines. ``params`` are those of the trial, with
+    ``rank``, ``world_size``, ``meeting``, ``leave_out`` and ``classes``; ``device`` is ``cpu`` or
+    ``gpu``, ``steps`` the number of steps of every rank.
     """
     params = spec.params
     trial = TrainingTrial.model_validate(params)
@@ -234,11 +234,10 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
                 progress=lambda samples: context.progress(samples, "samples"),
             )
             fetched = gets.fetched() if gets else None
-        # Refused here, before anybody waits for what this rank has left to do.
+        # Fail here, before other ranks wait for the missing steps of this one.
         if (taken := times.left_out + len(times.step_s)) < trial.steps:
             raise TrialFailed(
-                f"the loader gave {taken} of the {trial.steps} whole batches that it was counted "
-                "to have"
+                f"the loader gave {taken} full batches, where {trial.steps} were counted beforehand"
             )
     finally:
         loader.close()

@@ -58,7 +58,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     if trial.input in HELD_RUNGS:
         if not isinstance(loader, HoldsSamples):
             raise Unavailable(f"loader {trial.loader} cannot be given samples from memory")
-        # Before the consumer is warm: a GPU that waits for long lowers its clocks again.
+        # Before the consumer warms up: a GPU that waits for long lowers its clocks again.
         loader.hold(trial.input, steps * trial.batch_size, available_bytes() // 4)  # type: ignore[arg-type]
     kind = CONSUMERS.load(trial.consumer)
     settings = trial.model_copy(update={"classes": classes_of(data)})
@@ -69,7 +69,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     done = 0
 
     def drive_epoch(epoch: Callable[[], Iterator[Batch]]) -> LoopTimes:
-        """One epoch after the other into the same consumer."""
+        """Train for one epoch, always with the same consumer."""
         nonlocal done
         times = drive(
             epoch,
@@ -85,27 +85,16 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     if trial.input != "synthetic":
         check_frameworks(loader, consumer.framework)
     if trial.input in ("synthetic", "copy"):
-        return _one_batch(trial, context, loader, consumer, data, drive_epoch)
+        loader.close()
+        notes = []
+        if trial.input == "copy":
+            batch = host_batch(trial, classes_of(data))
+            notes.append("input copy: one batch in host memory, given again and again")
+        else:
+            batch = consumer.synthetic()
+        times = [drive_epoch(lambda: repeat(batch)) for _ in range(trial.epochs or 1)]
+        return loop_outcome(times, trial, context.clock, _computed(consumer, notes))
     return _read(spec.params, trial, context, loader, consumer, data, drive_epoch)
-
-
-def _one_batch(
-    trial: TrainingTrial,
-    context: Context,
-    loader: Loader,
-    consumer: Consumer,
-    data: Stored | None,
-    drive_epoch: Drive,
-) -> Outcome:
-    """The loop over one batch, again and again: on the device, or in host memory."""
-    loader.close()
-    if trial.input == "copy":
-        batch = host_batch(trial, classes_of(data))
-        notes = ["input copy: one batch in host memory, given again and again"]
-    else:
-        batch, notes = consumer.synthetic(), []
-    times = [drive_epoch(lambda: repeat(batch)) for _ in range(trial.epochs or 1)]
-    return loop_outcome(times, trial, context.clock, _computed(consumer, notes))
 
 
 def _read(
@@ -117,10 +106,10 @@ def _read(
     data: Stored | None,
     drive_epoch: Drive,
 ) -> Outcome:
-    """Epochs of a loader, each driven by itself, the page cache prepared and judged between them.
+    """Train on epochs of a loader, preparing and judging the page cache between them.
 
-    The loader is made again where its workers must end between epochs. The last epoch is judged
-    when every worker is reaped.
+    The loader is made again if its workers must end between epochs. The last epoch is judged when
+    all workers have ended.
     """
     place = context.places[trial.data] if trial.data else None
     read = None if trial.input in HELD_RUNGS else data
@@ -137,7 +126,7 @@ def _read(
                 if number:
                     colds.append(cache.after(times[-1].taken))
                 if number and cache.restarts:
-                    gc.collect()  # what a loader left in cycles may hold a mapping
+                    gc.collect()  # an object in a reference cycle may keep a file mapped
                     loader = reached(trial, place, context)
                 cache.before()
                 batches = partial(full_batches, loader, trial.batch_size, number)

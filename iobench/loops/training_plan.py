@@ -1,4 +1,4 @@
-"""PURE. What is asked of a training loop, its points (one an input), and a trial's parameters."""
+"""PURE. The config of a training loop, its points (one per input), and a trial's parameters."""
 
 from __future__ import annotations
 
@@ -47,51 +47,52 @@ class Training(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     group: str = ""
-    """What the report calls the loop; unless told, model, device and loader."""
+    """Name of the loop in the report; by default made of model, device and loader."""
 
     consumer: ConsumerName = "torch"
     """`torch`, `tensorflow`, `mxnet`: real loops of forward, backward and optimiser step. `paced`:
-    an emulated device. `null`: takes batches and does nothing. And those of other packages."""
+    an emulated device. `null`: takes batches and does nothing. Or a consumer of another
+    package."""
 
     model: Model = "resnet50"
-    """Which network is trained."""
+    """The network to train."""
 
     batch_size: BatchSize = 64
-    """Samples in a step."""
+    """Samples per step."""
 
     device: Device = "auto"
-    """`auto` takes a GPU that the framework sees, else the processor."""
+    """`auto` takes a GPU if the framework finds one, otherwise the processor."""
 
     devices: _Count | Literal["all"] | Annotated[tuple[_Count, ...], Field(min_length=1)] = 1
-    """Of `torch`: GPUs that train one network together, or processes on a processor, each with
-    `workers` of its own and a `batch_size` of its own; `all` is every GPU that is visible. Several
-    numbers, such as `[1, 2, 4]`, are a loop each, and the report shows how the loop scales."""
+    """For `torch`: number of GPUs that train one network together, or of processes on a processor.
+    Each has its own `workers` and its own `batch_size`; `all` takes every visible GPU. With several
+    numbers, such as `[1, 2, 4]`, each is a loop, and the report shows how training scales."""
 
     precision: Literal["auto", "float32", "mixed"] = "auto"
-    """`auto` is mixed on a GPU and float32 on a processor; `mixed` is bfloat16 on processors that
-    have it."""
+    """`auto` is mixed on a GPU and float32 on a processor; `mixed` on a processor is bfloat16, if
+    it has that."""
 
     preset: str | None = None
-    """Of `paced`: `V100`, `V100-mxnet-64`, `V100-tensorflow-64`, `A100`, `H100`, each training
+    """For `paced`: `V100`, `V100-mxnet-64`, `V100-tensorflow-64`, `A100` or `H100`, each training
     ResNet-50."""
 
     images_per_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """Of `paced`: what the emulated device consumes."""
+    """For `paced`: images per second that the emulated device takes."""
 
     loader: LoaderName = "torch-iterable"
     """As in `loaders`."""
 
     data: Annotated[str, AfterValidator(_form)] = "shards"
-    """What is read, without `@disk` or `@s3`: the input says which."""
+    """The data to read, without `@disk` or `@s3`, which follow from the input."""
 
     inputs: Several[Input] = ("synthetic", "warm", "cold")
-    """Where samples come from: `synthetic` lies on the device, `warm` in the page cache, `cold` on
-    the disk, `store` on S3. Each input is a trial of its own over as many samples. Between them,
-    for torch's loaders: `copy`, a batch in host memory; `collate`, finished images in memory;
-    `augment`, decoded ones; `decode`, encoded ones."""
+    """Where samples come from: `synthetic`, the memory of the device; `warm`, the page cache;
+    `cold`, the disk; `store`, S3. Each input is a trial over the same number of samples. torch's
+    loaders have inputs in between: `copy`, a batch in host memory; `collate`, finished images in
+    memory; `augment`, decoded ones; `decode`, encoded ones."""
 
     access: Literal["direct", "file", "pipe", "lazy"] = "direct"
-    """Of input `store`, as in `loaders`; `mount` is what `warm` and `cold` read."""
+    """For input `store`, as in `loaders`; inputs `warm` and `cold` read a mount."""
 
     connections: Connections = 8
     """As in `loaders`."""
@@ -115,31 +116,31 @@ class Training(BaseModel):
     """As in `loaders`."""
 
     normalise: bool = True
-    """As in `loaders`; without it images are normalised on the device."""
+    """As in `loaders`; otherwise the device normalises."""
 
     pin_memory: bool = False
     """As in `loaders`."""
 
     image_size: Annotated[int, Field(ge=32, le=1024)] = 224
-    """Side of the square that the model takes, in pixels."""
+    """Side of the square images that the model takes, in pixels."""
 
     item_s: ItemSeconds = 0.0
     """As in `loaders`."""
 
     steps: Annotated[int, Field(ge=4, le=1_000_000_000)] = 100
-    """Of an epoch, at most all that it has; the first and those whose batches were ready beforehand
-    do not count."""
+    """Steps per epoch, at most all that it has. The first step does not count, nor do steps whose
+    batches were ready beforehand."""
 
     epochs: Annotated[int, Field(ge=1, le=1_000)] = 1
-    """That a trial lasts, each of so many `steps`, on one device."""
+    """Number of epochs in a trial, each of so many `steps`; on one device."""
 
     evict: Evict = "every-epoch"
-    """Of several epochs of inputs `cold` and `warm`: every one begins cold (warm), its workers
-    anew; or the first alone, and later ones find what the page cache has kept."""
+    """With several epochs of inputs `cold` or `warm`: prepare the page cache and start workers
+    before every epoch, or before the first one only; later ones then find what the cache kept."""
 
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """That the framework computes with on a processor, in each of several processes; unless told,
-    one processor is left to each worker."""
+    """Threads with which the framework computes on a processor, in each of several processes; by
+    default one processor is left to each worker."""
 
     @model_validator(mode="after")
     def _is_possible(self) -> Training:
@@ -173,20 +174,19 @@ class Training(BaseModel):
             ),
             (
                 self.devices == "all" and self.device == "cpu",
-                "devices: all are GPUs: on a processor say how many processes, such as devices: 2",
+                "devices: all means GPUs: on a processor give a number, such as devices: 2",
             ),
             (
                 self.devices != 1 and self.epochs != 1,
-                f"epochs: {self.epochs} are for loops on one device: several take one epoch a "
-                "trial",
+                f"epochs: {self.epochs} are for one device: on several, a trial has one epoch",
             ),
             (
                 self.evict != "every-epoch" and self.epochs == 1,
-                f"evict {self.evict} says what later epochs find: give epochs: 2 or more",
+                f"evict {self.evict} is for several epochs: give epochs: 2 or more",
             ),
             (
                 self.access != DIRECT and "store" not in self.inputs,
-                f"access {self.access} is how input store is read: add it to inputs",
+                f"access {self.access} is for input store: add store to inputs",
             ),
             (
                 not suits(self.access, self.loader),
@@ -194,13 +194,12 @@ class Training(BaseModel):
             ),
             (
                 bool(asked) and self.loader not in FROM_MEMORY,
-                f"inputs {said} are rungs of torch's loaders ({', '.join(sorted(FROM_MEMORY))}): "
-                f"of loader {self.loader} three are what there is, synthetic, warm, and cold or "
-                "store",
+                f"inputs {said} are for torch's loaders ({', '.join(sorted(FROM_MEMORY))}): "
+                f"loader {self.loader} has the inputs synthetic, warm, cold and store",
             ),
             (
                 bool(asked) and self.consumer in ("tensorflow", "mxnet"),
-                f"inputs {said} are torch's batches: consumer {self.consumer} takes none of them",
+                f"inputs {said} give torch batches, which consumer {self.consumer} does not take",
             ),
             (
                 bool(asked) and self.devices != 1,
@@ -209,7 +208,7 @@ class Training(BaseModel):
             ),
             (
                 "decode" in asked and self.data == "pixels",
-                "input decode is of images that are stored encoded, not of pixels",
+                "input decode is for encoded images: data pixels are decoded already",
             ),
         )
         for is_wrong, problem in problems:
@@ -219,7 +218,7 @@ class Training(BaseModel):
 
     @property
     def over(self) -> str:
-        """The data whose number of samples limits every input: where it lies anyhow."""
+        """The data whose number of samples limits every input."""
         if self.loader in SYNTHETIC:
             return ""
         remote = "store" in self.inputs and not {"warm", "cold"} & set(self.inputs)
@@ -227,7 +226,7 @@ class Training(BaseModel):
 
     @property
     def label(self) -> str:
-        """``group``, or what tells it from others."""
+        """``group``, or a name that tells the loop from others."""
         emulated = f"an emulated {self.preset or 'device'}"
         device = emulated if self.consumer == "paced" else self.consumer
         several = "" if self.devices == 1 else f", {self.devices} devices"
@@ -265,7 +264,7 @@ def plan(settings: Training) -> Iterator[dict[str, Any]]:
 
 
 def _points(settings: Training) -> Iterator[dict[str, Any]]:
-    """One point an input, the device-resident one first."""
+    """One point per input."""
     for source in settings.inputs:
         real = source not in ("synthetic", "copy") and settings.loader not in SYNTHETIC
         stored = f"{settings.data}@{'s3' if source == 'store' else 'disk'}"
@@ -275,7 +274,7 @@ def _points(settings: Training) -> Iterator[dict[str, Any]]:
             "consumer": settings.consumer,
             "loader": settings.loader,
             "data": (settings.over if source in HELD_RUNGS else stored) if real else "",
-            # Every input is run over the same number of samples, which the data may limit.
+            # Every input takes the same number of samples, which the data may limit.
             "over": settings.over,
             "steps": settings.steps,
         }
@@ -283,7 +282,7 @@ def _points(settings: Training) -> Iterator[dict[str, Any]]:
         for key in ("preset", "images_per_s", "threads"):
             if getattr(settings, key) is not None:
                 point[key] = getattr(settings, key)
-        # One device is no word: trials of earlier versions had none.
+        # One device is not named: trials of earlier versions had no such parameter.
         if settings.devices != 1:
             point["devices"] = settings.devices
         if settings.epochs != 1:

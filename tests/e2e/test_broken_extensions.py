@@ -134,7 +134,7 @@ WHOSE = "of broken-parts 1.0"
         ),
         ("loader", "wrong", "(broken_parts:Wrong) cannot be made: TypeError: "),
         ("loader", "raising", "(broken_parts:Raising) cannot be made: LookupError: no such thing"),
-        ("loader", "untyped", "the loader gives tuple where iobench.loaders.Batch belongs"),
+        ("loader", "untyped", "the loader yields tuple, not iobench.loaders.Batch"),
         ("consumer", "half", f"consumer 'half' {WHOSE} (broken_parts:Half) has no compute_s, "),
         ("client", "half", f"object-store client 'half' {WHOSE} (broken_parts:Half) has no "),
         ("client", "lost", "(nowhere_to_be_found:Client) cannot be loaded: ModuleNotFoundError"),

@@ -58,16 +58,16 @@ def test_decoded_images_are_for_loaders_that_read_them(name: str) -> None:
     """Others would take pixels for an encoded image."""
     place = Place("/nowhere", "shards", decoded=True)
     context = Context({}, VirtualClock(), lambda done, unit: None)
-    with pytest.raises(Unavailable, match="raw, torch-iterable, torch-map read them"):
+    with pytest.raises(Unavailable, match="take raw, torch-iterable, torch-map"):
         built(LoaderTrial(loader=name, data="", cache="warm"), place, context)
 
 
 def test_other_things_than_batches_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another package's loader that yields what torch's gives: the message says what belongs."""
+    """A loader of another package that yields tuples, like torch, is told to yield batches."""
     loader, _ = looped(1)
     assert [batch.samples for batch in batches_of(loader, 0)] == [SAMPLES]
     monkeypatch.setattr(loader, "epoch", lambda number: iter([("images", "labels")]))
-    with pytest.raises(TrialFailed, match=r"gives tuple where .* Batch\(images, labels, samples\)"):
+    with pytest.raises(TrialFailed, match=r"yields tuple, not .* Batch\(images, labels, samples\)"):
         next(batches_of(loader, 0))
 
 

@@ -113,7 +113,7 @@ def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
         ("odd-killedrank", "killed by SIGKILL (out of memory?): "),
         ("odd-exitingrank", "ended with exit code 3: license expired"),
         ("odd-leavingrank", "ended with exit code 3: license expired"),
-        ("odd-shortrank", "the loader gave 6 of the 12 whole batches that it was counted to have"),
+        ("odd-shortrank", "the loader gave 6 full batches, where 12 were counted beforehand"),
     ],
 )
 def test_a_rank_that_fails_ends_the_trial(third_party: ThirdParty, loader: str, said: str) -> None:

@@ -47,12 +47,12 @@ def test_rungs_in_memory_are_filled_from_the_data() -> None:
     [
         (
             {"loader": "tf-data", "consumer": "tensorflow", "inputs": ["copy", "decode"]},
-            "inputs copy, decode are rungs of torch's loaders .* of loader tf-data three are what",
+            "inputs copy, decode are for torch's loaders .* loader tf-data has the inputs",
         ),
-        ({**PACED, "inputs": "collate"}, "of loader mock three are what there is"),
-        ({"consumer": "mxnet", "inputs": "augment"}, "consumer mxnet takes none of them"),
+        ({**PACED, "inputs": "collate"}, "loader mock has the inputs"),
+        ({"consumer": "mxnet", "inputs": "augment"}, "consumer mxnet does not take"),
         ({"devices": 2, "inputs": "copy"}, r"one device, not for several \(devices: 2\)"),
-        ({"data": "pixels", "inputs": "decode"}, "stored encoded, not of pixels"),
+        ({"data": "pixels", "inputs": "decode"}, "input decode is for encoded images"),
     ],
 )
 def test_rungs_that_a_loop_cannot_have_are_refused(wrong: dict[str, Any], said: str) -> None:
@@ -104,9 +104,9 @@ def test_a_label_tells_groups_apart() -> None:
         ({"devices": []}, "devices"),
         ({"devices": 2, **PACED}, "consumer paced trains on one device"),
         ({"devices": "all", "consumer": "tensorflow"}, "trains on one device"),
-        ({"devices": "all", "device": "cpu"}, "say how many processes"),
+        ({"devices": "all", "device": "cpu"}, "on a processor give a number"),
         ({"evict": "first-epoch"}, "give epochs: 2 or more"),
-        ({"epochs": 2, "devices": 2}, "epochs: 2 are for loops on one device"),
+        ({"epochs": 2, "devices": 2}, "epochs: 2 are for one device"),
     ],
 )
 def test_wrong_groups_are_refused(wrong: dict[str, Any], said: str) -> None:
@@ -148,7 +148,7 @@ class TestAccess:
     @pytest.mark.parametrize(
         ("given", "said"),
         [
-            ({"access": "file"}, "access file is how input store is read: add it to inputs"),
+            ({"access": "file"}, "access file is for input store: add store to inputs"),
             ({"access": "lazy", "inputs": "store"}, "is for loader torch-map, not for torch-it"),
             ({"access": "mount", "inputs": "store"}, "Input should be"),
         ],
