@@ -22,7 +22,7 @@ from iobench.loaders.protocol import Batch, Framework, need_framework
 
 
 class MXNetConsumer(TrainingConsumer):
-    """Training in MXNet, which hands all work to an engine that runs behind."""
+    """Training in MXNet, whose engine computes in the background."""
 
     framework: Framework = "mxnet"
     arrays = "MXNet arrays"
@@ -36,14 +36,14 @@ class MXNetConsumer(TrainingConsumer):
         self._context = mx.gpu() if on_gpu else mx.cpu()
         if on_gpu:
             self.precision = "float32" if settings.precision == "float32" else "float16"
-            self.device = "GPU (MXNet does not tell which)"
+            self.device = "GPU (MXNet does not report its name)"
             notes = [NOMINAL, QUEUED]
         else:
             self.precision = requirements.cpu_precision(settings.precision, mixes=False)
             self.device = requirements.describe_cpu(requirements.threads("OMP_NUM_THREADS"))
             notes = ["compute shares its cores with the loader's threads"]
         self.notes = [f"{build} (retired), Gluon, hybridised", *notes]
-        # Keeps small gradients of a float16 network above zero.
+        # So that small float16 gradients do not become zero.
         self._scale = 128 if self.precision == "float16" else 1
         mx.random.seed(settings.seed)
         self._net = network(mx.gluon, settings.model, settings.classes)

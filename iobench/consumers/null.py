@@ -1,4 +1,4 @@
-"""``null``: takes batches and does nothing, so that a loader is measured alone."""
+"""``null``: takes batches and does nothing, to measure a loader alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from iobench.loaders.protocol import Batch, Framework
 
 
 class NullConsumer:
-    """Costs a loop nothing but the call; see ``Consumer``. ``compute_s`` is all zeros."""
+    """A consumer that does nothing; see ``Consumer``."""
 
     framework: Framework = "none"
     emulated = False
@@ -35,7 +35,7 @@ class NullConsumer:
         self._steps += 1
 
     def finish(self) -> None:
-        """Nothing is under way."""
+        """There is no work to wait for."""
 
     def compute_s(self) -> Sequence[float]:
         """A zero for each step."""

@@ -12,9 +12,9 @@ from iobench.loaders.protocol import Batch, Framework
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """One GPU training ResNet-50 at 224 pixels in mixed precision, fed without a stall.
+    """One GPU that trains ResNet-50 at 224 pixels in mixed precision and never waits for data.
 
-    ``source`` says how the rate came about, as far as that is known.
+    ``source``: who measured the rate, and how.
     """
 
     name: str
@@ -40,13 +40,11 @@ PRESETS = {preset.name: preset for preset in _KNOWN}
 
 
 class PacedConsumer:
-    """Lets the time pass that the device would compute; see ``Consumer``.
+    """Waits as long as the device would compute; see ``Consumer``.
 
-    The device has a time line of its own. A step begins on it when the step before it has ended
-    and its batch is there, and lasts samples / ``images_per_s``. A device that waited for data
-    has lost that time. What ``Clock.sleep`` overslept is not the device's: the next step's sleep
-    is shorter by it, up to the length of that step (a host that is away for longer starves a
-    real device, too).
+    A step begins when the step before it has ended and its batch is there, and lasts samples /
+    ``images_per_s``. Time in which the device waited for data is lost. If ``Clock.sleep`` sleeps
+    too long, the next step is shorter by that time, by at most its own length.
     """
 
     framework: Framework = "none"
@@ -55,11 +53,11 @@ class PacedConsumer:
 
     def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
         preset = PRESETS.get(settings.preset or "") or Preset(
-            "device", settings.images_per_s or 0.0, "a rate of the config's own"
+            "device", settings.images_per_s or 0.0, "the rate of the config"
         )
         self.images_per_s = preset.images_per_s
         self.device = f"emulated {preset.name} ({preset.images_per_s:,g} images/s)"
-        self.notes: Sequence[str] = (f"emulated, no work is done: {preset.source}",)
+        self.notes: Sequence[str] = (f"emulated, without computing: {preset.source}",)
         self._settings = settings
         self._pauses = Pauses(clock)
         self._compute_s: list[float] = []
@@ -69,19 +67,19 @@ class PacedConsumer:
         return Batch(None, None, self._settings.batch_size)
 
     def warm_up(self) -> None:
-        """Nothing to build; the time line begins anew."""
+        """Forget earlier steps."""
         self._pauses.clear()
         self._compute_s.clear()
 
     def step(self, batch: Batch) -> None:
-        """Come back when the emulated device is done."""
+        """Return when the emulated device is done."""
         compute_s = batch.samples / self.images_per_s
         self._pauses.take(compute_s)
         self._compute_s.append(compute_s)
 
     def finish(self) -> None:
-        """Every step has ended when it came back."""
+        """Nothing to wait for: each step has ended when it returns."""
 
     def compute_s(self) -> Sequence[float]:
-        """Nominal: samples / ``images_per_s`` of each step."""
+        """Samples / ``images_per_s`` of each step."""
         return self._compute_s

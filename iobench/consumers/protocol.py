@@ -1,4 +1,4 @@
-"""What a consumer does: batches to work."""
+"""The Protocol of consumers, which turn batches into work; and their settings."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ Device = Annotated[
     Literal["auto", "cpu", "gpu"],
     BeforeValidator(lambda asked: "gpu" if asked == "cuda" else asked),
 ]
-"""``cuda`` is another word for ``gpu``."""
+"""``cuda`` means ``gpu``."""
 
 
 class ConsumerSettings(BaseModel):
-    """A training step: of which model, where, how precise.
+    """The model of a training step, its device and precision.
 
-    ``device``: ``auto`` takes a GPU where there is one. ``precision``: ``auto`` is mixed where
-    the device has it in hardware. ``images_per_s`` and ``preset`` are for ``paced`` only: an
-    emulated device.
+    ``device``: ``auto`` takes a GPU if there is one. ``precision``: ``auto`` is mixed if the device
+    has hardware for it. ``images_per_s`` and ``preset`` describe the emulated device of ``paced``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -40,14 +39,14 @@ class ConsumerSettings(BaseModel):
 
 
 class Consumer(Protocol):
-    """A training loop's body. The class is what an entry point of ``iobench.consumers`` names.
+    """The body of a training loop. Entry points of ``iobench.consumers`` name classes.
 
     Attributes:
-        framework: whose batches it takes; ``none`` takes any.
-        emulated: whether no real work is done.
-        device: what it runs on, for people ("NVIDIA H200", "CPU, 2 threads").
-        precision: ``float32``, ``float16`` or ``bfloat16`` of the arithmetic that is done.
-        notes: what a reader of its figures must know.
+        framework: the framework of the batches that it takes; ``none`` takes all.
+        emulated: whether it only waits, without computing.
+        device: a description of the device ("NVIDIA H200", "AMD EPYC, 2 threads").
+        precision: ``float32``, ``float16`` or ``bfloat16``, in which it computes.
+        notes: facts that readers of its figures must know.
     """
 
     framework: Framework
@@ -57,22 +56,22 @@ class Consumer(Protocol):
     notes: Sequence[str]
 
     def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
-        """Raises Unavailable where framework or device is missing."""
+        """Raises Unavailable if the framework or the device is missing."""
 
     def synthetic(self) -> Batch:
-        """A batch of random images that lies in the device's memory already."""
+        """A batch of random images in the memory of the device."""
 
     def warm_up(self) -> None:
-        """Build, compile and tune: steps on synthetic data, until a step costs what it costs."""
+        """Build, compile and tune by steps on synthetic data, so that later steps are steady."""
 
     def step(self, batch: Batch) -> None:
-        """Copy to the device where it is not there yet; forward, backward, optimiser step.
+        """Copy the batch to the device if necessary; forward, backward, optimiser step.
 
-        Returns when the work is handed over, which on a GPU is before it is done.
+        On a GPU this may return before the work is done.
         """
 
     def finish(self) -> None:
         """Wait until the device has done all steps."""
 
     def compute_s(self) -> Sequence[float]:
-        """Seconds that the device computed in each step since ``warm_up``; after ``finish``."""
+        """Computing time of each step since ``warm_up``; called after ``finish``."""

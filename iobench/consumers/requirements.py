@@ -1,4 +1,4 @@
-"""What a training loop needs of the machine: framework, device, precision; or why it lacks it."""
+"""Choose the device and the precision of a training loop, and describe the processor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from iobench.errors import Unavailable
 from iobench.machine import kernel_files
 
 _CPUINFO = Path("/proc/cpuinfo")
-# Linux's names of the instructions that multiply matrices of bfloat16: x86-64, then Arm.
+# Linux's names of the instructions that multiply bfloat16: on x86-64, then on Arm.
 _BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
@@ -32,10 +32,10 @@ def takes_gpu(asked: str, there: bool, build: str) -> bool:
 
 
 def cpu_precision(asked: str, *, mixes: bool = True) -> str:
-    """``float32``, or ``bfloat16`` where ``mixed`` is asked for; ``mixes``: the framework can.
+    """The precision on a CPU: ``bfloat16`` if ``asked`` is ``mixed``, otherwise ``float32``.
 
     Raises:
-        Unavailable: framework or CPU has no mixed precision.
+        Unavailable: the CPU has no bfloat16, or the framework cannot use it (not ``mixes``).
     """
     if asked != "mixed":
         return "float32"
@@ -50,9 +50,10 @@ def cpu_precision(asked: str, *, mixes: bool = True) -> str:
 
 
 def gpu_precision(asked: str, capability: tuple[int, ...], *, bfloat16: bool) -> str:
-    """What a GPU of this compute capability computes in; ``bfloat16``: the framework prefers it.
+    """The precision on a GPU of this compute capability.
 
-    ``auto`` is mixed from 7.0 on, where tensor cores begin; bfloat16 begins with 8.0.
+    ``auto`` is mixed from 7.0 on, which has tensor cores. Mixed is bfloat16 from 8.0 on if the
+    framework prefers it (``bfloat16``), otherwise float16.
     """
     if asked == "float32" or (asked == "auto" and capability < (7, 0)):
         return "float32"
@@ -60,7 +61,7 @@ def gpu_precision(asked: str, capability: tuple[int, ...], *, bfloat16: bool) ->
 
 
 def threads(variable: str) -> int:
-    """What the environment's ``variable`` sets, else one a core, as libraries take it."""
+    """The number of threads that the environment's ``variable`` sets; by default one per core."""
     value = os.environ.get(variable, "")
     if re.fullmatch(r"[1-9]\d{0,8}", value, re.ASCII):
         return int(value)
@@ -68,17 +69,17 @@ def threads(variable: str) -> int:
 
 
 def describe_cpu(threads: int, cpuinfo: Path = _CPUINFO) -> str:
-    """``AMD EPYC, 2 threads``: the first processor's model, and how many threads are used."""
+    """``AMD EPYC, 2 threads``: the model of the first processor, and the number of threads."""
     model = _field("model name", cpuinfo) or f"{platform.machine() or 'unknown'} CPU"
     return f"{' '.join(model.split())}, {threads} thread{'' if threads == 1 else 's'}"
 
 
 def has_bfloat16(cpuinfo: Path = _CPUINFO) -> bool:
-    """Whether the first processor computes with bfloat16 itself; False if that is unknown."""
+    """Whether the first processor has instructions for bfloat16; False if that is unknown."""
     return bool(_BFLOAT16 & set(_field("flags|Features", cpuinfo).split()))
 
 
 def _field(name: str, cpuinfo: Path) -> str:
-    """The first line of that name; empty without one."""
+    """The value of the first line of that name; empty if there is none."""
     match = re.search(rf"^(?:{name})[ \t]*:(.*)$", kernel_files.text(cpuinfo), re.M)
     return match[1].strip() if match else ""

@@ -22,7 +22,7 @@ from iobench.loaders.protocol import Batch, Framework, need_framework
 
 
 class TensorFlowConsumer(TrainingConsumer):
-    """Training in TensorFlow, traced once."""
+    """Training in TensorFlow; a step is traced once."""
 
     framework: Framework = "tensorflow"
     arrays = "TensorFlow tensors"
@@ -90,7 +90,7 @@ class TensorFlowConsumer(TrainingConsumer):
             return self._traced(images, labels)
 
     def _wait(self) -> None:
-        """Wait for the last loss, and the weights that its step changed."""
+        """Wait for the last loss and for the weights of its step."""
         if self.last_loss is not None:
             self.last_loss.numpy()
             self._net.trainable_variables[0].numpy()
@@ -123,7 +123,7 @@ def _lenet(keras: Any, x: Any, model: Model) -> Any:
     x = layers.Conv2D(6, 5, padding="same", activation="relu")(x)
     x = layers.MaxPool2D(2)(x)
     x = layers.Conv2D(16, 5, activation="relu")(x)
-    # To (N, 5, 5, C) in place of torch's adaptive pooling, which Keras does not have.
+    # To (N, 5, 5, C), in place of torch's adaptive pooling, which Keras does not have.
     x = layers.Flatten()(layers.Resizing(5, 5)(x))
     return layers.Dense(84, activation="relu")(layers.Dense(120, activation="relu")(x))
 

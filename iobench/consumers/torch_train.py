@@ -23,16 +23,16 @@ from iobench.consumers.training import (
 )
 from iobench.loaders.protocol import Batch, Framework, need_framework
 
-# A rank that hangs is ended by the trial's own limit, and by whoever notices that a rank failed.
+# The limit of the trial ends a rank that hangs; so does the failure of another rank.
 _PATIENCE = datetime.timedelta(days=7)
 
 
 class TorchGroup:
-    """Rank ``rank`` of ``world_size`` processes that train one network; joining waits for all.
+    """Membership as ``rank`` of ``world_size`` processes that train one network.
 
-    As torch documents it: NCCL and a process for each GPU, which becomes the current device; gloo
-    on processors. ``meeting`` is a path by which the ranks find each other, the same file for
-    all: no port is taken for that.
+    Creating it waits for all ranks. On GPUs it uses NCCL, with one process for each GPU, which
+    becomes the current device; on processors gloo. The ranks find each other by ``meeting``, the
+    path of one file, so that they need no port.
     """
 
     def __init__(self, rank: int, world_size: int, meeting: str, *, on_gpu: bool) -> None:
@@ -50,7 +50,7 @@ class TorchGroup:
         )
 
     def wait(self) -> None:
-        """Wait for all ranks to be here."""
+        """Wait until all ranks have called this."""
         self._distributed.barrier(device_ids=self.devices)
 
     def leave(self) -> None:
@@ -62,9 +62,9 @@ class TorchGroup:
 class TorchConsumer(TrainingConsumer):
     """Training in torch, eager.
 
-    With a ``group`` it is one rank of several, each on a device of its own, and gradients are
-    averaged in each step. On a GPU ``compute_s`` lies between two events that are recorded on its
-    stream after the batch was copied.
+    With a ``group`` it is one of several ranks, each on its own device, and gradients are averaged
+    in each step. On a GPU ``compute_s`` is the time between two events on its stream, the first of
+    which is recorded after the batch was copied.
     """
 
     framework: Framework = "torch"
@@ -104,8 +104,8 @@ class TorchConsumer(TrainingConsumer):
             self.precision = requirements.cpu_precision(settings.precision)
             self.device = requirements.describe_cpu(torch.get_num_threads())
             self.notes.append("compute shares its cores with the loader's workers")
-        # Faster on both: on two Zen 4 cores 1.4 times for the residual networks, 1.2 to 2.6 for
-        # LeNet.
+        # Faster on GPUs and CPUs; on two Zen 4 cores 1.4 times for the residual networks, 1.2 to
+        # 2.6 times for LeNet.
         self._layout = torch.channels_last
         torch.manual_seed(settings.seed)
         torch.backends.cudnn.benchmark = True
@@ -128,7 +128,7 @@ class TorchConsumer(TrainingConsumer):
         self._std = torch.tensor(STD, device=self._device).mul(255).view(1, 3, 1, 1)
 
     def fingerprint(self) -> int:
-        """CRC-32 of all parameters: ranks that trained together have the same."""
+        """CRC-32 of all parameters, which is the same for ranks that trained together."""
         found = 0
         for parameter in self._net.parameters():
             found = zlib.crc32(parameter.detach().cpu().contiguous().numpy().tobytes(), found)
@@ -182,11 +182,11 @@ class TorchConsumer(TrainingConsumer):
 
 
 def network(torch: Any, model: Model, classes: int) -> Any:
-    """The network: images (N, 3, H, W) float32 to logits (N, ``classes``), freshly drawn.
+    """The network, newly initialised: images (N, 3, H, W) float32 to logits (N, ``classes``).
 
     LeNet is LeNet-5 (LeCun et al., 1998) with three input channels, ReLU, max pooling, and an
-    adaptive average pooling to 5 x 5 before its dense layers, so that it takes any image from 28
-    pixels on and has the same number of parameters for all of them.
+    adaptive average pooling to 5 x 5 before its dense layers, so that it takes images from 28
+    pixels on, with the same number of parameters for each size.
     """
     nn = torch.nn
     if model == "lenet":

@@ -1,4 +1,4 @@
-"""What training in every framework shares: batches checked, steps queued and timed, networks."""
+"""The base of training in each framework: check batches, queue and time steps, define networks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEAN = (0.485, 0.456, 0.406)
 STD = (0.229, 0.224, 0.225)
 
 STEPS_QUEUED = 2
-"""That may be unfinished on a GPU while the loop fetches the next batch."""
+"""Steps that may be unfinished on a GPU while the loop fetches the next batch."""
 
 QUEUED = f"at most {STEPS_QUEUED} steps are queued while the next batch is fetched"
 NOMINAL = "compute is nominal: the average of warm-up steps on data in the device's memory"
@@ -32,9 +32,9 @@ class TrainingConsumer(ABC):
     """SGD with momentum on cross entropy; see ``Consumer``.
 
     uint8 images are normalised on the device. On a CPU ``compute_s`` is the wall time of a step
-    after the batch was copied. On a GPU, where steps are handed over, it is what a step took on
-    average over several that ``warm_up`` ran without a pause; frameworks that time steps on the
-    device override ``_mark`` and ``_elapsed_s``.
+    after the batch was copied. On a GPU, where a step returns before it is done, it is the mean of
+    the steps of ``warm_up``; frameworks that time steps on the device override ``_mark`` and
+    ``_elapsed_s``.
 
     A subclass sets ``precision``, ``device`` and ``notes``, and ``_array``, the framework's type of
     arrays.
@@ -42,7 +42,7 @@ class TrainingConsumer(ABC):
 
     framework: Framework
     arrays: ClassVar[str]
-    """What batches hold, in words."""
+    """The arrays in batches, in words."""
     channels_last: ClassVar[bool] = False
     emulated = False
     precision: str
@@ -59,7 +59,7 @@ class TrainingConsumer(ABC):
         self.last_loss: Any = None
 
     def synthetic(self) -> Batch:
-        """Normal noise as float32 images, and random labels, in the device's memory."""
+        """Normal noise as float32 images, and random labels, in the memory of the device."""
         settings = self._settings
         side = (settings.image_size, settings.image_size)
         shape = (*side, 3) if self.channels_last else (3, *side)
@@ -69,9 +69,9 @@ class TrainingConsumer(ABC):
         return Batch(self._on_device(images), self._on_device(labels), settings.batch_size)
 
     def warm_up(self) -> None:
-        """Build and tune on the synthetic batch; then time steps in a row, on a GPU ten.
+        """Build and tune by steps on the synthetic batch, then time a few more of them.
 
-        Every rank makes the same number of steps: each step waits for all of them.
+        The number of steps is fixed, since each step of a rank waits for all ranks.
         """
         batch = self.synthetic()
         for steps in (10, 10) if self._on_gpu else (2, 1):
@@ -105,7 +105,7 @@ class TrainingConsumer(ABC):
         self._marks.clear()
 
     def compute_s(self) -> Sequence[float]:
-        """One entry a step: normalisation, forward, backward and optimiser step."""
+        """Seconds of each step: normalisation, forward, backward and optimiser step."""
         return self._seconds
 
     @abstractmethod
@@ -114,25 +114,25 @@ class TrainingConsumer(ABC):
 
     @abstractmethod
     def _to_device(self, batch: Batch) -> tuple[Any, Any]:
-        """Images and labels of the batch, copied if they are elsewhere."""
+        """Images and labels of the batch on the device."""
 
     @abstractmethod
     def _train(self, images: Any, labels: Any) -> Any:
-        """Hand a step over; its mean loss, which may not have been computed yet."""
+        """Start a step and return its mean loss, which may not be computed yet."""
 
     @abstractmethod
     def _wait(self) -> None:
-        """Wait until all work is done."""
+        """Wait until the device is idle."""
 
     @abstractmethod
     def _wait_for(self, loss: Any, mark: Any) -> None:
-        """Wait until a step is done, by its loss or the mark of its end."""
+        """Wait until a step is done, given its loss and the mark of its end."""
 
     @abstractmethod
     def _inspect(self, batch: Batch) -> tuple[str, Any]:
         """The images' dtype, and the labels as an array; None if they are on a GPU.
 
-        Reading them back would make every step wait for it.
+        Reading them from there would make every step wait.
         """
 
     def _mark(self) -> Any:
@@ -142,10 +142,10 @@ class TrainingConsumer(ABC):
         return self._nominal_s if self._on_gpu else float(ended - began)
 
     def _check(self, batch: Batch) -> None:
-        """Refuse a batch that does not fit, before the framework fails in its own words.
+        """Check a batch, for clearer messages than those of the framework.
 
         Raises:
-            TrialFailed: it holds no arrays of the framework, or images or labels out of bounds.
+            TrialFailed: it has no arrays of the framework, or images or labels do not fit.
         """
         for part, value in (("images", batch.images), ("labels", batch.labels)):
             if not isinstance(value, self._array):
@@ -160,18 +160,18 @@ class TrainingConsumer(ABC):
         wanted = (size, size, 3) if self.channels_last else (3, size, size)
         if shape[1:] != wanted:
             raise TrialFailed(
-                f"images have the shape {shape}, where this consumer was set up for "
+                f"images have the shape {shape}, but this consumer takes "
                 f"(N, {', '.join(map(str, wanted))}): give loader and consumer the same image_size"
             )
         if dtype not in ("float32", "uint8"):
-            raise TrialFailed(f"images are {dtype}, where float32 or uint8 is expected")
+            raise TrialFailed(f"images are {dtype}: give float32 or uint8")
         if labels is not None and len(labels):
             classes = self._settings.classes
             for label in (int(labels.min()), int(labels.max())):
                 if not 0 <= label < classes:
                     raise TrialFailed(
-                        f"label {label} is outside 0 to {classes - 1}: the consumer was set up for "
-                        f"{classes} classes, so set classes to what the data has"
+                        f"label {label} is outside 0 to {classes - 1}: the network has {classes} "
+                        "classes"
                     )
 
 
@@ -182,8 +182,8 @@ def residual_blocks(model: Model) -> Iterator[list[tuple[int, int, int, int]]]:
     2016), in the form called v1.5, whose bottleneck has its stride in the 3x3 convolution. A
     network begins with a 7x7 convolution of 64 filters and stride 2 and a 3x3 max pooling of stride
     2, and ends with an average pooling and a dense layer. A batch norm follows each convolution.
-    The last one of a block begins at zero, so that a block begins as the identity. Beside a block
-    whose shapes differ is a projection, ``shortcut``.
+    The last batch norm of a block is initialised to zero, so that a block begins as the identity. A
+    block whose input and output have different shapes has a projection beside it, ``shortcut``.
     """
     channels = 64
     for stage, depth in enumerate(_DEPTHS[model]):

@@ -1,4 +1,4 @@
-"""``dali`` and ``dali-gpu``: NVIDIA's DALI over TFRecord shards, by the index files beside them."""
+"""``dali`` and ``dali-gpu``: NVIDIA's DALI reads TFRecord shards by their index files."""
 
 from __future__ import annotations
 
@@ -40,10 +40,9 @@ _BUFFER = 1024  # DALI's own default
 
 
 class DaliLoader(PlacedLoader):
-    """``workers`` threads, ``prefetch`` batches ahead, into torch tensors.
+    """``workers`` threads make torch tensors, ``prefetch`` batches ahead.
 
-    Pixels are made by DALI's operators: its crops are drawn and its images resized in its own
-    way.
+    DALI's operators make the pixels: crops are drawn and images resized in DALI's own way.
     """
 
     name = "dali"
@@ -52,7 +51,7 @@ class DaliLoader(PlacedLoader):
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         super().__init__(place, settings, clock)
         if not settings.decode:
-            raise Unavailable("DALI's pipeline always decodes: take the loader 'raw' instead")
+            raise Unavailable("DALI always decodes: take the loader 'raw' instead")
         if self.place.is_remote:
             raise Unavailable(f"{self.name} reads shards and indexes at a path: give data @disk")
         try:
@@ -67,12 +66,12 @@ class DaliLoader(PlacedLoader):
             need_cuda("dali-gpu decodes on one; dali needs none")
         if not settings.workers:
             self.notes.append(
-                "DALI always decodes beside the training loop: 0 workers mean one thread"
+                "DALI always decodes in threads of its own: 0 workers mean one thread"
             )
         if settings.shuffle:
             self.notes.append(
-                f"DALI shuffles in a buffer of {_BUFFER:,} samples; shards are in an order of the "
-                "first epoch's"
+                f"DALI shuffles in a buffer of {_BUFFER:,} samples; the first epoch sets the order "
+                "of shards"
             )
         self._batches: Any = None
         self._dataset: Dataset | None = None
@@ -87,7 +86,7 @@ class DaliLoader(PlacedLoader):
         try:
             for (batch,) in self._batches:
                 if self._dataset is not None:
-                    self._dataset.snapshot.check()  # of files that DALI has read by now
+                    self._dataset.snapshot.check()  # after DALI has read them
                 labels = batch["labels"].flatten()
                 yield Batch(batch["images"], labels, len(labels))
         except RuntimeError as error:
@@ -152,14 +151,14 @@ class DaliLoader(PlacedLoader):
             },
             random_shuffle=shuffle,
             initial_fill=_BUFFER if shuffle else 1,
-            # Filled up and cut off again: no sample is left for the next epoch.
+            # The last batch is filled and cut again, so that no sample is left for the next epoch.
             pad_last_batch=True,
             name=_READER,
         )
         return found[image], found[label]
 
     def _images(self, encoded: Any) -> Any:
-        """(3, S, S) of each, augmented as the settings say."""
+        """Images (3, S, S), augmented as the settings say."""
         fn, types = self._dali.fn, self._dali.types
         asked = augmentation_of(self.settings)
         side = asked.size

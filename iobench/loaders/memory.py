@@ -1,7 +1,7 @@
-"""Samples in host memory instead of stored ones: rungs of the ladder.
+"""Samples in host memory in place of stored ones, for rungs of the ladder.
 
-Everything else stays what it is: the data set's style, its order, its workers and their shares, the
-batches that they are put together into. What is left out is the read alone.
+Everything else is unchanged: the kind of data set, its order, its workers and their shares, and
+collating. Only reading is left out.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from iobench.loaders.protocol import Batch, LoaderSettings, MemoryRung, augmenta
 from iobench.pixels import packed
 
 MOST_THREADS = 16
-"""That read and prepare samples at the same time, before a loop begins."""
+"""Most threads that read and prepare samples before a loop begins."""
 
 _PREPARED = {"decode": "encoded", "augment": "decoded", "collate": "decoded and augmented"}
 
 
 def host_batch(settings: LoaderSettings, classes: int) -> Batch:
-    """Noise in a loader's dtype and layout: (N, 3, S, S), int64 labels (N,).
+    """A batch of noise like those of torch's loaders: images (N, 3, S, S), int64 labels (N,).
 
-    float32 of mean 0 and deviation 1, or uint8 where images are normalised on the device; in
-    pinned memory where the loader pins its batches.
+    Images are float32 of mean 0 and deviation 1, or uint8 if the device normalises them. They are
+    in pinned memory if the loader pins its batches.
     """
     torch: Any = import_framework("torch")
     drawn = torch.Generator().manual_seed(settings.seed)
@@ -60,9 +60,9 @@ class HeldImages:
             (``iobench.pixels``), ``collate`` finished, uint8 (3, side, side).
         side: of finished images, in pixels.
         data: uint8, all samples.
-        offsets: int64 (held + 1,), where each begins, and the end.
-        places: int64 (samples,), which of them is given for each sample of the data set.
-        wanted: how many samples the loop takes.
+        offsets: int64 (number of them + 1,), the beginning of each in ``data``, and the end.
+        places: int64 (samples of the data set,), which of them is given for each sample.
+        wanted: number of samples that the loop takes.
     """
 
     stored: Any
@@ -86,11 +86,11 @@ class HeldImages:
         return self.data.data[self.offsets[place] : self.offsets[place + 1]]
 
     def fetch(self, numbers: Sequence[int]) -> list[Buffer]:
-        """Some samples."""
+        """Several samples."""
         return [self.sample(number) for number in numbers]
 
     def stream(self, numbers: NDArray[np.int64]) -> Iterator[tuple[int, Buffer]]:
-        """Samples one after the other: number and image."""
+        """Number and image of each sample."""
         for number in numbers.tolist():
             yield number, self.sample(number)
 
@@ -117,21 +117,21 @@ def preloaded(
     One of those is given for each other sample, in turn.
 
     Args:
-        dataset: as a torch loader opened it.
-        rung: how the samples are to lie in memory.
-        settings: of the loader.
-        samples: how many the loop takes.
-        limit_bytes: how much memory they may take.
-        decoded: whether they are stored as pixels.
+        dataset: what ``TorchLoader.open`` returns.
+        rung: the form of the samples in memory.
+        settings: the loader's.
+        samples: number of samples that the loop takes.
+        limit_bytes: the most memory for samples.
+        decoded: whether images are stored as pixels.
 
     Raises:
-        TrialFailed: not one of them fits.
+        TrialFailed: no sample fits.
         ImageError: an image cannot be decoded; the message has its name.
     """
     from dataprep.adapters.torch import Items
 
     records = dataset.records
-    transform: Any = None  # encoded images stay as they are
+    transform: Any = None  # images stay encoded
     if rung == "collate":
         transform = replace(augmentation_of(settings, decoded=decoded), normalise=False)
     elif rung == "augment" and not decoded:
@@ -147,9 +147,9 @@ def preloaded(
     dataset.set_epoch(0)
     # Workers take turns by batch, so their number has no effect on the order.
     numbers = dataset.sequence(0)[:samples].tolist()
-    data = np.empty(limit_bytes, np.uint8)  # pages that are never written to are not taken
+    data = np.empty(limit_bytes, np.uint8)  # pages take no memory until they are written
     offsets = [0]
-    # Codecs do not hold Python's lock.
+    # Codecs release Python's lock.
     threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
     for sample in in_order(prepared, numbers, threads):
         end = offsets[-1] + len(sample)
@@ -160,8 +160,7 @@ def preloaded(
     count = len(offsets) - 1
     if not count:
         raise TrialFailed(
-            f"input {rung}: a quarter of the memory that is free ({limit_bytes:,} bytes) holds not "
-            "one sample"
+            f"input {rung}: no sample fits into {limit_bytes:,} bytes, a quarter of the free memory"
         )
     places = np.arange(len(records.labels), dtype=np.int64) % count
     places[numbers[:count]] = np.arange(count)

@@ -1,8 +1,8 @@
-"""``mock``: each item takes ``item_s``, by arithmetic on a clock instead of by work.
+"""``mock``: each item takes ``item_s`` on a clock, without any work.
 
-As torch's DataLoader does it: batch i belongs to worker i modulo ``workers``; each worker has
-at most ``prefetch`` batches made or in the making, and starts its next once the oldest of them
-is taken. Without workers a batch is made when it is asked for.
+Batches come as from torch's DataLoader: batch i belongs to worker i modulo ``workers``; each worker
+has at most ``prefetch`` batches finished or begun, and begins its next one when the oldest is
+taken. Without workers a batch is made when it is requested.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from iobench.trial import Place
 
 
 class MockLoader:
-    """``workers`` of them supply ``workers / item_s`` samples a second; without any, 1 / item_s."""
+    """A loader of ``workers / item_s`` samples per second; without workers, of 1 / item_s."""
 
     framework: Framework = "none"
     reads: str | None = None
@@ -27,12 +27,12 @@ class MockLoader:
         self.notes: Sequence[str] = (f"emulated: each item takes {settings.item_s * 1e3:g} ms",)
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """A million samples, each batch when it is ready."""
+        """A million samples; each batch comes when it is ready."""
         settings, clock = self._settings, self._clock
         ahead = settings.workers * settings.prefetch
         start_s = clock.now_s()
-        free_s = [start_s] * settings.workers  # when each worker has made what it was asked for
-        asked_s = [start_s] * ahead  # when the last ``ahead`` batches were asked for, in a ring
+        free_s = [start_s] * settings.workers  # when each worker has finished its batches
+        asked_s = [start_s] * ahead  # when the last ``ahead`` batches were requested, in a ring
         for place, samples in enumerate(batch_sizes(settings.batch_size)):
             if ahead:
                 worker = place % settings.workers
@@ -42,7 +42,7 @@ class MockLoader:
                 ready_s = clock.now_s() + samples * settings.item_s
             clock.sleep(ready_s - clock.now_s())
             if ahead:
-                # Taking this batch is what asks for the one ``ahead`` places later.
+                # Taking this batch requests the one ``ahead`` places later.
                 asked_s[place % ahead] = clock.now_s()
             yield placeholder(samples)
 

@@ -1,4 +1,4 @@
-"""``mxnet-record``: ``dataprep.to_mxnet``, ImageRecordIter over RecordIO shards."""
+"""``mxnet-record``: ``dataprep.to_mxnet``, in which ImageRecordIter reads RecordIO shards."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 class MXNetRecordLoader(PlacedLoader):
-    """``workers`` threads decode, one fewer than there are processors at most.
+    """``workers`` threads decode, ``prefetch`` batches ahead.
 
-    ``prefetch`` batches ahead.
+    There is at most one thread fewer than processors.
     """
 
     name = "mxnet-record"
@@ -37,7 +37,7 @@ class MXNetRecordLoader(PlacedLoader):
         super().__init__(place, settings, clock)
         if not settings.decode:
             raise Unavailable("ImageRecordIter always decodes: take the loader 'raw' instead")
-        # src/io/iter_image_recordio_2.cc; OpenMP counts the processors that this process may use.
+        # As in src/io/iter_image_recordio_2.cc; OpenMP counts the processors of this process.
         most = max(1, len(os.sched_getaffinity(0)) - 1)
         threads = min(max(1, settings.workers), most)
         self.notes = ["records are written to local files of 64 MB, which ImageRecordIter reads"]
@@ -71,7 +71,7 @@ class MXNetRecordLoader(PlacedLoader):
             yield Batch(images, labels, int(labels.shape[0]))
 
     def close(self) -> None:
-        """Stop reading; what was copied here is removed."""
+        """Stop reading, and remove the copies."""
         if self._batches is not None:
             self._batches.close()
         self._batches = None

@@ -1,4 +1,4 @@
-"""``null``: batches that cost nothing, to measure what the harness itself costs."""
+"""``null``: empty batches, to measure the cost of the harness itself."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from iobench.loaders.protocol import Batch, Framework, LoaderSettings
 from iobench.trial import Place
 
 SAMPLES = 1_000_000
-"""In an epoch."""
+"""Samples per epoch of ``null`` and ``mock``."""
 
 
 def placeholder(samples: int) -> Batch:
-    """A batch of no pixels: uint8 (N, 0), labels int64 (N,) of 0."""
+    """A batch without pixels: images uint8 (N, 0), labels int64 (N,), all 0."""
     return Batch(np.empty((samples, 0), np.uint8), np.zeros(samples, np.int64), samples)
 
 
 def batch_sizes(batch_size: int) -> Iterator[int]:
-    """Of the batches of an epoch; the last one may be smaller."""
+    """The size of each batch of an epoch; the last one may be smaller."""
     for start in range(0, SAMPLES, batch_size):
         yield min(batch_size, SAMPLES - start)
 
 
 class NullLoader:
-    """The same empty batch again and again; the last of an epoch may be smaller."""
+    """A loader that gives one empty batch again and again; the last of an epoch may be smaller."""
 
     framework: Framework = "none"
     reads: str | None = None

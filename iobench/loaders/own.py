@@ -1,21 +1,21 @@
-"""PURE. What is known of this package's own loaders without importing them."""
+"""PURE. Properties of this package's own loaders, known without importing them."""
 
 from __future__ import annotations
 
 SYNTHETIC = frozenset({"mock", "null"})
-"""Read nothing: they measure the harness, and supply nothing."""
+"""Loaders that read nothing: they measure the harness."""
 
 UNDECODED = SYNTHETIC | {"raw"}
-"""Make no pixels: what is done to images is nothing to them."""
+"""Loaders that make no pixels: settings of images have no effect on them."""
 
 BY_SAMPLE = frozenset({"torch-map"})
-"""Read parts of files, in any order."""
+"""Loaders that read parts of files, in any order."""
 
 TAKE_PIXELS = frozenset({"torch-map", "torch-iterable", "raw"})
-"""Read images that are stored decoded."""
+"""Loaders that read images stored as pixels."""
 
 READ_RECORDIO = frozenset({"mxnet-record"})
-"""Read shards of RecordIO; the others those of TFRecord."""
+"""Loaders that read RecordIO shards; the others read TFRecord shards."""
 
 FROM_MEMORY = frozenset({"torch-iterable", "torch-map", "torch-folder"})
-"""Can be given samples that lie in memory: loops over them have all rungs of the ladder."""
+"""Loaders that can take samples from memory: their training loops have all rungs of the ladder."""

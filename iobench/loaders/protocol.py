@@ -1,4 +1,4 @@
-"""What a loader does: storage to batches."""
+"""The Protocol of loaders, which turn storage into batches; and their settings."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ ItemSeconds = Annotated[float, Field(ge=0, le=3600)]
 
 
 class Batch(NamedTuple):
-    """``samples`` images and labels, in the framework's own arrays (bytes where not decoded).
+    """``samples`` images and labels, in the framework's own arrays (bytes if not decoded).
 
     torch: images (N, 3, H, W), float32 normalised or uint8; labels int64 (N,).
     tensorflow: images (N, H, W, 3); labels int64 (N,).
@@ -52,13 +52,13 @@ class Batch(NamedTuple):
 class LoaderSettings(BaseModel):
     """One point of a loader grid.
 
-    ``prefetch`` is batches ahead (for torch: a worker); ``workers`` processes or threads, 0 for
-    none beside the training process. Without ``decode`` batches hold encoded bytes; without
-    ``augment`` images are resized to ``image_size`` and cropped at their centre. ``item_s`` is
-    how long the mock loader takes for an item. ``shuffle_buffer`` samples are held to draw the next
-    from, by loaders of sequences; 0 for what the loader does by itself. Of ``world_size`` processes
-    that train together this one is ``rank``: a loader that is ``by_rank`` gives each a part of its
-    own.
+    ``prefetch`` is the number of batches made ahead (for torch: by each worker). ``workers`` are
+    processes or threads; with 0 the training process loads. Without ``decode`` batches contain
+    encoded bytes; without ``augment`` images are resized to ``image_size`` and cropped at their
+    centre. ``item_s`` is the time of the mock loader for one item. Loaders of sequences draw the
+    next sample from a buffer of ``shuffle_buffer``; with 0 they shuffle their own way. This process
+    is number ``rank`` of ``world_size`` processes that train together: a loader that is ``by_rank``
+    gives each of them its own part.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -83,26 +83,23 @@ class LoaderSettings(BaseModel):
 
 @runtime_checkable
 class CountsBatches(Protocol):
-    """A loader that does not simply cut all samples into batches; optional."""
+    """Optional: a loader that does not simply cut all samples into batches, and counts them."""
 
     def whole_batches(self) -> int:
-        """Batches of ``batch_size`` samples in epoch 0, of this rank."""
+        """Number of batches of ``batch_size`` samples in epoch 0, for this rank."""
 
 
 class FirstBatch(NamedTuple):
-    """Where the time until the first batch went, in seconds; None for what cannot be told apart.
+    """Parts of the time until the first batch, in seconds; None for a part that is not known.
 
-    Spans on the way to that one batch, of which no two overlap: what other workers do meanwhile is
-    in none of them. What they leave of the whole is the rest: putting the batch together, handing
-    it over, and whatever is None.
+    The parts do not overlap. They include only work on the first batch, not what other workers do
+    meanwhile. The rest of the time is for collating, passing on the batch, and unknown parts.
 
     Attributes:
-        listing_s: until it was known what there is to read: folders listed, or a manifest and its
-            tables read.
-        worker_start_s: from then until whoever makes the first batch began to read: workers were
-            started, or a pipeline built.
-        fetch_s: its samples were waited for, from wherever they lie.
-        decode_s: they were decoded and augmented.
+        listing_s: listing folders, or reading a manifest and its tables.
+        worker_start_s: after that, starting workers or building a pipeline.
+        fetch_s: waiting for the encoded samples of the batch.
+        decode_s: decoding and augmenting them.
     """
 
     listing_s: float | None = None
@@ -113,49 +110,49 @@ class FirstBatch(NamedTuple):
 
 @runtime_checkable
 class SplitsFirstBatch(Protocol):
-    """A loader that can tell what its first batch waited for; optional."""
+    """Optional: a loader that knows the parts of the time until its first batch."""
 
     def first_batch(self) -> FirstBatch | None:
-        """Of the first epoch that was begun; None as long as nothing is known of it.
+        """The parts for the first epoch, on the loader's clock; None if they are not known.
 
-        On the clock that the loader was given. Asked once a batch was taken, before ``close``.
+        Called after a batch was taken, before ``close``.
         """
 
 
 @runtime_checkable
 class BuffersSamples(Protocol):
-    """A loader that knows what its shuffle buffers held; optional."""
+    """Optional: a loader that knows the size of its shuffle buffers."""
 
     def buffer_bytes(self) -> int:
-        """The most that each worker's held so far, added up: encoded images."""
+        """The most bytes of encoded images in the buffers of all workers so far."""
 
 
 @runtime_checkable
 class HoldsSamples(Protocol):
-    """A loader that can be given samples that lie in memory; optional."""
+    """Optional: a loader that can take samples from memory."""
 
     def hold(self, rung: MemoryRung, samples: int, limit_bytes: int) -> None:
-        """Prepare the first ``samples`` of epoch 0, and give those instead of what is stored.
+        """Prepare the first ``samples`` of epoch 0, and give those in place of stored ones.
 
-        ``rung`` says how they lie in memory: encoded (``decode``), decoded (``augment``) or
-        finished (``collate``). They take ``limit_bytes`` at most; called before any epoch.
+        ``rung`` is their form in memory: encoded (``decode``), decoded (``augment``) or finished
+        (``collate``). They take at most ``limit_bytes``. Called before any epoch.
 
         Raises:
-            TrialFailed: that holds not one of them.
+            TrialFailed: no sample fits.
         """
 
 
 class Loader(Protocol):
-    """Batches of one place.
+    """A source of batches from one place.
 
-    The class is what an entry point of group ``iobench.loaders`` names. Constructing one reads
-    no sample; the first ``epoch`` opens what it needs.
+    Entry points of group ``iobench.loaders`` name classes. Creating a loader reads no sample; the
+    first ``epoch`` opens the data.
 
     Attributes:
-        framework: whose arrays the batches hold; ``none`` for bytes or nothing.
-        reads: the record format it reads, ``files`` for class folders, None for nothing.
-        notes: what a reader of its figures must know ("copies shards ahead to ...").
-        by_rank: optional; whether ``epoch`` gives the samples of ``settings.rank`` alone, so that
+        framework: the framework of the batches' arrays; ``none`` for bytes or empty batches.
+        reads: the record format that it reads, ``files`` for class folders, None for nothing.
+        notes: facts that readers of its figures must know ("copies shards ahead to ...").
+        by_rank: optional; whether ``epoch`` gives only the samples of ``settings.rank``, so that
             all ranks together have each sample once.
     """
 
@@ -164,20 +161,20 @@ class Loader(Protocol):
     notes: Sequence[str]
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
-        """Raises Unavailable where the framework or a capability is missing."""
+        """Raises Unavailable if the framework or a capability is missing."""
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """All samples once, in an order that depends on seed and ``number``."""
 
     def close(self) -> None:
-        """End and reap every worker; unmap and remove what was opened."""
+        """End all workers and wait for them; release files, maps and copies."""
 
 
 class PlacedLoader:
-    """What loaders that read a place through a framework share: the place, the settings, notes.
+    """Base of loaders that read a place by a framework: its place, settings and notes.
 
-    A subclass sets ``name``, ``framework`` and ``reads``, ``holds`` where it reads files, and
-    ``parts`` when it knows the parts of its first batch.
+    A subclass sets ``name``, ``framework`` and ``reads``, ``holds`` if it reads files, and
+    ``parts`` when it knows the parts of the time to its first batch.
     """
 
     name: ClassVar[str]
@@ -195,16 +192,16 @@ class PlacedLoader:
         self.module: Any = need_framework(self.framework)
 
     def first_batch(self) -> FirstBatch | None:
-        """The parts of the first batch; None as long as nothing is known of it."""
+        """The parts of the time until the first batch; None if they are not known yet."""
         return self.parts
 
 
 def augmentation_of(
     settings: LoaderSettings, layout: Literal["CHW", "HWC"] = "CHW", *, decoded: bool = False
 ) -> Augmentation:
-    """The augmentation that settings ask for; ``decoded``: images are stored as pixels.
+    """The augmentation of these settings; ``decoded``: images are stored as pixels.
 
-    Colours change only where images are augmented at all.
+    Colours change only with ``augment``.
     """
     from dataprep.adapters.augment import Augmentation
     from iobench.pixels import OfPixels
@@ -212,7 +209,7 @@ def augmentation_of(
     return (OfPixels if decoded else Augmentation)(
         size=settings.image_size,
         random=settings.augment,
-        jitter=0.4 if settings.colour_jitter else 0.0,  # both as the field uses them
+        jitter=0.4 if settings.colour_jitter else 0.0,  # usual values, as of the noise
         noise=0.1 if settings.pca_noise else 0.0,
         normalise=settings.normalise,
         layout=layout,
@@ -220,7 +217,7 @@ def augmentation_of(
 
 
 def need_framework(name: str) -> ModuleType:
-    """Import a framework before any clock runs, so that the first batch does not pay for it.
+    """Import a framework; done before any clock runs, so that no first batch includes it.
 
     Raises:
         Unavailable: it is not installed; the message says what installs it.
@@ -232,7 +229,7 @@ def need_framework(name: str) -> ModuleType:
 
 
 def need_cuda(why: str) -> None:
-    """Refuse what needs a CUDA device of torch where there is none; ``why`` says what needs it.
+    """Check that torch finds a GPU; ``why`` says what needs it.
 
     Raises:
         Unavailable: torch finds no GPU.

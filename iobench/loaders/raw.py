@@ -1,4 +1,4 @@
-"""``raw``: whole shards or files, read and cut into records, nothing decoded."""
+"""``raw``: read whole shards or files and cut them into records; decode nothing."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from iobench.stored import image_files
 from iobench.trial import Place
 
 _Read = Callable[[Sequence[int], int], Iterator[tuple[Buffer, int]]]
-"""Images with labels of shards or files in an order, read by so many threads."""
+"""Read shards or files, given their order and a number of threads; yields images and labels."""
 
 
 class RawLoader:
-    """``workers`` threads read whole shards, or files, ahead; 0 for none beside the caller's.
+    """``workers`` threads read whole shards, or files, ahead; with 0 the calling thread reads.
 
-    Batches hold lists of buffers: of files ``bytes``, of shards views of what was read, their
-    framing and checksums checked. Shards come in random order, the records of each as they lie.
+    Batches contain lists of buffers: ``bytes`` of files, or views of shards, whose framing and
+    checksums are checked. Shards come in random order, their records in stored order.
     """
 
     framework: Framework = "none"
@@ -65,11 +65,11 @@ class RawLoader:
             yield Batch([image for image, _ in batch], labels, len(batch))
 
     def first_batch(self) -> FirstBatch | None:
-        """Threads start with the first reads, from which they are not told apart."""
+        """The parts; the start of threads is part of the first reads."""
         return self._first_batch
 
     def close(self) -> None:
-        """Forget what was opened; threads end with their epoch."""
+        """Release the data; threads end with their epoch."""
         self._opened = None
 
 

@@ -19,7 +19,7 @@ from iobench.trial import Place
 
 
 class TFDataLoader(PlacedLoader):
-    """``workers`` threads prepare images, ``prefetch`` batches ahead; 0 for none of either."""
+    """``workers`` threads prepare images, ``prefetch`` batches ahead; without workers neither."""
 
     name = "tf-data"
     framework = "tensorflow"

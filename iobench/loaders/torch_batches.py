@@ -1,4 +1,4 @@
-"""How torch's workers make batches: collated by NumPy, and the first of them timed.
+"""Collate batches of torch by NumPy, and time the first one.
 
 ``collate_fn=normalised_batch`` on items of ``Augmentation(normalise=False)`` gives what torch's
 default gives on normalised items, and writes each float once instead of twice. Neither collate
@@ -64,7 +64,7 @@ class FinishedItems(Items):
 
 
 class FirstBatchWatch:
-    """Times how the samples of the first batch are read and decoded, and nothing after that.
+    """Measures how long the samples of the first batch are read and decoded.
 
     DataLoader takes its first batch from worker 0, where there are workers. Until a process has
     made its first batch, ``items`` has a transform that reads the clock; then its own again. The

@@ -1,4 +1,4 @@
-"""``torch-folder``: DataLoader over plain class folders, a file an image."""
+"""``torch-folder``: DataLoader over class folders of image files."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from iobench.stored import ImageFiles, image_files
 
 
 class TorchFolderLoader(TorchLoader):
-    """Files in fully random order; listed once, when the first epoch begins."""
+    """Reads files in fully random order; folders are listed once, when the first epoch begins."""
 
     name = "torch-folder"
     holds = "files"
     reads = "files"
 
     def open(self, transform: Augmentation | None) -> Any:
-        """List the folders; a file's label is its folder's place among the class names."""
+        """List the folders; a file's label is the number of its folder among the sorted classes."""
         from dataprep.adapters.torch import MapRecords
 
         settings = self.settings
@@ -45,7 +45,7 @@ class FolderFiles:
         return len(self._files.names)
 
     def image(self, index: int) -> Buffer:
-        """One encoded image: one read."""
+        """One encoded image, in one read."""
         return self._source.read(self._files.located(index))
 
     def fetch(self, numbers: Sequence[int]) -> list[Buffer]:

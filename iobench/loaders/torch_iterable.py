@@ -11,12 +11,12 @@ from iobench.stored import open_shards
 
 
 class TorchIterableLoader(TorchLoader):
-    """Shards in random order, runs of records shuffled in each, in a buffer if asked."""
+    """Reads shards in random order and shuffles runs of records in each; a buffer is optional."""
 
     name = "torch-iterable"
 
     def open(self, transform: Augmentation | None) -> Any:
-        """The data set's iterable style."""
+        """The data set of ``dataprep.to_torch``, shard by shard."""
         settings = self.settings
         return to_torch(
             open_shards(self.place, "tfrecord"),
@@ -31,7 +31,7 @@ class TorchIterableLoader(TorchLoader):
         )
 
     def buffer_bytes(self) -> int:
-        """Of all workers: as many records of average length as the buffers hold."""
+        """The bytes in the full buffers of all workers, with records of average length."""
         lengths = open_shards(self.place, "tfrecord").places.lengths
         buffers = (self.settings.shuffle_buffer + 1) * (self.settings.workers or 1)
         return int(min(buffers, len(lengths)) * lengths.mean())

@@ -1,4 +1,4 @@
-"""One torch DataLoader, whatever it reads: workers, batches, epochs, the end."""
+"""The base of torch's loaders: one DataLoader, its workers, batches and epochs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class TorchLoader(PlacedLoader, ABC):
-    """What the three torch loaders share; each says what it reads."""
+    """Base of the three torch loaders; a subclass opens the data."""
 
     by_rank = True
 
@@ -47,11 +47,11 @@ class TorchLoader(PlacedLoader, ABC):
         self._held: HeldImages | None = None
 
     def hold(self, rung: MemoryRung, samples: int, limit_bytes: int) -> None:
-        """Read the first ``samples`` of epoch 0 now, and give those instead of stored ones.
+        """Read the first ``samples`` of epoch 0 now, and give those in place of stored ones.
 
         Raises:
-            TrialFailed: ``limit_bytes`` of memory hold not one of them.
-            ImageError: one cannot be decoded.
+            TrialFailed: no sample fits into ``limit_bytes``.
+            ImageError: an image cannot be decoded.
         """
         from iobench.loaders.memory import preloaded
 
@@ -67,10 +67,10 @@ class TorchLoader(PlacedLoader, ABC):
 
     @abstractmethod
     def open(self, transform: Augmentation | None) -> Any:
-        """Open the data as a data set of torch; its samples are (image, label).
+        """Open the data as a data set of torch, whose samples are (image, label).
 
-        It has ``records``, which it reads, ``items``, which make samples of them, ``set_epoch``,
-        and where it is of the map style ``sampler``.
+        It has ``records``, which read images, ``items``, which turn images into samples,
+        ``set_epoch``, and, if it is read by sample number, ``sampler``.
         """
 
     def epoch(self, number: int) -> Iterator[Batch]:
@@ -91,21 +91,21 @@ class TorchLoader(PlacedLoader, ABC):
             raise TrialFailed(reason) from error
 
     def first_batch(self) -> FirstBatch | None:
-        """Every part; reading and decoding as they were in worker 0, or in this process."""
+        """All parts; reading and decoding are those of worker 0, or of this process."""
         return self._watch.parts() if self._watch else None
 
     def close(self) -> None:
         """End the workers and wait until they are gone."""
         iterator = getattr(self._opened and self._opened[1], "_iterator", None)
         if iterator is not None:
-            # Left to the garbage collector they would live as long as any reference to a batch.
+            # Otherwise they would live as long as any reference to the iterator.
             iterator._shutdown_workers()
         self._opened = None
 
     def put_around(self, transform: Callable[[Augmentation], Augmentation]) -> None:
-        """Images go through what ``transform`` makes of their augmentation; before any epoch.
+        """Replace the augmentation by what ``transform`` makes of it; called before any epoch.
 
-        For the harness's test of itself, which slows it down.
+        The self-test slows down decoding with it.
         """
         self._around = transform
 
@@ -169,10 +169,10 @@ class TorchLoader(PlacedLoader, ABC):
 
 
 def said_by_worker(error: Exception) -> str | None:
-    """What a worker's error was about; None for an error that is not a worker's.
+    """The message of a worker's error; None for an error that is not a worker's.
 
-    torch raises it again with the worker's traceback as its message, the error itself last
-    (``torch._utils.ExceptionWrapper``).
+    torch raises a worker's error again with the whole traceback as its message, at the end of which
+    is the original message (``torch._utils.ExceptionWrapper``).
     """
     if not re.match(r"Caught \w+ in DataLoader worker process", str(error)):
         return None

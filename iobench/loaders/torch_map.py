@@ -1,4 +1,4 @@
-"""``torch-map``: DataLoader over ``dataprep.to_torch``, a ranged read an image."""
+"""``torch-map``: DataLoader over ``dataprep.to_torch``, with one ranged read per image."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from iobench.stored import open_shards
 
 
 class TorchMapLoader(TorchLoader):
-    """Samples in fully random order, each read by itself."""
+    """Reads samples in fully random order, each by itself."""
 
     name = "torch-map"
 
     def open(self, transform: Augmentation | None) -> Any:
-        """The data set's map style."""
+        """The data set of ``dataprep.to_torch``, by sample number."""
         settings = self.settings
         return to_torch(
             open_shards(self.place, "tfrecord"),

@@ -80,7 +80,7 @@ def test_the_first_samples_are_held_as_far_as_they_fit(count: int, data: Any) ->
 
 def test_memory_for_none_is_refused() -> None:
     """Rather than a loop over nothing."""
-    with pytest.raises(TrialFailed, match="holds not one sample"):
+    with pytest.raises(TrialFailed, match="no sample fits into 3 bytes"):
         preloaded_images(9, 9, 3)
 
 
