@@ -17,7 +17,6 @@ class Preset:
     ``source``: who measured the rate, and how.
     """
 
-    name: str
     images_per_s: float
     source: str
 
@@ -29,14 +28,13 @@ _AWS = (
 )
 _MLPERF = "MLPerf Training v3.0, dgxh100_ngc23.04_mxnet: 56,000 images/s over 8"
 
-_KNOWN = (
-    Preset("V100", 1_200, f"one GPU of a DGX-1, 16 GB; {_NVIDIA}"),
-    Preset("V100-mxnet-64", 687, f"MXNet, one of 64 GPUs of a job; {_AWS}"),
-    Preset("V100-tensorflow-64", 640, f"TensorFlow and Horovod, one of 64 GPUs of a job; {_AWS}"),
-    Preset("A100", 2_470, f"one GPU of a DGX A100, 80 GB; {_NVIDIA}"),
-    Preset("H100", 7_000, f"one of the 8 GPUs of a DGX H100, which train together; {_MLPERF}"),
-)
-PRESETS = {preset.name: preset for preset in _KNOWN}
+PRESETS = {
+    "V100": Preset(1_200, f"one GPU of a DGX-1, 16 GB; {_NVIDIA}"),
+    "V100-mxnet-64": Preset(687, f"MXNet, one of 64 GPUs of a job; {_AWS}"),
+    "V100-tensorflow-64": Preset(640, f"TensorFlow and Horovod, one of 64 GPUs of a job; {_AWS}"),
+    "A100": Preset(2_470, f"one GPU of a DGX A100, 80 GB; {_NVIDIA}"),
+    "H100": Preset(7_000, f"one of the 8 GPUs of a DGX H100, which train together; {_MLPERF}"),
+}
 
 
 class PacedConsumer:
@@ -52,11 +50,11 @@ class PacedConsumer:
     precision = "emulated"
 
     def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
-        preset = PRESETS.get(settings.preset or "") or Preset(
-            "device", settings.images_per_s or 0.0, "the rate of the config"
-        )
+        name = settings.preset or "device"
+        described = Preset(settings.images_per_s or 0.0, "the rate of the config")
+        preset = PRESETS.get(name, described)
         self.images_per_s = preset.images_per_s
-        self.device = f"emulated {preset.name} ({preset.images_per_s:,g} images/s)"
+        self.device = f"emulated {name} ({preset.images_per_s:,g} images/s)"
         self.notes: Sequence[str] = (f"emulated, without computing: {preset.source}",)
         self._settings = settings
         self._pauses = Pauses(clock)

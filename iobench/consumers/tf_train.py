@@ -112,14 +112,13 @@ def network(keras: Any, model: Model, classes: int, image_size: int, policy: str
     """
     keras.config.set_dtype_policy(policy)
     images = keras.Input((image_size, image_size, 3))
-    build = _lenet if model == "lenet" else _resnet
-    # Logits in float32 whatever the policy: cross entropy needs the range.
-    logits = keras.layers.Dense(classes, dtype="float32")(build(keras, images, model))
-    return keras.Model(images, logits)
-
-
-def _lenet(keras: Any, x: Any, model: Model) -> Any:
     layers = keras.layers
+    x = _lenet(layers, images) if model == "lenet" else _resnet(layers, images, model)
+    # Logits in float32 whatever the policy: cross entropy needs the range.
+    return keras.Model(images, layers.Dense(classes, dtype="float32")(x))
+
+
+def _lenet(layers: Any, x: Any) -> Any:
     x = layers.Conv2D(6, 5, padding="same", activation="relu")(x)
     x = layers.MaxPool2D(2)(x)
     x = layers.Conv2D(16, 5, activation="relu")(x)
@@ -128,8 +127,7 @@ def _lenet(keras: Any, x: Any, model: Model) -> Any:
     return layers.Dense(84, activation="relu")(layers.Dense(120, activation="relu")(x))
 
 
-def _resnet(keras: Any, x: Any, model: Model) -> Any:
-    layers = keras.layers
+def _resnet(layers: Any, x: Any, model: Model) -> Any:
     x = layers.ReLU()(_conv_norm(layers, x, 64, 7, 2))
     x = layers.MaxPool2D(3, 2)(layers.ZeroPadding2D(1)(x))
     for block in residual_blocks(model):

@@ -34,8 +34,6 @@ from iobench.several import AlsoNull, Several, bare_null, grid
 from iobench.stats import median
 from iobench.trial import Trial, TrialSpec
 
-Processes = Annotated[int, Field(ge=1, le=256)]
-DataName = Annotated[str, AfterValidator(check_name)]
 LoaderName = Annotated[str, BeforeValidator(bare_null), AfterValidator(LOADERS.check), AlsoNull()]
 
 
@@ -49,7 +47,7 @@ class LoaderGrid(BaseModel):
     `dali-gpu` (decodes on the GPU), `raw` (reads, but does not decode), `mock` (each item takes
     `item_s`), `null` (empty batches), or a loader of another package."""
 
-    data: Several[DataName] = ("shards@disk",)
+    data: Several[Annotated[str, AfterValidator(check_name)]] = ("shards@disk",)
     """The data to read: `shards`, `shards-16MB` (made from `data.source`), `shards-320px` (with
     another short side), `files` (the resized images as files), `photos` (the source, unchanged),
     `originals`, `originals-16MB` (shards of the unchanged source) or `pixels` (shards of decoded
@@ -77,7 +75,7 @@ class LoaderGrid(BaseModel):
     prefetch: Several[Prefetch] = (2,)
     """Number of batches made ahead; for torch, by each worker."""
 
-    processes: Several[Processes] = (1,)
+    processes: Several[Annotated[int, Field(ge=1, le=256)]] = (1,)
     """Number of loaders that run at the same time, like the ranks of a job: each in its own
     process, with its own `workers` and a share of the samples. For torch's loaders; the rate is
     their sum."""

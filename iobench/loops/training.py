@@ -35,8 +35,6 @@ from iobench.machine.hardware import available_bytes
 from iobench.stored import Stored
 from iobench.trial import Cold, Context, Outcome, Params, TrialSpec
 
-Drive = Callable[[Callable[[], Iterator[Batch]]], LoopTimes]
-
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """Run one training loop with one input.
@@ -104,7 +102,7 @@ def _read(
     loader: Loader,
     consumer: Consumer,
     data: Stored | None,
-    drive_epoch: Drive,
+    drive_epoch: Callable[[Callable[[], Iterator[Batch]]], LoopTimes],
 ) -> Outcome:
     """Train on epochs of a loader, preparing and judging the page cache between them.
 
