@@ -1,9 +1,9 @@
 """``python -m iobench.child FD PARENT``: one trial in a process of its own.
 
-Reads the trial from stdin (``iobench.child_process.request``). Writes JSON lines to the file
+Reads the trial from stdin (``iobench.child_process``). Writes JSON lines to the file
 descriptor FD: any number of ``{"progress": [done, unit]}``, then ``{"outcome": ...}``,
 ``{"skipped": why}`` or ``{"failed": why, "at_s": when}``. What the trial prints goes to stdout and
-stderr, which nobody parses.
+stderr, which are not parsed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Lines:
 
 
 def main() -> int:
-    """Run the trial; the exit code is 0 also for a trial that failed in good order."""
+    """Run the trial; the exit code is 0 also if the trial failed and said so."""
     lines = Lines(int(sys.argv[1]))
     end_with(int(sys.argv[2]))
     # TensorFlow would take all memory of every GPU, also of those that it does not use.
@@ -77,7 +77,7 @@ def main() -> int:
         json.dumps(message, allow_nan=False)
     except Unavailable as error:
         message = {"skipped": str(error)}
-    except Exception as error:  # noqa: BLE001  whatever a loader of somebody else's raises
+    except Exception as error:  # noqa: BLE001  anything from a third-party loader
         message = {"failed": reason(error), "at_s": clock.now_s()}
         traceback.print_exc()
     lines.send(message)
@@ -85,7 +85,7 @@ def main() -> int:
 
 
 def reason(error: Exception) -> str:
-    """One line of bounded length; the kind of error where the message alone would not say it."""
+    """The error in one line of bounded length, with its type unless it is one of this package."""
     text = " ".join(str(error).split())
     if len(text) > _LONGEST_REASON:  # TensorFlow's may fill a screen
         text = f"{text[:_LONGEST_REASON]} ..."
@@ -101,8 +101,8 @@ if __name__ == "__main__":
         if isinstance(error.code, str):
             sys.stderr.write(f"{error.code}\n")
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
-    # Frameworks' threads may hang in an orderly exit, and let go of what other processes wait for
-    # before this one is gone; everything is said.
+    # A normal exit may hang in threads of frameworks, or release what other processes wait for
+    # before this one has ended. All messages are sent.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

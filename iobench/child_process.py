@@ -41,16 +41,6 @@ _GRACE_S = 2.0
 _WORTH_A_WORD_S = 1.0
 
 
-def request(spec: TrialSpec, places: Mapping[str, Place], scratch: Path | None = None) -> bytes:
-    """The request to a child: a trial, its places, and a folder that it may write to."""
-    return pickle.dumps((spec, dict(places), scratch))
-
-
-def outcome_of(message: Message) -> Outcome:
-    """The outcome in a message that has one."""
-    return typed(Outcome, message["outcome"])
-
-
 class ChildProcess:
     """One process; its ``messages`` are what a selector waits for.
 
@@ -101,10 +91,12 @@ class ChildProcess:
         """Where its messages arrive."""
         return self._lines.fileno()
 
-    def ask(self, request: bytes) -> None:
-        """Send the request."""
+    def ask(
+        self, spec: TrialSpec, places: Mapping[str, Place], scratch: Path | None = None
+    ) -> None:
+        """Request a trial with its places; ``scratch`` is a folder that it may write to."""
         with contextlib.suppress(BrokenPipeError), self._stdin:
-            self._stdin.write(request)
+            self._stdin.write(pickle.dumps((spec, dict(places), scratch)))
 
     def messages(self) -> list[Message]:
         """Those that have arrived since the last look; does not wait."""
@@ -165,10 +157,14 @@ def run_isolated(
         begun_s = time.perf_counter()
         try:
             with beside(sampling, child.pid) as meanwhile:
-                child.ask(request(spec, places, scratch))
+                child.ask(spec, places, scratch)
                 message, still_s = _listen(child, timeout_s, progress)
         finally:
-            _end(child, 0 if message is None else _GRACE_S)
+            # Then kill whatever is left of its process group.
+            child.wait(0 if message is None else _GRACE_S)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.end(0)
         status, outcome, reason = _verdict(message, child, timeout_s)
         if outcome is not None and meanwhile is not None:
             outcome = sampled(outcome, meanwhile.samples, begun_s)
@@ -207,21 +203,13 @@ def _listen(
     return None, suspended.seconds
 
 
-def _end(child: ChildProcess, grace_s: float) -> None:
-    """Wait so long for the process to end, then kill whatever is left of its group."""
-    child.wait(grace_s)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.end(0)
-
-
 def _verdict(message: Message | None, child: ChildProcess, timeout_s: float) -> Verdict:
     if message is None:
         said = child.last_line
         last = f"; it last said: {said[:_LONGEST_SAID]}" if said else ""
         return "failed", None, f"not done after {timeout_s:g} s (trial_timeout_s): killed{last}"
     if "outcome" in message:
-        return "done", outcome_of(message), ""
+        return "done", typed(Outcome, message["outcome"]), ""
     if "skipped" in message:
         return "skipped", None, str(message["skipped"])
     if "failed" in message:

@@ -1,23 +1,11 @@
-"""Time as a seam: a real clock, and one that tests move."""
+"""Clocks: the machine's, one that can be paused, and one for tests."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
-
-
-class Clock(Protocol):
-    """Tells the time and lets it pass."""
-
-    def now_s(self) -> float:
-        """Seconds since some moment; never goes back."""
-        ...
-
-    def sleep(self, seconds: float) -> None:
-        """Come back when ``seconds`` have passed; at once where they are not positive."""
-        ...
+from typing import TypeAlias
 
 
 class SystemClock:
@@ -34,23 +22,23 @@ class SystemClock:
 
 
 class PausedClock:
-    """Another clock, which stands still while it is told to."""
+    """Another clock that can be paused."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._off_s = 0.0
 
     def now_s(self) -> float:
-        """That clock's, without what was paused so far."""
+        """The time of that clock, less all pauses so far."""
         return self._clock.now_s() - self._off_s
 
     def sleep(self, seconds: float) -> None:
-        """As that clock does."""
+        """Sleep on that clock."""
         self._clock.sleep(seconds)
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """What happens in the ``with`` block takes no time."""
+        """Pause the clock for the ``with`` block."""
         begun_s = self._clock.now_s()
         try:
             yield
@@ -59,13 +47,13 @@ class PausedClock:
 
 
 class VirtualClock:
-    """Stands still except where something sleeps: an hour takes no time."""
+    """A clock that only ``sleep`` moves, at once: an hour takes no time."""
 
     def __init__(self, now_s: float = 0.0) -> None:
         self._now_s = now_s
 
     def now_s(self) -> float:
-        """Seconds that were slept away so far."""
+        """The sum of all sleeps so far."""
         return self._now_s
 
     def sleep(self, seconds: float) -> None:
@@ -73,10 +61,14 @@ class VirtualClock:
         self._now_s += max(seconds, 0.0)
 
 
-class Pauses:
-    """Pauses of exactly their length on average, whatever a clock's sleep does.
+Clock: TypeAlias = SystemClock | PausedClock | VirtualClock
+"""Tells the seconds since some moment, which never go back, and lets seconds pass."""
 
-    What a sleep overslept, the next one is shorter by, up to its whole length.
+
+class Pauses:
+    """Pauses that have the right length on average, although sleeps take too long.
+
+    A pause is shorter by the time that the one before took too long.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -84,12 +76,12 @@ class Pauses:
         self._overslept_s = 0.0
 
     def take(self, seconds: float) -> None:
-        """Let ``seconds`` pass, less what earlier pauses took too long."""
+        """Pause for ``seconds``, less the time that earlier pauses took too long."""
         behind_s = min(self._overslept_s, seconds)
         ends_s = self._clock.now_s() - behind_s + seconds
         self._clock.sleep(seconds - behind_s)
         self._overslept_s = max(self._clock.now_s() - ends_s, 0.0)
 
     def clear(self) -> None:
-        """Begin anew: nothing is made good."""
+        """Forget earlier pauses."""
         self._overslept_s = 0.0

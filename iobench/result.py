@@ -1,11 +1,11 @@
-"""What a run found, as ``result.json`` and ``trials.jsonl`` keep it.
+"""The result of a run, as stored in ``result.json`` and ``trials.jsonl``.
 
 Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``,
 ``references``, and of a trial's coldness ``amplification`` and ``limits``; of findings ``title``,
 ``threshold``, ``share`` and ``primary``.
-A reader takes what it knows and leaves other keys of the same schema aside, so that a version can
-add a part without shutting out the ones before it. What changes the meaning of a key, or takes one
-away, raises the number, and an older version refuses it by name.
+A reader ignores keys that it does not know, so that a version can add a part which older versions
+do not read. A version that removes a key or changes its meaning raises the number, and older
+versions refuse its files.
 
 ``trials.jsonl`` is the log of a run: a line for each trial, written when it ends. A line with
 ``name`` is the run itself, as in ``result.json`` but without its trials; the last one counts. A
@@ -32,7 +32,7 @@ SCHEMA = 1
 RESULT = "result.json"
 LOG = "trials.jsonl"
 
-# Parts that a trial's coldness has been given since: absent where they say nothing.
+# Parts that were added to a trial's coldness later; left out if they are empty.
 _ADDED_TO_COLD = ("amplification", "limits")
 
 Columns: TypeAlias = Mapping[str, Sequence[float | None]]
@@ -41,15 +41,15 @@ Columns: TypeAlias = Mapping[str, Sequence[float | None]]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something worth saying. ``severity``: ``info``, ``warning`` or ``problem``.
+    """A finding. ``severity``: ``info``, ``warning`` or ``problem``.
 
     Attributes:
         evidence: the figures behind it, with their intervals.
         advice: what to do about it, in a sentence.
-        primary: whether it is the one to begin with; at most one of a result is.
-        title: what its rule says, in a few words; empty in older results.
-        of: the training loop that it is about; empty where it is about the run.
-        share: the part of a loop's time that it explains, 0 to 1; None where that has no meaning.
+        primary: whether it is the most important one; at most one of a result is.
+        title: a few words; empty in older results.
+        of: the training loop that it is about; empty if it is about the run.
+        share: the part of a loop's time that it explains, 0 to 1; None if it explains no time.
         share_low, share_high: its interval; None without repeats.
         recommendation: the change to make, as under ``recommendations`` of the summary.
     """
@@ -71,9 +71,8 @@ class Finding:
 class Result:
     """One run. ``started`` is ISO 8601 in UTC; ``summary`` is empty until trials are done.
 
-    ``forecast`` is what was predicted before it began (``forecast.content.totals``), empty where
-    nothing was. ``references`` are the limits and prices that its figures are held against
-    (``iobench.references``).
+    ``forecast`` is the prediction before it began; empty if there was none. ``references`` are the
+    limits and prices that its figures are compared with (``iobench.references``).
     """
 
     name: str
@@ -92,7 +91,7 @@ class Result:
         return replace(self, trials=(*self.trials, trial))
 
     def to_json(self) -> bytes:
-        """As stored."""
+        """The result as stored."""
         content = asdict(replace(self, trials=()))
         content["trials"] = [trial_content(trial) for trial in self.trials]
         ordered = {"schema": content.pop("schema"), **content}
@@ -114,21 +113,20 @@ class Result:
 
 
 def trial_content(trial: Trial) -> dict[str, Any]:
-    """As stored."""
+    """A trial as stored."""
     content = asdict(trial)
     if cold := content["cold"]:
-        for added in _ADDED_TO_COLD:
-            if cold[added] in (None, ()):
-                del cold[added]
+        unsaid = [key for key in _ADDED_TO_COLD if cold[key] in (None, ())]
+        content["cold"] = {key: value for key, value in cold.items() if key not in unsaid}
     return content
 
 
 @contextlib.contextmanager
 def usable(*runs: Path) -> Iterator[None]:
-    """Saved runs are anybody's files: what cannot be made of one is an error that names it.
+    """Turn errors caused by the content of saved runs into one that names the runs.
 
     Raises:
-        ResultError: a part of a run is not what a run of this schema has; its cause is kept.
+        ResultError: a part of a run has an unexpected form; its cause is kept.
     """
     try:
         yield
@@ -138,13 +136,13 @@ def usable(*runs: Path) -> Iterator[None]:
         named = ", ".join(str(run) for run in runs)
         what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise ResultError(
-            f"{named}: its result cannot be read ({what}): the run was changed by hand or is "
-            "damaged; --debug shows where"
+            f"{named}: this version cannot read its result ({what}): the run was changed by "
+            "hand, or is damaged; --debug shows where"
         ) from error
 
 
 def read_result(file: Path, asked_for: Path) -> Result:
-    """The result in a file, which somebody asked for as ``asked_for``.
+    """The result in a file; ``asked_for`` is the path that the user gave.
 
     Raises:
         ResultError: there is none.
@@ -161,18 +159,11 @@ def read_result(file: Path, asked_for: Path) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """What a log holds; ``series`` and ``samples`` are columns by the id of their trial."""
+    """The content of a log; ``series`` and ``samples`` are columns by the id of their trial."""
 
     result: Result
     series: Mapping[str, Columns]
     samples: Mapping[str, Columns]
-
-    def lines(self) -> Iterator[bytes]:
-        """A log of the trials of ``result``."""
-        yield run_line(self.result)
-        for trial in self.result.trials:
-            columns = self.series.get(trial.id, {}), self.samples.get(trial.id, {})
-            yield trial_line(trial, *columns)
 
 
 def run_line(result: Result) -> bytes:
@@ -188,7 +179,7 @@ def trial_line(trial: Trial, series: Columns, samples: Columns) -> bytes:
 
 
 def read_log(data: bytes, name: str) -> Logged:
-    """What was logged; a trial that ran again is there once, as it came out last.
+    """Read a log; of a trial that ran again only the last outcome counts.
 
     Raises:
         ResultError: no such log, or a damaged one.
@@ -215,7 +206,7 @@ def read_log(data: bytes, name: str) -> Logged:
 
 
 def _plain(columns: Columns) -> dict[str, list[float | None]]:
-    """JSON has no NaN."""
+    """Columns with None for NaN, which JSON does not have."""
     return {
         name: [None if value is None or math.isnan(value) else value for value in values]
         for name, values in columns.items()

@@ -29,20 +29,28 @@ from iobench.places import Places
 from iobench.plan import clashes, others, places_of, trials
 from iobench.references import references
 from iobench.result import Result, run_line, trial_line, usable
-from iobench.rundir import RunDirectory, run_lock
+from iobench.rundir import (
+    REPORT,
+    add_line,
+    begin_log,
+    open_run,
+    run_lock,
+    scratch_folder,
+    write_results,
+)
 from iobench.trial import Outcome, Status, Trial, TrialSpec
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How a run came out. ``exit_code``: 1 where a trial failed, 0 otherwise."""
+    """The outcome of a run. ``exit_code``: 1 if a trial failed, else 0."""
 
     result: Result
     folder: Path
 
     @property
     def exit_code(self) -> int:
-        """What the command line ends with."""
+        """The exit code of the command."""
         return int(any(trial.status == "failed" for trial in self.result.trials))
 
     @property
@@ -64,27 +72,26 @@ def run(
     resume: bool = False,
     forecast: Mapping[str, Any] | None = None,
 ) -> Run:
-    """Measure what ``config`` asks for into ``folder``; what is there already is kept.
+    """Measure what ``config`` asks for; write everything to ``folder``.
 
-    ``forecast`` is what was predicted of it, and is kept with what comes out.
+    ``forecast`` is the prediction; it is stored with the result.
 
     Raises:
         RunConflict: ``folder`` holds another run, or this one without ``resume``, or a run is at
             work there.
         NothingRan: all trials were skipped; the report says why.
-        ConfigError: ``folder`` cannot be written, or what is to be read is not there.
-        KeyboardInterrupt: after what was measured has been reported.
+        ConfigError: ``folder`` cannot be written, or the data to read do not exist.
+        KeyboardInterrupt: after a report of the trials so far.
     """
     specs = trials(config)
     if not specs:
         raise NothingRan("the config asks for nothing: give disk, object_store, loaders, training")
     if any("/" not in name for spec in specs for name in places_of(spec)):
         require_given(config.data)
-    directory = RunDirectory(folder)
     begun = replace(_begun(config, specs), forecast=forecast or {})
     limits = references(config, begun.environment)
     with run_lock(folder):
-        result = directory.open(config, begun.environment, resume=resume) or begun
+        result = open_run(folder, config, begun.environment, resume=resume) or begun
         counts = Counter(trial.status for trial in result.trials)
         again = [f"{counts[why]:,} {why}" for why in ("failed", "skipped") if counts[why]]
         if again:
@@ -92,16 +99,16 @@ def run(
         measured = [trial for trial in result.trials if trial.status == "done"]
         known = {**result.references, **limits, "planned": len(specs)}
         result = replace(result, references=known, trials=tuple(measured))
-        directory.begin(result)
+        begin_log(folder, result)
         try:
-            _measure(config, specs, measured, directory, display, result, known)
+            _measure(config, specs, measured, folder, display, result, known)
         finally:
             # Also after Ctrl-C: a report of what there is.
             result = summarised(replace(result, trials=tuple(measured)))
-            directory.finish(result)
+            write_results(folder, result)
     if all(trial.status == "skipped" for trial in result.trials):
         reasons = "; ".join(sorted({trial.reason for trial in result.trials})[:3])
-        raise NothingRan(f"no trial could run: {reasons}; {directory.report} lists each")
+        raise NothingRan(f"no trial could run: {reasons}; {folder / REPORT} lists each")
     return Run(result, folder)
 
 
@@ -109,19 +116,19 @@ def _measure(
     config: BenchConfig,
     specs: Sequence[TrialSpec],
     measured: list[Trial],
-    directory: RunDirectory,
+    folder: Path,
     display: Lines,
     result: Result,
     known: dict[str, Any],
 ) -> None:
     """Run the trials that are not in ``measured``, and add them to it and to the log.
 
-    ``known`` are the references of ``result``: what is learnt of the data is added to them.
+    ``known`` are the references of ``result``; facts about the data are added to them.
     """
     done = {trial.id for trial in measured}
     to_come = [spec for spec in specs if spec.id not in done]
     earlier = {name for spec in specs if spec.id in done for name in places_of(spec)}
-    with usable(directory.folder):
+    with usable(folder):
         fingerprints = dict(known.get("fingerprints", {}) if done else {})
     hopeless: dict[str, str] = {}
     for line in clashes(to_come):
@@ -132,7 +139,7 @@ def _measure(
         places = stack.enter_context(Places(config, display.note, earlier))
         for spec in to_come:
             display.begin(spec)
-            # A framework that is missing is missing in every repeat.
+            # If a framework is missing, it is missing in every repeat.
             point = spec.id.rpartition("/")[0]
             why = hopeless.get(point, "")
             if not why and config.more_workers_gain is not None:
@@ -140,7 +147,7 @@ def _measure(
             if why:
                 trial, outcome = _refused(spec, "skipped", why), Outcome({})
             else:
-                trial, outcome = _one(config, spec, places, directory, display, fingerprints)
+                trial, outcome = _one(config, spec, places, folder, display, fingerprints)
                 if trial.status == "skipped":
                     hopeless[point] = trial.reason
             for name, place in places.found(places_of(spec)).items():
@@ -148,8 +155,8 @@ def _measure(
                     known["making"] = {**known.get("making", {}), name: made}
             if fingerprints != known.get("fingerprints"):
                 known["fingerprints"] = {**fingerprints}
-                directory.add(run_line(result))
-            directory.add(trial_line(trial, outcome.series, outcome.samples))
+                add_line(folder, run_line(result))
+            add_line(folder, trial_line(trial, outcome.series, outcome.samples))
             measured.append(trial)
             display.end(trial)
 
@@ -169,7 +176,7 @@ def _begun(config: BenchConfig, specs: Sequence[TrialSpec]) -> Result:
 
 
 def _stores(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, Mapping[str, Any]]:
-    """What is known of each object store that trials use, by label; ``data``: of the images."""
+    """A description of each object store that trials use, by label; ``data`` has the images."""
     named: dict[str, BucketSettings] = {}
     if any("@s3" in name for spec in specs for name in places_of(spec)):
         data = config.data
@@ -189,7 +196,7 @@ def _one(
     config: BenchConfig,
     spec: TrialSpec,
     places: Places,
-    directory: RunDirectory,
+    folder: Path,
     display: Lines,
     fingerprints: dict[str, str],
 ) -> tuple[Trial, Outcome]:
@@ -198,14 +205,14 @@ def _one(
         found = {name: places.get(name) for name in names}
     except Unavailable as error:
         return _refused(spec, "skipped", str(error)), Outcome({})
-    except Exception as error:  # noqa: BLE001  other packages' stores raise whatever they like
+    except Exception as error:  # noqa: BLE001  anything from a third-party store
         return _refused(spec, "failed", reason(error)), Outcome({})
     if why := made_anew(fingerprints, found):
         return _refused(spec, "failed", why), Outcome({})
-    # The wall clock says when; how long, a clock that nobody sets.
+    # The wall clock for the date; a monotonic one for the duration.
     started_s, begun_s = time.time(), time.monotonic()
     downloads = spec.params.get("access") == "file"
-    with directory.scratch() if downloads else contextlib.nullcontext() as scratch:
+    with scratch_folder(folder) if downloads else contextlib.nullcontext() as scratch:
         status, outcome, why = run_isolated(
             spec,
             found,

@@ -16,21 +16,21 @@ from iobench.errors import ResultError
 from iobench.trial import Trial
 
 TRIAL_COLUMNS = ("id", "kind", "repeat", "status", "reason", "started_s", "seconds")
-"""What every row has; beside them ``params.``, ``metrics.`` and ``cold.``."""
+"""Columns of every row, beside those of ``params.``, ``metrics.`` and ``cold.``."""
 
 SERIES_COLUMNS = ("trial", "step", "step_end_s", "wait_s", "compute_s")
 SAMPLE_COLUMNS = ("trial", "time_s")
 
 
 def trials_table(trials: Iterable[Trial]) -> pd.DataFrame:
-    """A row a trial; params, metrics and coldness in columns of dotted names."""
+    """A row for each trial; params, metrics and coldness in columns of dotted names."""
     found = pd.json_normalize([_row(trial) for trial in trials])
-    # Also where there is no trial yet.
+    # Without trials the table has columns all the same.
     return found if len(found) else pd.DataFrame({name: [] for name in TRIAL_COLUMNS})
 
 
 def series_table(trial: str, series: Mapping[str, Sequence[float | None]]) -> pd.DataFrame:
-    """A row a step of one trial."""
+    """A row for each step of one trial."""
     table = pd.DataFrame({name: list(values) for name, values in series.items()})
     table.insert(0, "step", range(len(table)))
     table.insert(0, "trial", _text(trial))
@@ -38,7 +38,7 @@ def series_table(trial: str, series: Mapping[str, Sequence[float | None]]) -> pd
 
 
 def samples_table(trial: str, samples: Mapping[str, Sequence[float | None]]) -> pd.DataFrame:
-    """A row a reading of the machine during one trial; NaN where a sampler said nothing."""
+    """A row for each reading of the machine during one trial; NaN for missing values."""
     named = {_text(name): list(values) for name, values in samples.items()}
     table = pd.DataFrame(named, dtype="float64")
     table.insert(0, "trial", _text(trial))
@@ -48,13 +48,13 @@ def samples_table(trial: str, samples: Mapping[str, Sequence[float | None]]) -> 
 def all_series(
     tables: Sequence[pd.DataFrame], columns: Sequence[str] = SERIES_COLUMNS
 ) -> pd.DataFrame:
-    """Those of several trials in one, with its columns also where there is none."""
+    """The tables of several trials as one; without tables it has ``columns`` and no rows."""
     empty = pd.DataFrame({name: [] for name in columns})
     return pd.concat(tables, ignore_index=True) if tables else empty
 
 
-def read_series(path: Path) -> pd.DataFrame | None:
-    """The table in a file; None where there is no file.
+def read_series(path: Path, columns: Sequence[str] = SERIES_COLUMNS) -> pd.DataFrame:
+    """The table in a file; without rows if there is no file.
 
     Raises:
         ResultError: it cannot be read.
@@ -62,7 +62,7 @@ def read_series(path: Path) -> pd.DataFrame | None:
     import pyarrow.parquet as pq
 
     if not path.exists():
-        return None
+        return all_series([], columns)
     try:
         # By its path: Arrow's threads let go of a Python file too late (dataprep.samples).
         table: pd.DataFrame = pq.read_table(str(path)).to_pandas(use_threads=False)
@@ -73,10 +73,10 @@ def read_series(path: Path) -> pd.DataFrame | None:
 
 
 def as_csv(table: pd.DataFrame) -> bytes:
-    """UTF-8, a line feed at the end of a row; text is quoted, numbers are not.
+    """The table as CSV: UTF-8, a line feed at the end of a row, quoted text, unquoted numbers.
 
-    Whole numbers are written as such, although a column with gaps holds them as floats. Quotes
-    where they are needed would not do: Python leaves a carriage return without them.
+    Whole numbers are written without a point, although a column with gaps stores floats. All text
+    is quoted, since Python does not quote a carriage return by itself.
     """
     whole = table.convert_dtypes()
     text = whole.to_csv(index=False, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
@@ -84,7 +84,7 @@ def as_csv(table: pd.DataFrame) -> bytes:
 
 
 def _row(trial: Trial) -> dict[str, Any]:
-    """Without a column for metrics or coldness where a trial has none at all."""
+    """A trial as a row, without keys for empty metrics or coldness."""
     content = asdict(trial)
     if shown := badges.words(trial.cold):
         content["cold"]["badge"] = shown
@@ -101,5 +101,5 @@ def _plain(value: Any) -> Any:
 
 
 def _text(value: str) -> str:
-    """Bytes that are no text (lone surrogates) as ``\\udcff``: Parquet holds UTF-8 only."""
+    """Escape lone surrogates as ``\\udcff``, since Parquet stores UTF-8 only."""
     return value.encode(errors="backslashreplace").decode()

@@ -21,7 +21,18 @@ from iobench.analysis.analyse import summarised
 from iobench.config import BOUNDS, BenchConfig, dump
 from iobench.errors import ResultError, RunConflict
 from iobench.machine.environment import describe
-from iobench.result import LOG, RESULT, Columns, Logged, Result, read_log, read_result, usable
+from iobench.result import (
+    LOG,
+    RESULT,
+    Columns,
+    Logged,
+    Result,
+    read_log,
+    read_result,
+    run_line,
+    trial_line,
+    usable,
+)
 from iobench.run_tables import (
     SAMPLE_COLUMNS,
     all_series,
@@ -43,105 +54,99 @@ _PASSING = {"disks", "governor"}
 _LASTING_OF_TARGETS = {"file_system", "kind", "device", "read_ahead_kb"}
 
 
-class RunDirectory:
-    """The files of one run."""
+def open_run(
+    folder: Path, config: BenchConfig, environment: Mapping[str, Any], *, resume: bool
+) -> Result | None:
+    """Write the config of a run; returns the run in the folder that it continues, if any.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Raises:
+        RunConflict: it holds a run of another config or machine, or a run and ``resume`` is
+            not set.
+        ResultError: what it holds is damaged.
+        StoreError: the folder cannot be written.
+    """
+    if not holds_run(folder):
+        write_file(folder / CONFIG, dump(config).encode())
+        return None
+    found = read(folder)
+    with usable(folder):
+        changed = _changed(found.config, config)
+        differing = _other_machine(found.environment, environment)
+    if changed:
+        raise RunConflict(
+            f"{folder} holds a run of another config ({changed} differ): choose another --output"
+        )
+    if differing:
+        raise RunConflict(
+            f"{folder} holds a run of another machine ({differing} differ): its figures "
+            "do not belong beside these, choose another --output"
+        )
+    if not resume:
+        raise RunConflict(
+            f"{folder} holds a run already: --resume goes on with it, another --output begins anew"
+        )
+    with usable(folder):
+        summarised(found)  # fails now rather than after hours of measuring
+    shutil.rmtree(folder / SCRATCH, ignore_errors=True)  # of a run that was killed
+    write_file(folder / CONFIG, dump(config).encode())
+    return replace(found, config=config.model_dump(mode="json"))
 
-    @property
-    def report(self) -> Path:
-        """The HTML file."""
-        return self.folder / REPORT
 
-    def open(
-        self, config: BenchConfig, environment: Mapping[str, Any], *, resume: bool
-    ) -> Result | None:
-        """Make the folder, or find the run in it that this one goes on with.
+def begin_log(folder: Path, result: Result) -> None:
+    """Start the log with the trials of ``result``, which are those of a continued run.
 
-        Raises:
-            RunConflict: it holds a run of another config or machine, or a run and ``resume`` is
-                not set.
-            ResultError: what it holds is damaged.
-            ConfigError: the folder cannot be made, or not written.
-        """
-        _make(self.folder)
-        if not holds_run(self.folder):
-            write_file(self.folder / CONFIG, dump(config).encode())
-            return None
-        found = read(self.folder)
-        with usable(self.folder):
-            changed = _changed(found.config, config)
-            differing = _other_machine(found.environment, environment)
-        if changed:
-            raise RunConflict(
-                f"{self.folder} holds a run of another config ({changed} differ): "
-                "choose another --output"
-            )
-        if differing:
-            raise RunConflict(
-                f"{self.folder} holds a run of another machine ({differing} differ): its figures "
-                "do not belong beside these, choose another --output"
-            )
-        if not resume:
-            raise RunConflict(
-                f"{self.folder} holds a run already: --resume goes on with it, "
-                "another --output begins anew"
-            )
-        with usable(self.folder):
-            summarised(found)  # fails now rather than after hours of measuring
-        shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)  # of a run that was killed
-        write_file(self.folder / CONFIG, dump(config).encode())
-        return replace(found, config=config.model_dump(mode="json"))
+    Raises:
+        StoreError: it cannot be written.
+    """
+    series, samples = (_columns(table) for table in read_tables(folder))
+    lines = [
+        trial_line(trial, series.get(trial.id, {}), samples.get(trial.id, {}))
+        for trial in result.trials
+    ]
+    write_file(folder / LOG, b"".join([run_line(result), *lines]))
+    (folder / RESULT).unlink(missing_ok=True)  # of the continued run
 
-    def begin(self, result: Result) -> None:
-        """Start the log, with what is kept of a run before: the trials of ``result``.
 
-        Raises:
-            StoreError: it cannot be written.
-        """
-        series, samples = (_columns(table) for table in read_tables(self.folder))
-        write_file(self.folder / LOG, b"".join(Logged(result, series, samples).lines()))
-        (self.folder / RESULT).unlink(missing_ok=True)  # it is of the run before
+def add_line(folder: Path, line: bytes) -> None:
+    """Append a line of ``iobench.result`` to the log.
 
-    def add(self, line: bytes) -> None:
-        """Append a line of ``iobench.result`` to the log.
+    Raises:
+        StoreError: it cannot be written.
+    """
+    try:
+        with (folder / LOG).open("ab") as log:
+            log.write(line)
+    except OSError as error:
+        raise StoreError(f"cannot write {folder / LOG}: {error.strerror}") from None
 
-        Raises:
-            StoreError: it cannot be written.
-        """
-        try:
-            with (self.folder / LOG).open("ab") as log:
-                log.write(line)
-        except OSError as error:
-            raise StoreError(f"cannot write {self.folder / LOG}: {error.strerror}") from None
 
-    def finish(self, result: Result) -> None:
-        """Write result, report and tables; people wait for the report, so it comes first."""
-        from iobench.report import render
+def write_results(folder: Path, result: Result) -> None:
+    """Write result, report and tables; people wait for the report, so it comes first."""
+    from iobench.report import render
 
-        series, samples = read_tables(self.folder)
-        write_file(self.folder / RESULT, result.to_json())
-        write_file(self.folder / REPORT, render(result, series, samples))
-        write_file(self.folder / TRIALS, trials_table(result.trials).to_parquet())
-        write_file(self.folder / SERIES, series.to_parquet())
-        write_file(self.folder / SAMPLES, samples.to_parquet())
+    series, samples = read_tables(folder)
+    write_file(folder / RESULT, result.to_json())
+    write_file(folder / REPORT, render(result, series, samples))
+    write_file(folder / TRIALS, trials_table(result.trials).to_parquet())
+    write_file(folder / SERIES, series.to_parquet())
+    write_file(folder / SAMPLES, samples.to_parquet())
 
-    @contextlib.contextmanager
-    def scratch(self) -> Iterator[Path]:
-        """An empty folder for what a trial leaves on a disk. It is removed afterwards, also after
-        an error.
 
-        Raises:
-            OSError: it cannot be made.
-        """
-        folder = (self.folder / SCRATCH).absolute()
-        shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
-        folder.mkdir()
-        try:
-            yield folder
-        finally:
-            shutil.rmtree(self.folder / SCRATCH, ignore_errors=True)
+@contextlib.contextmanager
+def scratch_folder(folder: Path) -> Iterator[Path]:
+    """An empty folder for what a trial leaves on a disk. It is removed afterwards, also after
+    an error.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    scratch = (folder / SCRATCH).absolute()
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -165,13 +170,19 @@ def run_lock(folder: Path) -> Iterator[None]:
     """Make ``folder``, and keep other runs out of it for the ``with`` block.
 
     The folder itself is locked (flock(2)), which leaves no file and ends with the process. On a
-    file system without locks nobody is kept out.
+    file system without locks other runs are not kept out.
 
     Raises:
         RunConflict: another run is at work there.
         ConfigError: the folder cannot be made, or not written.
     """
-    _make(folder)
+    probe = folder / ".writable"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ConfigError(f"cannot write in {folder}: {error.strerror}") from None
     with contextlib.ExitStack() as stack:
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -183,18 +194,8 @@ def run_lock(folder: Path) -> Iterator[None]:
                 "--output"
             ) from None
         except OSError:
-            pass  # no locks here, or nobody may read it: who writes there says so
+            pass  # no locks here, or no permission to read: writing reports errors
         yield
-
-
-def _make(folder: Path) -> None:
-    probe = folder / ".writable"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise ConfigError(f"cannot write in {folder}: {error.strerror}") from None
 
 
 def default_folder(name: str) -> Path:
@@ -221,7 +222,7 @@ def read(folder: Path) -> Result:
 
 
 def read_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A row a step of each loop, and a row a reading of the machine during each trial.
+    """A table of the steps of each loop, and one of the readings of the machine during trials.
 
     Raises:
         ResultError: they are damaged.
@@ -231,11 +232,7 @@ def read_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         steps = [series_table(trial, columns) for trial, columns in logged.series.items()]
         readings = [samples_table(trial, columns) for trial, columns in logged.samples.items()]
         return all_series(steps), all_series(readings, SAMPLE_COLUMNS)
-    series, samples = read_series(folder / SERIES), read_series(folder / SAMPLES)
-    return (
-        all_series([]) if series is None else series,
-        all_series([], SAMPLE_COLUMNS) if samples is None else samples,
-    )
+    return read_series(folder / SERIES), read_series(folder / SAMPLES, SAMPLE_COLUMNS)
 
 
 def run_csv(folder: Path, table: Table = "trials") -> bytes:
@@ -276,22 +273,21 @@ def _columns(table: pd.DataFrame) -> dict[str, Columns]:
 
 
 def redraw(folder: Path) -> Path:
-    """Draw the report again from what is saved.
+    """Draw the report of a saved run again.
 
     Raises:
         ResultError: there is no run.
     """
     from iobench.report import render
 
-    directory = RunDirectory(folder)
-    write_file(directory.report, render(summarised(read(folder)), *read_tables(folder)))
-    return directory.report
+    write_file(folder / REPORT, render(summarised(read(folder)), *read_tables(folder)))
+    return folder / REPORT
 
 
 def differing_machine(environment: Mapping[str, Any]) -> str:
     """Keys in which the machine of another run differs from this one; empty if none.
 
-    File systems do not count, since another run may have had other targets.
+    File systems do not count, since the other run may have other targets.
     """
     ours, theirs = ({**one, "targets": {}} for one in (describe({}), environment))
     return _other_machine(theirs, ours)

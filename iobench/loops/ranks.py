@@ -10,9 +10,10 @@ from contextlib import ExitStack
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from iobench.child_process import LOOK_EVERY_S, ChildProcess, Message, outcome_of, request
+from dataprep.schema import typed
+from iobench.child_process import LOOK_EVERY_S, ChildProcess, Message
 from iobench.errors import TrialFailed, Unavailable
-from iobench.trial import Context, Metrics, Params, TrialSpec
+from iobench.trial import Context, Metrics, Outcome, Params, TrialSpec
 
 _GRACE_S = 2.0
 _SILENT: Message = {}
@@ -39,13 +40,13 @@ def run_ranks(
         for number in range(count):
             rank = ChildProcess(environment, own_session=False, keep=[descriptor])
             ranks.append(stack.enter_context(rank))
-            rank.ask(request(TrialSpec(kind, {**shared, "rank": number}), context.places))
+            rank.ask(TrialSpec(kind, {**shared, "rank": number}), context.places)
         said = _last_words(ranks, context.progress)
         first = cause(said)
         if first is None:
             for rank in ranks:
                 rank.wait(_GRACE_S)
-            return [outcome_of(said[number]).metrics for number in range(count)]
+            return [typed(Outcome, said[number]["outcome"]).metrics for number in range(count)]
         message = said[first]
         if "skipped" in message:
             raise Unavailable(str(message["skipped"]))

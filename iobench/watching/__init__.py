@@ -1,6 +1,6 @@
-"""Measure somebody's own loop: ``loader = iobench.watch(loader, "reports/mine")``.
+"""Measure a loop of your own: ``loader = iobench.watch(loader, "reports/mine")``.
 
-Nothing heavy is imported here: it runs in a training script. A companion process samples the
+Nothing heavy is imported here, since it runs in a training script. A companion process samples the
 machine and writes the report.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["finish", "watch"]
 _WAIT_S = 300.0
 _SAMPLERS = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
 _sessions: dict[Path, Session] = {}
-# A forked process that watches something is a run of its own.
+# A forked process that calls watch starts a run of its own.
 os.register_at_fork(after_in_child=_sessions.clear)
 
 
@@ -39,23 +39,22 @@ def watch(
     per_s: float = 2.0,
     samplers: Sequence[str] | None = None,
 ) -> Loader:
-    """Time ``loader``: what iterates over it is measured, and reported when the script ends.
+    """Measure the loops over ``loader``; the report is written when the script ends.
 
     Args:
         loader: anything that can be iterated over: torch's DataLoader, tf.data, DALI, a generator.
-            What comes back has its length, its attributes and its batches. A loader that is
-            watched already is watched anew, and no more under its first name.
-        folder: where the report goes, by default ``reports/watch-TIME``. A folder that holds a run
-            already is left alone, and ``folder-2`` taken. Loaders with one folder are in one
-            report; a loader without one joins the latest. In a job of several processes each
-            writes ``folder/rank-N``.
-        name: what the report calls the loader.
+            The returned proxy has its length, attributes and batches. A loader that is already
+            watched gets the new name.
+        folder: for the report, by default ``reports/watch-TIME``. If it contains a run already,
+            ``folder-2`` is used. Loaders with one folder are in one report; a loader without a
+            folder joins the latest. In a job of several processes each writes ``folder/rank-N``.
+        name: the name of the loader in the report.
         batch_size: samples in a batch; by default the first dimension of its first array, or the
             length of its list.
-        device: measure with CUDA events how long the GPU had nothing to do while the loop waited
-            for its batch; only if torch is imported already and sees a GPU.
-        per_s: readings of the machine a second, 1 to 10.
-        samplers: what is read, by default everything; ``()`` for nothing.
+        device: measure with CUDA events how long the GPU was idle while the loop waited for its
+            batch; only if torch is imported already and sees a GPU.
+        per_s: readings of the machine per second, 1 to 10.
+        samplers: the samplers to read, by default all; ``()`` for none.
 
     Raises:
         ConfigError: an argument is out of bounds, ``loader`` cannot be iterated over, or the
@@ -84,9 +83,9 @@ def watch(
 
 
 def finish() -> None:
-    """Write the report now and wait for it, as the end of the script would: for notebooks.
+    """Write the report now and wait for it. For notebooks; else the end of the script does this.
 
-    Loaders that were watched go on without being measured.
+    Watched loaders still work, but are no longer measured.
     """
     while _sessions:
         folder, session = _sessions.popitem()
@@ -119,7 +118,7 @@ def _session(
         "name": wanted.name,
         "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "per_s": per_s,
-        # One process of a machine reads what is the machine's.
+        # Only one process of a machine reads the machine.
         "samplers": [one for one in chosen if one == "tree" or rank_on_machine == 0],
         "rank": rank,
         "world_size": world_size,
@@ -147,7 +146,7 @@ def _check(loader: Any, batch_size: Any, per_s: float) -> None:
 
 
 def _imported_by_a_worker() -> bool:
-    """Whether a spawned worker process imports the script, and so runs this line again."""
+    """Whether a spawned worker process imports the script and runs the call again."""
     return any(
         frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__mp_main__"
         for frame, _ in traceback.walk_stack(None)

@@ -1,9 +1,9 @@
 """``python -m iobench.watching.companion PARENT STEPS SETTINGS``: sample, then write the report.
 
-It samples the machine until the script says by stdin that it ends, or has ended without a word
-(killed, out of memory). Then it reads the log of steps from the descriptor STEPS. It is a process
-of its own, because sampling in the script's would take its interpreter lock, and because libraries
-that draw a report have no place in somebody's training script.
+It samples the machine until the script announces its end on stdin, or has ended without that
+(killed, out of memory). Then it reads the log of steps from the descriptor STEPS. It is a separate
+process so that sampling does not take the script's interpreter lock, and the libraries for reports
+are not imported into a training script.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _PIECE_BYTES, _LOOK_EVERY_S = 1 << 16, 0.5
 
 
 def listen(messages: int, parent: int) -> bytes:
-    """What the script ``parent`` sends by the pipe ``messages`` until it has ended."""
+    """All that the script ``parent`` sends through the pipe ``messages`` until it has ended."""
     received = b""
     while not received.endswith(END):
-        # Looked at before the pipe: all that it sent is in it then. Its workers may hold it open.
+        # Checked before the pipe is read, so that all messages are in it. Workers may keep it open.
         gone = os.getppid() != parent
         ready, _, _ = select.select([messages], [], [], 0.0 if gone else _LOOK_EVERY_S)
         data = os.read(messages, _PIECE_BYTES) if ready else None
@@ -41,8 +41,8 @@ def main() -> int:
     """Follow the script, then write its report."""
     parent, steps, settings = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # they are for the script, whose end is waited for
-    # Not validated: a sampler that is not known is a note in the report.
+        signal.signal(number, signal.SIG_IGN)  # for the script; this process waits for its end
+    # Not validated: an unknown sampler is a note in the report.
     read = {name: settings[name] for name in ("per_s", "samplers")}
     with beside(SamplingSettings.model_construct(**read), parent) as recorder:
         received = listen(0, parent)
@@ -53,7 +53,7 @@ def main() -> int:
         with os.fdopen(steps, "rb") as file:
             file.seek(0)
             records = file.read()
-        # Imported here: pandas would take memory, and its threads time, as long as the script runs.
+        # Imported here, so that pandas takes no memory and no time while the script runs.
         from iobench.watching.report import write
 
         ended = received.endswith(END)

@@ -1,4 +1,4 @@
-"""A watched loader: to its users the loader itself, with every step of their loop timed."""
+"""A proxy of a loader that behaves like it and times every step of the loop over it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from iobench.watching.session import IDLE, NO_BATCH, UNKNOWN, StepLog
 
-# What Python looks up on the class. Code asks for these, so only those of the loader are there.
+# Methods that Python looks up on the class. The proxy has only those that the loader has.
 _FORWARDED = (
     *("__len__", "__getitem__", "__contains__", "__call__", "__reversed__", "__length_hint__"),
     *("__enter__", "__exit__", "__bool__", "__add__", "__or__"),
@@ -22,10 +22,10 @@ _MOST_EVENTS = 1 << 16  # a device that hangs must not take all memory
 
 
 class Watched:
-    """A proxy: attributes are the loader's, to read and to set; passes over it are timed.
+    """A proxy: its attributes are those of the loader; passes over it are timed.
 
-    It is no instance of the loader's class: code that takes loaders apart and builds them anew
-    (``accelerate.prepare``) would else silently build one that nobody watches.
+    It is no instance of the loader's class, since code that rebuilds loaders
+    (``accelerate.prepare``) would silently build one that is not watched.
     """
 
     def __init__(self, loader: Any, timed: Callable[[Callable[[], Iterator[Any]]], Any]) -> None:
@@ -48,12 +48,12 @@ class Watched:
         return f"watched {unwatched(self)!r}"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Copies, and what other processes are sent, are the loader alone."""
+        """Copies, and pickles for other processes, are the loader alone."""
         return unwatched, (unwatched(self),)
 
 
 class WatchedIterator(Watched):
-    """A proxy of a generator or another iterator: ``next`` goes on with the pass that began."""
+    """A proxy of a generator or another iterator: ``next`` continues the current pass."""
 
     def __iter__(self) -> Any:
         begun = super().__iter__()
@@ -71,7 +71,7 @@ class WatchedIterator(Watched):
 
 
 def proxied(loader: Loader, timed: Callable[[Callable[[], Iterator[Any]]], Any]) -> Loader:
-    """Wrap ``loader``: each pass over it goes through ``timed``, which is given its ``iter``."""
+    """Wrap ``loader``; ``timed`` gets a function that begins a pass, and returns the iterator."""
     kind = type(loader)
     base = WatchedIterator if hasattr(kind, "__next__") else Watched
     methods = {name: _forwarded(name) for name in _FORWARDED if hasattr(kind, name)}
@@ -80,7 +80,7 @@ def proxied(loader: Loader, timed: Callable[[Callable[[], Iterator[Any]]], Any])
 
 
 def unwatched(loader: Any) -> Any:
-    """The loader of one that is watched; others as they are."""
+    """The loader behind a proxy; other loaders as they are."""
     return object.__getattribute__(loader, _LOADER) if isinstance(loader, Watched) else loader
 
 
@@ -92,26 +92,26 @@ def _forwarded(name: str) -> Callable[..., Any]:
 
 
 class DeviceIdle:
-    """How long a GPU had nothing to do because its batch was not there.
+    """Measures how long a GPU was idle because its batch had not arrived.
 
-    One event is recorded when a batch is asked for, behind all work that was handed over before,
-    one when the batch is there. The stream is idle from the moment that it reaches the first until
-    the second is recorded. Nothing is synchronised: events are read once they have passed.
+    One event is recorded when a batch is requested, after all work that is queued, and one when the
+    batch has arrived. The stream is idle from the first event until the second. Nothing is
+    synchronised: events are read after they have passed.
     """
 
     def __init__(self, cuda: Any, loader: int, log: StepLog) -> None:
-        """Use the current stream of torch's ``cuda``, in the thread that iterates."""
+        """Use the current stream of ``cuda`` (torch's module), in the thread that iterates."""
         self._cuda, self._loader, self._log = cuda, loader, log
         self._pairs: deque[tuple[float, Any, Any]] = deque(maxlen=_MOST_EVENTS)
 
     def mark(self) -> Any:
-        """Record an event: now."""
+        """Record an event now."""
         event = self._cuda.Event(enable_timing=True)
         event.record()
         return event
 
     def add(self, called_s: float, asked: Any) -> None:
-        """A batch is there, which was asked for at ``called_s`` and at the event ``asked``."""
+        """Add a batch that has arrived; ``called_s`` and ``asked`` are of its request."""
         self._pairs.append((called_s, asked, self.mark()))
         self.settle()
 
@@ -127,9 +127,9 @@ class DeviceIdle:
 def samples_in(batch: Any) -> int | None:
     """The first dimension of its first array, else the length of its list; None if it has neither.
 
-    ``(images, labels)``, ``{"image": ..., "label": ...}``, DALI's list of one mapping, MXNet's
-    ``DataBatch`` (without its padding), lists of images, lists of samples, and what detection
-    makes of those: a tuple of images and a tuple of targets.
+    It knows ``(images, labels)``, ``{"image": ..., "label": ...}``, DALI's list of one mapping,
+    MXNet's ``DataBatch`` (without its padding), lists of images or samples, and the batches of
+    detection: a tuple of images and a tuple of targets.
     """
     try:
         return _size(batch, 0)
@@ -160,16 +160,16 @@ def _size(value: Any, depth: int) -> int | None:
 
 
 def _first_dimension(value: Any) -> int | None:
-    """Of an array or tensor of any library; None for scalars and for what is neither."""
+    """The first dimension of an array or tensor of any library; None for other values."""
     shape = getattr(value, "shape", None)
     return int(shape[0]) if shape is not None and len(shape) else None
 
 
 class Epoch:
-    """An iterator around one of the loader's: the same batches, errors and attributes.
+    """An iterator with the batches, errors and attributes of the loader's own iterator.
 
-    A step begins when its batch is asked for and ends when the next one is. The last batch of a
-    loop that is left by ``break`` has no end, and is in no figure.
+    A step lasts from the request for its batch to the next request. The last step of a loop that is
+    left by ``break`` has no end and is not counted.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class Epoch:
     ) -> None:
         self._loader, self._number, self._log = loader, number, log
         self._batch_size, self._idle, self._clock = batch_size, idle, clock
-        # Making the iterator starts workers: its time belongs to the first batch.
+        # Making the iterator starts workers; its time counts as waiting for the first batch.
         self._asked_s: float | None = clock()
         self._inner = make()
         self._step: tuple[float, float, float] | None = None
@@ -215,7 +215,7 @@ class Epoch:
         if self._idle is not None:
             self._idle.add(called_s, asked)
         samples = samples_in(batch) if self._batch_size is None else self._batch_size
-        # Last: nothing is recorded of a step that Ctrl-C comes into.
+        # Last, so that a step interrupted by Ctrl-C is not recorded.
         self._step = (called_s, got_s, UNKNOWN if samples is None else samples)
         return batch
 

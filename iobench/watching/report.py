@@ -1,4 +1,4 @@
-"""The report of a watched run: each loader's rates and waits, and what is unknown of them."""
+"""The report of a watched run: rates and waits of each loader, with notes on unknown values."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from iobench.errors import Unavailable
 from iobench.machine.environment import describe
 from iobench.machine.sampling import Columns, Samples
 from iobench.result import Result, trial_line
-from iobench.rundir import RunDirectory
+from iobench.rundir import add_line, begin_log, write_results
 from iobench.stats import quantiles
 from iobench.trial import Outcome, Trial, TrialSpec
 from iobench.watching.loader import Epoch
 from iobench.watching.session import IDLE, NO_BATCH, STEP_FIELDS, UNKNOWN, StepLog
 
 MOST_STEPS = 200_000
-"""In series and quantiles: the last ones of longer runs. Sums are of all."""
+"""Series and quantiles are of the last so many steps; sums are of all steps."""
 
 NOTES = (
-    "waiting for data is the time that the loop spent in next() on the host, the start of each "
-    "epoch included; a GPU may have been computing meanwhile what was handed to it before",
-    "what the device could take was not measured: that takes the same loop on data in its own "
+    "waiting for data is the time that the loop spent in next() on the host, with the start of "
+    "each epoch; a GPU may have computed queued work meanwhile",
+    "the rate of the device alone was not measured: that needs the same loop on data in its own "
     "memory (iobench run, training, inputs: synthetic)",
     "one run of one script: no interval",
 )
@@ -60,8 +60,7 @@ def write(
     """
     config = {"watch": {key: settings[key] for key in ("per_s", "samplers")}}
     result = Result(settings["name"], settings["started"], describe({}), config)
-    directory = RunDirectory(folder)
-    directory.begin(result)
+    begin_log(folder, result)
     table, cost_s = step_table(records), step_cost_s()
     # The wall clock's time of moment 0 of the monotonic clock.
     zero_s = time.time() - time.perf_counter()
@@ -85,16 +84,16 @@ def write(
         except Unavailable as error:
             trial = replace(trial, status="skipped", reason=str(error))
         result = result.with_trial(trial)
-        directory.add(trial_line(trial, found.series, found.samples))
+        add_line(folder, trial_line(trial, found.series, found.samples))
     result = summarised(result)
-    directory.finish(result)
+    write_results(folder, result)
     return str(result.summary["verdict"])
 
 
 def step_cost_s() -> float:
-    """Seconds that watching takes of a step: passes over nothing, watched and not; some ms in all.
+    """Seconds that watching adds to a step, measured by watched and plain passes over a list.
 
-    The least of three, since other work on the machine only adds to it.
+    The smallest of three, since other work on the machine only adds time.
     """
     batches = [([0] * 32, [0] * 32)] * _CALIBRATION
 
@@ -107,7 +106,7 @@ def step_cost_s() -> float:
 
 
 def step_table(records: bytes) -> pd.DataFrame:
-    """The log of a script, a row a record; each once, although some may have been written twice."""
+    """The log of a script as a table of records, without duplicates."""
     whole = len(records) // _RECORD_BYTES * _RECORD_BYTES
     rows = np.frombuffer(records[:whole]).reshape(-1, len(STEP_FIELDS))
     return pd.DataFrame(rows, columns=list(STEP_FIELDS)).drop_duplicates(ignore_index=True)
@@ -121,10 +120,10 @@ def outcome(
     step_cost_s: float,
     notes: Sequence[str] = (),
 ) -> Outcome:
-    """What is known of the loop over one loader.
+    """The figures of the loop over one loader.
 
-    The first step stands apart: it is in no rate and no share. Ends of epochs are waited for too.
-    Whole passes over other watched loaders within a step, as validation is, are no part of it.
+    The first step counts in no rate and no share. Waiting for the end of an epoch counts. Complete
+    passes over other watched loaders within a step, such as validation, do not count.
 
     Raises:
         Unavailable: the table has no step after the loader's first.
@@ -134,9 +133,7 @@ def outcome(
     first, rest = rows.iloc[0], rows.iloc[1:]
     steps = rest[rest.samples != NO_BATCH]
     if steps.empty:
-        raise Unavailable(
-            "no step after the first was seen to end: nothing can be said of the loop"
-        )
+        raise Unavailable("no step after the first has ended, so the loop has no figures")
     origin_s, ended_s = float(first.called_s), float(rows.ended_s.iloc[-1])
     seconds = float(rest.step_s.sum())
     per_second = 1 / seconds if seconds > 0 else 0.0
@@ -177,7 +174,7 @@ def outcome(
             metrics[name] = float(readings[columns].mean().sum()) / unit
     return Outcome(
         metrics=metrics,
-        # As of a training loop; what a device computed is not known, so that column is missing.
+        # As for a training loop, without the unknown time of the device.
         series={
             "step_end_s": last.step_s.cumsum().tolist(),
             "time_s": (last.ended_s - origin_s).tolist(),
@@ -193,20 +190,23 @@ def outcome(
 def _timed(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     """Steps from the first batch on, with ``wait_s``, ``elsewhere_s`` and ``step_s``.
 
-    ``elsewhere_s`` is what whole passes over any loader took within the step's work.
+    ``elsewhere_s`` is the time of complete passes over any loader within the step's work.
     """
     begun = (rows.samples != NO_BATCH).cummax()
     if not begun.any():
-        raise Unavailable(
-            "no batch came through this loader: is it the one that the loop iterates over?"
-        )
+        raise Unavailable("no batch came through this loader: does the loop iterate over it?")
     rows = rows[begun]
     got_s, ended_s = rows.got_s.to_numpy(), rows.ended_s.to_numpy()
     elsewhere_s = np.zeros(len(rows))
     covered_s = -math.inf
-    for begin_s, end_s in _passes(table):
+    # Begin and end of each complete pass over a loader, outer passes before those within.
+    epochs = table[table.samples != IDLE].groupby(["loader", "epoch"])
+    spans = epochs.agg(begun_s=("called_s", "first"), ended_s=("ended_s", "last"))
+    whole = spans[epochs.samples.last() == NO_BATCH]
+    ordered = whole.sort_values(["begun_s", "ended_s"], ascending=[True, False])
+    for begin_s, end_s in ordered.itertuples(index=False, name=None):
         step = int(np.searchsorted(got_s, begin_s, side="right")) - 1
-        # Of a pass within a pass only the outer counts.
+        # Of a pass within a pass only the outer one counts.
         if step >= 0 and end_s <= ended_s[step] and begin_s >= covered_s:
             elsewhere_s[step] += end_s - begin_s
             covered_s = end_s
@@ -217,17 +217,8 @@ def _timed(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _passes(table: pd.DataFrame) -> list[tuple[float, float]]:
-    """When each whole pass over a loader began and ended: outer ones before those within."""
-    epochs = table[table.samples != IDLE].groupby(["loader", "epoch"])
-    spans = epochs.agg(begun_s=("called_s", "first"), ended_s=("ended_s", "last"))
-    whole = spans[epochs.samples.last() == NO_BATCH]
-    ordered = whole.sort_values(["begun_s", "ended_s"], ascending=[True, False])
-    return list(ordered.itertuples(index=False, name=None))
-
-
 def _within(columns: Columns, begin_s: float, end_s: float) -> pd.DataFrame:
-    """Readings from ``begin_s`` to ``end_s``, timed from the former; empty columns left out."""
+    """Readings from ``begin_s`` to ``end_s``, timed from ``begin_s``, without empty columns."""
     readings = pd.DataFrame({"time_s": [], **columns}, dtype=float)
     kept = readings[readings.time_s.between(begin_s, end_s)].dropna(axis="columns", how="all")
     return kept if kept.empty else kept.assign(time_s=kept.time_s - begin_s)
@@ -239,11 +230,11 @@ def _notes(rows: pd.DataFrame, steps: pd.DataFrame) -> list[str]:
     if elsewhere_s > 0:
         notes.append(
             f"{elsewhere_s:,.3g} s within its steps were whole passes over other watched "
-            "loaders, such as validation: they are in none of its figures"
+            "loaders, such as validation: its figures leave them out"
         )
     if (steps.samples == UNKNOWN).any():
         notes.append(
-            "the samples of a batch could not be told: watch(loader, batch_size=N) tells them"
+            "the number of samples in a batch is unknown: give watch(loader, batch_size=N)"
         )
     if len(steps) > MOST_STEPS:
         notes.append(

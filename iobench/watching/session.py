@@ -1,7 +1,7 @@
 """One watched run: its folder, its log of steps, and the companion process that writes its report.
 
-The script appends fixed-size records to a file without a name, and tells the companion the names of
-its loaders through a pipe. Neither makes the loop wait, and both are there when the script is
+The script appends fixed-size records to a file without a name, and sends the names of its loaders
+to the companion through a pipe. Neither makes the loop wait, and both survive if the script is
 killed.
 """
 
@@ -25,18 +25,18 @@ import iobench
 from dataprep.errors import ConfigError
 
 STEP_FIELDS = ("loader", "epoch", "called_s", "got_s", "ended_s", "samples")
-"""A record, six doubles: the loader's number, its epoch; when the batch was asked for, when it was
-there, when the next one was asked for; the batch's samples, or one of the marks below."""
+"""A record, six doubles: the numbers of the loader and the epoch; the times when the batch was
+requested, when it arrived, and when the next one was requested; its samples, or a mark below."""
 
 NO_BATCH, UNKNOWN, IDLE = -1.0, -2.0, -3.0
-"""Marks instead of samples: the epoch ended; the batch has no known size; the record is of a GPU,
-which was idle for ``got_s`` seconds while the batch was waited for."""
+"""Marks instead of samples: the epoch ended; the batch has an unknown size; the record says that a
+GPU was idle for ``got_s`` seconds while the loop waited for the batch."""
 
 END = b"end\n"
-"""The last line that the companion is sent."""
+"""The last line that is sent to the companion."""
 
 CLAIM = ".iobench-watch"
-"""A file in the run's folder until its report is there."""
+"""A file in the run's folder until its report is written."""
 
 _RUN_FILES = (
     *(CLAIM, "config.yaml", "result.json", "report.html"),
@@ -52,7 +52,7 @@ _LAUNCHERS = (
 
 
 def say(line: str) -> None:
-    """Print a line for the owner of the script, if there is a terminal."""
+    """Print a line on stderr, if it is open."""
     with contextlib.suppress(OSError):
         print(f"iobench: {line}", file=sys.stderr, flush=True)  # noqa: T201
 
@@ -60,23 +60,19 @@ def say(line: str) -> None:
 def rank_of(environment: Mapping[str, str]) -> tuple[int, int, int]:
     """Rank, world size and rank on this machine, from the first launcher's variables that are set.
 
-    A process alone has (0, 1, 0).
+    A single process has (0, 1, 0).
     """
-    for rank, world_size, local in _LAUNCHERS:
-        try:
-            number, count = int(environment[rank]), int(environment[world_size])
-            on_machine = int(environment.get(local, number))
-        except (KeyError, ValueError):
-            continue
-        if count > 1:
-            return number, count, on_machine
+    for names in _LAUNCHERS:
+        rank, world_size, local = (environment.get(name, "") for name in names)
+        if rank.isdecimal() and world_size.isdecimal() and int(world_size) > 1:
+            return int(rank), int(world_size), int(local or rank)
     return 0, 1, 0
 
 
 def claim(wanted: Path, rank: int, world_size: int) -> Path:
     """Create the folder ``wanted``, or ``wanted-2`` and so on if it holds a run already.
 
-    Each process of a job of several gets ``rank-N`` within it. Other files may be there.
+    Each of several processes of a job gets ``rank-N`` within it. It may contain other files.
 
     Raises:
         ConfigError: it cannot be made, or nothing can be written there.
@@ -98,7 +94,7 @@ def claim(wanted: Path, rank: int, world_size: int) -> Path:
 
 
 def release(folder: Path) -> None:
-    """Remove the claim: the report is written, or cannot be."""
+    """Remove the claim when the report is written, or has failed."""
     with contextlib.suppress(OSError):
         (folder / CLAIM).unlink()
 
@@ -106,8 +102,8 @@ def release(folder: Path) -> None:
 class StepLog:
     """Records of steps, written about once a second.
 
-    Ctrl-C may come between any two instructions. Records are forgotten after they are written, so
-    some may be written twice; the reader drops duplicates.
+    Ctrl-C may interrupt at any instruction. Records are dropped after they are written, so some may
+    be written twice; the reader drops duplicates.
     """
 
     def __init__(self, write: Callable[[bytes], int]) -> None:
@@ -119,14 +115,14 @@ class StepLog:
         self.closed = False
 
     def add(self, record: Iterable[float], now_s: float) -> None:
-        """Keep a record; write all that are kept if the last time is a second ago."""
+        """Keep a record; write all kept records if the last write is a second ago."""
         self._unsent.extend(record)
         if now_s - self._flushed_s >= _FLUSH_EVERY_S:
             self._flushed_s = now_s
             self.flush()
 
     def flush(self) -> None:
-        """Write all records; drop them if the log is closed, or in a process that was forked."""
+        """Write all records; drop them if the log is closed, or in a forked process."""
         if self.closed or os.getpid() != self._process:
             self._unsent = array("d")
             return
@@ -152,7 +148,7 @@ class Session:
         self._names: list[str] = []
         self.log = StepLog(self._steps.write)
         self.settle: list[Callable[[], None]] = []
-        """Called before the log is closed: what a GPU still owes."""
+        """Called before the log is closed, for events of a GPU that are not yet read."""
         descriptor = self._steps.fileno()
         home = str(Path(iobench.__file__).parents[1])
         path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
@@ -165,7 +161,7 @@ class Session:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=[descriptor],
-            # Libraries of the report are not to raise what they warn of.
+            # Warnings of the libraries for reports must not be errors.
             env={**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": ""},
             start_new_session=True,  # Ctrl-C is for the script
         )
@@ -173,7 +169,7 @@ class Session:
         self._pipe = self._process.stdin
 
     def add_loader(self, name: str, batch_size: int | None) -> int:
-        """Tell the companion of a loader; returns its number. Equal names are numbered."""
+        """Announce a loader to the companion; returns its number. Equal names are numbered."""
         same = self._names.count(name)
         self._names.append(name)
         shown = f"{name} {same + 1}" if same else name

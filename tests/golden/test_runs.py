@@ -15,7 +15,7 @@ from iobench.config import BenchConfig
 from iobench.forecast import forecast
 from iobench.plan import trials
 from iobench.result import Result
-from iobench.rundir import RunDirectory, read, redraw
+from iobench.rundir import open_run, read, redraw
 from tests.commandline import iobench
 
 GOLDEN = Path(__file__).parent / "run-schema-1"
@@ -76,7 +76,7 @@ def test_it_is_gone_on_with(old: Path) -> None:
     config = BenchConfig.model_validate(result.config)
     ids = {trial.id for trial in trials(config)}
     assert {trial.id for trial in result.trials if trial.status == "done"} <= ids
-    found = RunDirectory(old).open(config, result.environment, resume=True)
+    found = open_run(old, config, result.environment, resume=True)
     assert found is not None
     assert found.trials == result.trials
     done = sum(trial.status == "done" for trial in result.trials)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import psutil
 import pytest
 
-from iobench.child_process import ChildProcess, Message, Verdict, request, run_isolated
+from iobench.child_process import ChildProcess, Message, Verdict, run_isolated
 from iobench.machine.processes import SuspendedTime
 from iobench.machine.sampling import SamplingSettings
 from iobench.trial import Place, TrialSpec
@@ -41,7 +41,7 @@ def test_what_it_says_and_how_it_ended() -> None:
         assert child.messages() == []
         assert not child.ended
         assert os.getpgid(child.pid) == os.getpgid(0)
-        child.ask(request(TrialSpec("nobody", {}), {}))
+        child.ask(TrialSpec("nobody", {}), {})
         (message,) = heard(child)
         assert message["failed"] == "KeyError: 'nobody'"
         assert message["at_s"] > 0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from dataprep.errors import StoreError
 from iobench.result import Result, trial_line
-from iobench.rundir import RunDirectory, run_csv, write_file
+from iobench.rundir import add_line, begin_log, run_csv, write_file, write_results
 from iobench.trial import Cold, Trial
 from tests.commandline import iobench
 
@@ -34,9 +34,9 @@ def saved(folder: Path, *trials: Trial) -> Path:
     """A run's folder as it is while the run goes on."""
     folder.mkdir(exist_ok=True)
     result = replace(EMPTY, trials=trials)
-    RunDirectory(folder).begin(result)
+    begin_log(folder, result)
     for one in trials:
-        RunDirectory(folder).add(trial_line(one, {"step_end_s": [0.5, 1.5]}, {}))
+        add_line(folder, trial_line(one, {"step_end_s": [0.5, 1.5]}, {}))
     return folder
 
 
@@ -77,7 +77,7 @@ def test_columns_are_those_of_the_parquet_file(tmp_path: Path) -> None:
     """In their order."""
     cold = Cold("cold", "warm", 0.5)
     made = replace(EMPTY, trials=(replace(trial(x=1.5), cold=cold), trial()))
-    RunDirectory(tmp_path).finish(made)
+    write_results(tmp_path, made)
     stored = pd.read_parquet(tmp_path / "trials.parquet")
     found = pd.read_csv(io.BytesIO(run_csv(tmp_path)))
     assert list(found) == list(stored)
@@ -92,7 +92,7 @@ def test_series(tmp_path: Path) -> None:
         ("t/0", "0", "0.5"),
         ("t/0", "1", "1.5"),
     ]
-    RunDirectory(tmp_path).begin(EMPTY)
+    begin_log(tmp_path, EMPTY)
     assert run_csv(tmp_path, "series") == b'"trial","step","step_end_s","wait_s","compute_s"\n'
 
 
@@ -100,15 +100,15 @@ def test_samples_have_a_row_a_reading(tmp_path: Path) -> None:
     """What was not read is empty; a run without readings has the two columns of every one."""
     folder = saved(tmp_path, trial())
     readings: dict[str, list[float | None]] = {"time_s": [0, 1], "cpu.user_share": [None, 0.5]}
-    directory = RunDirectory(folder)
-    directory.begin(EMPTY)
-    directory.add(trial_line(trial(), {}, readings))
+    directory = folder
+    begin_log(directory, EMPTY)
+    add_line(directory, trial_line(trial(), {}, readings))
     found = rows(run_csv(folder, "samples"))
     assert [(row["trial"], row["time_s"], row["cpu.user_share"]) for row in found] == [
         ("t/0", "0", ""),
         ("t/0", "1", "0.5"),
     ]
-    directory.begin(EMPTY)
+    begin_log(directory, EMPTY)
     assert run_csv(folder, "samples") == b'"trial","time_s"\n'
 
 

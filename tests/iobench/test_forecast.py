@@ -17,7 +17,7 @@ from iobench.display import Lines
 from iobench.errors import NotApproved
 from iobench.forecast import Forecast, forecast, require_leave
 from iobench.plan import trials
-from iobench.rundir import RunDirectory, read
+from iobench.rundir import begin_log, open_run, read
 from iobench.trial import Trial
 from iobench.words import duration_words
 from tests.iobench.small_runs import Configs, loaders
@@ -179,11 +179,12 @@ class TestEarlier:
     def folder(self, config: BenchConfig, tmp_path: Path) -> Path:
         """A run of which the first trial is done, in 40 s."""
         begun = run._begun(config, trials(config))
-        directory = RunDirectory(tmp_path / "run")
-        directory.open(config, begun.environment, resume=False)
+        directory = tmp_path / "run"
+        directory.mkdir()
+        open_run(directory, config, begun.environment, resume=False)
         spec = trials(config)[0]
         done = Trial(spec.id, spec.kind, spec.params, 0, "done", {}, seconds=40.0)
-        directory.begin(begun.with_trial(done))
+        begin_log(directory, begun.with_trial(done))
         return tmp_path / "run"
 
     def test_a_resumed_run_has_the_rest_to_come(self, config: BenchConfig, folder: Path) -> None:
@@ -200,6 +201,6 @@ class TestEarlier:
         assert found.problems == []
         result = read(folder)
         moved = replace(result, environment={**result.environment, "processor": "another"})
-        RunDirectory(folder).begin(moved)
+        begin_log(folder, moved)
         (said,) = forecast(config, like=folder).problems
         assert "another machine (processor differ)" in said

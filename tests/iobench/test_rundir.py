@@ -24,13 +24,17 @@ from iobench.config import BenchConfig, load
 from iobench.errors import ResultError, RunConflict
 from iobench.result import LOG, Result, run_line, trial_line
 from iobench.rundir import (
-    RunDirectory,
     _differences,
+    add_line,
+    begin_log,
     default_folder,
+    open_run,
     read,
     read_tables,
     redraw,
     run_lock,
+    scratch_folder,
+    write_results,
 )
 from iobench.trial import Trial
 from tests.strategies import json_values
@@ -52,136 +56,135 @@ def trial(name: str = "a", **metrics: Any) -> Trial:
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> RunDirectory:
+def opened(tmp_path: Path) -> Path:
     """An empty run's."""
-    directory = RunDirectory(tmp_path / "a" / "b")
-    assert directory.open(CONFIG, begun().environment, resume=False) is None
+    directory = tmp_path / "a" / "b"
+    directory.mkdir(parents=True)
+    assert open_run(directory, CONFIG, begun().environment, resume=False) is None
     return directory
 
 
 class TestOpen:
-    def test_a_new_run_keeps_its_config(self, opened: RunDirectory) -> None:
+    def test_a_new_run_keeps_its_config(self, opened: Path) -> None:
         """As ``load`` reads it."""
-        assert load(opened.folder / "config.yaml", {}) == CONFIG
+        assert load(opened / "config.yaml", {}) == CONFIG
 
-    def test_resume_gives_the_result(self, opened: RunDirectory) -> None:
+    def test_resume_gives_the_result(self, opened: Path) -> None:
         """As it was saved."""
         saved = begun().with_trial(trial())
-        opened.begin(saved)
-        assert RunDirectory(opened.folder).open(CONFIG, begun().environment, resume=True) == saved
+        begin_log(opened, saved)
+        assert open_run(opened, CONFIG, begun().environment, resume=True) == saved
 
-    def test_a_damaged_result_is_refused_before_anything_is_measured(
-        self, opened: RunDirectory
-    ) -> None:
+    def test_a_damaged_result_is_refused_before_anything_is_measured(self, opened: Path) -> None:
         """Hours later its summary could not be made."""
         saved = begun().with_trial(replace(trial(), params={**trial().params, "workers": [[]]}))
-        opened.begin(saved)
-        with pytest.raises(ResultError, match=re.escape(str(opened.folder))):
-            RunDirectory(opened.folder).open(CONFIG, begun().environment, resume=True)
+        begin_log(opened, saved)
+        with pytest.raises(ResultError, match=re.escape(str(opened))):
+            open_run(opened, CONFIG, begun().environment, resume=True)
 
-    def test_a_damaged_environment_is_no_crash(self, opened: RunDirectory) -> None:
+    def test_a_damaged_environment_is_no_crash(self, opened: Path) -> None:
         """Of the run that is gone on with."""
-        opened.begin(replace(begun(), environment={"targets": ["x"]}))
-        with pytest.raises(ResultError, match=re.escape(str(opened.folder))):
-            RunDirectory(opened.folder).open(CONFIG, {"targets": {}}, resume=True)
+        begin_log(opened, replace(begun(), environment={"targets": ["x"]}))
+        with pytest.raises(ResultError, match=re.escape(str(opened))):
+            open_run(opened, CONFIG, {"targets": {}}, resume=True)
 
-    def test_conflicts_name_what_differs(self, opened: RunDirectory) -> None:
+    def test_conflicts_name_what_differs(self, opened: Path) -> None:
         """The dotted keys, whatever --resume says."""
-        opened.begin(begun())
+        begin_log(opened, begun())
         other = load(None, {"repeats": 2, "data.images": 50})
         for resume in (True, False):
             with pytest.raises(RunConflict, match=r"data\.images, name, repeats differ"):
-                RunDirectory(opened.folder).open(other, begun().environment, resume=resume)
+                open_run(opened, other, begun().environment, resume=resume)
 
     def test_a_folder_that_cannot_be_made(self, tmp_path: Path) -> None:
         """Is a wrong request."""
         (tmp_path / "file").touch()
         with pytest.raises(ConfigError, match="cannot write in"):
-            RunDirectory(tmp_path / "file" / "run").open(CONFIG, begun().environment, resume=False)
+            run_lock(tmp_path / "file" / "run").__enter__()
 
 
 class TestLog:
     """A line for each trial, at once, so that it survives what kills the run."""
 
-    def test_a_stopped_run_is_what_was_logged(self, opened: RunDirectory) -> None:
+    def test_a_stopped_run_is_what_was_logged(self, opened: Path) -> None:
         """Trials, steps and readings; also to a run that goes on, without those it repeats."""
         readings: dict[str, list[float | None]] = {"time_s": [0, 0.5], "cpu.x": [None, math.nan]}
-        opened.begin(begun())
-        opened.add(trial_line(trial("a"), SERIES, readings))
-        opened.add(trial_line(trial("b"), SERIES, {}))
-        assert read(opened.folder) == replace(begun(), trials=(trial("a"), trial("b")))
-        series, samples = read_tables(opened.folder)
+        begin_log(opened, begun())
+        add_line(opened, trial_line(trial("a"), SERIES, readings))
+        add_line(opened, trial_line(trial("b"), SERIES, {}))
+        assert read(opened) == replace(begun(), trials=(trial("a"), trial("b")))
+        series, samples = read_tables(opened)
         assert list(series["trial"]) == ["loader/a/0"] * 2 + ["loader/b/0"] * 2
         assert list(series["step"]) == [0, 1, 0, 1]
         assert list(series["wait_s"]) == [0.5] * 4
         assert list(samples["time_s"]) == [0.0, 0.5]
-        opened.begin(begun().with_trial(trial("b")))
-        assert read(opened.folder).trials == (trial("b"),)
-        assert list(read_tables(opened.folder)[0]["step"]) == [0, 1]
+        begin_log(opened, begun().with_trial(trial("b")))
+        assert read(opened).trials == (trial("b"),)
+        assert list(read_tables(opened)[0]["step"]) == [0, 1]
 
-    def test_a_finished_run_goes_on(self, opened: RunDirectory) -> None:
+    def test_a_finished_run_goes_on(self, opened: Path) -> None:
         """Also one of an earlier version, which has tables and no log."""
-        opened.begin(begun())
-        opened.add(trial_line(trial(), SERIES, {"time_s": [0.5]}))
-        opened.finish(begun().with_trial(trial()))
-        tables = read_tables(opened.folder)
-        (opened.folder / LOG).unlink()
-        opened.begin(read(opened.folder))
-        assert not (opened.folder / "result.json").exists()
-        for before, after in zip(tables, read_tables(opened.folder), strict=True):
+        begin_log(opened, begun())
+        add_line(opened, trial_line(trial(), SERIES, {"time_s": [0.5]}))
+        write_results(opened, begun().with_trial(trial()))
+        tables = read_tables(opened)
+        (opened / LOG).unlink()
+        begin_log(opened, read(opened))
+        assert not (opened / "result.json").exists()
+        for before, after in zip(tables, read_tables(opened), strict=True):
             pd.testing.assert_frame_equal(before, after)
 
-    def test_a_trial_counts_as_it_came_out_last(self, opened: RunDirectory) -> None:
+    def test_a_trial_counts_as_it_came_out_last(self, opened: Path) -> None:
         """It failed, and was done the next time."""
-        opened.begin(begun())
+        begin_log(opened, begun())
         for status in ("failed", "done"):
-            opened.add(trial_line(replace(trial(), status=status), SERIES, {}))
-        assert [trial.status for trial in read(opened.folder).trials] == ["done"]
-        assert len(read_tables(opened.folder)[0]) == 2
+            add_line(opened, trial_line(replace(trial(), status=status), SERIES, {}))
+        assert [trial.status for trial in read(opened).trials] == ["done"]
+        assert len(read_tables(opened)[0]) == 2
 
-    def test_half_a_line_is_not_there(self, opened: RunDirectory) -> None:
+    def test_half_a_line_is_not_there(self, opened: Path) -> None:
         """A run that was killed while it wrote; one that goes on writes behind the whole lines."""
-        opened.begin(begun())
+        begin_log(opened, begun())
         line = trial_line(trial("whole"), SERIES, {})
-        opened.add(line)
-        opened.add(trial_line(trial("half"), SERIES, {})[:-20])
-        assert [trial.id for trial in read(opened.folder).trials] == ["loader/whole/0"]
-        opened.begin(read(opened.folder))
-        opened.add(trial_line(trial("next"), SERIES, {}))
-        assert [trial.id for trial in read(opened.folder).trials][1:] == ["loader/next/0"]
+        add_line(opened, line)
+        add_line(opened, trial_line(trial("half"), SERIES, {})[:-20])
+        assert [trial.id for trial in read(opened).trials] == ["loader/whole/0"]
+        begin_log(opened, read(opened))
+        add_line(opened, trial_line(trial("next"), SERIES, {}))
+        assert [trial.id for trial in read(opened).trials][1:] == ["loader/next/0"]
 
-    def test_the_run_itself_may_change(self, opened: RunDirectory) -> None:
+    def test_the_run_itself_may_change(self, opened: Path) -> None:
         """What is learnt of its data while it runs."""
-        opened.begin(begun())
-        opened.add(trial_line(trial(), {}, {}))
+        begin_log(opened, begun())
+        add_line(opened, trial_line(trial(), {}, {}))
         told = replace(begun(), references={"fingerprints": {"shards@disk": "x"}})
-        opened.add(run_line(told))
-        assert read(opened.folder) == told.with_trial(trial())
+        add_line(opened, run_line(told))
+        assert read(opened) == told.with_trial(trial())
 
     @pytest.mark.parametrize("log", [b"", b"{}\n", b"[]\n", b"half\n", b'{"trial": 1}\n'])
-    def test_no_log(self, opened: RunDirectory, log: bytes) -> None:
+    def test_no_log(self, opened: Path, log: bytes) -> None:
         """Is told by its name."""
-        (opened.folder / LOG).write_bytes(log)
+        (opened / LOG).write_bytes(log)
         with pytest.raises(ResultError, match=r"trials\.jsonl: not the (log|result) of a run"):
-            read(opened.folder)
+            read(opened)
 
-    def test_a_full_disk(self, opened: RunDirectory) -> None:
+    def test_a_full_disk(self, opened: Path) -> None:
         """The error says which file."""
-        (opened.folder / LOG).symlink_to("/dev/full")
+        (opened / LOG).symlink_to("/dev/full")
         with pytest.raises(StoreError, match=r"trials\.jsonl: No space left on device"):
-            opened.add(trial_line(trial(), SERIES, {}))
+            add_line(opened, trial_line(trial(), SERIES, {}))
 
     @pytest.mark.parametrize("name", ["result.json", "series.parquet", "samples.parquet"])
-    def test_files_are_whole_or_as_they_were(self, opened: RunDirectory, name: str) -> None:
+    def test_files_are_whole_or_as_they_were(self, opened: Path, name: str) -> None:
         """A disk that is full leaves what was saved before, and the error says which file."""
-        opened.begin(begun())
-        opened.add(trial_line(trial(), SERIES, {"time_s": [0.0]}))
-        opened.finish(begun().with_trial(trial()))
-        before = (opened.folder / name).read_bytes()
-        (opened.folder / f"{name}.partial").symlink_to("/dev/full")
+        begin_log(opened, begun())
+        add_line(opened, trial_line(trial(), SERIES, {"time_s": [0.0]}))
+        write_results(opened, begun().with_trial(trial()))
+        before = (opened / name).read_bytes()
+        (opened / f"{name}.partial").symlink_to("/dev/full")
         with pytest.raises(StoreError, match=f"{name}: No space left on device"):
-            opened.finish(begun())
-        assert (opened.folder / name).read_bytes() == before
+            write_results(opened, begun())
+        assert (opened / name).read_bytes() == before
 
 
 HERE: dict[str, Any] = {
@@ -231,13 +234,13 @@ class TestAnotherMachine:
         ids=["room", "other-disks", "resting-gpu", "no-answer", "older-version", "newer-version"],
     )
     def test_what_passes_or_is_not_told_is_no_other_machine(
-        self, opened: RunDirectory, changes: dict[str, Any]
+        self, opened: Path, changes: dict[str, Any]
     ) -> None:
         """Room on a disk, a GPU that rests, a service that does not answer, an older version."""
-        opened.begin(replace(begun(), environment=HERE))
-        assert opened.open(CONFIG, changed(changes), resume=True) is not None
-        opened.begin(replace(begun(), environment=changed(changes)))
-        assert opened.open(CONFIG, HERE, resume=True) is not None
+        begin_log(opened, replace(begun(), environment=HERE))
+        assert open_run(opened, CONFIG, changed(changes), resume=True) is not None
+        begin_log(opened, replace(begun(), environment=changed(changes)))
+        assert open_run(opened, CONFIG, HERE, resume=True) is not None
 
     @pytest.mark.parametrize(
         ("changes", "named"),
@@ -255,16 +258,16 @@ class TestAnotherMachine:
         ],
     )
     def test_figures_of_two_machines_have_no_median(
-        self, opened: RunDirectory, changes: dict[str, Any], named: str
+        self, opened: Path, changes: dict[str, Any], named: str
     ) -> None:
         """What differs is named."""
-        opened.begin(replace(begun(), environment=HERE))
+        begin_log(opened, replace(begun(), environment=HERE))
         with pytest.raises(RunConflict, match=rf"\({re.escape(named)} differ\)"):
-            opened.open(CONFIG, changed(changes), resume=True)
+            open_run(opened, CONFIG, changed(changes), resume=True)
 
 
 class TestFinish:
-    def test_rows_hold_what_columns_cannot(self, opened: RunDirectory) -> None:
+    def test_rows_hold_what_columns_cannot(self, opened: Path) -> None:
         """Lists, mappings, odd names and mixed types all have a place in the table."""
         made = begun()
         every: tuple[dict[str, Any], ...] = (
@@ -273,46 +276,46 @@ class TestFinish:
         )
         for number, metrics in enumerate(every):
             made = made.with_trial(replace(trial(**metrics), id=f"t/{number}", reason="\udcff"))
-        opened.finish(made)
-        rows = pd.read_parquet(opened.folder / "trials.parquet").set_index("id")
+        write_results(opened, made)
+        rows = pd.read_parquet(opened / "trials.parquet").set_index("id")
         assert rows.loc["t/0", "metrics.notes"] == "[a, b]"
         assert rows.loc["t/0", "metrics.errors.503"] == 2
         assert rows.loc["t/1", "metrics.device"] == "\\udcff"
         assert list(rows["metrics.x"]) == [1, 2.5]
         assert list(rows["params.loader"]) == ["a", "a"]
-        assert read(opened.folder).trials[1].reason == "\udcff"
+        assert read(opened).trials[1].reason == "\udcff"
 
-    def test_a_run_without_a_trial_has_its_files(self, opened: RunDirectory) -> None:
+    def test_a_run_without_a_trial_has_its_files(self, opened: Path) -> None:
         """Empty tables and a page."""
-        opened.finish(begun())
+        write_results(opened, begun())
         for name in ("trials", "series"):
-            assert len(pd.read_parquet(opened.folder / f"{name}.parquet")) == 0
-        assert b"</html>" in opened.report.read_bytes()
+            assert len(pd.read_parquet(opened / f"{name}.parquet")) == 0
+        assert b"</html>" in (opened / "report.html").read_bytes()
 
-    def test_it_is_drawn_again_as_it_was(self, opened: RunDirectory) -> None:
+    def test_it_is_drawn_again_as_it_was(self, opened: Path) -> None:
         """From files alone, and with no trace in the others."""
         made = begun().with_trial(trial("<script>"))
-        opened.begin(begun())
-        opened.add(trial_line(made.trials[0], SERIES, {}))
-        opened.finish(summarised(made))
-        before = {path.name: path.read_bytes() for path in opened.folder.iterdir()}
-        opened.report.unlink()
-        redraw(opened.folder)
-        assert {path.name: path.read_bytes() for path in opened.folder.iterdir()} == before
+        begin_log(opened, begun())
+        add_line(opened, trial_line(made.trials[0], SERIES, {}))
+        write_results(opened, summarised(made))
+        before = {path.name: path.read_bytes() for path in opened.iterdir()}
+        (opened / "report.html").unlink()
+        redraw(opened)
+        assert {path.name: path.read_bytes() for path in opened.iterdir()} == before
 
-    def test_a_run_that_was_killed_has_a_verdict(self, opened: RunDirectory) -> None:
+    def test_a_run_that_was_killed_has_a_verdict(self, opened: Path) -> None:
         """Nobody was left to sum it up: what draws it does."""
-        opened.begin(begun().with_trial(trial("raw")))
-        redraw(opened.folder)
-        assert "Nothing could be measured" not in opened.report.read_text()
-        assert "no verdict" not in opened.report.read_text()
+        begin_log(opened, begun().with_trial(trial("raw")))
+        redraw(opened)
+        assert "Nothing could be measured" not in (opened / "report.html").read_text()
+        assert "no verdict" not in (opened / "report.html").read_text()
 
-    def test_half_a_table(self, opened: RunDirectory) -> None:
+    def test_half_a_table(self, opened: Path) -> None:
         """A damaged table of a run without a log is an error that names the file."""
-        opened.finish(begun())
-        (opened.folder / "series.parquet").write_bytes(b"PAR1 half")
+        write_results(opened, begun())
+        (opened / "series.parquet").write_bytes(b"PAR1 half")
         with pytest.raises(ResultError, match=r"series\.parquet cannot be read"):
-            redraw(opened.folder)
+            redraw(opened)
 
 
 @pytest.mark.parametrize("function", [read, redraw])
@@ -348,7 +351,7 @@ class TestScratch:
     def test_it_is_empty_and_then_gone(self, tmp_path: Path) -> None:
         """Also where what an earlier process left is in its place."""
         (tmp_path / ".scratch" / "download").mkdir(parents=True)
-        with RunDirectory(tmp_path).scratch() as folder:
+        with scratch_folder(tmp_path) as folder:
             assert folder.is_absolute()
             assert list(folder.iterdir()) == []
             (folder / "download").mkdir()
@@ -362,7 +365,7 @@ class TestScratch:
         """And after Ctrl-C."""
 
         def fail() -> None:
-            with RunDirectory(tmp_path).scratch() as folder:
+            with scratch_folder(tmp_path) as folder:
                 (folder / "shard").touch()
                 raise error
 
@@ -372,19 +375,19 @@ class TestScratch:
 
     def test_a_run_that_was_killed_left_it_and_resume_removes_it(self, tmp_path: Path) -> None:
         """Nobody else would."""
-        directory = RunDirectory(tmp_path)
-        directory.open(CONFIG, {}, resume=False)
-        directory.begin(begun())
+        directory = tmp_path
+        open_run(directory, CONFIG, {}, resume=False)
+        begin_log(directory, begun())
         (tmp_path / ".scratch").mkdir()
         (tmp_path / ".scratch" / "shard").touch()
-        assert RunDirectory(tmp_path).open(CONFIG, {}, resume=True) is not None
+        assert open_run(tmp_path, CONFIG, {}, resume=True) is not None
         assert not (tmp_path / ".scratch").exists()
 
     def test_a_folder_that_cannot_be_made_is_said(self, tmp_path: Path) -> None:
         """With where it was to be."""
         (tmp_path / ".scratch").touch()
         with pytest.raises(FileExistsError, match=r"\.scratch"):
-            RunDirectory(tmp_path).scratch().__enter__()
+            scratch_folder(tmp_path).__enter__()
 
 
 def test_a_second_is_kept_out_until_the_first_has_ended(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ LISTING_S, START_S, FETCH_S, DECODE_S, COLLATE_S = 4.0, 2.0, 0.5, 0.25, 0.125
 BATCH, SAMPLES = 4, 10
 
 
-class SharedClock:
+class SharedClock(VirtualClock):
     """Stands still except where something sleeps, in whichever of several forked processes.
 
     ``looks`` counts how often it was asked in this one.

@@ -153,7 +153,6 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
         ({"RANK": "3", "WORLD_SIZE": "4"}, (3, 4, 3)),
         ({"RANK": "three", "WORLD_SIZE": "4"}, (0, 1, 0)),
         ({"RANK": "\u00b2", "WORLD_SIZE": "4"}, (0, 1, 0)),
-        ({"RANK": "1", "WORLD_SIZE": "4" * 5000}, (0, 1, 0)),
         ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, (1, 2, 1)),
         ({"SLURM_PROCID": "5", "SLURM_NTASKS": "8", "SLURM_LOCALID": "1"}, (5, 8, 1)),
         (
