@@ -25,30 +25,31 @@ Label = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class TargetLimit(Settings):
-    """What a disk or a folder of data can give, where this machine cannot tell."""
+    """The limit of a disk or a folder of data, if this machine cannot find it out."""
 
     volume: str | None = None
     """Type of an EBS volume as in the file of limits, such as `gp3`."""
 
     mb_per_s: Positive | None = None
-    """MB/s (10^6 bytes) that the volume or device gives at most: your own figure."""
+    """MB/s (10^6 bytes) that the volume or device reads at most: your own figure."""
 
 
 class LimitSettings(Settings):
-    """What link, volume and device can do at most, where you know more than the machine tells."""
+    """Limits of network, volumes and devices, if you know more than the machine reports."""
 
     file: Annotated[str, AfterValidator(check_home)] | None = None
-    """A file such as `configs/limits.yaml`; that example where none is named."""
+    """A file such as `configs/limits.yaml`, which is the default."""
 
     instance: str | None = None
-    """Type of this machine in that file, such as `g5.12xlarge`, where no metadata tells it."""
+    """Type of this machine in that file, such as `g5.12xlarge`, if no
+    metadata service reports it."""
 
     network_gbit_per_s: Positive | None = None
     """What this machine's network carries, Gbit/s (10^9 bits)."""
 
     targets: dict[Label, TargetLimit] = {}  # noqa: RUF012  pydantic copies it
-    """By the label of a disk target; `data` is `data.folder`, `source`, `shards` and `mount` what
-    is given there."""
+    """By the label of a disk target. `data` is `data.folder`; `source`, `shards` and `mount` are
+    those of `data`."""
 
     stores: dict[Label, Positive] = {}  # noqa: RUF012  pydantic copies it
     """MB/s that an object store gives to this machine at most, by the target's label; `data` is
@@ -56,20 +57,20 @@ class LimitSettings(Settings):
 
 
 class ScaleSettings(Settings):
-    """A cluster, on paper: what its devices need of hosts like this one."""
+    """A planned cluster: what its devices need of hosts like this one."""
 
     devices: Count
-    """That train together."""
+    """The number of devices that train together."""
 
     images_per_s: Positive | None = None
-    """What all of them consume together; unless told, what the run's own training loop consumes a
+    """What all devices consume together; by default what the run's training loop consumes on one
     device, times their number."""
 
     images_per_s_per_device: Positive | None = None
-    """The same of one device."""
+    """What one device consumes."""
 
     devices_per_host: Count | None = None
-    """Of each host; unless told, this machine's GPUs, else 1."""
+    """Devices of each host; by default this machine's GPUs, else 1."""
 
     @model_validator(mode="after")
     def _one_rate(self) -> ScaleSettings:
@@ -79,84 +80,83 @@ class ScaleSettings(Settings):
 
 
 class CostSettings(Settings):
-    """What training costs with what the run's training loop gets. Prices are those of the file
-    that `prices` names, or your own."""
+    """The cost of training at the rate of the run's training loop, with prices of the file `prices`
+    or your own."""
 
     group: str | None = None
-    """The training loop that is meant; unless told, the one of which the run's verdict speaks."""
+    """The training loop; by default the one in the run's verdict."""
 
     epochs: Count = 90
-    """Until training is done."""
+    """The number of epochs of the training."""
 
     samples: Annotated[int, Field(ge=1)] | None = None
-    """Of the whole data set; unless told, of what the run reads."""
+    """Samples in the whole data set; by default those that the run reads."""
 
     instance: str | None = None
-    """Type of the machine in the file of prices, where it is another than the one that measures
-    says it is."""
+    """Type of the machine in the file of prices; by default that of the machine that measures."""
 
     instance_usd_per_h: Dollars | None = None
-    """What an hour of the machine costs you, all its devices included."""
+    """Your price of an hour of the machine with all its devices."""
 
     disk_usd_per_gb_month: Dollars | None = None
-    """What a GB (2^30 bytes) of the disk that data lie on costs a month; 0 for disks that the
-    machine has anyhow."""
+    """Your price of a GB (2^30 bytes) of the data's disk for a month; 0 for disks that are part of
+    the machine."""
 
 
 class BenchConfig(Settings):
-    """One run. What is left out is not measured."""
+    """One run. Parts that are left out are not measured."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)] = "bench"
-    """Of the run, and of its default folder."""
+    """The name of the run, and of its default folder."""
 
     repeats: Annotated[int, Field(ge=1, le=1000)] = 6
-    """Trials of each point, each in a process of its own; from 6 on intervals cover 95 %."""
+    """Trials of each point, each in a process of its own; intervals cover 95 % from 6 trials on."""
 
     trial_timeout_s: Annotated[float, Field(gt=0, le=1_000_000)] = 600.0
     """Seconds after which a trial has failed."""
 
     more_workers_gain: Annotated[float, Field(ge=0, le=1)] | None = 0.02
-    """Share of its rate that more workers must have brought a loader for even more to be tried;
-    `null` tries all that a grid has."""
+    """A grid tries even more workers only if the last step raised the loader's rate by this share;
+    `null` tries all."""
 
     cost_limit_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
-    """US dollars: a run whose requests to Amazon's S3 may cost more is begun only after a question,
-    or with `--yes`."""
+    """US dollars. If requests to Amazon's S3 may cost more, the run begins only after a question or
+    with `--yes`."""
 
     prices: Annotated[str, AfterValidator(check_home)] | None = None
-    """A file of prices, such as `configs/prices.yaml`; that example where none is named."""
+    """A file of prices, such as `configs/prices.yaml`, which is the default."""
 
     drop_caches: DropCaches = "when-needed"
-    """Of the whole machine, as root, before what is to be cold: `never`; `when-needed`, where more
-    than 1 % of a file's pages stay after its own eviction; `always`, names and inodes too, which
-    everybody on the machine feels. See docs/cold.md."""
+    """Whether to drop the caches of the whole machine, as root, before a cold trial: `never`;
+    `when-needed`, if more than 1 % of a file's pages stay after its own eviction; `always`, with
+    names and inodes, which slows all users of the machine. See docs/cold.md."""
 
     data: DataSettings = DataSettings()
-    """Which images are read, and where copies of them are made."""
+    """The images, and where copies of them are made."""
 
     disk: DiskSettings | None = None
-    """Disks alone."""
+    """Tests of disks alone."""
 
     object_store: ObjectStoreSettings | None = None
-    """Object stores alone."""
+    """Tests of object stores alone."""
 
     loaders: tuple[LoaderGrid, ...] = ()
-    """Loaders with nothing behind them; each entry is a grid."""
+    """Loaders without a training step; each entry is a grid."""
 
     training: tuple[Training, ...] = ()
     """Training loops."""
 
     sampling: SamplingSettings = SamplingSettings()
-    """What the machine does while trials run."""
+    """Readings of the machine while trials run."""
 
     limits: LimitSettings = LimitSettings()
-    """The most that link, volume and device can carry; higher figures are reported as cached."""
+    """Limits of network, volumes and devices; higher figures are reported as cached."""
 
     cost: CostSettings | None = None
-    """What training costs with these figures."""
+    """The cost of training with these figures."""
 
     scale: ScaleSettings | None = None
-    """A cluster whose needs are worked out from the figures."""
+    """A cluster whose needs are calculated from the figures."""
 
     @field_validator("training")
     @classmethod
@@ -169,8 +169,7 @@ class BenchConfig(Settings):
 
 
 BOUNDS = frozenset({"trial_timeout_s", "cost_limit_usd", "prices", "limits", "cost", "scale"})
-"""Keys that bound a run, or that its figures are held against, and that are no part of what it
-measures: a resumed run may have others."""
+"""Keys that do not change what a run measures; a resumed run may have other values."""
 
 
 def load(path: Path | None, overrides: Mapping[str, Any]) -> BenchConfig:
@@ -179,5 +178,5 @@ def load(path: Path | None, overrides: Mapping[str, Any]) -> BenchConfig:
 
 
 def dump(config: BenchConfig) -> str:
-    """The whole config as YAML, defaults included; ``load`` reads it back."""
+    """The whole config as YAML, with defaults, for ``load``."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False, allow_unicode=True)

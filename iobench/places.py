@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from dataprep.errors import DataprepError
@@ -41,7 +41,7 @@ class Places:
         self._note = note
         self._server: MotoServer | None = None
         self._stack = contextlib.ExitStack()
-        self._maker = Maker(config.data, self._bucket, note, self._signed_in)
+        self._maker = Maker(config.data, self._bucket, note)
         self._found: dict[str, Place | Exception] = {}
 
     def __enter__(self) -> Places:
@@ -53,7 +53,7 @@ class Places:
                 self._clean(name)
 
     def get(self, name: str) -> Place:
-        """The place called ``name``, made where it is not there yet.
+        """The place called ``name``; it is made if it does not exist.
 
         Raises:
             Unavailable: what it needs is not on this machine.
@@ -88,9 +88,13 @@ class Places:
             return self._on_store(self._stores[label], "/probe")
         return self._maker.place(name)
 
-    def _bucket(self) -> Place:
-        """Where copies of data on a store go."""
-        return self._on_store(self._config.data.bucket, "")
+    @contextlib.contextmanager
+    def _bucket(self) -> Iterator[Place]:
+        """Where copies of data on a store go; with moto's credentials on the run's own server."""
+        bucket = self._config.data.bucket
+        place = self._on_store(bucket, "")
+        with signed_in() if bucket.uri == LOCAL else contextlib.nullcontext():
+            yield place
 
     def _on_store(self, bucket: BucketSettings, below: str) -> Place:
         """The configured bucket, or one on the run's own server."""
@@ -105,11 +109,6 @@ class Places:
             self._server.create_bucket(_BUCKET)
         options = StoreOptions(endpoint_url=self._server.url)
         return Place(f"s3://{_BUCKET}{below}", "empty", options)
-
-    def _signed_in(self) -> contextlib.AbstractContextManager[None]:
-        """moto's credentials, while something is copied to the run's own server."""
-        own = self._config.data.bucket.uri == LOCAL
-        return signed_in() if own else contextlib.nullcontext()
 
     def _clean(self, name: str) -> None:
         """Remove what the probes wrote; note what is left in a store that refuses requests."""

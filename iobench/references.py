@@ -6,12 +6,12 @@ files have changed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import ValidationError, field_validator
+from pydantic import BeforeValidator, ValidationError
 
 from dataprep.config_file import EXAMPLES, read_config
 from dataprep.errors import ConfigError
@@ -34,16 +34,11 @@ InstanceLimit: TypeAlias = Literal[
 class Limits(Settings):
     """A file of limits, with their source and date."""
 
-    as_of: str
+    as_of: Annotated[str, BeforeValidator(str)]  # YAML has dates
     source: str
     instances: dict[str, dict[InstanceLimit, Positive]] = {}  # noqa: RUF012  pydantic copies it
     volumes: dict[str, dict[Literal["mib_per_s"], Positive]] = {}  # noqa: RUF012  pydantic copies it
     stores: dict[str, dict[Literal["gets_per_s_per_prefix"], Positive]] = {}  # noqa: RUF012  pydantic copies it
-
-    @field_validator("as_of", mode="before")
-    @classmethod
-    def _date_as_text(cls, value: object) -> object:
-        return str(value)
 
 
 def references(config: BenchConfig, environment: Mapping[str, Any]) -> dict[str, Any]:
@@ -139,7 +134,7 @@ def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Li
     """Refuse misspelt names, whose limits would have no effect.
 
     Raises:
-        ConfigError: no target, store or type of volume is called so.
+        ConfigError: no target, store or type of volume has this name.
     """
     settings = config.limits
     for label, told in settings.targets.items():
@@ -148,20 +143,18 @@ def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Li
                 f"limits.targets.{label}.volume: {settings.file or _LIMITS} knows no "
                 f"{told.volume!r}; it knows {', '.join(limits.volumes)}"
             )
-    # What is left out of a run may keep its limits.
-    named: dict[str, Iterable[str]] = {}
-    if config.disk is not None:
-        named["targets"] = settings.targets
-    if config.object_store is not None:
-        named["stores"] = settings.stores
-    for part, labels in named.items():
+    for part, labels, measured in (
+        ("targets", settings.targets, config.disk),
+        ("stores", settings.stores, config.object_store),
+    ):
         there = {*(environment.get(part) or ()), *_ALWAYS[part]}
-        for label in labels:
-            if label not in there:
-                raise ConfigError(
-                    f"limits.{part}.{label}: nothing in this run is called so; there are "
-                    f"{', '.join(sorted(there))}"
-                )
+        unknown = [label for label in labels if label not in there]
+        # A config may keep limits of parts that it does not measure.
+        if unknown and measured is not None:
+            raise ConfigError(
+                f"limits.{part}.{unknown[0]}: nothing in this run has this name; there are "
+                f"{', '.join(sorted(there))}"
+            )
 
 
 def _path(value: str | None) -> Path | None:

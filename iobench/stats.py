@@ -21,6 +21,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from statistics import NormalDist
 
 import numpy as np
@@ -65,14 +66,12 @@ def estimate(values: Sequence[float]) -> Estimate:
     """Median and the narrowest symmetric order-statistic interval that covers 0.95 or more."""
     ordered = sorted(values)
     count = len(ordered)
-    cut, outside = 0, 1  # how many values to leave out at each end; what then is not covered
-    while 2 * (cut + 1) < count:
-        more = outside + math.comb(count, cut + 1)
-        if _coverage(count, more) < COVERAGE:
-            break
-        cut, outside = cut + 1, more
-    covered = _coverage(count, outside)
-    return Estimate(median(ordered), ordered[cut], ordered[count - 1 - cut], covered, count)
+    # Each value is above or below the true median: 2**count ways. In so many of them the median is
+    # below the interval, if 0, 1, ... values are left out at each end.
+    outside = accumulate(math.comb(count, out) for out in range((count + 1) // 2))
+    covered = [1 - 2 * ways / (1 << count) for ways in outside]
+    cut = max(0, sum(share >= COVERAGE for share in covered) - 1)
+    return Estimate(median(ordered), ordered[cut], ordered[-1 - cut], covered[cut], count)
 
 
 def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
@@ -124,7 +123,7 @@ class Ratio:
 
     @property
     def leaves_1_out(self) -> bool:
-        """Whether the interval does not hold 1."""
+        """Whether 1 is outside the interval."""
         return not self.low <= 1 <= self.high
 
 
@@ -178,12 +177,7 @@ def more_to_tell(base: Sequence[float], new: Sequence[float], threshold: float) 
     logarithms within the runs: ``2 z s sqrt(pi / 3) sqrt(1 / m + 1 / n)``, the large-sample width
     of the interval for normal data (Lehmann, "Nonparametrics", revised ed., section 2.5). Few
     values estimate their spread badly, so the number is a guide.
-
-    Raises:
-        ValueError: ``threshold`` is not positive.
     """
-    if threshold <= 0:
-        raise ValueError("a threshold is above 0")
     fewest = max(1, more_to_cover(len(base), len(new)))
     freedom = len(base) + len(new) - 2
     if freedom < 1:
@@ -195,11 +189,6 @@ def more_to_tell(base: Sequence[float], new: Sequence[float], threshold: float) 
         if unit * math.sqrt(1 / (len(base) + more) + 1 / (len(new) + more)) <= wanted:
             return More(more)
     return More(MOST_REPEATS, at_least=True)
-
-
-def _coverage(count: int, outside: int) -> float:
-    """Of the 2**count ways in which values lie about the median, all but ``outside`` a side."""
-    return max(0.0, 1 - 2 * outside / (1 << count))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What a place holds, before anything of it is read: files, samples, bytes."""
+"""The files, samples and bytes at a place, without reading its samples."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ImageFiles(NamedTuple):
     classes: int
 
     def located(self, index: int) -> Located:
-        """What a source is asked for to get that file."""
+        """The file as a request to a source."""
         return Located(self.names[index], int(self.sizes[index]))
 
 
@@ -54,7 +54,9 @@ def image_files(listing: Listing) -> ImageFiles:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """``files`` are local paths, none where the place is remote; ``objects`` counts them too."""
+    """``files`` are local paths, empty for a remote place; ``objects`` is the number of files
+    or shards.
+    """
 
     samples: int
     bytes: int
@@ -74,14 +76,32 @@ class Stored:
 
 
 def stored(place: Place, reads: str) -> Stored:
-    """What a reader of the format ``reads``, or of ``files``, finds at ``place``.
+    """Describe the data at ``place`` for a reader of the format ``reads``, or of ``files``.
 
     Raises:
         Unavailable: the place holds something else, or no shards of that format.
-        DatasetError, SourceError: nothing there.
+        DatasetError, SourceError: there are no data.
     """
     check_form(place, reads)
-    return _of_files(place) if reads == "files" else _of_shards(place, reads)
+    root = Path(place.uri)
+    if reads == "files":
+        found = image_files(ImageFolder(place.uri, place.store).list())
+        return Stored(
+            samples=len(found.names),
+            bytes=int(found.sizes.sum()),
+            classes=found.classes,
+            files=() if place.is_remote else tuple(root / name for name in found.names),
+            objects=len(found.names),
+        )
+    dataset = open_shards(place, reads)
+    entry = dataset.manifest.formats[reads]
+    return Stored(
+        samples=entry.records,
+        bytes=entry.bytes,
+        classes=len(dataset.label_space.labels),
+        files=() if place.is_remote else tuple(root / shard.key for shard in entry.shards),
+        objects=len(entry.shards),
+    )
 
 
 def open_shards(place: Place, format: str) -> Dataset:
@@ -89,7 +109,7 @@ def open_shards(place: Place, format: str) -> Dataset:
 
     Raises:
         Unavailable: it was not made in that format.
-        ManifestMissing: no complete data set lies there.
+        ManifestMissing: there is no complete data set.
     """
     try:
         return open_dataset(place.uri, place.split, format=format, options=place.store)
@@ -106,28 +126,3 @@ def check_form(place: Place, reads: str) -> None:
     wanted = "files" if reads == "files" else "shards"
     if place.holds != wanted:
         raise Unavailable(f"this loader reads {wanted}; these data are {place.holds}")
-
-
-def _of_shards(place: Place, format_name: str) -> Stored:
-    dataset = open_shards(place, format_name)
-    entry = dataset.manifest.formats[format_name]
-    keys = [shard.key for shard in entry.shards]
-    return Stored(
-        samples=entry.records,
-        bytes=entry.bytes,
-        classes=len(dataset.label_space.labels),
-        files=() if place.is_remote else tuple(Path(place.uri) / key for key in keys),
-        objects=len(keys),
-    )
-
-
-def _of_files(place: Place) -> Stored:
-    found = image_files(ImageFolder(place.uri, place.store).list())
-    root = Path(place.uri)
-    return Stored(
-        samples=len(found.names),
-        bytes=int(found.sizes.sum()),
-        classes=found.classes,
-        files=() if place.is_remote else tuple(root / name for name in found.names),
-        objects=len(found.names),
-    )

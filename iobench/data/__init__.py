@@ -1,4 +1,4 @@
-"""The images that are read: taken as they are, or made."""
+"""The images to read: existing data, or data that are made here."""
 
 from iobench.data.settings import DataSettings
 

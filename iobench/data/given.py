@@ -28,15 +28,15 @@ _HINT = " (check --source)"  # an option of dataprep shard's
 
 
 def expanded(uri: str) -> str:
-    """Expand ``~`` in a path; addresses stay as they are."""
+    """Expand ``~`` in a path; addresses do not change."""
     return uri if "://" in uri else str(Path(uri).expanduser())
 
 
 def local_folders(settings: DataSettings) -> dict[str, Path]:
     """The local folders that data are read from, by key.
 
-    ``data`` is ``data.folder``, where data are made; ``shards``, ``mount`` and ``source`` are read
-    as they are.
+    ``data`` is ``data.folder``, where data are made; ``shards``, ``mount`` and ``source`` exist
+    already.
     """
     given = {name: getattr(settings, name) for name in ("shards", "mount", "source")}
     named: dict[str, str | None] = {"data": settings.folder, **given}
@@ -68,9 +68,9 @@ def require_given(settings: DataSettings) -> None:
 
 
 def _require_source(source: str, options: StoreOptions) -> None:
-    """Look for the first file that is named as an image, in a folder of its class.
+    """Check that a class folder has a file that is named as an image.
 
-    If there is none all files are listed, as they will be to make shards of them.
+    If no such file is found, list all files as sharding does, which explains the problem.
     """
     uri = expanded(source)
     if "://" not in uri and not Path(uri).is_dir():
@@ -101,15 +101,12 @@ def making(place: Place) -> dict[str, Any] | None:
     Known for shards on a disk that are not decoded, if their manifest has it.
     """
     manifest = None if place.decoded else _manifest(place)
-    if manifest is None:
-        return None
-    seconds = manifest.run.get("seconds")
-    if not seconds:
+    if manifest is None or not manifest.run.get("seconds"):
         return None
     return {
         "samples": manifest.samples.written,
         "reencoded": manifest.samples.reencoded,
-        "seconds": float(seconds),
+        "seconds": float(manifest.run["seconds"]),
         "workers": manifest.run.get("workers"),
     }
 
@@ -125,10 +122,11 @@ def _manifest(place: Place) -> Manifest | None:
 
 
 def made_anew(fingerprints: dict[str, str], places: Mapping[str, Place]) -> str:
-    """Say which of ``places`` holds other shards than earlier trials have read; empty for none.
+    """The first of ``places`` whose shards are not those that earlier trials read, in words.
 
-    ``fingerprints`` are those of the manifests of shards by name; those of new names are added.
-    Only shards on a disk are compared. The same images sharded again in the same way have the same.
+    Empty if there is none. ``fingerprints`` has the fingerprint of the shards of each name; new
+    names are added. Only shards on a disk are compared. Equal images, sharded again with equal
+    settings, have equal fingerprints.
     """
     for name, place in places.items():
         manifest = _manifest(place)

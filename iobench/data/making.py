@@ -7,7 +7,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -42,19 +42,17 @@ from iobench.trial import Place
 class Maker:
     """Makes data by their names, once; what an earlier run made is used again.
 
-    ``bucket`` returns the place for copies on a store, ``note`` gets a line about each piece of
-    work, and ``signed_in`` is entered while something is copied to the store.
+    ``bucket`` is entered while something is copied to the store and gives the place for copies;
+    ``note`` gets a line about each piece of work.
     """
 
     def __init__(
         self,
         settings: DataSettings,
-        bucket: Callable[[], Place],
+        bucket: Callable[[], AbstractContextManager[Place]],
         note: Callable[[str], None],
-        signed_in: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self._settings, self._bucket, self._note = settings, bucket, note
-        self._signed_in = signed_in
         self._folder = Path(settings.folder).expanduser()
         self._made: dict[str, Place] = {}
         self._listed: str | None = None
@@ -66,29 +64,13 @@ class Maker:
             DataprepError: it cannot be made; says why.
         """
         if name not in self._made:
-            form, size_bytes, remote = split_name(name)
-            side = side_of(name)
-            if side is not None:
-                self._made[name] = self._resized(side, remote)
-            elif remote:
-                self._made[name] = self._remote(form, size_bytes)
-            else:
-                self._made[name] = self._local(form, size_bytes)
+            *_, remote = split_name(name)
+            self._made[name] = self._remote(name) if remote else self._local(name)
         return self._made[name]
 
-    def _resized(self, side: int, remote: bool) -> Place:
-        """Shards of the same images in another size: shards of other settings."""
-        if self._settings.shards is not None:
-            raise ConfigError(
-                "data.shards is read as it is: images of other sizes are made from data.source"
-            )
-        settings = self._settings.model_copy(update={"size": side})
-        other = Maker(settings, self._bucket, self._note, self._signed_in)
-        other._listed = self._listed
-        return other.place("shards@s3" if remote else "shards@disk")
-
-    def _local(self, form: str, size_bytes: int | None) -> Place:
-        """Data on a disk by their form, as ``split_name`` has it."""
+    def _local(self, name: str) -> Place:
+        """Data on a disk."""
+        form, size_bytes, _ = split_name(name)
         match form:
             case "photos":
                 place = Place(self._photos(), "files", self._settings.store)
@@ -104,9 +86,9 @@ class Maker:
                 uri = self._unpacked("pixels", write_pixel_shards)
                 return Place(uri, "shards", split=self._settings.split, decoded=True)
             case "originals":
-                return self._sharded(size_bytes, resized=False)
+                return self._sharded(size_bytes, None)
             case _:
-                return self._shards(size_bytes)
+                return self._shards(size_bytes, side_of(name))
 
     def _photos(self) -> str:
         settings = self._settings
@@ -122,19 +104,19 @@ class Maker:
         return str(self._once(settings.drawn, f"drawing {settings.images:,} images", draw))
 
     def _unpacked(self, form: str, write: Callable[[Place, Path], None]) -> str:
-        """Write the images of the shards in another form; returns where."""
-        source = self._shards(None)
+        """Write the images of the shards in another form; returns the folder."""
+        source = self._shards(None, None)
         note = f"writing the images of the shards as {form}"
         return str(self._once(f"{form}-{_edition(source)}", note, partial(write, source)))
 
-    def _shards(self, size_bytes: int | None) -> Place:
+    def _shards(self, size_bytes: int | None, side: int | None) -> Place:
+        """Shards of a size, with images of a size; None for those of the settings."""
         settings = self._settings
         if settings.shards is None:
-            return self._sharded(size_bytes, resized=True)
-        if size_bytes is not None:
-            raise ConfigError(
-                "data.shards is read as it is: other shard sizes are made from data.source"
-            )
+            return self._sharded(size_bytes, side or settings.size)
+        if size_bytes or side:
+            what = "other shard sizes" if size_bytes else "images of other sizes"
+            raise ConfigError(f"data.shards is read as it is: {what} are made from data.source")
         if settings.mount is not None:
             return Place(expanded(settings.mount), "shards", split=settings.split)
         place = Place(expanded(settings.shards), "shards", settings.store, settings.split)
@@ -144,24 +126,25 @@ class Maker:
         dest = self._once(f"copy-{_edition(place)}", note, partial(_copy, place, StoreOptions()))
         return Place(str(dest), "shards", split=place.split)
 
-    def _sharded(self, size_bytes: int | None, *, resized: bool) -> Place:
-        """Shards of the source's images: resized, or as they are."""
+    def _sharded(self, size_bytes: int | None, side: int | None) -> Place:
+        """Shards of the source's images, resized to a short side; None for the original images."""
         settings = self._settings
         wanted = size_bytes or int(settings.shard_size)
         content = self._content()
-        if not resized:
-            content.pop("size")
-        form, said = ("shards", "") if resized else ("originals", ", not resized")
+        content.pop("size")
+        form, said = "originals", ", not resized"
+        if side is not None:
+            content["size"] = side
+            form, said = "shards", ""
         photos = self._photos()  # before the note, since this may draw them
 
         def make(dest: Path) -> None:
-            size = settings.size if resized else None
             config = ShardConfig(
                 source=photos,
                 output=str(dest),
                 split=settings.split,
                 format=("tfrecord", "recordio"),
-                image=ImagePolicy(size=size, quality=settings.quality),
+                image=ImagePolicy(size=side, quality=settings.quality),
                 shard_size=ByteSize(wanted),
                 seed=settings.seed,
                 source_store=settings.store,
@@ -172,21 +155,20 @@ class Maker:
         made = self._once(f"{form}-{wanted}-{_digest(content)}", note, make)
         return Place(str(made), "shards", split=settings.split)
 
-    def _remote(self, form: str, size_bytes: int | None) -> Place:
-        settings = self._settings
+    def _remote(self, name: str) -> Place:
+        """Data on a store: the given ones, else a copy of those on the disk."""
+        settings, form = self._settings, name.removesuffix("@s3")
         shards, source = settings.shards or "", settings.source or ""
-        if form == "shards" and size_bytes is None and "://" in shards:
+        if form == "shards" and "://" in shards:
             return Place(shards, "shards", settings.store, settings.split)
         if form == "photos" and "://" in source:
             return Place(source, "files", settings.store)
-        local = self.place(f"{form}-{size_bytes // 10**6}MB@disk" if size_bytes else f"{form}@disk")
+        local = self.place(f"{form}@disk")
         edition = _edition(local) if local.holds == "shards" else self._content()
         key = _digest({"uri": str(Path(local.uri).absolute()), "edition": edition})
-        bucket = self._bucket()
-        target = f"{bucket.uri.rstrip('/')}/iobench-data/{form}-{key}"
-        size = f"-{size_bytes // 10**6}MB" if size_bytes else ""
-        self._note(f"copying {form}{size} to the object store")
-        with self._signed_in():
+        with self._bucket() as bucket:
+            target = f"{bucket.uri.rstrip('/')}/iobench-data/{form.partition('-')[0]}-{key}"
+            self._note(f"copying {form} to the object store")
             _copy(local, bucket.store, target)
         return replace(local, uri=target, store=bucket.store)
 
@@ -198,7 +180,7 @@ class Maker:
         except OSError as error:
             raise StoreError(f"data.folder {self._folder}: {error.strerror}") from None
         with (self._folder / f"{key}.lock").open("a") as lock:
-            # Another run may be making the same.
+            # Another run may make the same data.
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (done.exists() and dest.exists()):
                 self._note(note)
@@ -223,17 +205,17 @@ class Maker:
 def _unpack(source: Place, dest: Path) -> None:
     dataset = open_dataset(source.uri, source.split, options=source.store)
     for number, sample in enumerate(dataset):
-        # By number, in the order of the labels: a class may have any name.
+        # Named by the label's number, since a class may have any name.
         folder = dest / f"{sample.label:06d}"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{number:07d}.jpg").write_bytes(sample.image)
 
 
 def _copy(source: Place, target_store: StoreOptions, target: str | Path) -> None:
-    """Copy every object that is not there in its size already.
+    """Copy every object, except those that are there with the same size.
 
     Raises:
-        StoreFull: they have no room there; nothing is copied.
+        StoreFull: there is too little room; nothing is copied.
     """
     origin, dest = open_store(source.uri, source.store), open_store(target, target_store)
     dest.prepare()
@@ -242,8 +224,8 @@ def _copy(source: Place, target_store: StoreOptions, target: str | Path) -> None
     needed, free = sum(info.bytes for info in missing), dest.free_bytes()
     if free is not None and needed > free:
         raise StoreFull(
-            f"{source.uri} has {needed / 1e6:,.0f} MB to copy, and data.folder room for "
-            f"{free / 1e6:,.0f} MB: set another data.folder, or read data called ...@s3"
+            f"{source.uri} has {needed / 1e6:,.0f} MB to copy, and data.folder has "
+            f"{free / 1e6:,.0f} MB free: set another data.folder, or read data called ...@s3"
         )
     for info in missing:
         dest.put(info.key, origin.get(info.key))
@@ -295,7 +277,7 @@ def write_pixel_shards(source: Place, dest: Path) -> None:
 
 
 def _decode_records(dataset: Dataset, source: Shard, path: Path) -> list[tuple[int, int]]:
-    """Write a shard with pixels; offset and length of each record."""
+    """Write a shard with pixels; returns offset and length of each record."""
     path.parent.mkdir(parents=True, exist_ok=True)
     places = []
     with RecordFile(path) as file:

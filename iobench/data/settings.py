@@ -26,10 +26,10 @@ AS_FILES = frozenset({"photos", "files"})
 
 
 def check_home(path: str) -> str:
-    """``path`` itself.
+    """Check a path, and return it.
 
     Raises:
-        ValueError: no path, or one below the home of a user whom this machine does not know.
+        ValueError: no path, or one below the home of an unknown user.
     """
     if "\0" in path:
         raise ValueError("a path holds no NUL")
@@ -46,17 +46,16 @@ _Location = Annotated[str, AfterValidator(check_no_credentials), AfterValidator(
 class BucketSettings(Settings):
     """A bucket, and a prefix to write below."""
 
-    uri: str = LOCAL
-    """`s3://bucket/prefix`, or `local`: an S3 server (moto) of the run's own, on this machine. Or
-    an address of a store that another package brings."""
+    uri: Annotated[str, AfterValidator(check_no_credentials)] = LOCAL
+    """`s3://bucket/prefix`; `local` for an S3 server (moto) that the run starts on this machine; or
+    an address of a store of another package."""
 
     store: StoreOptions = StoreOptions()
-    """How it is reached."""
+    """Options of the store."""
 
     @field_validator("uri")
     @classmethod
     def _is_a_store(cls, value: str) -> str:
-        check_no_credentials(value)
         if value == LOCAL or re.fullmatch(r"s3://[^/]+(/.*)?", value):
             return value
         scheme, colon, rest = value.partition("://")
@@ -80,47 +79,46 @@ class DataSettings(Settings):
     `folder` for names that end in `@disk`."""
 
     split: Annotated[str, AfterValidator(check_split)] = "train"
-    """Of `shards`, or of what is made."""
+    """The split of `shards`, or of the shards that are made."""
 
     store: StoreOptions = StoreOptions()
-    """How `shards` and `source` on S3 are reached."""
+    """Options of the store that has `shards` or `source`."""
 
     mount: _Location | None = None
-    """A path at which `shards` on S3 are files as well, by a FUSE mount for instance: names that
-    end in `@disk` are then read there, and nothing is copied to `folder`."""
+    """A path where `shards` on S3 are also files, such as a FUSE mount. Names that end in `@disk`
+    are read there, and nothing is copied to `folder`."""
 
     source: _Location | None = None
     """Class folders, a path or `s3://`, to be sharded. Without `shards` and `source` images are
     drawn."""
 
     images: Annotated[int, Field(ge=10, le=100_000_000)] = 1000
-    """How many are drawn."""
+    """The number of images that are drawn."""
 
     classes: Annotated[int, Field(ge=2, le=1000)] = 10
-    """In how many classes they are drawn."""
+    """The number of their classes."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """Of what is drawn, and of the order in shards."""
+    """The seed of drawn images, and of the order in shards."""
 
     size: Annotated[int, Field(ge=_SIDES[0], le=_SIDES[1])] = 256
     """Short side of the images in shards, in pixels."""
 
     quality: Annotated[int, Field(ge=1, le=100)] = 95
-    """Of their JPEG encoding."""
+    """The JPEG quality of the images in shards."""
 
     shard_size: ByteSize = ByteSize(16_000_000)
-    """Of the shards that are made, 1 to 128 MB."""
+    """The size of the shards that are made, 1 to 128 MB."""
 
     folder: _Location = "reports/data"
-    """Where everything that is made is stored; it is what `@disk` then measures. Later runs use it
-    again."""
+    """The folder for all data that are made, which `@disk` measures. Later runs use them again."""
 
     bucket: BucketSettings = BucketSettings()
     """Where copies for names that end in `@s3` go, below `iobench-data/`."""
 
     @property
     def drawn(self) -> str:
-        """The folder below ``folder`` that images are drawn into, where there is no source."""
+        """The folder below ``folder`` for drawn images, if there is no source."""
         return f"drawn-{self.images}-{self.classes}-{self.seed}"
 
     @model_validator(mode="after")
@@ -138,7 +136,7 @@ class DataSettings(Settings):
 
 
 def check_name(name: Any) -> Any:
-    """A name of data as trials use it.
+    """Check a name of data as trials use it, and return it.
 
     Raises:
         ValueError: no such form or storage, or a shard size out of range.
@@ -166,6 +164,6 @@ def split_name(name: str) -> tuple[str, int | None, bool]:
 
 
 def side_of(name: str) -> int | None:
-    """The short side of images that a name asks for: 320 of ``shards-320px@disk``."""
+    """The short side of images in a name: 320 in ``shards-320px@disk``."""
     match = _NAME.fullmatch(name)
     return int(match[3]) if match and match[3] else None

@@ -217,12 +217,6 @@ def test_a_wild_spread_is_not_healed_by_repeats() -> None:
     assert more_to_tell([1.0, 100.0], [1.0, 50.0], 0.05) == More(MOST_REPEATS, at_least=True)
 
 
-def test_no_threshold_would_take_no_end_of_repeats() -> None:
-    """It is refused."""
-    with pytest.raises(ValueError, match="above 0"):
-        more_to_tell([1.0], [1.0], 0.0)
-
-
 def test_as_many_repeats_as_were_foreseen_tell_the_threshold() -> None:
     """Of runs that scatter by 4 %, six repeats cannot, and with those asked for nine in ten can."""
     source = random.Random(7)

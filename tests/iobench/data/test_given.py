@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,7 +107,7 @@ class TestMount:
         folder = tmp_path / "data"
         settings = DataSettings(**given, mount=str(shards.folder), folder=str(folder))
         require_given(settings)
-        maker = Maker(settings, lambda: Place("", "empty"), lambda line: None)
+        maker = Maker(settings, lambda: nullcontext(Place("", "empty")), lambda line: None)
         assert maker.place("shards@disk") == Place(str(shards.folder), "shards")
         assert maker.place("shards@s3").uri == shards.uri
         assert not folder.exists()

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dataprep.adapters.augment import IMAGENET_MEAN, IMAGENET_STD, Augmentation
+from iobench.clock import VirtualClock
 from iobench.loaders import FirstBatch, LoaderSettings, SplitsFirstBatch
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.trial import Place
