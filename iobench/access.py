@@ -39,7 +39,7 @@ Connections: TypeAlias = Annotated[int, Field(ge=1, le=256)]
 ShuffleBuffer: TypeAlias = Annotated[int, Field(ge=1, le=100_000_000)]
 
 DIRECT = "direct"
-"""The loader reads as it does by itself; disk and memory are not measured."""
+"""The loader reads in its own way; disk and memory are not measured."""
 
 MODES: Mapping[str, str] = {
     "file": "everything is downloaded to a local folder, then read there",
@@ -50,7 +50,7 @@ MODES: Mapping[str, str] = {
 """What each mode does."""
 
 SETTINGS: Mapping[str, str] = {"file": "connections", "pipe": "shuffle_buffer"}
-"""The key of a config that only this mode uses."""
+"""The config key that only this mode uses."""
 
 # How loaders of other packages use a store is not known here.
 _LOADERS = {"pipe": frozenset({"torch-iterable", "tf-data"}), "lazy": frozenset({"torch-map"})}
@@ -62,8 +62,8 @@ _REFUSED = -1.0  # in place of bytes
 def suits(access: str, loader: str) -> bool:
     """Whether a loader can read in that mode.
 
-    ``pipe`` needs one with a buffer to shuffle in, ``lazy`` one that asks for single samples;
-    every loader that reads can read files on a disk.
+    ``pipe`` needs a loader with a shuffle buffer, ``lazy`` one that requests single samples. Every
+    loader that reads can read files on a disk.
     """
     if access == DIRECT:
         return True
@@ -124,7 +124,7 @@ def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Plac
 class DownloadedLoader:
     """The loader that ``build`` makes, over a copy of ``place`` in ``folder`` / ``download``.
 
-    The copy begins when the first epoch is asked for, and ``close`` removes it. Before that the
+    The copy begins when the first epoch begins, and ``close`` removes it. Before that the
     loader is built over ``place`` itself, so that frameworks are imported before any clock runs.
     """
 
@@ -147,7 +147,7 @@ class DownloadedLoader:
         self.disk_bytes = 0
 
     def whole_batches(self) -> int:
-        """Of epoch 0, as the loader counts them."""
+        """The number of whole batches in epoch 0."""
         if isinstance(self._inner, CountsBatches):
             return self._inner.whole_batches()
         return stored(self._place, self.reads or "files").samples // self._batch_size
@@ -188,7 +188,7 @@ class Fetched(NamedTuple):
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Metrics of a trial: sums, and means of a GET where there was one."""
+        """Metrics of a trial: sums, and means per GET if there was one."""
         found: dict[str, float] = {
             "store_requests": self.requests,
             "store_read_bytes": self.bytes,
@@ -294,5 +294,7 @@ def _copy(store: Store, key: str, folder: Path) -> None:
     if not isinstance(store, GetTo):
         path.write_bytes(store.get(key))
         return
-    with path.open("wb") as file:  # as it arrives: whole shards on many connections are much memory
+    with path.open(
+        "wb"
+    ) as file:  # in pieces, to save memory
         store.get_to(key, file)

@@ -1,4 +1,4 @@
-"""A saved run into advice: read, said, and written as a config for ``dataprep shard``."""
+"""Advice from a saved run: as text, as JSON, or as a config for ``dataprep shard``."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _LIMITS = {"decode": "decoding", "disk": "the disk", "store": "the store", "devi
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """A run and what it says. ``folder`` is the run's."""
+    """The analysis of the run in ``folder``."""
 
     folder: Path
     found: Analysis
 
     @property
     def text(self) -> str:
-        """For a terminal.
+        """The advice for a terminal.
 
         Raises:
             NoAdvice: the run has no loop and no loader whose settings could change.
@@ -72,13 +72,13 @@ class Advised:
 
     @property
     def json(self) -> str:
-        """One object."""
+        """The advice as one JSON object."""
         keys = ("verdict", "confidence", "recommendations", "without_effect", "not_measured")
         told = {key: self.found.summary[key] for key in (*keys, "predictions")}
         return json.dumps(told, allow_nan=False)
 
     def write_config(self, file: Path) -> str:
-        """Write a config of shards, and say what to do with it.
+        """Write a config for ``dataprep shard``; returns the commands to run next.
 
         Raises:
             NoAdvice: no other shards are recommended, or their source is not known or not there.
@@ -125,7 +125,7 @@ class Advised:
         return "\n".join(comments) + f"\n{body}"
 
     def _source(self) -> str:
-        """What the run read, from here.
+        """The absolute path or address of the images that the run read.
 
         Raises:
             NoAdvice: it is not known, or not there.
@@ -147,7 +147,7 @@ class Advised:
         return str(path)
 
     def _again(self, output: Path) -> str:
-        """How to measure once more, with everything that is recommended."""
+        """The command that measures again with everything that is recommended."""
         pairs: dict[str, Any] = {"data.shards": str(output)}
         pairs |= {"disk": "null", "object_store": "null"}
         if self.found.loop is not None:
@@ -156,7 +156,7 @@ class Advised:
             pairs |= {key: value for key, value in change.config.items() if key != "data.shards"}
         told = []
         for key, value in pairs.items():
-            # Shards that are given are called ``shards``, whatever they were called when made.
+            # Given shards are always called ``shards``.
             text = "shards" if key.endswith(".data") else str(value)
             told.append(f"--set {shlex.quote(f'{key}={text}')}")
         return f"iobench run {shlex.quote(str(self.folder / CONFIG))} {' '.join(told)}"
@@ -167,7 +167,7 @@ def advise_saved(folder: Path, group: str | None = None) -> Advised:
 
     Raises:
         ResultError, SchemaTooNew: there is no run that can be read.
-        NoAdvice: no training loop over data is called so.
+        NoAdvice: no training loop over data has this name.
     """
     result = read(folder)
     found = analyse(result, group)
@@ -187,7 +187,7 @@ def _wrapped(said: str) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Names of data may hold line feeds, which would end a comment."""
+    """Replace unprintable characters: a line feed in a name would end a comment."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 

@@ -1,4 +1,4 @@
-"""PURE. What the page cache was shown to hold, in the few words that stand beside a figure."""
+"""PURE. Badges: the state of the page cache in a few words beside a figure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from iobench.machine.coldness import FIRST_EPOCH_COLD
 from iobench.trial import Cold
 
 NOT_SHOWN = "asked cold, not proved"
-_FROM_STORAGE = 0.05  # below that a warm figure is nothing but warm
+_FROM_STORAGE = 0.05  # a warm figure with less is simply warm
 _FROM_A_DEVICE = 0.95
 _AMPLIFIED = 1.05
 
@@ -16,9 +16,9 @@ _AMPLIFIED = 1.05
 def badge(repeats: Sequence[Cold]) -> str:
     """``cold 100 %``, ``warm``, ``direct``, ``server cache unknown``, ``asked cold, not proved``.
 
-    ``cold`` has the share of the bytes read that came from storage, the least of all repeats, or
-    the amplification by read-ahead; ``warm`` has it where it is worth a word. Of repeats that were
-    asked cold one that was not shown so counts for all. Empty where nothing is known.
+    ``cold`` shows the share of the bytes read that came from storage, the smallest of all repeats,
+    or the amplification by read-ahead. ``warm`` shows that share if it is above 5 %. One repeat
+    that was asked cold and not proved counts for all. Empty if nothing is known.
     """
     known = [one for one in repeats if one.label != "not applicable"]
     if not known:
@@ -42,7 +42,7 @@ def badge(repeats: Sequence[Cold]) -> str:
 
 
 def doubt(repeats: Sequence[Cold]) -> str:
-    """Why what was asked was not shown: of the first repeat that says so."""
+    """Why a repeat was not what was asked; of the first one with a reason."""
     return next((one.why for one in repeats if one.why and one.label == "warm"), "")
 
 
@@ -52,7 +52,7 @@ def is_cache_resident(repeats: Sequence[Cold]) -> bool:
 
 
 def words(cold: Cold | None) -> str:
-    """Of one trial in a line: ``cold 100 %, cache-resident``."""
+    """The badge of one trial in a line: ``cold 100 %, cache-resident``."""
     return "" if cold is None else shown([cold])
 
 
@@ -63,14 +63,14 @@ def shown(repeats: Sequence[Cold]) -> str:
 
 
 def short(repeats: Sequence[Cold], reason: str = "") -> str:
-    """The same without its reason, for columns of tables."""
+    """The badge with ``cache-resident``, for columns of tables."""
     told = f"{badge(repeats)}{reason}"
     resident = "cache-resident" if told and is_cache_resident(repeats) else ""
     return ", ".join(filter(None, (told, resident)))
 
 
 def _of_storage(known: Sequence[Cold]) -> str:
-    """The share; of reads of single samples, which move more than they ask for, how much more."""
+    """The share from storage; for reads of single samples, which read more than asked, how much."""
     shares = _shares(known)
     if len(shares) < len(known):
         return ", by residency"
@@ -89,7 +89,7 @@ def _amplified(known: Sequence[Cold]) -> str:
 
 
 def _shares(known: Sequence[Cold]) -> list[float]:
-    """What workers had read ahead of the samples that were taken is no more than all of them."""
+    """Shares from storage, at most 1: workers may have read ahead more than was taken."""
     return [min(1.0, one.physical_ratio) for one in known if one.physical_ratio is not None]
 
 

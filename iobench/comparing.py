@@ -1,4 +1,4 @@
-"""Saved runs into a comparison: read, compared, said."""
+"""Compare saved runs: as text, as JSON, or as a page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from iobench.result import RESULT, Result, read_result
 from iobench.rundir import read, write_file
 
 SCHEMA = 2
-"""Of the JSON: 2 pairs loops by their group."""
+"""The schema of the JSON; 2 pairs loops by their group."""
 
 DRIFT = "The runs were not interleaved: drift between them is not excluded."
 _TITLES = {
@@ -44,23 +44,23 @@ _MOST = 20
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Runs against a base, the newest last. ``exit_code``: 1 where the newest has a regression."""
+    """Runs compared with a base, the newest last. ``exit_code``: 1 if the newest is worse."""
 
     found: Sequence[Comparison]
 
     @property
     def newest(self) -> Comparison:
-        """The last in order of time."""
+        """The comparison of the latest run."""
         return self.found[-1]
 
     @property
     def exit_code(self) -> int:
-        """What the command line ends with."""
+        """The exit code of the command."""
         return self.newest.exit_code
 
     @property
     def text(self) -> str:
-        """For a terminal."""
+        """The comparison for a terminal."""
         from iobench.report.page import from_template
 
         newest = self.newest
@@ -81,11 +81,11 @@ class Compared:
 
     @property
     def json(self) -> str:
-        """One object."""
+        """The comparison as one JSON object."""
         return json.dumps(self._object(), allow_nan=False)
 
     def write_page(self, path: Path) -> None:
-        """As one HTML file.
+        """Write the comparison as one HTML file.
 
         Raises:
             ConfigError: its name does not end in .html, or it cannot be written.
@@ -112,7 +112,7 @@ class Compared:
         return {**newest, "comparisons": [comparison_object(each) for each in self.found]}
 
     def _trend(self) -> Iterator[str]:
-        """Medians of every figure through the runs."""
+        """The medians of every figure in all runs."""
         steps = [{(c.name, c.figure.metric): c for c in one.changes} for one in self.found]
         for key, last in steps[-1].items():
             medians = [last.figure.say(last.base.median)]
@@ -140,12 +140,12 @@ class Compared:
 def compare_saved(
     runs: Sequence[Path], against: Path | None, threshold: float, *, force: bool = False
 ) -> Compared:
-    """Saved runs, the first of which is the base unless ``against`` names another.
+    """Compare saved runs with the first one, or with ``against`` if it is given.
 
     Raises:
         ConfigError: nothing to compare with.
         ResultError, SchemaTooNew: a run cannot be read.
-        NotComparable: they have nothing in common, or differ in what must be the same.
+        NotComparable: they have nothing in common, or differ in images, model or sizes.
     """
     paths = [against, *runs] if against else list(runs)
     if len(paths) < 2:
@@ -156,7 +156,7 @@ def compare_saved(
 
 
 def comparison_object(found: Comparison) -> dict[str, Any]:
-    """As JSON; ``changes`` has an object a figure."""
+    """A comparison as JSON; ``changes`` has an object for each figure."""
     return {
         "schema": SCHEMA,
         "verdict": found.sentence,
@@ -210,7 +210,7 @@ def threshold_share(text: str) -> float:
 
 
 def page_name(path: Path) -> None:
-    """Refuse a name of something else: a page is written over what was there.
+    """Refuse a name without .html, since the page overwrites the file.
 
     Raises:
         ConfigError: it does not end in .html.
@@ -220,7 +220,7 @@ def page_name(path: Path) -> None:
 
 
 def label(path: Path) -> str:
-    """What people call it: a run's folder, or the name of a file; no path of this machine."""
+    """The name of a run: that of its folder or its file, without the path."""
     named = Path(os.path.abspath(path))  # noqa: PTH100  a link keeps the name that it was given
     return named.parent.name if named.name == RESULT else named.name
 

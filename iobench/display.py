@@ -120,7 +120,7 @@ class Bar(Lines):
         self._show()
 
     def stop(self) -> None:
-        """Leave the bar as it stands."""
+        """Leave the bar as it is."""
         self._rich.update(self._task, description="")
         self._rich.stop()
 

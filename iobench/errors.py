@@ -8,11 +8,11 @@
         ├── TrialFailed    RuntimeError   a trial ran and has no figure
         ├── RequestFailed  OSError        an object store refused (probes.object_store.clients)
         ├── NothingRan     RuntimeError   all trials of the config were skipped, or there are none
-        ├── NotApproved    RuntimeError   nobody has agreed to what the run would cost
+        ├── NotApproved    RuntimeError   the cost of the run was not approved
         ├── RunConflict    RuntimeError   the run directory holds another run
         ├── ResultError    ValueError     no run, or none that this version can read
         ├── NotComparable  ValueError     saved runs that share nothing, or unlike machines
-        └── NoAdvice       ValueError     a run lacks what a config of shards would need
+        └── NoAdvice       ValueError     a run lacks what a config for shards needs
 
 A wrong config is dataprep's ``ConfigError``.
 """
@@ -41,7 +41,7 @@ class NothingRan(IobenchError, RuntimeError):
 
 
 class NotApproved(IobenchError, RuntimeError):
-    """The run would cost more than its limit, and nobody has agreed to that."""
+    """The run may cost more than its limit, and that was not approved."""
 
     exit_code = 2
 
@@ -65,6 +65,6 @@ class NotComparable(IobenchError, ValueError):
 
 
 class NoAdvice(IobenchError, ValueError):
-    """A run says nothing of what is asked, or lacks what a config of shards would need."""
+    """A run has no such loop, or lacks what a config for shards needs."""
 
     exit_code = 2

@@ -1,4 +1,4 @@
-"""Objects of other packages: made, and checked against the protocol that they must have."""
+"""Make objects of other packages, and check that they follow their protocol."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ Kind = TypeVar("Kind")
 def made(
     registry: Registry[Kind], name: str, protocol: type[Any], make: Callable[[], Kind]
 ) -> Kind:
-    """What ``make`` gives, which has every part of ``protocol``.
+    """Return what ``make`` returns, after a check that it has every part of ``protocol``.
 
     Raises:
         TrialFailed: it is another package's, and cannot be made or lacks a part; the package and
             its entry point are named.
-        Exception: what ``make`` raises of its own accord: Unavailable, errors of this package's
-            classes.
+        Exception: errors of ``make`` itself: Unavailable, and those of this package's classes.
     """
     if not registry.origin(name):
         return make()

@@ -1,9 +1,9 @@
 """PURE. The counterfactual ladder: one loop, run again with one more real part each time.
 
-What a part costs is the difference between its rung and the one above it, in seconds a sample.
-The three-rung form, device-resident, from a warm cache and cold, is that of Mohan et al.,
-"Analyzing and mitigating data stalls in DNN training", VLDB 2021. With overlap a rung shows what
-becomes visible in this order: no spans are added up, wall times of whole loops are subtracted.
+The cost of a part is the difference between its rung and the one above it, in seconds a sample.
+The form with three rungs (device-resident, warm cache, cold) is that of Mohan et al., "Analyzing
+and mitigating data stalls in DNN training", VLDB 2021. Wall times of whole loops are subtracted, so
+work that overlaps with other work shows only as far as it makes the loop longer.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ WORDS: Mapping[str, str] = {
 }
 
 HOST_RUNGS = ("copy", "collate", "augment", "decode")
-"""Between data on the device and data that are read: they lie in host memory."""
+"""Rungs between data on the device and data that are read: the data are in host memory."""
 
 HELD_RUNGS = frozenset({"collate", "augment", "decode"})
-"""Of these, the ones whose samples are read before the loop begins."""
+"""The host rungs whose samples are read before the loop begins."""
 
 THREE = ("synthetic", "warm", "cold", "store")
-"""What there is where the pipeline is a framework's own."""
+"""The rungs of a pipeline that is a framework's own."""
 
-# What a rung is compared with: the first of these that was measured. The store replaces the local
-# read, so that it stands beside it: above it is whatever a loop does without reading.
+# A rung is compared with the first of these that was measured. The store replaces the local read,
+# so it is compared with the last rung that does not read.
 _ABOVE: Mapping[str, Sequence[str]] = {
     **{rung: RUNGS[:place][::-1] for place, rung in enumerate(RUNGS)},
     "store": ("decode", "warm", "augment", "collate", "copy", "synthetic"),
@@ -56,7 +56,7 @@ class Rung:
         rung: its input.
         seconds: a sample.
         above: the rung that it is compared with; None for the first.
-        part: seconds a sample that it adds to that; below 0 where it takes less.
+        part: seconds a sample that it adds to that; negative if it takes less.
         share: of the time of the farthest rung.
     """
 
@@ -68,7 +68,7 @@ class Rung:
 
     @property
     def tells(self) -> bool:
-        """Whether its part can be told from none: several repeats, and an interval without 0."""
+        """Whether its part differs from zero: several repeats, and an interval without 0."""
         part = self.part
         return part is not None and part.repeats > 1 and (part.low > 0 or part.high < 0)
 
@@ -92,7 +92,7 @@ class Ladder:
 
 
 def ladder(seconds: Mapping[str, Seconds]) -> Ladder:
-    """Of loops by their input; inputs that are no rung are left out."""
+    """The ladder of loops by their input; other inputs are left out."""
     known = [rung for rung in RUNGS if seconds.get(rung)]
     farthest = next((rung for rung in _FARTHEST if rung in known), known[-1] if known else None)
     if farthest is None:
@@ -113,7 +113,7 @@ def above(rung: str, known: Sequence[str]) -> str | None:
 
 
 def within(rung: str, upper: str) -> tuple[str, ...]:
-    """Rungs that were not measured between one and the one above it: what they add is in it."""
+    """Rungs between two measured ones that were not measured; the lower one includes their cost."""
     end = RUNGS.index("warm" if rung == "store" else rung)
     return RUNGS[RUNGS.index(upper) + 1 : end]
 

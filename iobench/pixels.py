@@ -1,4 +1,4 @@
-"""PURE. A decoded image as bytes: what a sample of data called ``pixels`` holds.
+"""PURE. A decoded image as bytes, the form of samples in data called ``pixels``.
 
 Height and width as two little-endian uint32, then height x width x 3 bytes: RGB, row by row.
 """
@@ -21,13 +21,13 @@ _CHANNELS = 3
 
 
 def packed(pixels: Pixels) -> bytes:
-    """uint8 (height, width, 3) as stored."""
+    """Pixels, uint8 (height, width, 3), as bytes."""
     height, width, _ = pixels.shape
     return _HEAD.pack(height, width) + pixels.tobytes()
 
 
 def unpacked(data: Buffer) -> Pixels:
-    """What ``packed`` was given, as a view of ``data``: nothing is copied.
+    """The pixels in ``data`` as a view; nothing is copied.
 
     Raises:
         CorruptImage: other bytes.
@@ -46,10 +46,10 @@ class OfPixels(Augmentation):
     """The augmentation of images that are stored as pixels: nothing is decoded."""
 
     def part(self, data: Buffer, choose: Callable[[int, int], Box]) -> Pixels:
-        """As of an encoded image.
+        """The scaled part of a stored image.
 
         Raises:
-            CorruptImage: it is stored otherwise.
+            CorruptImage: these are not such bytes.
         """
         pixels = unpacked(data)
         height, width, _ = pixels.shape

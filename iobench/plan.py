@@ -119,7 +119,7 @@ def _parts(config: BenchConfig) -> Iterator[Sequence[Point]]:
 
 
 def _dropping(config: BenchConfig, params: dict[str, Any]) -> dict[str, Any]:
-    """With what is done to the machine's caches where it is to be cold; the usual is no word."""
+    """Add ``drop_caches`` to the params of a cold trial, unless it is the default."""
     cold = "cold" in (params.get("cache"), params.get("input"))
     if not cold or config.drop_caches == WHEN_NEEDED:
         return params
@@ -137,7 +137,7 @@ def _rounds(points: list[Point], repeats: int) -> Iterator[list[Point]]:
 
 
 def _rungs(loop: Training, *, bucket: bool) -> list[str]:
-    """Those that a loop can have, in order; ``bucket``: the config names one."""
+    """The rungs that a loop can have, in order. ``bucket``: the config names a bucket."""
     if loop.loader in SYNTHETIC:
         return [rung for rung in RUNGS if rung in loop.inputs]
     asked = set(loop.inputs)

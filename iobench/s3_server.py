@@ -1,4 +1,4 @@
-"""An S3 endpoint of one's own: moto's server in a process of its own, on loopback."""
+"""A local S3 endpoint: moto's server in a process of its own, on loopback."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class MotoServer:
         self._process.communicate()
 
     def create_bucket(self, name: str) -> None:
-        """Make an empty bucket, whatever the environment says of proxies and profiles."""
+        """Make an empty bucket, without the proxies and profiles of the environment."""
         request = urllib.request.Request(f"{self.url}/{name}", method="PUT")  # noqa: S310
         with _DIRECT.open(request, timeout=60):
             pass
@@ -72,7 +72,7 @@ class MotoServer:
 
 @contextmanager
 def signed_in() -> Iterator[None]:
-    """Credentials that ``MotoServer`` accepts, in the environment for a while."""
+    """Set credentials that ``MotoServer`` accepts in the environment for the block."""
     before = dict(os.environ)
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
         os.environ.pop(name, None)

@@ -51,7 +51,7 @@ class _OneOrSeveral:
 
 
 class AlsoNull:
-    """Says in the JSON schema that YAML's null is taken, too: as a name."""
+    """Says in the JSON schema that YAML's null is accepted as a name."""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -73,7 +73,7 @@ Several = Annotated[
 
 
 def bare_null(value: Any) -> Any:
-    """YAML's null where a name is asked for: the loader or consumer of that name."""
+    """Take YAML's null as the name of the loader or consumer ``null``."""
     return "null" if value is None else value
 
 

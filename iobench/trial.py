@@ -32,7 +32,7 @@ class TrialSpec:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where data lies: a directory or ``s3://bucket/prefix``, and how to reach it.
+    """Where data are stored: a directory or ``s3://bucket/prefix``, and how to reach it.
 
     ``holds``: ``shards`` (an output of ``dataprep shard``), ``files`` (class folders) or
     ``empty`` (somewhere to write). ``decoded``: the images in its shards are stored as pixels
@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Cold:
-    """The state of the page cache: what was asked for, and what was shown.
+    """The state of the page cache: the one asked for, and the one shown.
 
     ``label``: ``cold`` (proved), ``first epoch cold`` (later ones as the page cache left them),
     ``warm``, ``direct`` (O_DIRECT), ``server cache unknown`` or ``not applicable``.
@@ -118,7 +118,7 @@ class Context:
 
     ``places`` resolves the names that params use. ``progress(samples, unit)`` may be called
     at any rate with all that was done so far; ``unit`` is ``samples`` or ``bytes``, for instance.
-    ``scratch`` is removed when the trial has ended; None if it asked for no such folder.
+    ``scratch`` is removed when the trial has ended; None if the trial needs no such folder.
     """
 
     places: Mapping[str, Place]

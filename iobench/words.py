@@ -21,7 +21,7 @@ def point_words(spec: TrialSpec) -> str:
 
 
 def params_words(kind: str, params: Params) -> str:
-    """What is measured, without the repeat."""
+    """The point that is measured, without the repeat."""
     words = {
         "disk": _disk,
         "layout": _layout,
@@ -34,7 +34,7 @@ def params_words(kind: str, params: Params) -> str:
 
 
 def result_words(trial: Trial) -> str:
-    """One line on how a trial came out."""
+    """The outcome of a trial in one line."""
     point = point_words(TrialSpec(trial.kind, trial.params, trial.repeat))
     if trial.status != "done":
         return f"{trial.status} {point}: {escape(trial.reason)}"
@@ -74,7 +74,7 @@ def duration_words(seconds: float) -> str:
 
 
 def model_words(name: str) -> str:
-    """``ResNet-50`` for ``resnet50``; models of others as they are called."""
+    """``ResNet-50`` for ``resnet50``; other names as they are."""
     return _MODELS.get(name, name)
 
 

@@ -36,7 +36,7 @@ _MAPPED = {"LVM": "LVM", "CRYPT": "dm-crypt", "mpath": "multipath"}
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """A disk; empty or None where the kernel gives no value.
+    """A disk; values that the kernel does not report are empty or None.
 
     ``transport`` is how the disk is connected (``pcie``, ``sata``, ``virtio``). ``queue`` holds
     the settings of its request queue, ``link_mb_per_s`` what its link can carry.
@@ -55,8 +55,8 @@ class Disk:
 def devices_of(device: str, source: str, root: Path = ROOT) -> list[Path] | None:
     """Folders of the block devices below a mount; None if it has some that sysfs does not show.
 
-    ``device`` is its ``MAJOR:MINOR``, with major 0 where it is that of no device. A btrfs has
-    such a number; its devices are listed by the one that is its source.
+    ``device`` is the mount's ``MAJOR:MINOR``; its major number is 0 if it is of no device. A btrfs
+    has such a number; its devices are found by its source, which is one of them.
     """
     if not device.startswith("0:"):
         found = [root / "sys/dev/block" / device]
@@ -71,7 +71,7 @@ def devices_of(device: str, source: str, root: Path = ROOT) -> list[Path] | None
 
 
 def layer_of(folder: Path) -> tuple[str, list[Path]]:
-    """What a device adds to the devices below it, and those. A disk adds ``""`` to itself."""
+    """The name of a device's layer, and the devices below it; ``""`` and itself for a disk."""
     if (folder / "partition").exists():
         return "partition", [folder.parent]
     below = [(folder / "slaves" / name).resolve() for name in names(folder / "slaves")]

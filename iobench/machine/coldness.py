@@ -1,4 +1,4 @@
-"""PURE. Whether a trial was cold: one epoch by what was seen, several epochs together."""
+"""PURE. Judge whether a trial was cold: each epoch, then all epochs together."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from iobench.trial import Cold
 RESIDENT_AT_MOST = 0.01
 PHYSICAL_AT_LEAST = 0.95
 HONEST_MULTIPLE = 5
-"""Data of at least so many times the memory do not stay cached from epoch to epoch."""
+"""Data of at least this multiple of the memory do not stay cached between epochs."""
 
 FIRST_EPOCH_COLD = "first epoch cold"
-"""Label of a trial whose first epoch was cold and whose later ones were as the cache left them."""
+"""Label of a trial whose first epoch was cold and whose later epochs were not prepared."""
 
 LEFT = "as left"
-"""Asked of an epoch that is not prepared: its cache is as the epoch before left it."""
+"""State of an epoch that is not prepared: its cache is as the epoch before left it."""
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs", "hugetlbfs"})
 """File systems that are nothing but page cache."""
@@ -35,10 +35,10 @@ def judge(
 ) -> Cold:
     """Label a trial on local files, or an epoch of it.
 
-    Cold is a trial that had at most 1 % of its pages in memory before and took at least 95 % of its
-    bytes from storage. Without a count of physical bytes random reads are judged by residency
-    alone, whole-file reads are warm. Random reads may move more than they ask for, and never less:
-    their ratio is the amplification by read-ahead.
+    A trial is cold if at most 1 % of its pages were in memory before, and at least 95 % of its
+    bytes came from storage. If physical bytes are not counted, random reads are judged by residency
+    alone, and reads of whole files are warm. Random reads may read more from storage than they ask
+    for, but not less: their ratio is the amplification by read-ahead.
 
     Args:
         asked: ``cold``, ``warm`` or ``direct`` (O_DIRECT).
@@ -48,7 +48,7 @@ def judge(
         data_bytes: of all files that the trial may read.
         memory_bytes: what the page cache may take.
         file_system: its type, as the kernel calls it.
-        limits: what could not be done or seen here.
+        limits: what is not possible or not visible on this machine.
     """
     doubt = {
         "cold": _why_not_cold(resident_before, physical_ratio, sequential, file_system),
@@ -77,17 +77,17 @@ def judge_remote(asked: str) -> Cold:
 
 
 def cache_resident(data_bytes: int, memory_bytes: int) -> bool | None:
-    """Whether later epochs of such data may come from memory; None where that is not known."""
+    """Whether later epochs of such data may come from memory; None if unknown."""
     return data_bytes < HONEST_MULTIPLE * memory_bytes if memory_bytes > 0 else None
 
 
 def whole(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
     """Combine the epochs of a trial, each with its number of ``samples``, into one label.
 
-    A trial is cold only if every epoch was. Where the first alone was prepared and is shown cold,
-    and a later one is not, it is ``first epoch cold``. The residency is the largest before any
-    epoch that was prepared. The ratio is that of all bytes together; bytes that workers read ahead
-    in one epoch do not count for another.
+    A trial is cold only if every epoch was. It is ``first epoch cold`` if only the first epoch was
+    prepared, and was cold, and a later one was not. The residency is the largest before any
+    prepared epoch. The ratio is that of all bytes together; bytes that workers read ahead in one
+    epoch do not count for another.
 
     Raises:
         ValueError: no epochs.
@@ -108,7 +108,7 @@ def whole(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
         why = doubts[0] if doubts else ""
     resident = [one.resident_before for one in epochs if one.asked != LEFT]
     known = [share for share in resident if share is not None]
-    # Read-ahead is of samples that an epoch did not take, except where parts of files are read.
+    # For whole files, bytes beyond those of the epoch are samples that it did not take.
     ratios = [
         one.physical_ratio if one.amplification is not None else min(1.0, one.physical_ratio)
         for one in epochs
@@ -126,7 +126,7 @@ def whole(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
 
 
 def _mean(ratios: Sequence[float | None], samples: Sequence[int]) -> float | None:
-    """The mean weighted by samples; None where one epoch's ratio is not known."""
+    """The mean weighted by samples; None if the ratio of an epoch is unknown."""
     known = [ratio for ratio in ratios if ratio is not None]
     if len(known) < len(samples) or not sum(samples):
         return None
@@ -138,9 +138,9 @@ def _why_not_cold(
 ) -> str:
     where = f" on {file_system}" if file_system else ""
     if file_system in IN_MEMORY:
-        return f"{file_system} lies in memory"
+        return f"{file_system} is memory"
     if resident is None:
-        return f"what is resident cannot be told{where}"
+        return f"the residency is unknown{where}"
     if resident > RESIDENT_AT_MOST:
         return f"{_percent(resident)} of the pages were resident before{where}"
     if physical is None:

@@ -44,8 +44,8 @@ def describe(
 ) -> dict[str, Any]:
     """Versions, processors, memory, GPUs, networks, and the storage of ``targets`` by label.
 
-    ``stores``: what is known of object stores, by label. What is not available is left out. No
-    name of a host, a user or an account is kept.
+    ``stores``: descriptions of object stores by label. Values that are not available are left out.
+    No name of a host, a user or an account is kept.
     """
     machine = host()
     if kind := instance_type(machine):
@@ -85,7 +85,7 @@ def libraries() -> dict[str, str]:
 
 
 def _fio() -> dict[str, str]:
-    """The program that may be the disk probe's engine; no Python package brings it."""
+    """The version of fio, which the disk probe may use and which is no Python package."""
     try:
         command = [find_program("fio") or "fio", "--version"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)

@@ -32,7 +32,7 @@ _QUOTA = re.compile(r"([1-9]\d*) ([1-9]\d*)")
 def processors(root: Path = ROOT) -> dict[str, Any]:
     """``processor`` (model), ``processors`` (that we may use), and ``governor`` where known.
 
-    The governor is several words where the processors differ.
+    The governor is several words if the processors differ.
     """
     model = re.search(r"^model name\s*:\s*(\S.*)$", text(root / "proc/cpuinfo"), re.M)
     files = (root / "sys/devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
@@ -56,7 +56,7 @@ def available_bytes() -> int:
 
 
 def processor_quota(root: Path = ROOT) -> float | None:
-    """Processors' worth of time that the control group allows; None where there is no limit.
+    """Processors' worth of time that the control group allows; None without a limit.
 
     ``cpu.max`` of version 2, ``cpu.cfs_quota_us`` of version 1.
     """
@@ -69,7 +69,7 @@ def processor_quota(root: Path = ROOT) -> float | None:
 
 
 def transparent_huge_pages(root: Path = ROOT) -> str | None:
-    """``always``, ``madvise`` or ``never``; None where the kernel has none."""
+    """``always``, ``madvise`` or ``never``; None if the kernel has none."""
     match = re.search(r"\[(\w+)\]", text(root / "sys/kernel/mm/transparent_hugepage/enabled"))
     return match[1] if match else None
 
@@ -77,8 +77,8 @@ def transparent_huge_pages(root: Path = ROOT) -> str | None:
 def networks(cards: Path = _CARDS) -> list[dict[str, Any]]:
     """``driver``, ``mbit_per_s`` (10^6 bits) and ``count`` of network cards that are up.
 
-    The speed is left out where the driver does not know it, as in virtual machines. Bridges,
-    tunnels and the loopback have no device and are no cards.
+    The speed is left out if the driver does not know it, as in virtual machines. Bridges, tunnels
+    and the loopback have no device and are no cards.
     """
     counted: Counter[tuple[str, int]] = Counter()
     for name, card in psutil.net_if_stats().items():
@@ -93,9 +93,9 @@ def networks(cards: Path = _CARDS) -> list[dict[str, Any]]:
 
 
 def gpus() -> list[dict[str, str]]:
-    """What ``nvidia-smi`` says of each GPU; empty without its answer.
+    """What ``nvidia-smi`` reports of each GPU; empty without it.
 
-    A GPU that rests lowers ``pcie.link.gen.current``: the greatest is its link.
+    An idle GPU lowers ``pcie.link.gen.current``; ``pcie.link.gen.max`` is its link.
     """
     command = ["nvidia-smi", f"--query-gpu={','.join(_GPU)}", "--format=csv,noheader"]
     try:

@@ -4,8 +4,8 @@ From DMI's ``sys_vendor`` and ``product_name`` (with the names that cloud-init's
 knows). Serial numbers, UUIDs and the board's asset tag, which identifies an instance, are not read;
 the chassis' is the same for every machine of Azure.
 
-The machine type comes from a cloud's metadata service, which is asked only where DMI says that
-this is one of its machines: elsewhere the address may be somebody else's. Amazon EC2, IMDSv2:
+The machine type comes from a cloud's metadata service. It is asked only if DMI shows a machine of
+that cloud, since elsewhere the address may belong to another service. Amazon EC2, IMDSv2:
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html (Nitro
 machines are not asked, since DMI's product name is their type). Google:
 https://cloud.google.com/compute/docs/metadata/querying-metadata. Azure:

@@ -17,7 +17,7 @@ _NO_DATA = {"autofs", "binfmt_misc", "nsfs", "mqueue", "fuse.lxcfs", "squashfs",
 class Mount(NamedTuple):
     """A mounted file system; ``source`` is a device, a server or another text of its type.
 
-    ``device`` is ``MAJOR:MINOR``, with major 0 where no block device is behind the mount.
+    ``device`` is ``MAJOR:MINOR``, with major 0 if no block device is behind the mount.
     """
 
     point: Path
@@ -34,7 +34,7 @@ def mounts() -> list[Mount]:
 
 
 def mount_of(path: Path, table: Iterable[Mount]) -> Mount | None:
-    """The mount that holds an absolute path: the deepest, and of equals the last."""
+    """The mount of an absolute path: the deepest, and of equals the last."""
     above = [mount for mount in table if path.is_relative_to(mount.point)]
     return max(reversed(above), key=lambda mount: len(mount.point.parts), default=None)
 
@@ -46,7 +46,7 @@ def file_system(path: Path) -> str:
 
 
 def data_mounts(table: Iterable[Mount]) -> list[Path]:
-    """Mount points that may hold data: not the kernel's own, and no single files."""
+    """Mount points that may have data: not the kernel's own, and no single files."""
     points = {mount.point for mount in table if mount.file_system not in _NO_DATA}
     ours = {point for point in points if not any(map(point.is_relative_to, _KERNELS))}
     return sorted(point for point in ours | (points & _SHARED_MEMORY) if os.path.isdir(point))  # noqa: PTH112  never raises

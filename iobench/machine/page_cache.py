@@ -31,35 +31,30 @@ _PIECE_BYTES = 2**20
 _PAGES, _PAGES_NAMES_INODES = 1, 3  # see proc_sys_vm(5)
 _FSYNC_EACH = 64  # beyond that one sync for all is quicker: each fsync may flush the drive
 _CACHESTAT = 451  # the same number on every architecture but Alpha; Linux 6.5
-# The page cache of an overlay belongs to the layer below, of which cachestat sees nothing.
+# The page cache of an overlay belongs to the layer below, which cachestat does not count.
 _ONLY_MINCORE = frozenset({"overlay"})
 
 
 def residency(paths: Sequence[Path]) -> float | None:
     """Share of the files' pages that are in memory, 0 to 1.
 
-    None where the kernel does not say, a file may not be read, or there are no pages.
+    None if the kernel does not report it, a file may not be read, or there are no pages.
     """
-    resident = total = 0
     kind = file_system(paths[0]) if paths else ""
-    for path in paths:
-        try:
-            found = _resident_pages(path, kind)
-            total += _pages(path.stat().st_size)
-        except OSError:
-            return None
-        if found is None:
-            return None
-        resident += found
+    try:
+        resident = sum(_resident_pages(path, kind) for path in paths)
+        total = sum(_pages(path.stat().st_size) for path in paths)
+    except OSError:
+        return None
     return resident / total if total else None
 
 
 def evict(paths: Sequence[Path], drop_caches: DropCaches = WHEN_NEEDED) -> None:
     """Ask the kernel to drop the files' pages; mapped pages and those of a tmpfs stay.
 
-    Dirty pages are written first. ``drop_caches``, where permitted: ``always`` drops all clean
-    pages of the machine, names and inodes too; ``when-needed`` all clean pages where more than
-    1 % of the files' stay. ``residency`` shows whether it worked.
+    Dirty pages are written first. With ``drop_caches: always`` all clean pages, names and inodes of
+    the machine are dropped, with ``when-needed`` all clean pages if more than 1 % of the files'
+    pages stay; both only if permitted. ``residency`` shows whether it worked.
 
     Raises:
         OSError: a file cannot be opened or written back.
@@ -73,7 +68,7 @@ def evict(paths: Sequence[Path], drop_caches: DropCaches = WHEN_NEEDED) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     if not paths or file_system(paths[0]) in IN_MEMORY:
         return
-    # In silence where it is not permitted: the limits of the trial say so.
+    # If it is not permitted, the limits of the trial say so.
     with contextlib.suppress(OSError):
         if drop_caches == "always":
             DROP_CACHES.write_text(f"{_PAGES_NAMES_INODES}\n")
@@ -97,8 +92,8 @@ def warm(paths: Sequence[Path]) -> None:
 def physical_read_bytes() -> int | None:
     """Bytes that storage gave to this process, its threads and its reaped children so far.
 
-    ``read_bytes`` of proc_pid_io(5); network and FUSE file systems do not count there. None
-    where the kernel does not keep it.
+    ``read_bytes`` of proc_pid_io(5), which leaves out network and FUSE file systems. None if the
+    kernel does not count it.
     """
     try:
         return int(psutil.Process().io_counters().read_bytes)
@@ -110,7 +105,7 @@ def physical_read_bytes() -> int | None:
 class CacheState:
     """The state that a trial asked for, and the share of its files that was resident before it.
 
-    ``resident_before`` is None where the kernel does not say.
+    ``resident_before`` is None if the kernel does not report it.
     """
 
     asked: str
@@ -120,7 +115,7 @@ class CacheState:
     def judged(self, physical_ratio: float | None, *, sequential: bool) -> Cold:
         """The label of the trial, see ``coldness.judge``.
 
-        An epoch that was left as it was found is judged as one that was to be cold.
+        An epoch that was not prepared is judged as a cold one.
         """
         kind = file_system(self.files[0])
         judged = judge(
@@ -148,24 +143,24 @@ def prepared(
 
 
 def observed(asked: str, files: Sequence[Path]) -> CacheState:
-    """The state as it is; nothing is filled or dropped."""
+    """The present state; nothing is filled or dropped."""
     return CacheState(asked, files, residency(files))
 
 
 def limits(kind: str, resident: float | None) -> tuple[str, ...]:
-    """What of the page cache cannot be emptied or seen here, as sentences without a full stop.
+    """Limits on emptying or seeing the page cache here, as sentences without a full stop.
 
     Args:
         kind: the type of the files' file system.
-        resident: their residency; None where the kernel does not say.
+        resident: their residency; None if the kernel does not report it.
     """
     signs, in_memory = container(), kind in IN_MEMORY
     sentences = (
-        (in_memory, f"{kind}: files lie in memory, nothing of them can be evicted"),
+        (in_memory, f"{kind}: files are in memory and cannot be evicted"),
         (
             resident is None and not in_memory,
-            "what is resident is not told: the kernel tells it of files alone that one owns or may "
-            "write (mincore since Linux 5.2, cachestat since 6.14)",
+            "the residency is unknown: the kernel reports it only for files that the user owns or "
+            "may write (mincore since Linux 5.2, cachestat since 6.14)",
         ),
         (
             not os.access(DROP_CACHES, os.W_OK),
@@ -185,8 +180,12 @@ def limits(kind: str, resident: float | None) -> tuple[str, ...]:
     return tuple(sentence for holds, sentence in sentences if holds)
 
 
-def _resident_pages(path: Path, kind: str) -> int | None:
-    """Pages of a file that are in memory; ``kind`` is the type of its file system."""
+def _resident_pages(path: Path, kind: str) -> int:
+    """Pages of a file that are in memory; ``kind`` is the type of its file system.
+
+    Raises:
+        OSError: the file may not be read, or the kernel does not report it.
+    """
     with path.open("rb", buffering=0) as file:
         size_bytes = os.fstat(file.fileno()).st_size
         if not size_bytes:
@@ -196,8 +195,10 @@ def _resident_pages(path: Path, kind: str) -> int | None:
         is_ours = path.stat().st_uid == os.geteuid()
         if cached is None and (is_ours or os.access(path, os.W_OK, effective_ids=True)):
             cached = _mincore(file.fileno(), size_bytes)
+    if cached is None:
+        raise OSError(f"{path}: no residency")
     # The last folio may reach beyond the end of the file.
-    return None if cached is None else min(cached, _pages(size_bytes))
+    return min(cached, _pages(size_bytes))
 
 
 def _pages(file_bytes: int) -> int:

@@ -62,7 +62,7 @@ def proportional_bytes(process: int, *, unbacked: bool = False) -> int | None:
     A page counts divided by the number of processes that map it. The kernel walks all pages of
     the process for it: about 20 ms a GB. With ``unbacked`` only pages that no file backs count:
     anonymous and shared memory, all where an older kernel does not separate them. 0 for a process
-    that has ended; None where it may not be read.
+    that has ended; None if it may not be read.
     """
     try:
         data = Path(f"/proc/{process}/smaps_rollup").read_bytes()
@@ -108,15 +108,14 @@ def repeated(look: Callable[[], float]) -> Iterator[Cost]:
 
 
 @dataclass
-class PeakMemory:
+class PeakMemory(Cost):
     """The memory that this process and its descendants needed while ``peak_memory`` ran.
 
     ``needed_bytes`` is the largest amount above that at the beginning, None if the kernel does not
-    report it. ``core_share`` is the share of a processor that reading took.
+    report it.
     """
 
     needed_bytes: int | None = None
-    core_share: float = 0.0
 
 
 @contextlib.contextmanager
@@ -124,7 +123,7 @@ def peak_memory() -> Iterator[PeakMemory]:
     """Read the memory of this process and its descendants in a thread while the block runs.
 
     Only pages that no file backs count, since the kernel can take the page cache back. They are
-    read five times a second, or less often where that would take more than 1 % of a processor.
+    read five times a second, or less often if that would take more than 1 % of a processor.
     """
     peak, below = PeakMemory(), descendants(os.getpid())
     at_first = _tree_bytes(below)
@@ -171,12 +170,8 @@ class SuspendedTime:
         slept = since_s > _LONGEST_LOOK_S
         if not slept:
             self.awake_s += since_s
-        if slept or self._is_stopped():
-            self.seconds += since_s
-
-    def _is_stopped(self) -> bool:
-        try:
+        status = ""
+        with contextlib.suppress(psutil.Error):
             status = psutil.Process(self._process).status()
-        except psutil.Error:
-            return False
-        return status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+        if slept or status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP):
+            self.seconds += since_s

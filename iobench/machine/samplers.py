@@ -1,4 +1,4 @@
-"""Samplers: what the machine and a process tree do while something is measured.
+"""Samplers: readings of the machine and of a process tree while something is measured.
 
 Samplers are registered by name under the entry-point group ``iobench.samplers``.
 """
@@ -32,12 +32,12 @@ _MADE_OF_OTHERS = ("loop", "ram", "zram", "dm-", "md", "nbd", "sr", "fd")
 _LOOPBACK = "lo"
 _MEMINFO = Path("/proc/meminfo")
 _CACHED = {"Cached": "cached_bytes", "Dirty": "dirty_bytes"}
-# To look for new workers is to read every process of the machine.
+# Looking for new workers reads every process of the machine.
 _LOOK_EVERY_S = 2.0
-# Share of a processor that PSS may take: the more pages, the more seldom they are counted.
+# Share of a processor that reading PSS may take: with more pages it is read less often.
 _PSS_SHARE = 0.003
 _NO_PSS = (
-    "memory of processes is RSS here, in which pages that several share count for each of them: "
+    "memory of processes is RSS, which counts shared pages once for each process: "
     "/proc/PID/smaps_rollup cannot be read"
 )
 
@@ -46,7 +46,7 @@ class Sampler(Protocol):
     """One kind of series. Entry points of the group ``iobench.samplers`` name such classes.
 
     Attributes:
-        notes: what a reader of its series must know.
+        notes: what readers of its series must know.
     """
 
     notes: Sequence[str] = ()
@@ -62,9 +62,9 @@ class Sampler(Protocol):
     def read(self, now_s: float) -> Mapping[str, float]:
         """Values by name, units in the names (``_bytes``, ``_per_s``, ``_share``, ``_cores``).
 
-        ``now_s`` is the time on a monotonic clock. Rates are of the time since the call before, so
-        that the first call gives none. Values that are not available now, or too expensive to be
-        read so soon again, are left out.
+        ``now_s`` is the time on a monotonic clock. Rates are means since the call before, so the
+        first call gives none. Values that are not available, or too expensive to read again so
+        soon, are left out.
         """
         ...
 
@@ -77,12 +77,12 @@ SAMPLERS: Registry[Sampler] = Registry("iobench.samplers", "sampler")
 
 
 class RateSampler(Sampler):
-    """A sampler with counters that only grow, of which it gives rates."""
+    """A sampler that returns the rates of growing counters."""
 
     _before: tuple[float, Mapping[str, float]] | None = None
 
     def _rates(self, counters: Mapping[str, float], now_s: float) -> dict[str, float]:
-        """Each counter's growth a second since the call before; none on the first.
+        """The growth of each counter per second since the call before; empty on the first call.
 
         A counter that fell (a device was removed, a process ended) counts as growth of 0.
         """
@@ -101,8 +101,8 @@ class CpuSampler(RateSampler):
     """``cpu``: shares of the time of all processors, 0 to 1; of the machine, not of a container."""
 
     notes = (
-        "iowait is idle time of processors while some read or write was under way: a machine "
-        "whose processors are busy shows little of it however long its loader waits",
+        "iowait is idle time of processors during a read or write: a machine whose processors are "
+        "busy shows little of it even if its loader waits long",
     )
 
     def read(self, now_s: float) -> Mapping[str, float]:
@@ -119,10 +119,10 @@ class CpuSampler(RateSampler):
 class DiskSampler(RateSampler):
     """``disk``: bytes read and written a second by all block devices, partitions counted once."""
 
-    notes = ("disk: of the whole machine; a file system of the network moves no bytes of a disk",)
+    notes = ("disk: of the whole machine; network file systems do not count",)
 
     def __init__(self, process: int, devices: Path = Path("/sys/block")) -> None:
-        # Bytes of a device that is made of others are counted there.
+        # Bytes of a device that is made of others are counted in those.
         self._devices = {name for name in names(devices) if not name.startswith(_MADE_OF_OTHERS)}
         if not self._devices & psutil.disk_io_counters(perdisk=True).keys():
             raise Unavailable("no bytes of disks: the kernel shows no block device here")
@@ -147,7 +147,7 @@ class NetworkSampler(RateSampler):
     def read(self, now_s: float) -> Mapping[str, float]:
         """Rates since the call before."""
         found = psutil.net_io_counters(pernic=True, nowrap=False)
-        # A bridge counts again what went through a card; in a container there may be no card.
+        # A bridge counts the bytes of a card again; a container may have no card.
         counted = found.keys() & self._cards or found.keys() - {_LOOPBACK}
         counters: dict[str, float] = {}
         if counted:
@@ -184,7 +184,7 @@ class TreeSampler(RateSampler):
         self.notes = (_NO_PSS,) if self._pss_due_s > 0 else ()
 
     def read(self, now_s: float) -> Mapping[str, float]:
-        """Processor seconds a second, user and system, of that by workers; memory; processes."""
+        """Processors busy in user and system time, and by workers; memory; number of processes."""
         if now_s >= self._look_due_s:
             self._look_due_s, self._members = now_s + _LOOK_EVERY_S, [self._root]
             with contextlib.suppress(psutil.Error):
@@ -210,13 +210,13 @@ class TreeSampler(RateSampler):
         }
 
     def _proportional(self, members: Sequence[int], now_s: float) -> dict[str, float]:
-        """PSS of all together, where it can be read and its time has come."""
+        """PSS of all together, if it can be read and is due."""
         if now_s < self._pss_due_s:
             return {}
         begun_s = self._clock()
         sizes = [proportional_bytes(process) for process in members]
         self._pss_due_s = now_s + (self._clock() - begun_s) / _PSS_SHARE
-        # Without one of them it is not the memory of the tree.
+        # Without one of them the sum is not the memory of the tree.
         return {} if None in sizes or not any(sizes) else {"pss_bytes": sum(filter(None, sizes))}
 
 
@@ -227,7 +227,7 @@ class GpuSampler(Sampler):
     does not say how much of the device worked, so it is a series only and no figure.
     """
 
-    notes = ("gpu: utilisation is the share of time in which any kernel ran, as NVML has it",)
+    notes = ("gpu: utilisation is the share of time in which any kernel ran (NVML)",)
 
     def __init__(self, process: int) -> None:
         try:

@@ -43,13 +43,13 @@ class SamplingSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """What was read while something ran.
+    """Readings of the machine while something ran.
 
     Attributes:
-        columns: ``time_s`` on the machine's monotonic clock, then ``SAMPLER.NAME``; None where a
-            sampler had no value.
+        columns: ``time_s`` on the machine's monotonic clock, then ``SAMPLER.NAME``; None for
+            missing values.
         core_share: processor seconds of the sampling / wall seconds.
-        notes: what was not available, and what readers must know.
+        notes: series that were not available, and what readers must know.
     """
 
     columns: Columns
@@ -69,7 +69,7 @@ class Recorder:
         self._notes = list(notes)
         self._every, self._count = 1, 0
         self.samples = Samples({}, 0.0, ())
-        """What was read; after ``end``."""
+        """The readings, after ``end``."""
 
     @classmethod
     def of(cls, names: Iterable[str], process: int, clock: Clock) -> Recorder:
@@ -105,7 +105,7 @@ class Recorder:
                 _close(self._samplers.pop(name))
                 continue
             row |= {f"{name}.{key}": value for key, value in values.items()}
-        # The first reading has no rates yet; a row with nothing but the time says nothing.
+        # The first reading may have no values, since rates need two.
         if len(row) > 1:
             self._rows.append(row)
         if len(self._rows) >= MOST_ROWS:

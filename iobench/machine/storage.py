@@ -42,7 +42,7 @@ def describe_target(
     ``free_bytes`` where available, ``read_ahead_kb``, ``device``. It contains no source, address,
     path, serial number or name of a volume.
     """
-    # realpath leaves links in a circle as they are.
+    # Unlike Path.resolve, realpath accepts links in a circle.
     real = Path(os.path.realpath(path))
     mount = mount_of(real, mounts() if table is None else table) or Mount(Path("/"), UNKNOWN)
     device = mount.device or _device_number(mount.point)
@@ -118,7 +118,7 @@ def _storage(mount: Mount, devices: Sequence[Path] | None) -> Storage:
         named = [name for name, _ in layers if name]
         if not named:
             return _on_disks([block_devices.disk(folder) for folder in level], stack)
-        # Of devices side by side the layers of the first are named.
+        # If devices side by side differ, the layer of the first is named.
         stack.append(named[0])
         level = list(dict.fromkeys(one for _, below in layers for one in below))
     return UNKNOWN, f"what is below the {stack[-1]} cannot be seen", stack, None

@@ -17,8 +17,8 @@ Models of disks: ``Amazon Elastic Block Store`` and ``Amazon EC2 NVMe Instance S
 https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ssd-instance-store.html); ``nvme_card-pd``
 and ``nvme_card`` with a number, SCSI ``PersistentDisk`` and ``EphemeralDisk`` of vendor Google
 (udev rules of GoogleCloudPlatform/guest-configs); ``MSFT NVMe Accelerator`` and ``Microsoft NVMe
-Direct Disk`` (README of Azure/azure-vm-utils). Behind a virtio or Xen disk is whatever the
-hypervisor uses, EBS included: being on a cloud does not tell which.
+Direct Disk`` (README of Azure/azure-vm-utils). The kind
+behind a virtio or Xen disk, which may be EBS, cannot be seen, also not from the name of the cloud.
 """
 
 from __future__ import annotations
@@ -113,8 +113,8 @@ _NFS_PROXY = (
 
 # Patterns of type and source, the kind and its evidence; the first that matches counts.
 _MOUNTS = (
-    (r"tmpfs|ramfs", r".*", "", "a {} lies in memory"),
-    (r"hugetlbfs", r".*", "", "it lies in memory"),
+    (r"tmpfs|ramfs", r".*", "", "a {} is memory"),
+    (r"hugetlbfs", r".*", "", "its type is memory"),
     (
         r"overlay|aufs",
         r".*",
@@ -132,13 +132,13 @@ _MOUNTS = (
     (r"nfs4?", rf"{_EFS}:/.*", "efs", "NFS from an address of EFS"),
     (r"nfs4?", rf"{_FSX}:/.*", "fsx-nfs", "NFS from an address of FSx"),
     (r"nfs4?", _HERE, "nfs", _NFS_PROXY),
-    (r"nfs4?", r".*", "nfs", "its type is NFS; whose server that is cannot be told"),
+    (r"nfs4?", r".*", "nfs", "its type is NFS; the owner of the server is unknown"),
     (r"lustre", rf"(?:.*[:,])?{_FSX}[@:,].*", "fsx-lustre", "Lustre from an address of FSx"),
     (
         r"lustre",
         r".*",
         "lustre",
-        "its type is lustre; servers stand there by number, those of FSx like any others",
+        "its type is lustre; its servers have numbers, as those of FSx have",
     ),
     (
         r"cifs|smb3|smbfs",
@@ -196,7 +196,7 @@ _DISKS = (
         "its vendor is Google, its model {}",
     ),
     (r".*", r"Google", r"EphemeralDisk", "google-local-ssd", "its vendor is Google, its model {}"),
-    (r"zram\d+|ram\d+", r".*", r".*", "ram-disk", "a RAM disk lies in memory"),
+    (r"zram\d+|ram\d+", r".*", r".*", "ram-disk", "a RAM disk is memory"),
     (r"nbd\d+", r".*", r".*", "nbd", "a network block device"),
     (r"rbd\d+", r".*", r".*", "rbd", "a Ceph block device"),
     (r"drbd\d+", r".*", r".*", "drbd", "a DRBD device"),
@@ -221,7 +221,7 @@ _TRANSPORTS = {
 }
 _UNKNOWN_DISK = "a block device of a model and a connection that iobench does not know"
 
-# Of any file system; ext4, xfs, btrfs, f2fs; nfs, lustre, cifs, 9p, ceph; overlay, FUSE.
+# Options of any file system; ext4, xfs, btrfs, f2fs; nfs, lustre, cifs, 9p, ceph; overlay, FUSE.
 _FLAG_NAMES = """
     ro rw sync async dirsync atime noatime relatime strictatime nodiratime lazytime
     discard nodiscard barrier nobarrier delalloc nodelalloc dax dioread_lock dioread_nolock
@@ -247,7 +247,7 @@ _VALUE = re.compile(r"(?!\d+\.\d+\.\d+\.\d+)[A-Za-z0-9][A-Za-z0-9.+-]{0,15}(?::[
 
 
 def kind_name(kind: str) -> str:
-    """The name of a kind; the kind itself where a newer version wrote it."""
+    """The name of a kind; the kind itself if it is unknown, from a newer version."""
     return KINDS[kind].name if kind in KINDS else kind
 
 
@@ -257,7 +257,7 @@ def reach(kind: str) -> Reach:
 
 
 def kind_of_mount(file_system: str, source: str) -> tuple[str, str] | None:
-    """The kind that type and source of a mount tell, with its evidence; None for others."""
+    """The kind of a mount by its type and source, with its evidence; None if unknown."""
     for types, sources, kind, why in _MOUNTS:
         if re.fullmatch(types, file_system) and re.fullmatch(sources, source, re.I | re.S):
             return kind or file_system.removeprefix("fuse."), why.format(file_system)

@@ -1,4 +1,4 @@
-"""PURE. What a trial's processes and the machine used while its steps counted."""
+"""PURE. The resources that a trial's processes and the machine used during its counted steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iobench.trial import Outcome
 Spans = Sequence[tuple[float, float]]
 
 _MEMORY = {"PSS": "tree.pss_bytes", "RSS": "tree.rss_bytes"}
-# A metric, the columns whose sum it is the mean of, and what it is divided by.
+# A metric is the mean of the sum of these columns, divided by the last number.
 _MEANS: tuple[tuple[str, tuple[str, ...], float], ...] = (
     ("cores_busy", ("tree.user_cores", "tree.system_cores"), 1.0),
     ("worker_cores_busy", ("tree.worker_cores",), 1.0),
@@ -29,8 +29,8 @@ _GPU = re.compile(r"gpu\.\d+_utilisation_share")
 def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
     """Add samples to an outcome, timed from its ``origin_s``, or from ``begun_s`` without one.
 
-    All clocks are the machine's monotonic one. What was read before the origin has a negative
-    time: opening, warming up. A loop's metrics get ``usage`` over the steps that count.
+    All times are of the machine's monotonic clock. Readings before the origin, during opening and
+    warm-up, have a negative time. A loop's metrics get ``usage`` over the steps that count.
     """
     origin_s = begun_s if outcome.origin_s is None else outcome.origin_s
     columns = dict(samples.columns)
@@ -48,13 +48,13 @@ def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
 def usage(
     columns: Columns, begin_s: float, end_s: float, samples: float, pauses: Spans = ()
 ) -> dict[str, Any]:
-    """What processes and machine used in the steps from ``begin_s`` to ``end_s``.
+    """The resources used in the steps from ``begin_s`` to ``end_s``.
 
-    ``columns`` are readings whose ``time_s`` counts from where the first batch was asked for, as
-    ``begin_s`` does; the steps took so many ``samples``. Memory is the largest from there on, by
-    PSS, or by RSS where PSS was never read. All others are means over the time between readings
-    that are within the steps and in none of ``pauses``; ``gpu_utilisation_share`` is that of all
-    GPUs, as NVML has it. What was not read often enough is left out.
+    ``columns`` are readings; their ``time_s``, ``begin_s`` and ``end_s`` count from the request
+    for the first batch. The steps took ``samples`` samples. Memory is the largest PSS since then,
+    or the largest RSS if PSS was never read. The other figures are means over intervals between
+    readings that are within the steps and outside ``pauses``. ``gpu_utilisation_share`` is the mean
+    of all GPUs. Figures with too few readings are left out.
     """
     found = _memory(columns, end_s)
     for metric, names, unit in _MEANS:
@@ -83,9 +83,9 @@ def _memory(columns: Columns, end_s: float) -> dict[str, Any]:
 def _mean(
     columns: Columns, names: Sequence[str], begin_s: float, end_s: float, pauses: Spans
 ) -> float | None:
-    """The mean of the sum of rates, each of which is of the time since the reading before.
+    """The mean of a sum of rates, each of which is a mean since the reading before.
 
-    None where no whole interval counts, or where a name is no column.
+    None if no whole interval counts, or if a column is missing.
     """
     covered_s = total = 0.0
     times = [time_s or 0.0 for time_s in columns.get("time_s", ())]

@@ -86,10 +86,10 @@ def test_less_proof_never_makes_a_trial_colder(
     ("changes", "why"),
     [
         ({"resident_before": 0.25}, "25 % of the pages were resident before on ext4"),
-        ({"resident_before": None}, "what is resident cannot be told on ext4"),
+        ({"resident_before": None}, "the residency is unknown on ext4"),
         ({"physical_ratio": 0.5}, "only 50 % of the bytes read came from storage on ext4"),
         ({"physical_ratio": None}, "physical bytes are not counted on ext4"),
-        ({"file_system": "tmpfs"}, "tmpfs lies in memory"),
+        ({"file_system": "tmpfs"}, "tmpfs is memory"),
         ({"physical_ratio": 0.0, "sequential": False, "file_system": "overlay"}, "on overlay"),
     ],
 )

@@ -166,7 +166,7 @@ def test_a_state_is_judged_by_what_was_read(file: Path) -> None:
     [
         ("ext4", 0.0, True, []),
         ("tmpfs", None, True, ["tmpfs"]),
-        ("ext4", None, True, ["what is resident is not told"]),
+        ("ext4", None, True, ["the residency is unknown"]),
         (
             *("ext4", 0.0, False),
             [

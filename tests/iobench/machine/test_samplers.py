@@ -211,7 +211,7 @@ class TestTree:
         unread.add(own)
         sampler = TreeSampler(own)
         assert "pss_bytes" not in sampler.read(0.0)
-        assert "memory of processes is RSS here" in sampler.notes[0]
+        assert "memory of processes is RSS" in sampler.notes[0]
 
     def test_pages_are_counted_the_more_seldom_the_longer_it_takes(
         self, monkeypatch: pytest.MonkeyPatch

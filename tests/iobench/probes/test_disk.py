@@ -112,7 +112,7 @@ def test_a_disk_in_memory(probe: Probe) -> None:
         disk.clean(SHM)
     check(outcome)
     assert outcome.cold is not None
-    assert (outcome.cold.label, outcome.cold.why) == ("warm", "tmpfs lies in memory")
+    assert (outcome.cold.label, outcome.cold.why) == ("warm", "tmpfs is memory")
 
 
 def test_a_disk_that_fills_up_fails_and_is_left_clean(
