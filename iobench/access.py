@@ -1,7 +1,7 @@
 """How a loader reaches data on a store: the access modes of training services.
 
-Modes are ``file`` (downloaded first), ``pipe`` (a stream), ``lazy`` (a range request a sample) and
-``mount``.
+Modes are ``file`` (downloaded first), ``pipe`` (a stream), ``lazy`` (one range request for each
+sample) and ``mount``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ DIRECT = "direct"
 MODES: Mapping[str, str] = {
     "file": "everything is downloaded to a local folder, then read there",
     "pipe": "whole objects in sequence, shuffled by key and by a buffer of samples",
-    "lazy": "a range request a sample, when it is asked for",
+    "lazy": "one range request for each sample",
     "mount": "files at a path: a FUSE mount, NFS, or any folder",
 }
 """What each mode does."""
@@ -294,7 +294,5 @@ def _copy(store: Store, key: str, folder: Path) -> None:
     if not isinstance(store, GetTo):
         path.write_bytes(store.get(key))
         return
-    with path.open(
-        "wb"
-    ) as file:  # in pieces, to save memory
+    with path.open("wb") as file:  # in pieces, to save memory
         store.get_to(key, file)

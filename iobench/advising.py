@@ -133,7 +133,7 @@ class Advised:
         try:
             data = DataSettings.model_validate(self.found.result.config.get("data") or {})
         except ValidationError:
-            raise NoAdvice("the run does not tell what its images are made of") from None
+            raise NoAdvice("the config of the run does not name its images") from None
         told = data.shards or data.source
         found = expanded(told) if told else str(Path(data.folder).expanduser() / data.drawn)
         if "://" in found:
@@ -142,7 +142,7 @@ class Advised:
         if not path.is_dir():
             key = "data.shards" if data.shards else "data.source" if told else "the drawn images"
             raise NoAdvice(
-                f"{key}: no folder {str(path)!r}: be in the folder where the run was started"
+                f"{key}: no folder {str(path)!r}: change to the folder where the run was started"
             )
         return str(path)
 

@@ -35,7 +35,7 @@ _TITLES = {
 }
 _SORTS = {
     "machine": "Machines differ",
-    "untold": "Only one run tells",
+    "untold": "Known for one run only",
     "software": "Software differs",
     "config": "Configs differ",
 }

@@ -164,7 +164,7 @@ class BenchConfig(Settings):
         labels = [training.label for training in value]
         for label in labels:
             if labels.count(label) > 1:
-                raise ValueError(f"two of them are called {label!r}: give each a group of its own")
+                raise ValueError(f"two are called {label!r}: give each its own group")
         return value
 
 

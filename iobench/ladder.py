@@ -97,13 +97,15 @@ def ladder(seconds: Mapping[str, Seconds]) -> Ladder:
     farthest = next((rung for rung in _FARTHEST if rung in known), known[-1] if known else None)
     if farthest is None:
         return Ladder((), ())
-    path = _path(farthest, known)
-    whole = path if len(path) > 1 and path[0] == "synthetic" else ()
+    path = [farthest]
+    while (next_above := above(path[0], known)) is not None:
+        path.insert(0, next_above)
+    whole = len(path) > 1 and path[0] == "synthetic"
     return Ladder(
         tuple(_rung(rung, seconds, known, farthest) for rung in known),
-        path,
-        _difference(seconds, *whole[:1], *whole[-1:]) if whole else None,
-        _share(seconds, whole[0], farthest, farthest) if whole else None,
+        tuple(path),
+        _difference(seconds, "synthetic", farthest) if whole else None,
+        _difference(seconds, "synthetic", farthest, farthest) if whole else None,
     )
 
 
@@ -118,32 +120,22 @@ def within(rung: str, upper: str) -> tuple[str, ...]:
     return RUNGS[RUNGS.index(upper) + 1 : end]
 
 
-def _path(farthest: str, known: Sequence[str]) -> tuple[str, ...]:
-    path = [farthest]
-    while (next_above := above(path[0], known)) is not None:
-        path.insert(0, next_above)
-    return tuple(path)
-
-
 def _rung(rung: str, seconds: Mapping[str, Seconds], known: Sequence[str], farthest: str) -> Rung:
     upper = above(rung, known)
     own = estimate(list(seconds[rung].values()))
     if upper is None:
         return Rung(rung, own)
     part = _difference(seconds, upper, rung)
-    return Rung(rung, own, upper, part, _share(seconds, upper, rung, farthest))
+    return Rung(rung, own, upper, part, _difference(seconds, upper, rung, farthest))
 
 
-def _difference(seconds: Mapping[str, Seconds], upper: str, lower: str) -> Estimate | None:
-    both = sorted(set(seconds[upper]) & set(seconds[lower]))
-    return estimate([seconds[lower][n] - seconds[upper][n] for n in both]) if both else None
-
-
-def _share(
-    seconds: Mapping[str, Seconds], upper: str, lower: str, farthest: str
+def _difference(
+    seconds: Mapping[str, Seconds], upper: str, lower: str, whole: str | None = None
 ) -> Estimate | None:
-    whole = seconds[farthest]
-    every = sorted(set(seconds[upper]) & set(seconds[lower]) & set(whole))
-    if not every:
-        return None
-    return estimate([(seconds[lower][n] - seconds[upper][n]) / whole[n] for n in every])
+    """The difference of two rungs in the repeats of both, as a share of the rung ``whole``."""
+    repeats = set(seconds[upper]) & set(seconds[lower])
+    parts = {n: seconds[lower][n] - seconds[upper][n] for n in sorted(repeats)}
+    if whole is not None:
+        total = seconds[whole]
+        parts = {n: part / total[n] for n, part in parts.items() if n in total}
+    return estimate(list(parts.values())) if parts else None

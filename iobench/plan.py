@@ -60,7 +60,7 @@ def others(specs: Sequence[TrialSpec]) -> dict[str, str]:
 def clashes(specs: Sequence[TrialSpec]) -> list[str]:
     """A line for each name that another package has as well."""
     return [
-        f"{registry.noun} {name!r} of {package} is passed over: the name is this package's own"
+        f"{registry.noun} {name!r} of {package} is ignored: this package has the same name"
         for registry, name in _registered(specs)
         for package in registry.passed_over(name)
     ]
@@ -95,8 +95,11 @@ def ladder_config(config: BenchConfig) -> BenchConfig:
 
 def _registered(specs: Sequence[TrialSpec]) -> list[tuple[Registry[Any], str]]:
     """Each loader, consumer and client that trials name, once."""
-    registries: dict[str, Registry[Any]]
-    registries = {"loader": LOADERS, "consumer": CONSUMERS, "client": CLIENTS}
+    registries: dict[str, Registry[Any]] = {
+        "loader": LOADERS,
+        "consumer": CONSUMERS,
+        "client": CLIENTS,
+    }
     found: dict[tuple[str, str], tuple[Registry[Any], str]] = {}
     for spec in specs:
         for key, registry in registries.items():

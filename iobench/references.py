@@ -84,7 +84,7 @@ def priced(
     try:
         config = BenchConfig.model_validate(content)
     except ValidationError:
-        raise ResultError("its config is none that iobench run of this version takes") from None
+        raise ResultError("this version of iobench run does not accept its config") from None
     known = references(config, result.environment)
     told = {**result.references, "prices": known["prices"]}
     return replace(result, references=told), asked.model_dump()
@@ -140,8 +140,8 @@ def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Li
     for label, told in settings.targets.items():
         if told.volume is not None and told.volume not in limits.volumes:
             raise ConfigError(
-                f"limits.targets.{label}.volume: {settings.file or _LIMITS} knows no "
-                f"{told.volume!r}; it knows {', '.join(limits.volumes)}"
+                f"limits.targets.{label}.volume: {settings.file or _LIMITS} has no "
+                f"{told.volume!r}; it has {', '.join(limits.volumes)}"
             )
     for part, labels, measured in (
         ("targets", settings.targets, config.disk),

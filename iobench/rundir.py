@@ -78,8 +78,7 @@ def open_run(
         )
     if differing:
         raise RunConflict(
-            f"{folder} holds a run of another machine ({differing} differ): its figures "
-            "do not belong beside these, choose another --output"
+            f"{folder} holds a run of another machine ({differing} differ): choose another --output"
         )
     if not resume:
         raise RunConflict(

@@ -124,7 +124,7 @@ class DataSettings(Settings):
     @model_validator(mode="after")
     def _mount_is_of_shards(self) -> DataSettings:
         if self.mount is not None and "://" not in (self.shards or ""):
-            raise ValueError("mount says where shards on a store are files: give shards, s3://...")
+            raise ValueError("mount is the path of shards on a store: give shards: s3://...")
         return self
 
     @field_validator("shard_size")

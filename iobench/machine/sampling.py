@@ -133,14 +133,11 @@ def beside(settings: SamplingSettings | None, process: int) -> Iterator[Recorder
         return
     clock, period_s = SystemClock(), 1 / settings.per_s
     recorder = Recorder.of(settings.samplers, process, clock)
-    due_s = clock.now_s()
 
     def sample() -> float:
-        nonlocal due_s
+        begun_s = clock.now_s()
         recorder.sample()
-        # Readings that were missed while the machine slept are skipped.
-        due_s = max(due_s + period_s, clock.now_s())
-        return due_s - clock.now_s()
+        return max(0.0, begun_s + period_s - clock.now_s())
 
     try:
         with repeated(sample) as cost:

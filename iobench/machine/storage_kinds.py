@@ -97,7 +97,7 @@ KINDS = {
     "blobfuse2": Kind("BlobFuse2", "network"),
     "juicefs": Kind("JuiceFS", "network"),
     "alluxio": Kind("Alluxio", "network"),
-    "fuse": Kind("FUSE, of a program that does not give its name", "unknown"),
+    "fuse": Kind("FUSE, unnamed program", "unknown"),
     UNKNOWN: Kind("unknown", "unknown"),
 }
 
@@ -126,9 +126,9 @@ _MOUNTS = (
         r"9p|virtiofs",
         r".*",
         "",
-        "its type is {}; what the host keeps it on cannot be seen from here",
+        "its type is {}; the storage of the host is not visible",
     ),
-    (r"zfs", r".*", "", "its type is zfs; the kernel does not tell a pool's devices here"),
+    (r"zfs", r".*", "", "its type is zfs; the devices of its pool are not visible"),
     (r"nfs4?", rf"{_EFS}:/.*", "efs", "NFS from an address of EFS"),
     (r"nfs4?", rf"{_FSX}:/.*", "fsx-nfs", "NFS from an address of FSx"),
     (r"nfs4?", _HERE, "nfs", _NFS_PROXY),

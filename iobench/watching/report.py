@@ -36,7 +36,7 @@ NOTES = (
     "memory (iobench run, training, inputs: synthetic)",
     "one run of one script: no interval",
 )
-KILLED = "the script ended without a word: steps of its last second may be missing"
+KILLED = "the script ended without notice: steps of its last second may be missing"
 
 _CALIBRATION = 2_000
 _RECORD_BYTES = 8 * len(STEP_FIELDS)

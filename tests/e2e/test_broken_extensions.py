@@ -160,7 +160,7 @@ def test_the_rest_runs(ran: Ran) -> None:
 def test_a_name_of_this_packages_own_is_its_own(ran: Ran) -> None:
     """The other is passed over, which both the run and the dry run say."""
     assert ran.of("loader", "null").status == "done"
-    line = "loader 'null' of broken-parts 1.0 is passed over: the name is this package's own"
+    line = "loader 'null' of broken-parts 1.0 is ignored: this package has the same name"
     assert line in ran.done.err
     assert f"warning: {line}" in ran.dry.out
     assert ran.dry.code == 0

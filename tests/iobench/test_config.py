@@ -139,7 +139,7 @@ def test_a_name_that_is_too_long_is_told_so() -> None:
 
 def test_two_groups_of_one_name_are_refused() -> None:
     """Their figures would be taken for repeats of each other."""
-    assert "two of them are called 'same'" in refused(training=[{"group": "same"}] * 2)
+    assert "two are called 'same'" in refused(training=[{"group": "same"}] * 2)
 
 
 def test_null_needs_no_quotes() -> None:

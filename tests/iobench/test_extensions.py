@@ -93,7 +93,7 @@ def test_each_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         "object-store client mine": "mine-all-mine 3.1",
     }
     assert clashes(SPECS) == [
-        "loader 'raw' of mine-all-mine 3.1 is passed over: the name is this package's own"
+        "loader 'raw' of mine-all-mine 3.1 is ignored: this package has the same name"
     ]
     assert clashes(SPECS[2:]) == []
 

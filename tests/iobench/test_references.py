@@ -36,7 +36,7 @@ def test_a_result_keeps_what_is_known_of_its_machine() -> None:
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        ({"targets": {"data": {"volume": "gp9"}}}, "knows no 'gp9'; it knows gp3, gp2"),
+        ({"targets": {"data": {"volume": "gp9"}}}, "has no 'gp9'; it has gp3, gp2"),
         ({"targets": {"dtaa": {"volume": "gp3"}}}, "limits.targets.dtaa: nothing in this run"),
         ({"stores": {"minio": 100}}, "limits.stores.minio: nothing in this run"),
     ],

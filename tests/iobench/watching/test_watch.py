@@ -118,7 +118,7 @@ def test_a_script_that_is_stopped_is_reported(
     (trial,) = report_of(folder).trials
     # Of the 100 whole steps the first stands apart.
     assert trial.metrics["steps"] >= (99 if code else 1)
-    assert any("without a word" in note for note in trial.metrics["notes"]) == (code is None)
+    assert any("without notice" in note for note in trial.metrics["notes"]) == (code is None)
 
 
 def test_several_loaders_are_one_report(tmp_path: Path) -> None:
