@@ -227,24 +227,28 @@ def label(path: Path) -> str:
 
 def _run(run: Saved) -> str:
     result = run.result
-    environment = result.environment
-    machine = [
-        str(environment.get("processor") or ""),
-        f"{environment.get('processors', '?')} CPUs",
-    ]
-    names = dict.fromkeys((escape(run.where), escape(result.name)))
-    started = escape(result.started.replace("+00:00", "Z"))
     done = sum(trial.status == "done" for trial in result.trials)
     others = len(result.trials) - done
-    counts = f"{done} trials done" + (f", {others} not" if others else "")
-    return ", ".join(filter(None, [*names, started, *map(escape, machine), counts]))
+    parts = [
+        *dict.fromkeys((run.where, result.name)),
+        result.started.replace("+00:00", "Z"),
+        str(result.environment.get("processor") or ""),
+        f"{result.environment.get('processors', '?')} CPUs",
+        f"{done} trials done",
+        f"{others} not" if others else "",
+    ]
+    return ", ".join(map(escape, filter(None, parts)))
 
 
 def _run_object(run: Saved) -> dict[str, Any]:
     result = run.result
     done = sum(trial.status == "done" for trial in result.trials)
-    told = {"where": run.where, "name": result.name, "started": result.started}
-    return {**told, "trials": f"{done} of {len(result.trials)} done"}
+    return {
+        "where": run.where,
+        "name": result.name,
+        "started": result.started,
+        "trials": f"{done} of {len(result.trials)} done",
+    }
 
 
 def _change_object(change: Change) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def listen(messages: int, parent: int) -> bytes:
 
 def main() -> int:
     """Follow the script, then write its report."""
-    parent, steps, settings = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+    parent, steps, settings = int(sys.argv[1]), sys.argv[2], json.loads(sys.argv[3])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # for the script; this process waits for its end
     # Not validated: an unknown sampler is a note in the report.
@@ -50,9 +50,7 @@ def main() -> int:
     folder = Path(settings["folder"])
     loaders = [json.loads(line) for line in received.removesuffix(END).splitlines()]
     try:
-        with os.fdopen(steps, "rb") as file:
-            file.seek(0)
-            records = file.read()
+        records = Path(f"/proc/self/fd/{steps}").read_bytes()
         # Imported here, so that pandas takes no memory and no time while the script runs.
         from iobench.watching.report import write
 
