@@ -122,7 +122,7 @@ class TestMount:
     @pytest.mark.parametrize("shards_at", [None, "/data/shards"])
     def test_it_is_of_shards_on_a_store(self, shards_at: str | None) -> None:
         """What is a path already needs no other."""
-        with pytest.raises(ValidationError, match="where shards on a store are files"):
+        with pytest.raises(ValidationError, match="path of shards on a store"):
             DataSettings(shards=shards_at, mount="/mnt/bucket/out")
 
 
