@@ -1,4 +1,4 @@
-"""Kind ``loader``: what a loader supplies to a consumer that costs nothing, alone or several."""
+"""Kind ``loader``: the rate of a loader whose batches are dropped; in one process or in several."""
 
 from __future__ import annotations
 
