@@ -71,7 +71,7 @@ def suits(access: str, loader: str) -> bool:
 
 
 def suiting(access: str) -> str:
-    """The loaders of a mode in words."""
+    """The names of the loaders of a mode, for a message."""
     return " or ".join(sorted(_LOADERS.get(access, ["any that reads"])))
 
 
@@ -213,7 +213,7 @@ class Counter(logging.Handler):
         self._descriptor = descriptor
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a GET or a refusal; other log lines are neither."""
+        """Write GETs and refusals; ignore other log lines."""
         if record.msg == s3.GOT and isinstance(record.args, tuple):
             os.write(self._descriptor, _ENTRY.pack(*record.args[1:]))
         elif record.msg == s3.REFUSED:

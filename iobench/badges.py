@@ -70,7 +70,7 @@ def short(repeats: Sequence[Cold], reason: str = "") -> str:
 
 
 def _of_storage(known: Sequence[Cold]) -> str:
-    """The share from storage; for reads of single samples, which read more than asked, how much."""
+    """The share from storage; the amplification for reads of single samples."""
     shares = _shares(known)
     if len(shares) < len(known):
         return ", by residency"
@@ -94,5 +94,5 @@ def _shares(known: Sequence[Cold]) -> list[float]:
 
 
 def _percent(share: float) -> str:
-    """Rounded down: 99.97 % is not all of it."""
+    """A share in percent, rounded down: 99.97 % is not 100 %."""
     return f"{int(share * 1000) / 10:g} %"

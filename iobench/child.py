@@ -48,14 +48,14 @@ class Lines:
         self._last_s = -_EVERY_S
 
     def progress(self, done: float, unit: str) -> None:
-        """How much was done so far."""
+        """Send how much is done so far."""
         now_s = self._clock.now_s()
         if now_s - self._last_s >= _EVERY_S:
             self._last_s = now_s
             self.send({"progress": [done, unit]})
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """One line."""
+        """Send one line."""
         data = json.dumps(message, allow_nan=False).encode() + b"\n"
         while data:
             data = data[os.write(self._descriptor, data) :]

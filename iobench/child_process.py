@@ -42,7 +42,7 @@ _WORTH_A_WORD_S = 1.0
 
 
 class ChildProcess:
-    """One process; its ``messages`` are what a selector waits for.
+    """A process that runs one trial; a selector can wait for its ``messages``.
 
     Args:
         environment: all of its environment.
@@ -88,7 +88,7 @@ class ChildProcess:
         self._log.close()
 
     def fileno(self) -> int:
-        """Where its messages arrive."""
+        """The descriptor of the pipe with its messages."""
         return self._lines.fileno()
 
     def ask(
@@ -99,7 +99,7 @@ class ChildProcess:
             self._stdin.write(pickle.dumps((spec, dict(places), scratch)))
 
     def messages(self) -> list[Message]:
-        """Those that have arrived since the last look; does not wait."""
+        """The messages that have arrived since the last call; does not wait."""
         data = self._lines.read(_READ_BYTES)
         if data is None:
             return []

@@ -40,14 +40,14 @@ class Lines:
         self._begun_s = self._clock.now_s()
 
     def progress(self, done: float, unit: str) -> None:
-        """Show all that the trial did so far; nothing in a log, which is read afterwards."""
+        """Show how much the trial has done; not in a log."""
 
     def end(self, trial: Trial) -> None:
-        """Print how a trial came out; skipped ones once for each reason."""
+        """Print the outcome of a trial; for skipped trials once for each reason."""
         self._ended += 1
         self._to_come[trial.kind] -= 1
         if trial.status == "skipped":
-            # It says nothing of how long others take.
+            # Its time is no estimate for other trials.
             if trial.reason in self._skipped:
                 return
             self._skipped.add(trial.reason)
@@ -115,7 +115,7 @@ class Bar(Lines):
             self._show(f"{rate_words(done / elapsed_s, unit)} so far, ")
 
     def end(self, trial: Trial) -> None:
-        """Print how a trial came out, and move the bar."""
+        """Print the outcome of a trial, and move the bar."""
         super().end(trial)
         self._show()
 

@@ -1,4 +1,4 @@
-"""What can go wrong while measuring, as one tree below ``DataprepError``.
+"""The errors of measuring, as one tree below ``DataprepError``.
 
 ::
 
@@ -23,11 +23,11 @@ from dataprep.errors import DataprepError
 
 
 class IobenchError(DataprepError):
-    """Root of the tree. ``exit_code`` is what the command line ends with."""
+    """Root of the tree. ``exit_code`` is the exit code of the command."""
 
 
 class Unavailable(IobenchError, RuntimeError):
-    """What a trial needs is not on this machine; the message says what brings it."""
+    """Something that a trial needs is not on this machine; the message says how to get it."""
 
 
 class TrialFailed(IobenchError, RuntimeError):
@@ -53,7 +53,7 @@ class RunConflict(IobenchError, RuntimeError):
 
 
 class ResultError(IobenchError, ValueError):
-    """There is no run here, or none that this version can read."""
+    """There is no run, or none that this version can read."""
 
     exit_code = 2
 

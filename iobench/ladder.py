@@ -50,7 +50,7 @@ _FARTHEST = ("store", "cold", "warm")
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """One loop on the ladder. Differences and shares are taken within repeats.
+    """One loop on the ladder. Differences and shares are calculated within repeats.
 
     Attributes:
         rung: its input.
@@ -110,7 +110,7 @@ def ladder(seconds: Mapping[str, Seconds]) -> Ladder:
 
 
 def above(rung: str, known: Sequence[str]) -> str | None:
-    """Which of the rungs ``known`` a rung is compared with."""
+    """The rung of ``known`` that a rung is compared with; None for the first."""
     return next((other for other in _ABOVE[rung] if other in known), None)
 
 

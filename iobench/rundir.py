@@ -120,7 +120,7 @@ def add_line(folder: Path, line: bytes) -> None:
 
 
 def write_results(folder: Path, result: Result) -> None:
-    """Write result, report and tables; people wait for the report, so it comes first."""
+    """Write result, report and tables; the report before the tables, since people wait for it."""
     from iobench.report import render
 
     series, samples = read_tables(folder)
@@ -133,8 +133,7 @@ def write_results(folder: Path, result: Result) -> None:
 
 @contextlib.contextmanager
 def scratch_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder for what a trial leaves on a disk. It is removed afterwards, also after
-    an error.
+    """An empty folder for the files of a trial; it is removed afterwards, also after an error.
 
     Raises:
         OSError: it cannot be made.

@@ -209,7 +209,7 @@ def _cut(base: int, new: int) -> tuple[int, float]:
 
 
 def _ways(fewer: int, others: int) -> list[int]:
-    """In how many of the orders of two samples that are alike ``U`` is 0, 1, ... of their product.
+    """In how many orders of two equal samples Mann and Whitney's U is 0, 1, ..., fewer * others.
 
     The coefficients of the Gaussian binomial: each factor ``(1 - q^(others + i)) / (1 - q^i)`` in
     place (Mann and Whitney, 1947, count the same by recursion).

@@ -54,8 +54,9 @@ def image_files(listing: Listing) -> ImageFiles:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """``files`` are local paths, empty for a remote place; ``objects`` is the number of files
-    or shards.
+    """The data at a place: ``files`` are local paths, ``objects`` is the number of files or shards.
+
+    A remote place has no ``files``.
     """
 
     samples: int

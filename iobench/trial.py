@@ -17,7 +17,7 @@ Status = Literal["done", "failed", "skipped"]
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
-    """One measurement: ``params`` are JSON values that name it fully, without addresses."""
+    """One measurement: ``params`` are JSON values that describe it fully, without addresses."""
 
     kind: str
     params: Params
@@ -130,7 +130,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A trial as the result keeps it. ``reason`` says why it failed or was skipped."""
+    """A trial as stored in a result. ``reason`` says why it failed or was skipped."""
 
     id: str
     kind: str

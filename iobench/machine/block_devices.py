@@ -120,7 +120,7 @@ def _connection(folder: Path, vendor: str) -> tuple[str, float | None]:
 
 
 def _sata_mb_per_s(folder: Path) -> float | None:
-    """Parallel ATA, and QEMU's controller, have no speed here."""
+    """The rate of a SATA link; parallel ATA and QEMU's controller report none."""
     port = next(one for one in folder.parents if re.fullmatch(r"ata\d+", one.name))
     speeds = [text(path) for path in port.glob("link*/ata_link/link*/sata_spd")]
     found = [re.match(r"([\d.]+) Gbps", speed) for speed in speeds]
