@@ -508,7 +508,7 @@ def test_few_samples_in_memory_are_given_again(data: Data, name: str, workers: i
         opened(name, place_of(data, name), **given) as real,
         holding(data, name, "collate", 30, limit, **given) as loader,
     ):
-        assert "12 of the loop's 30 samples lie in memory" in " ".join(loader.notes)
+        assert "takes 30 samples, 12 of which are in memory" in " ".join(loader.notes)
         batches = list(loader.epoch(0))
         first = 12 // 4
         for stored, held in zip(list(real.epoch(0))[:first], batches, strict=False):
