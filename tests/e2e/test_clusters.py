@@ -34,8 +34,11 @@ class Programs:
         self._started = 0
         self._file = folder / f"scheduler-{len(list(folder.iterdir()))}.json"
         self.scheduler = self._start("scheduler", "--port", "0", "--no-dashboard")
-        wait_until(self._file.exists, "the scheduler's address")
+        wait_until(self._written, "the scheduler's address")
         self.address: str = json.loads(self._file.read_text())["address"]
+
+    def _written(self) -> bool:
+        return self._file.exists() and self._file.stat().st_size > 0
 
     def worker(self, env: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """Start a worker."""

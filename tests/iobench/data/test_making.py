@@ -269,7 +269,7 @@ class TestRemote:
         assert made.place("shards@s3") == remote
         with monkeypatch.context() as full:
             full.setattr(LocalStore, "free_bytes", lambda self: 1000)
-            with pytest.raises(StoreFull, match=r"room for 0 MB: set another data\.folder"):
+            with pytest.raises(StoreFull, match=r"0 MB free: set another data\.folder"):
                 made.place("shards@disk")
             assert not list((tmp_path / "data").glob("copy-*/tfrecord"))
         local = made.place("shards@disk")
