@@ -10,7 +10,7 @@ OLD_NUMPY := $(shell $(PYTHON) -c 'import sys; print(int(sys.version_info < (3, 
 # The two environments are installed at the same time.
 MAKEFLAGS += --jobs=2
 
-.PHONY: demo test test-all check bench clean help
+.PHONY: demo test test-all check docs bench clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test    environments, checks, fast tests and a few of each slower kind (10 minutes)"
 	@echo "make test-all  every test, with the branch coverage of each package (half an hour)"
 	@echo "make check   ruff, mypy --strict, the architecture test, an audit of dependencies"
+	@echo "make docs    the documentation as a site in build/docs"
 	@echo "make bench   side by side with peers; SOURCE=folder for your own photographs"
 	@echo "make clean   removes the environments, demo/ and builds"
 
@@ -34,7 +35,7 @@ help:
 
 .venv/test: .venv/demo
 	@echo "installing what the tests need into .venv ..."
-	@.venv/bin/pip install $(PIP_FLAGS) -c constraints/bare.txt -e '.[test,check]'
+	@.venv/bin/pip install $(PIP_FLAGS) -c constraints/bare.txt -e '.[test,check,docs]'
 	@touch $@
 
 # The frameworks whose own readers check ours, on the older NumPy that MXNet asks for.
@@ -75,11 +76,16 @@ check: .venv/test
 	.venv/bin/pytest -q tests/test_architecture.py tests/test_dependencies.py
 	.venv/bin/python -m tests.audit
 
-test: check .venv-frameworks/test
+# A warning is an error; the site needs no network, and neither does its search.
+docs: .venv/test
+	@.venv/bin/sphinx-build --quiet --fail-on-warning -E docs build/docs
+	@echo "build/docs/index.html"
+
+test: check docs .venv-frameworks/test
 	.venv/bin/pytest -q -n 2 -m "$(FAST) or (smoke and not frameworks)"
 	.venv-frameworks/bin/pytest -q -m "frameworks and smoke" tests/peers
 
-test-all: check .venv-frameworks/test
+test-all: check docs .venv-frameworks/test
 	.venv/bin/pytest -q -n 2 -m "not frameworks" --cov=dataprep --cov=iobench --cov-branch --cov-report=
 	@for package in dataprep iobench; do echo "branch coverage of $$package:" \
 	  "$$(.venv/bin/coverage report --include="$$package/*" --format=total) %"; done

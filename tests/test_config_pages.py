@@ -32,19 +32,12 @@ def script(name: str) -> Any:
     return module
 
 
-PAGES = script("config_pages")
-
-
-def test_the_table_of_rules_is_up_to_date() -> None:
-    """``python docs/rules.py`` would change nothing in docs/diagnosis.md."""
-    rules = script("rules")
-    text = rules.PAGE.read_text()
-    assert rules.page(text) == text
+PAGES = script("generate")
 
 
 @pytest.mark.parametrize("path", PAGES.files(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_the_files_are_what_the_models_say(path: Path) -> None:
-    """Otherwise run ``python docs/config_pages.py``."""
+    """Otherwise run ``python docs/generate.py``."""
     assert path.read_text() == PAGES.files()[path]
 
 

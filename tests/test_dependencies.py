@@ -13,7 +13,7 @@ from tests.audit import Audited, audited
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
 BY_DATE = frozenset({"dask", "distributed", "pillow", "torch", "nvidia-ml-py"})
 """Versions that promise nothing by their first number: a year, or one that goes up each year."""
-TOOLS = frozenset({"check", "test", "demo"})
+TOOLS = frozenset({"check", "docs", "test", "demo"})
 EXTRAS = PROJECT["optional-dependencies"]
 NEEDED = [
     *PROJECT["dependencies"],

@@ -1,7 +1,7 @@
-"""Write the pages of all config keys and the schemas for editors: ``python docs/config_pages.py``.
+"""Write the pages that the code knows best: ``python docs/generate.py``.
 
-Types, bounds and defaults come from the JSON schema of the models, meanings from the docstrings of
-their fields.
+Config keys (types, bounds and defaults from the JSON schema of the models, meanings from the
+docstrings of their fields), schemas for editors, commands, findings, and the terms of the report.
 """
 
 from __future__ import annotations
@@ -13,12 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import typer
 from pydantic import BaseModel
 
+from dataprep.cli.main import app as dataprep
 from dataprep.config import ShardConfig
 from dataprep.config_file import editor_schema
 from dataprep.stores import StoreOptions
+from iobench.cli import app as iobench
 from iobench.config import BenchConfig
+from iobench.report.appendix import DEFINITIONS, rule_rows
 from iobench.words import size_words
 
 ROOT = Path(__file__).parents[1]
@@ -50,12 +54,29 @@ _USUAL = (
 )
 """Keys of a benchmark that people set."""
 _STORE = "These keys are in the [sharding config](shard-config.md#store-source_store).\n"
-_MADE_BY = "\nMade by `python docs/config_pages.py`.\n"
+_MADE_BY = "\nMade by `python docs/generate.py`.\n"
+_COMMANDS = """\
+# Commands
+
+All commands of both programs with their options, for looking one up. `COMMAND --help` explains
+each option; `--json` prints one JSON object. Exit codes: 0 done; 1 it ran, and the result is not
+acceptable; 2 the request was wrong and nothing was written; 130 interrupted, resumable.
+"""
+_GLOSSARY = """\
+# Terms of the report
+
+Every term on the report of iobench, for readers of a report. The page has the same list at its end.
+"""
+_RULES = "<!-- rules -->\n"
 
 
 def files() -> dict[Path, str]:
     """Path to content of every generated file."""
+    findings = ROOT / "docs/diagnosis.md"
     return {
+        findings: _with_rules(findings.read_text()),
+        ROOT / "docs/commands.md": commands(),
+        ROOT / "docs/glossary.md": glossary(),
         ROOT / "docs/shard-config.md": page(_SHARD, ShardConfig, "The job"),
         ROOT / "docs/benchmark-config.md": page(_BENCH, BenchConfig, "The run", _USUAL),
         ROOT / "configs/shard/schema.json": editor_schema(
@@ -65,6 +86,39 @@ def files() -> dict[Path, str]:
             BenchConfig, "A benchmark config of iobench"
         ),
     }
+
+
+def commands() -> str:
+    """Each command with its purpose and the names of its options, as Markdown."""
+    lines = [_COMMANDS + _MADE_BY]
+    for program in (dataprep, iobench):
+        group: Any = typer.main.get_command(program)
+        lines += [f"## {group.name}\n", "| command | does | options |", "| --- | --- | --- |"]
+        lines += [_command(name, one) for name, one in group.commands.items() if not one.hidden]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _command(name: str, command: Any) -> str:
+    names = [one.opts[0] for one in command.params if one.param_type_name == "option"]
+    if hasattr(command, "commands"):
+        names = [*command.commands]
+    options = " ".join(f"`{one}`" for one in names if one != "--help")
+    return f"| `{name}` | {command.help.splitlines()[0]} | {options} |"
+
+
+def glossary() -> str:
+    """The definitions of the report, as Markdown."""
+    terms = [f"**{term}**\n: {meaning}\n" for term, meaning in DEFINITIONS.items()]
+    return "\n".join([_GLOSSARY + _MADE_BY, *terms])
+
+
+def _with_rules(text: str) -> str:
+    """The page of findings with its table made anew."""
+    head = text.partition(_RULES)[0]
+    rows = ["| code | kind | finding | when | source |", "| --- | --- | --- | --- | --- |"]
+    rows += [f"| {' | '.join(row)} |" for row in rule_rows()]
+    return f"{head}{_RULES}" + "\n".join(rows) + "\n"
 
 
 def page(head: str, model: type[BaseModel], title: str, usual: tuple[str, ...] = ()) -> str:
