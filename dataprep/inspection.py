@@ -43,7 +43,7 @@ from dataprep.shard_records import (
 from dataprep.stores import ObjectInfo, Store, StoreOptions, location, open_store
 
 IMAGES = 48
-"""The number of images on a contact sheet."""
+"""The number of images on a contact sheet, or of a split on a page."""
 
 _CELL, _ROW, _FONT = 188, 222, 13
 _REQUESTS = 16
@@ -100,19 +100,21 @@ def inspect(
     record: int | None = None,
     save: str | os.PathLike[str] | None = None,
     contact_sheet: str | os.PathLike[str] | None = None,
+    html: str | os.PathLike[str] | None = None,
     images: int | None = None,
     options: StoreOptions | None = None,
 ) -> Inspection:
-    """Show an output or a shard: all of it, one record, or a picture of many.
+    """Show an output or a shard: all of it, one record, or a picture or page of many.
 
     Args:
         target: an output, or one TFRecord or RecordIO file of any program: a path or URI.
         split: a split of an output; all by default, ``train`` for one record or a picture.
-        format: the format of an output in which a record or picture is read.
+        format: the format of an output in which a record, picture or page is read.
         record: the number of one record, from 0.
         save: the file for the image of that record.
         contact_sheet: the file for a picture, ``.png`` or ``.jpg``.
-        images: the number of images on it; 48 by default.
+        html: the file for a page about an output, ``.html``.
+        images: the number of images on the picture, or of a split on the page; 48 by default.
         options: endpoint, profile and other options of the store.
 
     Raises:
@@ -124,14 +126,18 @@ def inspect(
     """
     if save and record is None:
         raise ConfigError("--save needs --record N, the record whose image it stores")
-    if record is not None and contact_sheet is not None:
-        raise ConfigError("give --record or --contact-sheet, not both")
+    if [record, contact_sheet, html].count(None) < 2:
+        raise ConfigError("give one of --record, --contact-sheet and --html")
     store, info = _found(target, options)
     if info and (split or format):
         raise ConfigError(f"--split and --format choose within an output: {target} is one shard")
+    if html is not None:
+        if info:
+            raise ConfigError(f"--html is a page about an output: {target} is one shard")
+        return _page(store, split, format, images or IMAGES, Path(html))
     whole = record is None and contact_sheet is None
     if whole and (format or images):
-        raise ConfigError("--format and --images need --record or --contact-sheet")
+        raise ConfigError("--format and --images need --record, --contact-sheet or --html")
     if whole:
         return _table(Shard(store, info)) if info else _overview(store, split)
     records = Shard(store, info) if info else _Samples(Dataset(store, split or "train", format))
@@ -343,9 +349,8 @@ def _sheet(records: _Samples | Shard, path: Path, images: int) -> Inspection:
     count = records.count()
     if not count:
         raise ConfigError(f"--contact-sheet: {records.uri} has no records. {records.fault or ''}")
-    wanted = max(1, min(count, images))
-    numbers = [(2 * i + 1) * count // (2 * wanted) for i in range(wanted)]
-    found = list(in_order(records.read, numbers, _REQUESTS))
+    numbers, found = _spaced(records, images)
+    wanted = len(found)
     columns = math.ceil(math.sqrt(wanted * 4 / 3))
     rows = math.ceil(wanted / columns)
     sheet = Image.new("RGB", (columns * _CELL, rows * _ROW), "white")
@@ -353,12 +358,55 @@ def _sheet(records: _Samples | Shard, path: Path, images: int) -> Inspection:
         row, column = divmod(place, columns)
         sheet.paste(_cell(record), (column * _CELL, row * _ROW))
     sheet.save(path, quality=90)
-    faults = [f"{record.place}: {record.damage}" for record in found if record.damage]
+    faults = _faults(found)
     if records.fault:
         faults.append(str(records.fault))
     content = {"contact_sheet": str(path), "records": numbers, "of": count, "faults": faults}
-    lines = [f"{path}: {wanted:,} of {counted(count, 'record')} of {records.uri}", *faults]
-    return Inspection("\n  fault: ".join(map(escape, lines)), content, not faults)
+    return _drawn(f"{path}: {wanted:,} of {counted(count, 'record')} of {records.uri}", content)
+
+
+def _spaced(records: _Samples | Shard, images: int) -> tuple[list[int], list[Record]]:
+    """The numbers of records that are evenly spread, and these records."""
+    count = records.count()
+    wanted = max(1, min(count, images))
+    numbers = [(2 * i + 1) * count // (2 * wanted) for i in range(wanted)]
+    return numbers, list(in_order(records.read, numbers, _REQUESTS))
+
+
+def _page(
+    store: Store, split: str | None, format: str | None, images: int, path: Path
+) -> Inspection:
+    """A page about every split, or one."""
+    from dataprep.inspection_page import Split, render
+
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise ConfigError(f"--html {path}: give a name that ends in .html")
+    overview = _overview(store, split)
+    splits, missing, found = [], {}, []
+    for figures in overview.content["splits"]:
+        name = figures["split"]
+        if not figures["complete"]:
+            missing[name] = figures["why"]
+            continue
+        dataset = Dataset(store, name, format)
+        _, records = _spaced(_Samples(dataset), images)
+        splits.append(Split(figures, dataset.samples, dataset.label_space.labels, records))
+        found += records
+    path.write_bytes(render(store.uri, splits, missing))
+    faults = _faults(found)
+    content = {**overview.content, "html": str(path), "faults": faults}
+    return _drawn(f"{path}: a page about {store.uri}", content)
+
+
+def _faults(records: Sequence[Record]) -> list[str]:
+    return [f"{record.place}: {record.damage}" for record in records if record.damage]
+
+
+def _drawn(line: str, content: dict[str, Any]) -> Inspection:
+    """A line, and one for each fault."""
+    faults = content["faults"]
+    text = "\n  fault: ".join(map(escape, [line, *faults]))
+    return Inspection(text, content, not faults)
 
 
 def _cell(record: Record) -> Image.Image:

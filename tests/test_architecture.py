@@ -24,7 +24,7 @@ ORDER = {
         *("shard_buffer",),
         *("job", "forked"),
         *("assign", "dataset", "stage", "batch", "verification"),
-        *("inspection", "adapters", "sample"),
+        *("inspection_page", "inspection", "adapters", "sample"),
         *("cli", "__main__"),
     ),
     "iobench": (

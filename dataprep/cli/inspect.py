@@ -32,9 +32,14 @@ def inspect(
     contact_sheet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Draw images on a sheet: .png or .jpg.")
     ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page about an output: .html.")
+    ] = None,
     images: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=1000, help="Images on the sheet. (default: 48)"),
+        typer.Option(
+            metavar="N", min=1, max=1000, help="Images on the sheet or page. (default: 48)"
+        ),
     ] = None,
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,
@@ -51,6 +56,7 @@ def inspect(
         record=record,
         save=save,
         contact_sheet=contact_sheet,
+        html=html,
         images=images,
         options=store_options(endpoint_url, set_),
     )
