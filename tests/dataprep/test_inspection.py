@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import re
@@ -486,12 +487,14 @@ class TestContactSheet:
         (["--save", "x.jpg"], "--save needs --record N"),
         (["--record", "99999"], "counted from 0"),
         (["--record", "-1"], "--record -1"),
-        (["--record", "1", "--contact-sheet", "x.png"], "not both"),
+        (["--record", "1", "--contact-sheet", "x.png"], "give one of"),
+        (["--record", "1", "--html", "x.html"], "give one of"),
+        (["--html", "x.png"], "ends in .html"),
         (["--contact-sheet", "x.gif"], "ends in .png or .jpg"),
         (["--record", "1", "--format", "webdataset"], "it has tfrecord, recordio"),
         (["--record", "1", "--save", "no/such/folder/x.jpg"], "No such file or directory"),
-        (["--format", "recordio"], "--format and --images need --record or --contact-sheet"),
-        (["--images", "5"], "--format and --images need --record or --contact-sheet"),
+        (["--format", "recordio"], "need --record, --contact-sheet or --html"),
+        (["--images", "5"], "need --record, --contact-sheet or --html"),
     ],
 )
 def test_wrong_requests(made: Path, arguments: list[str], message: str) -> None:
@@ -515,6 +518,7 @@ def test_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
             for option in ("--split", "--format")
             for more in ([], ["--record", "1"])
         ),
+        (["--html", "x.html"], "--html is a page about an output: {} is one shard"),
         (["--record", -1], "--record -1: "),
         (["--record", 10_000], "counted from 0"),
     ],
@@ -535,3 +539,48 @@ def test_nothing_to_show(tmp_path: Path) -> None:
         dataprep.inspect(path, contact_sheet=tmp_path / "x.png")
     with pytest.raises(RecordError, match="record 0 at byte 0"):
         dataprep.inspect(path, record=0)
+
+
+def page(target: object, path: Path, *arguments: object) -> str:
+    """The page that ``--html`` writes about an output."""
+    assert text(target, "--html", path, *arguments) == f"{path}: a page about {target}\n"
+    return path.read_text()
+
+
+class TestPage:
+    def test_content(self, made: Path, tmp_path: Path) -> None:
+        """Of each split, the page shows images, classes, sizes, quirks and lost files."""
+        found = page(made, tmp_path / "x.html", "--images", 5)
+        assert found.count('src="data:image/jpeg;base64,') == 2 * 5
+        dataset = dataprep.open(made)
+        for label in dataset.label_space.labels:
+            assert found.count(f'<th scope="row">{label.synset} {label.text}</th>') == 2
+        lost = dataset.samples.query("status == 'failed'").iloc[0]
+        count = as_json(made)["splits"][0]["quirks"]["smaller_than_target"]
+        shown = html.unescape(re.sub(r"<[^>]+>", " ", found))
+        assert re.search(rf"smaller than target +{count} ", shown)
+        for part in (lost["source"], lost["reason"], "Records of recordio, bytes", "1 failed"):
+            assert part in shown
+
+    def test_one_file(self, made: Path, tmp_path: Path) -> None:
+        """The page loads nothing: it refers to itself and to the data in it only."""
+        found = page(made, tmp_path / "x.htm", "--split", "train")
+        places = re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s]*)""", found)
+        assert len(places) > 20
+        assert all(place.startswith(("data:", "#")) for place in places)
+        assert not re.search(r"https?:|<script|@import", found)
+
+    def test_many_classes_with_hostile_names(self, tmp_path: Path) -> None:
+        """Of many classes the largest and smallest are named; markup in names is text."""
+        hostile, plain = "<script>alert('x')<&\"\u202e", [f"class{n:02}" for n in range(40)]
+        for name in (hostile, *plain):
+            (tmp_path / "photos" / name).mkdir(parents=True)
+            (tmp_path / "photos" / name / f"{name}.jpg").write_bytes(encoded("JPEG"))
+        (tmp_path / "photos" / hostile / "second.jpg").write_bytes(encoded("JPEG"))
+        config = {"source": str(tmp_path / "photos"), "output": str(tmp_path / "out")}
+        dataprep.shard(dataprep.ShardConfig.model_validate(config))
+        found = page(tmp_path / "out", tmp_path / "x.html")
+        assert "<script" not in found
+        assert "41 classes of 1 to 2 samples, median 1" in found
+        named = [html.unescape(name) for name in re.findall(r'"row">(.*?)</th>', found)]
+        assert named[:20] == [hostile, *plain[:9], *plain[-10:]]

@@ -83,6 +83,15 @@ def test_a_record_is_one_range_request(remote: Remote, form: str, tmp_path: Path
     assert sorted(sizes) == sorted(int(lengths[(2 * i + 1) * 120 // 14]) for i in range(7))
 
 
+def test_a_page_asks_once_an_image(remote: Remote, tmp_path: Path) -> None:
+    """Of the shards, a page reads the records of its images only."""
+    page = ("--html", str(tmp_path / "x.html"), "--images", "7")
+    assert remote.inspect(remote.uri, *page)[0] == 0
+    assert (tmp_path / "x.html").read_text().count('src="data:image/jpeg;base64,') == 7
+    read = [key for _, key, _ in remote.asked() if key.startswith("tfrecord/")]
+    assert len(read) == 7
+
+
 @pytest.mark.parametrize("form", ["tfrecord", "recordio"])
 def test_a_table_reads_its_shard_once(remote: Remote, form: str) -> None:
     """A shard is read in a few large ranges, which overlap by one record at most."""
