@@ -90,7 +90,7 @@ DEFINITIONS: Mapping[str, str] = {
     ),
     "predicted": (
         "The least of what device, loader and storage gave alone, with the same settings. "
-        "Predictions are compared with loops that were run (above)."
+        "Predictions are compared with loops that were run."
     ),
     "scattered": (
         "Repeats differ by more than a factor of 1.5: the range is shown, not the median."
