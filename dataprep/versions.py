@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from functools import cache, lru_cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 
 from dataprep._version import __version__
 from dataprep.errors import JobError
@@ -14,6 +14,7 @@ PIPELINE = 5
 """Raised whenever this package makes other bytes of the same source."""
 
 _DETERMINING = ("simplejpeg", "opencv-python-headless", "pillow")
+_FRAMEWORKS = ("torch", "tensorflow", "tensorflow-cpu", "mxnet", "nvidia-dali-cuda120")
 _INFORMING = ("numpy", "dask", "distributed", "boto3", "pyarrow")
 
 
@@ -60,6 +61,19 @@ def other_resizer(planned: Mapping[str, str]) -> str:
         f"planned with the resizer {wanted}, but {platform.node()} has {here}: a job keeps to one "
         f"resizer; use machines with {wanted}"
     )
+
+
+def installed() -> str:
+    """The codecs and frameworks of this environment, in two lines."""
+    codecs = [f"{name} {version(name)}" for name in _DETERMINING]
+    found = []
+    for name in _FRAMEWORKS:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    codecs.append(resizer())
+    return f"codecs: {', '.join(codecs)}\nframeworks: {', '.join(found) or 'none'}"
 
 
 def informing() -> dict[str, str]:

@@ -22,12 +22,6 @@ class DataprepCommands(Commands):
         ("shard", "stage"), "; run the same command again to resume"
     )
 
-    def version(self) -> str:
-        """The version, and the library that resizes here: outputs depend on both."""
-        from dataprep.versions import resizer
-
-        return f"{super().version()} (resizer: {resizer()})"
-
 
 app = application(
     "dataprep", "Convert image collections to TFRecord and RecordIO shards.", DataprepCommands

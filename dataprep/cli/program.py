@@ -35,10 +35,6 @@ class Commands(TyperGroup):
     interrupted: ClassVar[Mapping[str, str]] = {}
     """How to continue a command that was interrupted, by its name."""
 
-    def version(self) -> str:
-        """What ``--version`` prints."""
-        return f"{self.name} {__version__}"
-
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:
@@ -138,7 +134,9 @@ def _handle_signals(handler: Any) -> None:
 
 def _show_version(ctx: typer.Context, wanted: bool) -> None:
     if wanted:
-        typer.echo(ctx.command.version())  # type: ignore[attr-defined]  # Commands has it
+        from dataprep.versions import installed
+
+        typer.echo(f"{ctx.command.name} {__version__}\n{installed()}")
         raise typer.Exit
 
 

@@ -24,6 +24,11 @@ __all__ = ["finish", "watch"]
 
 _WAIT_S = 300.0
 _SAMPLERS = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
+_SHOWN = {
+    "samples/s": "samples_per_s",
+    "share of waiting": "wait_share",
+    "s to the first batch": "time_to_first_batch_s",
+}
 _sessions: dict[Path, Session] = {}
 # A forked process that calls watch starts a run of its own.
 os.register_at_fork(after_in_child=_sessions.clear)
@@ -82,18 +87,42 @@ def watch(
     return proxied(loader, timed)
 
 
-def finish() -> None:
+class Finished:
+    """The folders of reports that were written. A notebook shows a table of their loaders."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.folders = folders
+
+    def _repr_html_(self) -> str:
+        import pandas as pd
+
+        from iobench.rundir import read
+
+        rows = []
+        for folder in self.folders:
+            for entry in read(folder).summary["watched"]:
+                row = {"loader": entry["loader"], "steps": entry["steps"]["median"]}
+                row |= {title: entry[key]["median"] for title, key in _SHOWN.items() if entry[key]}
+                rows.append({**row, "report": folder / "report.html"})
+        return str(pd.DataFrame(rows).to_html(index=False, float_format="{:.3g}".format))
+
+
+def finish() -> Finished:
     """Write the report now and wait for it. For notebooks; else the end of the script does this.
 
     Watched loaders still work, but are no longer measured.
     """
+    written = []
     while _sessions:
         folder, session = _sessions.popitem()
         try:
-            if not session.finish(_WAIT_S):
+            if session.finish(_WAIT_S):
+                written.append(session.folder)
+            else:
                 say(f"no report could be written in {folder}")
         except KeyboardInterrupt:
             say(f"the report is still being written: {folder}")
+    return Finished(written)
 
 
 def _session(

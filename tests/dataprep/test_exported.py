@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -115,12 +116,16 @@ def test_a_job_in_this_process_is_light(tmp_path: Path) -> None:
 
 
 def test_version() -> None:
-    """--version prints name, version and resizer on stdout and ends with 0."""
+    """--version prints name, version, codecs and frameworks on stdout and ends with 0."""
     done = subprocess.run(
         [sys.executable, "-m", "dataprep", "--version"], capture_output=True, text=True, check=True
     )
-    wanted = f"dataprep {dataprep.__version__} (resizer: {resizer()})\n"
-    assert (done.stdout, done.stderr) == (wanted, "")
+    first, codecs, frameworks = done.stdout.splitlines()
+    assert first == f"dataprep {dataprep.__version__}"
+    assert codecs.startswith("codecs: simplejpeg ")
+    assert codecs.endswith(resizer())
+    assert f"torch {version('torch')}" in frameworks
+    assert done.stderr == ""
 
 
 def test_no_framework_is_imported_by_a_job() -> None:

@@ -208,14 +208,15 @@ def test_each_rank_writes_for_itself(tmp_path: Path) -> None:
 
 
 def test_a_notebook_ends_it_by_hand(tmp_path: Path) -> None:
-    """The loader goes on unwatched, and what is watched later is another run."""
+    """It shows a table. The loader goes on unwatched; what is watched later is another run."""
     done = run(
         tmp_path,
         """
         import iobench, pathlib
         loader = iobench.watch(Loader(), "mine")
         list(loader)
-        iobench.finish()
+        table = iobench.finish()._repr_html_()
+        assert "<td>Loader</td>" in table and "mine/report.html" in table and "samples/s" in table
         assert pathlib.Path("mine/report.html").exists()
         assert len(list(loader)) == 12
         list(iobench.watch(Loader(), "other"))
