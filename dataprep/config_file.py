@@ -90,7 +90,11 @@ def read_yaml(path: str | Path, content: bytes | None = None) -> dict[str, Any]:
             content = Path(path).read_bytes()
         found = parse_yaml(content, str(path))
     except OSError as error:
-        advice = ": give images with --source" if Path(path).is_dir() else ""
+        advice = ""
+        if Path(path).is_dir():
+            advice = ": give images with --source"
+        elif Path(path).parts[:1] == ("configs",):
+            advice = ": dataprep init copies the example configs here"
         raise ConfigError(f"cannot read config file {path}: {error.strerror}{advice}") from None
     if not isinstance(found, dict | None):
         raise ConfigError(f"{path}: a config is a mapping of keys to values")

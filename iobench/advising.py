@@ -27,7 +27,7 @@ from iobench.report.page import from_template
 from iobench.rundir import CONFIG, read
 
 _SHARDS = ("sharding", "resize", "shard_size")
-_MEASURE = "iobench run configs/bench/advise.yaml"
+_MEASURE = "iobench run configs/bench/advise.yaml (dataprep init copies it)"
 _NO_STORE_KEYS = {"storage_class", "sse", "sse_kms_key_id"}  # of objects that are written
 _LIMITS = {"decode": "decoding", "disk": "the disk", "store": "the store", "device": "the device"}
 

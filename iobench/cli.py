@@ -21,7 +21,9 @@ _DRY = "With --dry-run"
 _MORE = "More"
 _COST = "What training costs"
 
-Config: TypeAlias = Annotated[Path, typer.Argument(help="A YAML file; see configs/bench/.")]
+Config: TypeAlias = Annotated[
+    Path, typer.Argument(help="A YAML file; dataprep init copies examples.")
+]
 Output: TypeAlias = Annotated[
     Path | None, typer.Option(help="The run's folder. (default: reports/NAME-TIME)")
 ]

@@ -375,7 +375,7 @@ def _waiting(named: str, trial: Trial) -> Iterator[Finding]:
     said += "" if idle is None else f", its GPU idle for {percent(idle)}"
     said += "" if busy is None else f"; CPUs {percent(busy)} busy"
     part = Estimate(lost, lost, lost, 0.0, 1)
-    more = "to find the part: iobench run configs/bench/train-resnet50.yaml"
+    more = "to find the part: dataprep init, then iobench run configs/bench/train-resnet50.yaml"
     if busy is None or IDLE <= busy < BUSY:
         yield found("waiting", said, f"DataLoader(num_workers=...); {more}", share=part)
     elif busy < IDLE:

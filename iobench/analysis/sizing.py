@@ -27,8 +27,8 @@ ACCELERATORS = ("V100", "A100", "H100")
 _HOURS_A_MONTH = 365 * 24 / 12
 _GB = 2**30
 _NOT_MEASURED = {
-    "disk": "not measured (iobench run configs/bench/disk.yaml)",
-    "store": "not measured (iobench run configs/bench/s3.yaml)",
+    "disk": "not measured (dataprep init, then iobench run configs/bench/disk.yaml)",
+    "store": "not measured (dataprep init, then iobench run configs/bench/s3.yaml)",
     "network": "unknown: give limits.network_gbit_per_s",
 }
 
@@ -318,7 +318,9 @@ def _needed(loop: Loop | None) -> tuple[str, ...]:
 def _cpus(known: Capacities, loop: Loop | None) -> tuple[Supply, float | None]:
     """The fastest loader that reads from memory and does the loop's work; bytes of a sample."""
     work = setting_of(loop.params, "warm").work if loop is not None else None
-    best = Supply("CPUs", None, "not measured (iobench run configs/bench/loaders.yaml)")
+    best = Supply(
+        "CPUs", None, "not measured (dataprep init, then iobench run configs/bench/loaders.yaml)"
+    )
     form = ""
     for setting, repeats in known.alone.items():
         rate = rate_of(repeats)

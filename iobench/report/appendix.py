@@ -362,7 +362,7 @@ def _again(result: Result) -> list[str]:
     if "watch" in result.config:
         return [
             "The script was watched with iobench.watch(loader). To measure what the device could "
-            "take: iobench run configs/bench/train-resnet50.yaml"
+            "take: dataprep init, then iobench run configs/bench/train-resnet50.yaml"
         ]
     return ["Save this as config.yaml and run: iobench run config.yaml"]
 

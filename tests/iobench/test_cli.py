@@ -344,8 +344,9 @@ class TestRefusals:
 
     def test_no_config(self, here: Path) -> None:
         """Its name."""
-        assert self.refused("nowhere.yaml") == (
-            "iobench: cannot read config file nowhere.yaml: No such file or directory"
+        assert self.refused("configs/nowhere.yaml") == (
+            "iobench: cannot read config file configs/nowhere.yaml: No such file or directory: "
+            "dataprep init copies the example configs here"
         )
 
     def test_nothing_to_do(self, configs: Configs, here: Path) -> None:
@@ -387,7 +388,7 @@ class TestReport:
 
 def test_version_and_help() -> None:
     """Both programs have the same version."""
-    assert invoked("--version").stdout == f"iobench {__version__}\n"
+    assert invoked("--version").stdout.startswith(f"iobench {__version__}\ncodecs: ")
     shown = invoked("--help").stdout
     for name in ("run", "report", "compare", "export", "schema", "selftest"):
         assert name in shown

@@ -77,7 +77,7 @@ def test_hosts_for_devices(tmp_path: Path) -> None:
     assert "8 devices, emulated device: consume 16,000 img/s" in said
     assert "Hosts like this one: 11." in said
     assert "CPUs      1,500 img/s per host: the limit" in said
-    assert "store     not measured (iobench run configs/bench/s3.yaml)" in said
+    assert "store     not measured (dataprep init, then iobench run configs/bench/s3.yaml)" in said
     assert "network   unknown: give limits.network_gbit_per_s" in said
     assert "This host feeds, for ResNet-50:" in said
 
