@@ -127,11 +127,11 @@ class DaskOptions(BaseModel):
     model_config = _STRICT
 
     workers: Positive | None = None
-    """Number of workers. (default: one per usable CPU)"""
+    """Workers. (default: one per usable CPU)"""
 
     processes: bool | Literal["auto"] = "auto"
-    """`auto` and `true`: worker processes of one thread each. `false`: this process alone, for
-    notebooks and tests; a crash of a codec then ends the program."""
+    """`auto`, `true`: worker processes. `false`: this process alone, for notebooks and tests, where
+    a crash of a codec ends the program."""
 
     memory_limit: ByteSize = ByteSize(2 * 10**9)
     """Memory of each worker process."""
@@ -143,20 +143,20 @@ class DaskOptions(BaseModel):
     """Certificates for it. (default: Dask's own configuration)"""
 
     cluster: str | None = None
-    """A cluster class, such as `dask_jobqueue.SLURMCluster`. It starts programs with
-    `cluster_args`: read a stranger's config before you run it."""
+    """A cluster class, such as `dask_jobqueue.SLURMCluster`. It starts programs: read a stranger's
+    config before you run it."""
 
     cluster_args: dict[str, Any] = {}
     """Arguments of that class."""
 
     dashboard: str | None = None
-    """Address of Dask's dashboard, such as `127.0.0.1:8787`. (default: none)"""
+    """Address of Dask's dashboard, such as `127.0.0.1:8787`."""
 
     max_concurrent_uploads: Positive = 32
-    """Shards that all workers together store at a time."""
+    """Shards that all workers store at a time."""
 
     sample_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = USUAL_LIMIT.seconds
-    """Most seconds to read and convert one image; see `hung_samples`."""
+    """Most seconds for one image; see `hung_samples`."""
 
     retries: Annotated[int, Field(ge=0, le=20)] = 2
     """Retries of a shard after a store error or a lost worker."""
@@ -180,16 +180,16 @@ class PlanOptions(BaseModel):
     model_config = _STRICT
 
     readers: Positive | None = None
-    """Ranks times loader workers; warns if there are fewer shards."""
+    """Ranks times loader workers, for a warning."""
 
     prices: Path | None = None
-    """A file of prices. (default: the example `configs/prices.yaml`)"""
+    """File of prices. (default: `configs/prices.yaml`)"""
 
     instance: str | None = None
-    """Machine type whose hours are priced, such as `c7i.16xlarge`. (default: this one's, on EC2)"""
+    """Machine type to price, such as `c7i.16xlarge`. (default: this one's, on EC2)"""
 
     upload_mb_per_s: Annotated[float, Field(gt=0)] | None = None
-    """MB/s (10^6) at which one worker stores a shard. (default: 85 on S3, not counted elsewhere)"""
+    """MB/s (10^6 bytes) that a worker stores. (default: 85 on S3, elsewhere not counted)"""
 
 
 class ShardConfig(BaseModel):
@@ -198,14 +198,14 @@ class ShardConfig(BaseModel):
     model_config = _STRICT
 
     source: Place
-    """Where the images are: a path or `s3://bucket/prefix`."""
+    """The images: a path or `s3://bucket/prefix`."""
 
     output: Place
-    """Where the shards go: a path or `s3://bucket/prefix`."""
+    """The shards: a path or `s3://bucket/prefix`."""
 
     kind: str = "imagefolder"
-    """Kind of source: `imagefolder`, `flat`, `ilsvrc`, `listing`, `records`, or one of another
-    package."""
+    """Kind of source: `imagefolder`, `flat`, `ilsvrc`, `listing`, `records`, or another
+    package's."""
 
     split: Annotated[str, AfterValidator(check_split)] = "train"
     """Name of the split."""
@@ -219,38 +219,38 @@ class ShardConfig(BaseModel):
     """How images are converted (docs/images.md)."""
 
     shard_size: ByteSize = ByteSize(64 * 2**20)
-    """Size of a shard of the larger format, 1MB to 128MB."""
+    """Size of a shard, 1MB to 128MB; of two formats, the larger's."""
 
     shuffle: bool = True
-    """Order samples at random by `seed` and their names."""
+    """Random order, by `seed` and names."""
 
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
-    """For the order and the validation split."""
+    """Of the order and the validation split."""
 
     validation: Annotated[str | None, BeforeValidator(_as_share)] = None
-    """Share of each class for a split `validation`, such as `5%`."""
+    """Share of each class for the split `validation`, such as `5%`."""
 
     labels: LabelOptions = LabelOptions()
-    """Files with classes, if folders do not have them (docs/labels.md)."""
+    """Files with classes (docs/labels.md)."""
 
     layout: str | dict[str, str] = "imagenet"
     """Features of Examples: `imagenet`, `tfds`, or a mapping (docs/layouts.md)."""
 
     boxes: BoxOptions | None = None
-    """Files with bounding boxes (docs/boxes.md). A path alone is their `source`."""
+    """Bounding boxes (docs/boxes.md); a path alone is their `source`."""
 
     label_offset: Annotated[
         dict[str, Annotated[int, Field(ge=-1000, le=1000)]], AfterValidator(_known_formats)
     ] = {}
-    """Added to the 0-based label inside records, by format. (default: 1 for TFRecord of synsets in
-    the layout `imagenet`, else 0)"""
+    """Added to labels inside records, by format. (default: 1 for TFRecord of synsets in the layout
+    `imagenet`, else 0)"""
 
     max_failures: Annotated[int | str, BeforeValidator(_as_share)] = "1%"
     """Samples that may fail: a number, a share, or `none`."""
 
     hung_samples: Literal["stop", "fail"] = "stop"
-    """If a sample exceeds `dask.sample_timeout_s` even alone: `stop` the job, resumable, or `fail`
-    the sample."""
+    """A sample that exceeds `dask.sample_timeout_s` even alone stops the job (resumable) or
+    fails."""
 
     ilsvrc: ILSVRCOptions = ILSVRCOptions()
     """Tar archives as source (docs/folders-and-tars.md)."""
@@ -265,16 +265,16 @@ class ShardConfig(BaseModel):
     """Reads in flight per worker. (default: 1 from a disk, 32 from S3)"""
 
     store: StoreOptions = StoreOptions()
-    """S3 options of the output, and of the source without `source_store`."""
+    """S3 options of the output, and of the source unless it has its own."""
 
     source_store: StoreOptions | None = None
     """S3 options of the source."""
 
     dask: DaskOptions = DaskOptions()
-    """Processes, threads or a cluster."""
+    """Processes or a cluster."""
 
     plan: PlanOptions = PlanOptions()
-    """For `dataprep plan` alone (docs/plan.md)."""
+    """For `dataprep plan` (docs/plan.md)."""
 
     @field_validator("format", mode="before")
     @classmethod

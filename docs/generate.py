@@ -29,43 +29,40 @@ ROOT = Path(__file__).parents[1]
 _SHARD = """\
 # Keys of a sharding config
 
-Only `source` and `output` are required. Keys are in a YAML file; `--set image.quality=90` and the
-options of `dataprep shard` override them. `dataprep shard --print-config` prints a config with all
-its defaults.
+For people who write a config for `dataprep shard`: each key, what it takes, and its default.
+Only `source` and `output` are required. Options and `--set image.quality=90` override the YAML
+file; `--print-config` prints all defaults.
 """
 _BENCH = """\
 # Keys of a benchmark config
 
-Sections that are left out are not measured. A key with several values takes one value or a list.
-Sizes are `64MiB`, `8MB` or bytes. `--set data.images=5000` overrides a key, in lists by number:
-`--set training.0.steps=50`. `iobench run CONFIG --print-config` prints all defaults.
+For people who write a config for `iobench run`: each key, what it takes, and its default.
+A section that is left out is not measured. "several" is one value or a list; sizes are `64MiB`,
+`8MB` or bytes. `--set data.images=5000` overrides a key, `--set training.0.steps=50` one of a list.
+`--print-config` prints all defaults.
 
-Editors complete and check the keys by a JSON schema, which `iobench schema` and `dataprep schema`
-print. Put it beside your config (`iobench schema > schema.json`) and begin the config with
+Editors complete and check the keys if the config begins with
+`# yaml-language-server: $schema=schema.json` and that file is beside it: `iobench schema` prints
+it, and `dataprep init` copies it with the examples.
 
-    # yaml-language-server: $schema=schema.json
+## The ten keys that people set
 
-`dataprep init` copies the examples with their schemas.
+`data.source`, `data.shards`, `repeats`, `loaders.workers`, `training.consumer`, `training.model`,
+`training.batch_size`, `training.loader`, `training.workers`, `training.inputs`.
 """
-_USUAL = (
-    *("data.source", "data.shards", "repeats", "loaders.workers"),
-    *("training.consumer", "training.model", "training.batch_size", "training.loader"),
-    *("training.workers", "training.inputs"),
-)
-"""Keys of a benchmark that people set."""
 _STORE = "These keys are in the [sharding config](shard-config.md#store-source_store).\n"
 _MADE_BY = "\nMade by `python docs/generate.py`.\n"
 _COMMANDS = """\
 # Commands
 
-All commands of both programs with their options, for looking one up. `COMMAND --help` explains
-each option; `--json` prints one JSON object. Exit codes: 0 done; 1 it ran, and the result is not
-acceptable; 2 the request was wrong and nothing was written; 130 interrupted, resumable.
+For looking up a command and its options; `COMMAND --help` explains them. `--json` prints one JSON
+object. Exit codes: 0 done; 1 it ran, and the result is not acceptable; 2 the request was wrong and
+nothing was written; 130 interrupted, resumable.
 """
 _GLOSSARY = """\
 # Terms of the report
 
-Every term on the report of iobench, for readers of a report. The page has the same list at its end.
+For readers of iobench's report: every term in it. The report has the same list at its end.
 """
 _RULES = "<!-- rules -->\n"
 
@@ -78,7 +75,7 @@ def files() -> dict[Path, str]:
         ROOT / "docs/commands.md": commands(),
         ROOT / "docs/glossary.md": glossary(),
         ROOT / "docs/shard-config.md": page(_SHARD, ShardConfig, "The job"),
-        ROOT / "docs/benchmark-config.md": page(_BENCH, BenchConfig, "The run", _USUAL),
+        ROOT / "docs/benchmark-config.md": page(_BENCH, BenchConfig, "The run"),
         ROOT / "configs/shard/schema.json": editor_schema(
             ShardConfig, "A sharding config of dataprep"
         ),
@@ -116,36 +113,23 @@ def glossary() -> str:
 def _with_rules(text: str) -> str:
     """The page of findings with its table made anew."""
     head = text.partition(_RULES)[0]
-    rows = ["| code | kind | finding | when | source |", "| --- | --- | --- | --- | --- |"]
-    rows += [f"| {' | '.join(row)} |" for row in rule_rows()]
+    rows = ["| code | kind | finding | when |", "| --- | --- | --- | --- |"]
+    rows += [f"| {' | '.join(row[:-1])} |" for row in rule_rows()]
     return f"{head}{_RULES}" + "\n".join(rows) + "\n"
 
 
-def page(head: str, model: type[BaseModel], title: str, usual: tuple[str, ...] = ()) -> str:
-    """A table of the ``usual`` keys, then of all keys of each model, as Markdown."""
+def page(head: str, model: type[BaseModel], title: str) -> str:
+    """A table of all keys of each model, as Markdown."""
     schema = model.model_json_schema()
     models = {model.__name__: schema, **schema["$defs"]}
     places: dict[str, list[str]] = {}
     _find(models, model.__name__, "", places)
     lines = [head + _MADE_BY]
-    if usual:
-        lines += ["## The ten keys that people set\n", *_usual(models, places, usual)]
     for name, found in places.items():
         is_elsewhere = model is BenchConfig and name == StoreOptions.__name__
         table = [_STORE] if is_elsewhere else _table(models[name])
         lines += [f"## {', '.join(found).strip() or title}\n", *table]
     return "\n".join(lines)
-
-
-def _usual(models: Any, places: dict[str, list[str]], usual: tuple[str, ...]) -> Iterator[str]:
-    yield "| key | takes | default |"
-    yield "| --- | --- | --- |"
-    for dotted in usual:
-        part, _, key = dotted.rpartition(".")
-        name = next(model for model, found in places.items() if part in found)
-        schema = models[name]["properties"][key]
-        yield f"| `{dotted}` | {_takes(key, schema)} | {_default(key, schema)} |"
-    yield ""
 
 
 def _find(models: Any, name: str, place: str, places: dict[str, list[str]]) -> None:

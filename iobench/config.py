@@ -28,49 +28,45 @@ class TargetLimit(Settings):
     """The limit of a disk or a folder of data, if this machine cannot find it out."""
 
     volume: str | None = None
-    """Type of an EBS volume as in the file of limits, such as `gp3`."""
+    """EBS volume type in the file of limits, such as `gp3`."""
 
     mb_per_s: Positive | None = None
-    """MB/s (10^6 bytes) that the volume or device reads at most: your own figure."""
+    """MB/s (10^6 bytes) that the volume or device reads at most."""
 
 
 class LimitSettings(Settings):
     """Limits of network, volumes and devices, if you know more than the machine reports."""
 
     file: Annotated[str, AfterValidator(check_home)] | None = None
-    """A file such as `configs/limits.yaml`, which is the default."""
+    """File of limits. (default: `configs/limits.yaml`)"""
 
     instance: str | None = None
-    """Type of this machine in that file, such as `g5.12xlarge`, if no
-    metadata service reports it."""
+    """Type of this machine in that file, such as `g5.12xlarge`. (default: from the cloud)"""
 
     network_gbit_per_s: Positive | None = None
-    """What this machine's network carries, Gbit/s (10^9 bits)."""
+    """Gbit/s (10^9 bits) of this machine's network."""
 
     targets: dict[Label, TargetLimit] = {}  # noqa: RUF012  pydantic copies it
-    """By the label of a disk target. `data` is `data.folder`; `source`, `shards` and `mount` are
-    those of `data`."""
+    """By the label of a disk target, or `data` (`data.folder`), `source`, `shards`, `mount`."""
 
     stores: dict[Label, Positive] = {}  # noqa: RUF012  pydantic copies it
-    """MB/s that an object store gives to this machine at most, by the target's label; `data` is
-    `data.bucket`."""
+    """Highest MB/s of an object store, by the target's label; `data` is `data.bucket`."""
 
 
 class ScaleSettings(Settings):
     """A planned cluster: what its devices need of hosts like this one."""
 
     devices: Count
-    """The number of devices that train together."""
+    """Devices that train together."""
 
     images_per_s: Positive | None = None
-    """What all devices consume together; by default what the run's training loop consumes on one
-    device, times their number."""
+    """Images/s of all devices together. (default: that of the run's loop times `devices`)"""
 
     images_per_s_per_device: Positive | None = None
-    """What one device consumes."""
+    """Images/s of one device."""
 
     devices_per_host: Count | None = None
-    """Devices of each host; by default this machine's GPUs, else 1."""
+    """Devices of each host. (default: this machine's GPUs, else 1)"""
 
     @model_validator(mode="after")
     def _one_rate(self) -> ScaleSettings:
@@ -84,79 +80,74 @@ class CostSettings(Settings):
     or your own."""
 
     group: str | None = None
-    """The training loop; by default the one in the run's verdict."""
+    """The training loop. (default: that of the verdict)"""
 
     epochs: Count = 90
-    """The number of epochs of the training."""
+    """Epochs of the training."""
 
     samples: Annotated[int, Field(ge=1)] | None = None
-    """Samples in the whole data set; by default those that the run reads."""
+    """Samples of the data set. (default: those that the run reads)"""
 
     instance: str | None = None
-    """Type of the machine in the file of prices; by default that of the machine that measures."""
+    """Machine type in the file of prices. (default: this machine's)"""
 
     instance_usd_per_h: Dollars | None = None
-    """Your price of an hour of the machine with all its devices."""
+    """Your price per hour of the machine with its devices."""
 
     disk_usd_per_gb_month: Dollars | None = None
-    """Your price of a GB (2^30 bytes) of the data's disk for a month; 0 for disks that are part of
-    the machine."""
+    """Your price of a GB (2^30 bytes) of the data's disk; 0 if the machine includes it."""
 
 
 class BenchConfig(Settings):
     """One run. Parts that are left out are not measured."""
 
     name: Annotated[str, Field(min_length=1, max_length=200)] = "bench"
-    """The name of the run, and of its default folder."""
+    """Name of the run and of its default folder."""
 
     repeats: Annotated[int, Field(ge=1, le=1000)] = 6
-    """Trials of each point, each in a process of its own; intervals cover 95 % from 6 trials on."""
+    """Trials per point, each in its own process; from 6 on, intervals cover 95 %."""
 
     trial_timeout_s: Annotated[float, Field(gt=0, le=1_000_000)] = 600.0
     """Seconds after which a trial has failed."""
 
     more_workers_gain: Annotated[float, Field(ge=0, le=1)] | None = 0.02
-    """A grid tries even more workers only if the last step raised the loader's rate by this share;
-    `null` tries all."""
+    """Try more workers only if the last step raised the rate by this share; `null` tries all."""
 
     cost_limit_usd: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 5.0
-    """US dollars. If requests to Amazon's S3 may cost more, the run begins only after a question or
-    with `--yes`."""
+    """If requests to Amazon's S3 may cost more, the run asks first; `--yes` answers."""
 
     prices: Annotated[str, AfterValidator(check_home)] | None = None
-    """A file of prices, such as `configs/prices.yaml`, which is the default."""
+    """File of prices. (default: `configs/prices.yaml`)"""
 
     drop_caches: DropCaches = "when-needed"
-    """Whether to drop the caches of the whole machine, as root, before a cold trial: `never`;
-    `when-needed`, if more than 1 % of a file's pages stay after its own eviction; `always`, with
-    names and inodes, which slows all users of the machine. See docs/cold.md."""
+    """When to drop the whole machine's caches (root) before a cold trial; see docs/cold.md."""
 
     data: DataSettings = DataSettings()
-    """The images, and where copies of them are made."""
+    """The images and their copies."""
 
     disk: DiskSettings | None = None
-    """Tests of disks alone."""
+    """Disks alone."""
 
     object_store: ObjectStoreSettings | None = None
-    """Tests of object stores alone."""
+    """Object stores alone."""
 
     loaders: tuple[LoaderGrid, ...] = ()
-    """Loaders without a training step; each entry is a grid."""
+    """Loaders alone; each entry is a grid."""
 
     training: tuple[Training, ...] = ()
     """Training loops."""
 
     sampling: SamplingSettings = SamplingSettings()
-    """Readings of the machine while trials run."""
+    """Readings of the machine."""
 
     limits: LimitSettings = LimitSettings()
-    """Limits of network, volumes and devices; higher figures are reported as cached."""
+    """Limits of hardware; higher figures are reported as cached."""
 
     cost: CostSettings | None = None
-    """The cost of training with these figures."""
+    """The cost of a training."""
 
     scale: ScaleSettings | None = None
-    """A cluster whose needs are calculated from the figures."""
+    """The needs of a cluster."""
 
     @field_validator("training")
     @classmethod

@@ -64,15 +64,14 @@ class ImagePolicy(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     mode: Mode = "none"
-    """`short`, `long`: scale this side to `size`. `exact`: scale to `size` without keeping the
-    aspect. `crop`: cover that box and keep its centre. `none`: keep the size. With a `size` the
-    default is `short`."""
+    """Scale the `short` or `long` side to `size`; `exact`: both sides; `crop`: cover `size` and
+    keep its centre; `none`: keep the size. With a `size` the default is `short`."""
     size: Side | tuple[Side, Side] | None = None
     """Pixels; for `exact` and `crop` also width and height."""
     upscale: bool = False
     """Allow sides to grow; otherwise `exact` and `crop` may give less than `size`."""
     filter: Filter = "bicubic"
-    """Antialiased resampling; `area` and `lanczos` start from the full image."""
+    """Antialiased; `area` and `lanczos` start from the full image."""
     min_size: Annotated[int, Field(ge=0, le=65_535)] = 0
     """Skip images with a side below this many pixels."""
     encoding: Encoding = "jpeg"
@@ -85,16 +84,15 @@ class ImagePolicy(BaseModel):
     progressive: bool = False
     """Encode progressive JPEGs."""
     optimize: bool = False
-    """Encode JPEGs with Huffman tables of their own."""
+    """Encode JPEGs with their own Huffman tables."""
     png_compression: Annotated[int, Field(ge=0, le=9)] = 6
     """Zlib's level."""
     webp_lossless: bool = False
     """Encode lossless WebP."""
     orientation: Literal["ignore", "apply"] = "ignore"
-    """Exif orientation: ignored, as training decoders do, or applied. It is 1 in every stored
-    file."""
+    """Exif orientation: ignored, as training decoders do, or applied. Stored files have 1."""
     icc: Literal["drop", "keep", "srgb"] = "drop"
-    """Colour profiles: omitted from encoded images, embedded, or converted to sRGB."""
+    """Colour profiles of encoded images: omitted, embedded, or converted to sRGB."""
     cmyk: Literal["convert", "fail"] = "convert"
     """CMYK and YCCK: to RGB, or refused."""
     palette: Literal["convert", "fail"] = "convert"
@@ -108,14 +106,14 @@ class ImagePolicy(BaseModel):
     background: tuple[Byte, Byte, Byte] = (255, 255, 255)
     """Colour behind transparency; also `"#rrggbb"`."""
     animation: Literal["first", "fail"] = "first"
-    """Several frames or pages: use the first, or refuse the file."""
+    """Several frames or pages: the first, or refused."""
     wrong_container: Literal["convert", "fail"] = "convert"
-    """Another format than the name's extension: accepted, or refused."""
+    """Another format than the extension says: accepted, or refused."""
     truncated: Literal["fail", "keep"] = "fail"
-    """Files that end early: fail, or keep what decodes."""
+    """Files that end early: refused, or what decodes is kept."""
     check: Literal["decode", "header"] = "decode"
-    """JPEGs that are stored unchanged: `decode` tests that they decode; `header` only how they
-    begin and end, which is faster."""
+    """Test of JPEGs that are stored unchanged: that they decode, or (faster) how they begin and
+    end."""
     max_pixels: Annotated[int, Field(ge=1, le=PILLOW_HARD_LIMIT)] = DEFAULT_MAX_PIXELS
     """Images with more fail before decoding. At most 178,956,970."""
     max_source_bytes: Annotated[int, Field(ge=1)] = 256 * 2**20

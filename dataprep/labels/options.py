@@ -17,19 +17,19 @@ class LabelOptions(BaseModel):
     model_config = _CONFIG
 
     ground_truth: str | None = None
-    """File with the class of each sample; takes precedence over folders."""
+    """The class of each sample, instead of its folder."""
 
     meta: str | None = None
     """The devkit or its `meta.mat`. (default: the one beside the ground truth)"""
 
     map: str | None = None
-    """File with old and new class names, to rename, merge or skip classes."""
+    """Old and new class names, to rename, merge or skip classes."""
 
     classes: str | None = None
-    """File with the label of each class, or the word `ilsvrc2012`. (default: sorted)"""
+    """The label of each class, or the word `ilsvrc2012`. (default: sorted)"""
 
     texts: str | None = None
-    """File with the classes in words."""
+    """The classes in words."""
 
 
 class BoxNames(BaseModel):
@@ -62,27 +62,27 @@ class BoxOptions(BaseModel):
     model_config = _CONFIG
 
     source: str
-    """A folder of XML files, a tar of them, or a CSV file: a path or `s3://bucket/key`."""
+    """Folder or tar of XML files, or a CSV file: a path or `s3://bucket/key`."""
 
     format: Literal["auto", "xml", "csv"] = "auto"
     """Format of `source`; `auto`: by its name."""
 
     units: Literal["relative", "pixels"] = "relative"
-    """Units of sides in a CSV file: shares, or pixels of the stored image or of the size in the
-    columns `width` and `height`."""
+    """Units of a CSV file: shares, or pixels of the stored image or of the columns `width` and
+    `height`."""
 
     columns: BoxNames = BoxNames()
     """Column names of a CSV file with a header."""
 
     key: Literal["name", "path"] = "name"
-    """Match annotations to images by base name, or by path below the source, without extension."""
+    """Match images by base name or by path, without extension."""
 
     frame: Literal["auto", "stored", "displayed"] = "auto"
-    """The image on which boxes were drawn, if EXIF turns it. `auto`: the one that fits the
-    annotated size, else `stored`."""
+    """Which image was annotated, if EXIF turns it. `auto`: the one with the annotated size, else
+    `stored`."""
 
     labels: Literal["own", "image"] = "own"
-    """Class of a box: its own if known, or always that of its image."""
+    """Class of a box: its own if known, or its image's."""
 
     least_visible: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
     """Drop a box if a crop leaves less than this share."""

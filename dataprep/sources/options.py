@@ -20,11 +20,10 @@ class ILSVRCOptions(_Section):
     """Kind ``ilsvrc``: how tar archives are read."""
 
     folder: str | None = None
-    """Read this folder of the archive, such as `ILSVRC/Data/CLS-LOC/train` in Kaggle's."""
+    """Folder of the archive, such as `ILSVRC/Data/CLS-LOC/train` in Kaggle's."""
 
     cache: str | None = None
-    """Folder of the indexes. (default: $XDG_CACHE_HOME/dataprep) For gzip archives, workers on
-    other machines need access to it."""
+    """Folder of indexes. (default: $XDG_CACHE_HOME/dataprep)"""
 
 
 class ListingOptions(_Section):
@@ -37,20 +36,20 @@ class ListingOptions(_Section):
     """Format of the file; `auto`: by its extension."""
 
     path: Column | None = None
-    """Column of paths, by name or number from 0. (default: path, filename, file or image, or else
-    the first)"""
+    """Column of paths, by name or number from 0. (default: path, filename, file, image, or the
+    first)"""
 
     label: Column | None = None
     """Column of classes. (default: label, class or synset; without a header the second)"""
 
     labels: tuple[Column, ...] = ()
-    """Several columns of numbers, the class first, in place of `label`."""
+    """Instead, several columns of numbers, the class first."""
 
     delimiter: Annotated[str, Field(min_length=1, max_length=1)] | None = None
     """Column delimiter. (default: comma, in TSV tab)"""
 
     header: bool = True
-    """The first line of a text table names the columns."""
+    """The first line names the columns."""
 
     root: str | None = None
     """Folder or URI of relative paths. (default: the listing's folder)"""
@@ -60,7 +59,7 @@ class ListingOptions(_Section):
     if every backslash is part of an escape)"""
 
     class_names: str | None = None
-    """File with names of numeric labels: one per line, from 0, or a labels.json."""
+    """Names of numeric labels: one per line, from 0, or a labels.json."""
 
 
 class RecordsOptions(_Section):
@@ -70,18 +69,17 @@ class RecordsOptions(_Section):
     """Format of the shards; `auto`: by content. An output with both: TFRecord."""
 
     split: str | None = None
-    """Split of the source. (default: the one that is written)"""
+    """Split of the source. (default: as written)"""
 
     incomplete: bool = False
-    """Read a numbered set although shards are missing."""
+    """Read a set although shards are missing."""
 
     layout: str | dict[str, str] = "auto"
-    """Keys of Examples: `imagenet`, `tfds`, or a mapping (docs/layouts.md). (default: by the keys
-    of each record)"""
+    """Keys of Examples: `imagenet`, `tfds` or a mapping; `auto`: by the keys of each record."""
 
     label_offset: Annotated[int, Field(ge=-1000, le=1000)] | None = None
-    """What records add to a 0-based label. (default: 1 for ImageNet's TFRecords without a label 0,
-    else 0)"""
+    """Added to 0-based labels inside records. (default: 1 for ImageNet's TFRecords without a label
+    0, else 0)"""
 
     class_names: str | None = None
-    """File with names of numeric labels: one per line, from 0, or a labels.json."""
+    """Names of numeric labels: one per line, from 0, or a labels.json."""

@@ -47,11 +47,10 @@ class BucketSettings(Settings):
     """A bucket, and a prefix to write below."""
 
     uri: Annotated[str, AfterValidator(check_no_credentials)] = LOCAL
-    """`s3://bucket/prefix`; `local` for an S3 server (moto) that the run starts on this machine; or
-    an address of a store of another package."""
+    """`s3://bucket/prefix`, another package's address, or `local`: moto, started by the run."""
 
     store: StoreOptions = StoreOptions()
-    """Options of the store."""
+    """Its options."""
 
     @field_validator("uri")
     @classmethod
@@ -75,46 +74,43 @@ class DataSettings(Settings):
     """
 
     shards: _Location | None = None
-    """An output of `dataprep shard`, a path or `s3://`; read as it is. From S3 it is copied to
-    `folder` for names that end in `@disk`."""
+    """An output of `dataprep shard`, a path or `s3://`. For `@disk`, S3 is copied to `folder`."""
 
     split: Annotated[str, AfterValidator(check_split)] = "train"
-    """The split of `shards`, or of the shards that are made."""
+    """Split of the shards."""
 
     store: StoreOptions = StoreOptions()
-    """Options of the store that has `shards` or `source`."""
+    """Options of the store of `shards` or `source`."""
 
     mount: _Location | None = None
-    """A path where `shards` on S3 are also files, such as a FUSE mount. Names that end in `@disk`
-    are read there, and nothing is copied to `folder`."""
+    """Path where `shards` on S3 are also files (FUSE); `@disk` then reads there."""
 
     source: _Location | None = None
-    """Class folders, a path or `s3://`, to be sharded. Without `shards` and `source` images are
-    drawn."""
+    """Class folders to shard, a path or `s3://`. Without `shards` too, images are drawn."""
 
     images: Annotated[int, Field(ge=10, le=100_000_000)] = 1000
-    """The number of images that are drawn."""
+    """Number of drawn images."""
 
     classes: Annotated[int, Field(ge=2, le=1000)] = 10
-    """The number of their classes."""
+    """Number of their classes."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """The seed of drawn images, and of the order in shards."""
+    """Seed of drawn images and of the order in shards."""
 
     size: Annotated[int, Field(ge=_SIDES[0], le=_SIDES[1])] = 256
-    """Short side of the images in shards, in pixels."""
+    """Short side of images in shards, in pixels."""
 
     quality: Annotated[int, Field(ge=1, le=100)] = 95
-    """The JPEG quality of the images in shards."""
+    """JPEG quality of images in shards."""
 
     shard_size: ByteSize = ByteSize(16_000_000)
-    """The size of the shards that are made, 1 to 128 MB."""
+    """Size of shards that are made, 1 to 128 MB."""
 
     folder: _Location = "reports/data"
-    """The folder for all data that are made, which `@disk` measures. Later runs use them again."""
+    """Folder of data that are made, for `@disk`; later runs use them again."""
 
     bucket: BucketSettings = BucketSettings()
-    """Where copies for names that end in `@s3` go, below `iobench-data/`."""
+    """Bucket of copies for `@s3`, below `iobench-data/`."""
 
     @property
     def drawn(self) -> str:

@@ -44,74 +44,67 @@ class LoaderGrid(BaseModel):
 
     loader: Several[LoaderName]
     """`torch-map`, `torch-iterable`, `torch-folder`, `tf-data`, `mxnet-record`, `dali`,
-    `dali-gpu` (decodes on the GPU), `raw` (reads, but does not decode), `mock` (each item takes
-    `item_s`), `null` (empty batches), or a loader of another package."""
+    `dali-gpu` (decodes on the GPU), `raw` (no decoding), `mock` (`item_s` per item), `null` (empty
+    batches), or another package's."""
 
     data: Several[Annotated[str, AfterValidator(check_name)]] = ("shards@disk",)
-    """The data to read: `shards`, `shards-16MB` (made from `data.source`), `shards-320px` (with
-    another short side), `files` (the resized images as files), `photos` (the source, unchanged),
-    `originals`, `originals-16MB` (shards of the unchanged source) or `pixels` (shards of decoded
-    images, for `torch-map`, `torch-iterable` and `raw`); followed by `@disk` or `@s3`."""
+    """Data by name: `shards`, `shards-16MB`, `shards-320px`, `files`, `photos`, `originals`,
+    `originals-16MB` or `pixels` (docs/loaders.md), then `@disk` or `@s3`."""
 
     access: Several[Access] = ("direct",)
-    """How the loader reads a store: `direct`, its own way; `file`, after a download; `pipe`, as a
-    stream of whole objects; `lazy`, one range request per sample; `mount`, as files at a path. See
-    docs/access-modes.md."""
+    """How a store is read (docs/access-modes.md); `direct` is the loader's own way."""
 
     connections: Several[Connections] = (8,)
-    """For `file`: number of objects downloaded at the same time."""
+    """For `file`: parallel downloads."""
 
     shuffle_buffer: Several[ShuffleBuffer] = (1024,)
-    """For `pipe`: number of samples in the buffer from which the next one is drawn; each torch
-    worker has its own."""
+    """For `pipe`: samples in the shuffle buffer, of each torch worker."""
 
     cache: Several[Literal["warm", "cold"]] = ("warm",)
-    """State of the page cache before reads; a cold trial has one epoch. The cache of a store cannot
-    be controlled."""
+    """Page cache before the trial; a cold trial has one epoch."""
 
     workers: Several[Workers] = (2,)
-    """Worker processes (torch) or threads (the others); with 0 the training process loads."""
+    """Worker processes (torch) or threads; 0: the training process loads."""
 
     prefetch: Several[Prefetch] = (2,)
-    """Number of batches made ahead; for torch, by each worker."""
+    """Batches made ahead; for torch, by each worker."""
 
     processes: Several[Annotated[int, Field(ge=1, le=256)]] = (1,)
-    """Number of loaders that run at the same time, like the ranks of a job: each in its own
-    process, with its own `workers` and a share of the samples. For torch's loaders; the rate is
-    their sum."""
+    """For torch's loaders: processes that load at the same time, each with its own `workers` and
+    share of the samples; rates are summed."""
 
     batch_size: Several[BatchSize] = (64,)
     """Samples per batch."""
 
     decode: Several[bool] = (True,)
-    """Decode images; otherwise batches contain encoded bytes."""
+    """Decode images; else batches are encoded."""
 
     augment: Several[bool] = (True,)
-    """Random resized crop and flip; otherwise resize and crop at the centre."""
+    """Random resized crop and flip; else the centre."""
 
     colour_jitter: Several[bool] = (False,)
-    """With `augment`: change brightness, contrast and saturation by up to 40 %."""
+    """Also change brightness, contrast and saturation by up to 40 %."""
 
     pca_noise: Several[bool] = (False,)
-    """With `augment`: add lighting noise along ImageNet's principal components."""
+    """Also add lighting noise along ImageNet's principal components."""
 
     normalise: Several[bool] = (True,)
-    """Normalise to mean 0 and deviation 1; otherwise batches are uint8."""
+    """Normalise to mean 0 and deviation 1; else uint8."""
 
     pin_memory: Several[bool] = (False,)
-    """Put batches into page-locked memory; for torch and a CUDA device."""
+    """Batches in page-locked memory (torch, CUDA)."""
 
     image_size: Several[Annotated[int, Field(ge=16, le=1024)]] = (224,)
-    """Side of the square images that the model takes, in pixels."""
+    """Side of the model's square input, in pixels."""
 
     item_s: Several[ItemSeconds] = (0.0,)
     """Seconds per item of `mock`."""
 
     epochs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Number of whole epochs in a trial, in place of `seconds`; only the first one is cold."""
+    """Whole epochs per trial, instead of `seconds`; only the first is cold."""
 
     seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
-    """Length of a trial; a warm trial repeats the epoch, and later starts do not count."""
+    """Length of a trial; a warm one repeats the epoch, later starts not counted."""
 
     @model_validator(mode="after")
     def _each_access_has_a_use(self) -> LoaderGrid:

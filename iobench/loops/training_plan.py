@@ -47,12 +47,11 @@ class Training(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     group: str = ""
-    """Name of the loop in the report; by default made of model, device and loader."""
+    """Name in the report. (default: model, device and loader)"""
 
     consumer: ConsumerName = "torch"
-    """`torch`, `tensorflow`, `mxnet`: real loops of forward, backward and optimiser step. `paced`:
-    an emulated device. `null`: takes batches and does nothing. Or a consumer of another
-    package."""
+    """`torch`, `tensorflow`, `mxnet` train. `paced` emulates a device. `null` does nothing. Or
+    another package's."""
 
     model: Model = "resnet50"
     """The network to train."""
@@ -61,38 +60,33 @@ class Training(BaseModel):
     """Samples per step."""
 
     device: Device = "auto"
-    """`auto` takes a GPU if the framework finds one, otherwise the processor."""
+    """`auto`: a GPU if the framework finds one, else the CPU."""
 
     devices: _Count | Literal["all"] | Annotated[tuple[_Count, ...], Field(min_length=1)] = 1
-    """For `torch`: number of GPUs that train one network together, or of processes on a processor.
-    Each has its own `workers` and its own `batch_size`; `all` takes every visible GPU. With several
-    numbers, such as `[1, 2, 4]`, each is a loop, and the report shows how training scales."""
+    """For `torch`: GPUs, or processes on a CPU, that train one network, each with its own `workers`
+    and `batch_size` (docs/several-devices.md). `all`: every visible GPU."""
 
     precision: Literal["auto", "float32", "mixed"] = "auto"
-    """`auto` is mixed on a GPU and float32 on a processor; `mixed` on a processor is bfloat16, if
-    it has that."""
+    """`auto`: mixed on a GPU, float32 on a CPU. `mixed` on a CPU: bfloat16 if it has that."""
 
     preset: str | None = None
-    """For `paced`: `V100`, `V100-mxnet-64`, `V100-tensorflow-64`, `A100` or `H100`, each training
-    ResNet-50."""
+    """For `paced`: `V100`, `V100-mxnet-64`, `V100-tensorflow-64`, `A100`, `H100` (ResNet-50)."""
 
     images_per_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    """For `paced`: images per second that the emulated device takes."""
+    """For `paced`: images/s of the device."""
 
     loader: LoaderName = "torch-iterable"
     """As in `loaders`."""
 
     data: Annotated[str, AfterValidator(_form)] = "shards"
-    """The data to read, without `@disk` or `@s3`, which follow from the input."""
+    """As in `loaders`, without `@disk` or `@s3`."""
 
     inputs: Several[Input] = ("synthetic", "warm", "cold")
-    """Where samples come from: `synthetic`, the memory of the device; `warm`, the page cache;
-    `cold`, the disk; `store`, S3. Each input is a trial over the same number of samples. torch's
-    loaders have inputs in between: `copy`, a batch in host memory; `collate`, finished images in
-    memory; `augment`, decoded ones; `decode`, encoded ones."""
+    """Where samples are; each input is a trial over equally many samples. docs/ladder.md explains
+    them."""
 
     access: Literal["direct", "file", "pipe", "lazy"] = "direct"
-    """For input `store`, as in `loaders`; inputs `warm` and `cold` read a mount."""
+    """For input `store`, as in `loaders`."""
 
     connections: Connections = 8
     """As in `loaders`."""
@@ -116,31 +110,29 @@ class Training(BaseModel):
     """As in `loaders`."""
 
     normalise: bool = True
-    """As in `loaders`; otherwise the device normalises."""
+    """As in `loaders`; else the device normalises."""
 
     pin_memory: bool = False
     """As in `loaders`."""
 
     image_size: Annotated[int, Field(ge=32, le=1024)] = 224
-    """Side of the square images that the model takes, in pixels."""
+    """As in `loaders`."""
 
     item_s: ItemSeconds = 0.0
     """As in `loaders`."""
 
     steps: Annotated[int, Field(ge=4, le=1_000_000_000)] = 100
-    """Steps per epoch, at most all that it has. The first step does not count, nor do steps whose
-    batches were ready beforehand."""
+    """Most steps per epoch. The first, and steps with batches made before it, do not count."""
 
     epochs: Annotated[int, Field(ge=1, le=1_000)] = 1
-    """Number of epochs in a trial, each of so many `steps`; on one device."""
+    """Epochs per trial, each of `steps`; on one device."""
 
     evict: Evict = "every-epoch"
-    """With several epochs of inputs `cold` or `warm`: prepare the page cache and start workers
-    before every epoch, or before the first one only; later ones then find what the cache kept."""
+    """Before which epochs of `cold` and `warm` the page cache is prepared and workers start
+    (docs/cold.md)."""
 
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
-    """Threads with which the framework computes on a processor, in each of several processes; by
-    default one processor is left to each worker."""
+    """Threads of a process that computes on a CPU. (default: one CPU is left to each worker)"""
 
     @model_validator(mode="after")
     def _is_possible(self) -> Training:

@@ -33,12 +33,10 @@ class SamplingSettings(Settings):
     """Series of the machine, on the clock of the steps."""
 
     per_s: Annotated[float, Field(ge=1, le=10)] = 2.0
-    """Readings a second."""
+    """Readings per second."""
 
     samplers: AnyNumber[SamplerName] = USUAL
-    """What is read: `cpu` (of the machine), `tree` (of the trial and its workers), `disk`,
-    `network`, `page-cache`, `gpu` (NVIDIA, with the extra `gpu`), and those of other packages;
-    `[]` for nothing. What a machine does not have is left out."""
+    """What is read (docs/series.md); `[]` for nothing."""
 
 
 @dataclass(frozen=True, slots=True)

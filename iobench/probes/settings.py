@@ -56,7 +56,7 @@ class DiskTarget(BaseModel):
     """Name in the report."""
 
     path: Annotated[str, Field(min_length=1), AfterValidator(check_home)]
-    """A directory on the disk; the test files are written there."""
+    """Folder on the disk for test files."""
 
 
 class DiskSettings(BaseModel):
@@ -72,10 +72,10 @@ class DiskSettings(BaseModel):
     """Disks to probe."""
 
     file_bytes: Annotated[ByteSize, Field(le=10**15)] = ByteSize(2**30)
-    """Size of the file that is read and written."""
+    """Size of the test file."""
 
     engine: Several[Engine] = ("iobench",)
-    """Program that reads and writes: processes of iobench, or `fio` if it is installed."""
+    """Program that reads and writes; `fio` must be installed."""
 
     operations: Several[DiskOperation] = ("read", "write")
     """Operations to measure."""
@@ -84,35 +84,35 @@ class DiskSettings(BaseModel):
     """Order of the blocks."""
 
     cache: Several[Literal["direct", "cold", "warm"]] = ("direct", "cold", "warm")
-    """Page cache during reads: `direct` bypasses it (O_DIRECT), `cold` starts with nothing of the
-    file in it, `warm` with all of it. Writes are `direct`, or buffered for both other values."""
+    """Page cache of reads: bypassed (O_DIRECT), empty or full at the start. Writes are direct or
+    else buffered."""
 
     block_bytes: Several[BlockBytes] = (ByteSize(2**17), ByteSize(2**20), ByteSize(2**22))
-    """Block sizes to measure with `at_parallelism` processes; multiples of 4 KiB."""
+    """Block sizes to measure at `at_parallelism`; multiples of 4 KiB."""
 
     parallelism: Several[Parallelism] = (1, 8, 32)
-    """Numbers of processes to measure with blocks of `at_block_bytes`."""
+    """Numbers of processes to measure at `at_block_bytes`."""
 
     at_block_bytes: BlockBytes = ByteSize(2**20)
-    """Block size while the number of processes varies."""
+    """Block size while processes vary."""
 
     at_parallelism: Parallelism = 8
-    """Processes while the block size varies."""
+    """Processes while block sizes vary."""
 
     seconds: Seconds = 2.0
     """Longest duration of a trial."""
 
     layouts: Several[Access] = ("shards", "records", "files")
-    """Ways to read the images of `layout_data`: whole shards, records by offset, small files."""
+    """How to read `layout_data`: whole shards, records by offset, small files."""
 
     layout_data: AnyNumber[Annotated[str, AfterValidator(check_name)]] = ()
     """Names of data, such as `shards@disk`, `files@disk`."""
 
     layout_cache: Several[Literal["warm", "cold"]] = ("cold", "warm")
-    """Page cache during these reads."""
+    """Page cache of these reads."""
 
     layout_parallelism: Several[Parallelism] = (1, 8)
-    """Numbers of processes that read them."""
+    """Numbers of processes of these reads."""
 
     @model_validator(mode="after")
     def _has_a_block_for_every_process(self) -> Self:
@@ -150,11 +150,11 @@ class ObjectStoreSettings(BaseModel):
     targets: Annotated[tuple[StoreTarget, ...], AfterValidator(_require_distinct_labels)] = (
         StoreTarget(),
     )
-    """Stores to probe, each a bucket and a prefix to write below."""
+    """Stores to probe."""
 
     clients: Several[Annotated[str, AfterValidator(CLIENTS.check)]] = ("boto3", "obstore")
-    """Clients to measure: `boto3`, `awscrt`, `obstore`, `s3torchconnector`, `s5cmd` and `awscli`
-    (whole objects), and clients of other packages."""
+    """`boto3`, `awscrt`, `obstore`, `s3torchconnector`, `s5cmd` and `awscli` (whole objects), or
+    another package's."""
 
     operations: Several[StoreOperation] = ("get", "range_get", "put", "multipart")
     """Operations to measure."""
@@ -162,29 +162,29 @@ class ObjectStoreSettings(BaseModel):
     object_bytes: Several[ObjectBytes] = tuple(
         map(ByteSize, (5_000, 100_000, 1_000_000, 8_000_000, 32_000_000, 128_000_000))
     )
-    """Object sizes to measure with `at_connections` connections."""
+    """Object sizes to measure at `at_connections`."""
 
     connections: Several[Connections] = (1, 2, 4, 8, 16, 32, 64)
-    """Numbers of parallel requests to measure with objects of `at_object_bytes`."""
+    """Numbers of parallel requests to measure at `at_object_bytes`."""
 
     at_object_bytes: ObjectBytes = ByteSize(8_000_000)
-    """Object size while the number of connections varies."""
+    """Object size while connections vary."""
 
     at_connections: Connections = 8
-    """Connections while the object size varies."""
+    """Connections while object sizes vary."""
 
     seconds: Seconds = 3.0
     """Longest duration of a trial."""
 
     max_requests: Annotated[int, Field(ge=1, le=10**9)] = 20_000
-    """Largest number of requests in a trial."""
+    """Most requests in a trial."""
 
     # S3 refuses smaller parts, except for the last.
     part_bytes: Annotated[ByteSize, Field(ge=5 * 2**20, le=_MAX_OBJECT_BYTES)] = ByteSize(8 * 2**20)
     """Part size of `multipart`."""
 
     pool_bytes: Annotated[ByteSize, Field(ge=1, le=10**15)] = ByteSize(256_000_000)
-    """Largest total of the objects of one size that are in the store at a time."""
+    """Most bytes of objects of one size in the store at a time."""
 
     @model_validator(mode="after")
     def _has_parts(self) -> Self:
