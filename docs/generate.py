@@ -113,8 +113,8 @@ def glossary() -> str:
 def _with_rules(text: str) -> str:
     """The page of findings with its table made anew."""
     head = text.partition(_RULES)[0]
-    rows = ["| code | kind | finding | when |", "| --- | --- | --- | --- |"]
-    rows += [f"| {' | '.join(row[:-1])} |" for row in rule_rows()]
+    rows = ["| code | finding | when |", "| --- | --- | --- |"]
+    rows += [f"| {code} | {title} | {when} |" for code, _, title, when, _ in rule_rows()]
     return f"{head}{_RULES}" + "\n".join(rows) + "\n"
 
 
