@@ -114,7 +114,7 @@ def _with_rules(text: str) -> str:
     """The page of findings with its table made anew."""
     head = text.partition(_RULES)[0]
     rows = ["| code | finding | when |", "| --- | --- | --- |"]
-    rows += [f"| {code} | {title} | {when} |" for code, _, title, when, _ in rule_rows()]
+    rows += [f"| {' | '.join(row)} |" for row in rule_rows()]
     return f"{head}{_RULES}" + "\n".join(rows) + "\n"
 
 

@@ -51,7 +51,7 @@ class Rule:
     source: str = _OURS
 
 
-_PART = f"this part takes {FINE:.0%} of a step or more"
+_PART = f"{FINE:.0%} of a step or more"
 _CAUSES = (
     ("store-throttles", "The store refuses requests", "more than 1 % answers 503 or 429", _S3),
     ("tiny-files", "Samples are read as many small files", "a file below 1 MB a sample", _CLOUD),
@@ -72,9 +72,9 @@ _CAUSES = (
     ("slow-store-bandwidth", "The object store's bandwidth is the bottleneck", _PART, _S3),
     ("slow-store", "Reading from the object store is the bottleneck", _PART, _STALLS),
     ("slow-disk", "Reading from the disk is the bottleneck", _PART, _STALLS),
-    ("input-bound", "The loop waits for input", f"{FINE:.0%} of a step or more", _PROFILER),
+    ("input-bound", "The loop waits for input", _PART, _PROFILER),
 )
-_WAITS = f"a watched loop waits for data more than {HIGH:.0%} of its time"
+_WAITS = f"a watched loop waits over {HIGH:.0%} of its time"
 RULES = {
     rule.code: rule
     for rule in (
@@ -83,13 +83,13 @@ RULES = {
         Rule(
             "waiting-preparation",
             *("cause", "problem", "The loop waits for preparing: CPUs are busy"),
-            f"{_WAITS}, and {BUSY:.0%} of the CPUs are busy",
+            f"{_WAITS}, {BUSY:.0%} of the CPUs are busy",
             _CLOUD,
         ),
         Rule(
             "waiting-workers",
             *("cause", "problem", "The loop waits while CPUs are idle"),
-            f"{_WAITS}, and less than {IDLE:.0%} of the CPUs are busy",
+            f"{_WAITS}, less than {IDLE:.0%} of the CPUs are busy",
             _CLOUD,
         ),
         Rule("waiting", "cause", "problem", "The loop waits for data", _WAITS, _PROFILER),
@@ -137,12 +137,12 @@ RULES = {
         Rule(
             "scattered",
             *("measurement", "warning", "Repeats differ widely"),
-            "the largest of three or more repeats is 1.5 times the smallest",
+            "the largest of three repeats or more is 1.5 times the smallest",
         ),
         Rule(
             "not-shown-cold",
             *("measurement", "warning", "Cold was asked for and not proved"),
-            "over 1 % of pages resident before, or storage gave less than 95 % of the bytes",
+            "over 1 % of pages resident, or less than 95 % of the bytes from storage",
         ),
         Rule(
             "not-all-warm",

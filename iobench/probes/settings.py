@@ -84,8 +84,8 @@ class DiskSettings(BaseModel):
     """Order of the blocks."""
 
     cache: Several[Literal["direct", "cold", "warm"]] = ("direct", "cold", "warm")
-    """Page cache of reads: bypassed (O_DIRECT), empty or full at the start. Writes are direct or
-    else buffered."""
+    """Page cache of reads: bypassed (O_DIRECT), empty or filled. Writes are direct, or buffered for
+    `cold` and `warm`."""
 
     block_bytes: Several[BlockBytes] = (ByteSize(2**17), ByteSize(2**20), ByteSize(2**22))
     """Block sizes to measure at `at_parallelism`; multiples of 4 KiB."""

@@ -49,12 +49,10 @@ _SHARES = {"au_ceiling", "au_mlperf", "stall_fraction", "preparation_stall", "fe
 DEFINITIONS: Mapping[str, str] = {
     "loss": (
         "The share of its time that the device waits for input: (T2 - T1) / T2, where T1 are "
-        "the seconds of the loop on data in the device's memory and T2 from the farthest "
-        "place measured."
+        "the loop's seconds on data in the device's memory and T2 from the farthest place measured."
     ),
     "au_ceiling": (
-        "1 - loss: samples/s achieved, divided by those of the same loop on data in the "
-        "device's memory."
+        "1 - loss: samples/s, divided by those of the same loop on data in the device's memory."
     ),
     "au_mlperf": (
         "Compute time / running time, without the first step, as MLPerf Storage defines it; "
@@ -67,15 +65,13 @@ DEFINITIONS: Mapping[str, str] = {
     ),
     "fetch stall": "(T2 - T3) / T2: reading from the disk or the store.",
     "ladder": (
-        "The same loop run again with one real part more each time. What a part costs is the "
-        "difference to the rung above, so that the parts add up to the loss. The bar divides a "
-        "step by the medians of the rungs; verdict and findings give the median over repeats of a "
-        "part's share, which can differ by a percent or two."
+        "The same loop run again with one real part more each time. A part costs the difference to "
+        "the rung above, and the parts add up to the loss. The bar is made of medians of rungs; "
+        "verdict and findings give medians of shares, which can differ by a percent or two."
     ),
     "cold, warm": (
         "Cold: at most 1 % of the files' pages were in the page cache before, and storage "
-        "gave at least 95 % of the bytes. Anything else is called warm. Direct: O_DIRECT, "
-        "past the cache."
+        "gave at least 95 % of the bytes. Warm: anything else. Direct: O_DIRECT, past the cache."
     ),
     "5 times the memory": (
         "Of smaller data, later epochs may come from the page cache instead of the disk."
@@ -89,12 +85,9 @@ DEFINITIONS: Mapping[str, str] = {
         "Of a median: the exact order-statistic interval. From 6 repeats on it covers 95 %."
     ),
     "predicted": (
-        "The least of what device, loader and storage gave alone, with the same settings. "
-        "Predictions are compared with loops that were run."
+        "The least of what device, loader and storage gave alone, with the same settings."
     ),
-    "scattered": (
-        "Repeats differ by more than a factor of 1.5: the range is shown, not the median."
-    ),
+    "scattered": ("Repeats differ by more than a factor of 1.5: the range is shown."),
 }
 """Every term on the page."""
 
@@ -380,7 +373,7 @@ def _rates() -> Table:
 
 def rule_rows() -> list[list[str]]:
     """Every rule of the findings, for the reference page."""
-    return [[f"`{r.code}`", r.kind, r.title, r.when, r.source] for r in RULES.values()]
+    return [[f"`{r.code}`", r.title, r.when] for r in RULES.values()]
 
 
 def _told(stored: Any, say: Any) -> str:
