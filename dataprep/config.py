@@ -130,8 +130,8 @@ class DaskOptions(BaseModel):
     """Workers. (default: one per usable CPU)"""
 
     processes: bool | Literal["auto"] = "auto"
-    """`auto`, `true`: worker processes. `false`: this process alone, for notebooks and tests, where
-    a crash of a codec ends the program."""
+    """`auto`, `true`: worker processes. `false`: this process alone, for notebooks and tests; a
+    crash of a codec ends it."""
 
     memory_limit: ByteSize = ByteSize(2 * 10**9)
     """Memory of each worker process."""

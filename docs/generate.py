@@ -55,9 +55,9 @@ _MADE_BY = "\nMade by `python docs/generate.py`.\n"
 _COMMANDS = """\
 # Commands
 
-For looking up a command and its options; `COMMAND --help` explains them. `--json` prints one JSON
-object. Exit codes: 0 done; 1 it ran, and the result is not acceptable; 2 the request was wrong and
-nothing was written; 130 interrupted, resumable.
+For people who look up a command and its options; `COMMAND --help` explains them. `--json` prints
+one JSON object. Exit codes: 0 done; 1 it ran, and the result is not acceptable; 2 the request was
+wrong and nothing was written; 130 interrupted, resumable.
 """
 _GLOSSARY = """\
 # Terms of the report
