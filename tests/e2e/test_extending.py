@@ -24,7 +24,7 @@ PAGE = (ROOT / "docs" / "extending.md").read_text()
 def files_of(page: str) -> dict[str, str]:
     """Files by the name in the paragraph before each block."""
     found: dict[str, str] = {}
-    for block in re.finditer(r"\n\n([^\n]*):\n\n```\w+\n(.*?)```", page, re.S):
+    for block in re.finditer(r"\n\n([^\n]*):\n\n(?:<!--[^\n]+\n)?```\w+\n(.*?)```", page, re.S):
         names = re.findall(r"`([\w./]+\.\w+)`", block[1])
         found |= {names[0]: block[2]} if names else {}
     return found
