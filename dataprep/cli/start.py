@@ -40,17 +40,16 @@ def init(
         Path, typer.Argument(metavar="DEST", help="Where the folder 'configs' goes.")
     ] = Path(),
 ) -> None:
-    """Copy the example configs."""
+    """Copy the example configs; files that exist stay as they are."""
     from dataprep.cli.output import show
     from dataprep.config_file import EXAMPLES
-    from dataprep.errors import ConfigError
 
-    folder = dest / "configs"
-    if folder.exists():
-        raise ConfigError(f"{folder} exists already: choose another place or remove it")
-    shutil.copytree(EXAMPLES, folder)
-    for path in sorted(folder.rglob("*.*")):
-        show(str(path))
+    for path in sorted(EXAMPLES.rglob("*.*")):
+        copy = dest / "configs" / path.relative_to(EXAMPLES)
+        if not copy.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
+        show(str(copy))
 
 
 def schema() -> None:
