@@ -144,9 +144,9 @@ class Session:
         Raises:
             OSError: no process can be started.
         """
+        self.folder = Path(settings["folder"])
         self._steps = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  until the end
         self._names: list[str] = []
-        self.folder = Path(str(settings["folder"]))
         self.log = StepLog(self._steps.write)
         self.settle: list[Callable[[], None]] = []
         """Called before the log is closed, for events of a GPU that are not yet read."""

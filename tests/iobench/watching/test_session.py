@@ -73,7 +73,7 @@ def companion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         path.write_text(f"#!{python}\nimport os, sys, time\n{code}\n")
         path.chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(path))
-        return Session({"name": "mine"})
+        return Session({"name": "mine", "folder": "mine"})
 
     return given
 
@@ -93,7 +93,7 @@ open({str(tmp_path / "got")!r}, "w").write(got)
     session.log.add(RECORD, 3)
     assert session.finish(30.0)
     settings, steps, first, second, end, _ = (tmp_path / "got").read_text().split("\n")
-    assert json.loads(settings) == {"name": "mine"}
+    assert json.loads(settings) == {"name": "mine", "folder": "mine"}
     assert len(bytes.fromhex(steps)) == 2 * 48
     assert json.loads(first) == {"loader": "list", "batch_size": 4}
     assert json.loads(second) == {"loader": "list 2", "batch_size": None}
