@@ -12,13 +12,14 @@ import time
 from iobench.s3_server import MotoServer
 
 _STEPS = """\
+dataprep init demo
 dataprep sample demo/photos --images 800 --classes 8
 dataprep shard --source demo/photos --output s3://demo/photos --format tfrecord \
 --format recordio --size 256 --shard-size 4MB --validation 10%
 dataprep verify s3://demo/photos --deep
 dataprep stage s3://demo/photos demo/shards"""
 _BENCHMARK = """\
-iobench run configs/bench/smoke.yaml --output demo/bench --set data.shards=demo/shards \
+iobench run demo/configs/bench/smoke.yaml --output demo/bench --set data.shards=demo/shards \
 --set data.folder=demo/data"""
 _DONE = """
 done in {seconds:.0f} s. The endpoint kept everything in memory and is gone; this is left:
