@@ -20,9 +20,10 @@ from dataprep.cli.main import app as dataprep
 from dataprep.config import ShardConfig
 from dataprep.config_file import editor_schema
 from dataprep.stores import StoreOptions
+from iobench.analysis.rules import RULES
 from iobench.cli import app as iobench
 from iobench.config import BenchConfig
-from iobench.report.appendix import DEFINITIONS, rule_rows
+from iobench.report.appendix import DEFINITIONS
 from iobench.words import size_words
 
 ROOT = Path(__file__).parents[1]
@@ -114,7 +115,7 @@ def _with_rules(text: str) -> str:
     """The page of findings with its table made anew."""
     head = text.partition(_RULES)[0]
     rows = ["| code | finding | when |", "| --- | --- | --- |"]
-    rows += [f"| {' | '.join(row)} |" for row in rule_rows()]
+    rows += [f"| `{rule.code}` | {rule.title} | {rule.when} |" for rule in RULES.values()]
     return f"{head}{_RULES}" + "\n".join(rows) + "\n"
 
 

@@ -41,16 +41,6 @@ def badge(repeats: Sequence[Cold]) -> str:
     return label
 
 
-def doubt(repeats: Sequence[Cold]) -> str:
-    """Why a repeat was not what was asked; of the first one with a reason."""
-    return next((one.why for one in repeats if one.why and one.label == "warm"), "")
-
-
-def is_cache_resident(repeats: Sequence[Cold]) -> bool:
-    """Whether later epochs of any of them may come from memory."""
-    return any(one.cache_resident for one in repeats)
-
-
 def words(cold: Cold | None) -> str:
     """The badge of one trial in a line: ``cold 100 %, cache-resident``."""
     return "" if cold is None else shown([cold])
@@ -58,15 +48,17 @@ def words(cold: Cold | None) -> str:
 
 def shown(repeats: Sequence[Cold]) -> str:
     """The badge in a line, for terminals and tables, with its reason and ``cache-resident``."""
-    why = doubt(repeats) if badge(repeats) == NOT_SHOWN else ""
-    return short(repeats, f": {why}" if why else "")
+    reasons = [one.why for one in repeats if one.why and one.label == "warm"]
+    has_reason = badge(repeats) == NOT_SHOWN and reasons
+    return short(repeats, f": {reasons[0]}" if has_reason else "")
 
 
 def short(repeats: Sequence[Cold], reason: str = "") -> str:
-    """The badge with ``cache-resident``, for columns of tables."""
-    told = f"{badge(repeats)}{reason}"
-    resident = "cache-resident" if told and is_cache_resident(repeats) else ""
-    return ", ".join(filter(None, (told, resident)))
+    """The badge, with ``cache-resident`` if that holds for any repeat."""
+    found = f"{badge(repeats)}{reason}"
+    if found and any(one.cache_resident for one in repeats):
+        return f"{found}, cache-resident"
+    return found
 
 
 def _of_storage(known: Sequence[Cold]) -> str:

@@ -8,8 +8,8 @@ Runs that were not interleaved have no pairs. Their ratio is that of the medians
 inverts the Mann-Whitney test: its ends are two of the ratios of every repeat of one run to every
 repeat of the other (Hollander, Wolfe and Chicken, "Nonparametric Statistical Methods", 3rd ed.,
 sections 4.2 and 4.3, there as differences). Its coverage is exact if both runs have the same
-continuous distribution up to a factor. It is at least that if repeats are equal to each other, or
-if the interval is widened to hold the ratio of the medians. For 6 repeats against 6 with normal
+continuous distribution up to a factor. It is larger where repeats have equal values, and where the
+interval had to be extended to include the ratio of the medians. For 6 repeats against 6 with normal
 logarithms the coverage is 95.9 %, and above 94.5 % if one run scatters ten times as much as the
 other (``tests/iobench/test_two_samples.py`` simulates both). If the shapes differ too, the
 interval is that of the median of all those ratios, which need not be the ratio of the medians.

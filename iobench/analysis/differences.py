@@ -1,20 +1,17 @@
 """PURE. Differences between two runs' machines, software and configs.
 
-Machine: processor and its cores, memory, limits, GPUs, the cloud's type, and what the targets lie
-on: disks, file systems, sizes, whose store. Runs of unlike machines are compared only when that is
-asked for: their ratios are of the machines first. So are things of an environment that are not
-known here: a wrong refusal is seen, a wrong comparison is not.
+Machine: processors, memory, limits, GPUs, instance type, and the disks, file systems and stores of
+the targets. Runs on different machines are compared only with ``--force``, since their ratios would
+be those of the machines. An unknown key counts as machine: users notice a wrong refusal, but not a
+wrong comparison.
 
-Software: iobench, Python, kernel, drivers, libraries, and what is set: mount options, read-ahead,
-schedulers, governors, power limits, a container around it all. They are what people compare runs
-for; they are told and do not stop anything. Config: told too, since it is what was asked; params
-that differ make different points anyway, and what is left (other data under the same name) has to
-be known to a reader.
+Software: iobench, Python, kernel, drivers, libraries, and settings such as mount options,
+read-ahead, governors and power limits. People compare runs to see their effect, so these
+differences are only listed. So are those of the config.
 
-What only one run knows, since the other was written by an older version, is ``untold``. Left out
-are room on a disk, links of GPUs at rest, disks that nothing was measured on, and words that only
-say the rest again. Sizes count as equal within 2 %: kernels keep different shares of the same
-memory for themselves.
+``untold``: only one run has the key, since an older version wrote the other. Left out are free
+space, current links of GPUs, disks that were not measured, and descriptions. Sizes are equal within
+2 %, since kernels reserve different shares of the same memory.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from dataprep.counted import counted
 from iobench import badges
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.points import by_point, is_number, middle
-from iobench.analysis.rules import RULES
 from iobench.analysis.sizing import cost, cost_lines, scale, scale_lines
 from iobench.analysis.supplies import access_modes, shared
 from iobench.consumers.paced import PRESETS
@@ -369,11 +368,6 @@ def _rates() -> Table:
     rows = [[name, number(one.images_per_s), one.source] for name, one in PRESETS.items()]
     columns = ("accelerator", "img/s", "source")
     return Table("Accelerators: ResNet-50, mixed precision", columns, rows)
-
-
-def rule_rows() -> list[list[str]]:
-    """Every rule of the findings, for the reference page."""
-    return [[f"`{r.code}`", r.title, r.when] for r in RULES.values()]
 
 
 def _told(stored: Any, say: Any) -> str:

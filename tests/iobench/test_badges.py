@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.badges import badge, doubt, is_cache_resident, words
+from iobench.badges import badge, shown, words
 from iobench.trial import Cold
 
 
@@ -69,16 +69,11 @@ def test_a_line_has_the_reason_and_whether_the_data_fit_in_memory() -> None:
     assert words(Cold("", "not applicable", cache_resident=True)) == ""
 
 
-def test_a_doubt_is_that_of_what_was_not_shown() -> None:
-    """The first repeat that has one."""
-    assert doubt([cold(), WARMED]) == WARMED.why
-    assert doubt([cold()]) == ""
-
-
-def test_one_repeat_is_enough_to_be_cache_resident() -> None:
-    """Where it is not known it is not said."""
-    assert is_cache_resident([cold(), cold(cache_resident=True)])
-    assert not is_cache_resident([cold(), cold(cache_resident=False)])
+def test_one_repeat_decides_for_all() -> None:
+    """One that was not proved cold, with its reason; one whose data may stay in memory."""
+    assert shown([cold(), WARMED]) == f"asked cold, not proved: {WARMED.why}"
+    assert shown([cold(), cold(cache_resident=True)]) == "cold 100 %, cache-resident"
+    assert shown([cold(), cold(cache_resident=False)]) == "cold 100 %"
 
 
 @given(st.floats(0.95, 1), st.floats(0.95, 1))

@@ -63,7 +63,7 @@ def test_decoded_images_are_for_loaders_that_read_them(name: str) -> None:
 
 
 def test_other_things_than_batches_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A loader of another package that yields tuples, like torch, is told to yield batches."""
+    """A loader of another package that yields tuples, like torch, fails with advice."""
     loader, _ = looped(1)
     assert [batch.samples for batch in batches_of(loader, 0)] == [SAMPLES]
     monkeypatch.setattr(loader, "epoch", lambda number: iter([("images", "labels")]))
