@@ -41,7 +41,7 @@ DryRun: TypeAlias = Annotated[
 ]
 Like: TypeAlias = Annotated[
     Path | None,
-    typer.Option(help="A run's folder, which tells how long trials take.", rich_help_panel=_DRY),
+    typer.Option(help="Estimate the time from this run's folder.", rich_help_panel=_DRY),
 ]
 Verbose: TypeAlias = Annotated[
     bool, typer.Option("--verbose", help="A line for each trial.", rich_help_panel=_DRY)
@@ -315,9 +315,9 @@ def compare(
         typer.Option(metavar="BASELINE", help="The base: a run's folder, or a kept result.json."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Compare runs of unlike machines too.")
+        bool, typer.Option("--force", help="Also with other machines, images or models.")
     ] = False,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="A page of it as well.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a page.")] = None,
     as_json: Json = False,
 ) -> None:
     """Compare saved runs: did a change help?
@@ -372,7 +372,7 @@ def advise(
 def selftest(
     rounds: Annotated[
         int,
-        typer.Option(min=2, max=100, help="Of delays: more where other programs are busy."),
+        typer.Option(min=2, max=100, help="Rounds of delays; more on a busy machine."),
     ] = 3,
     as_json: Json = False,
 ) -> None:
@@ -392,7 +392,7 @@ def selftest(
 def scale(
     run_dir: Folder,
     devices: Annotated[
-        int | None, typer.Option(min=1, help="That train together. (default: the run's)")
+        int | None, typer.Option(min=1, help="Devices that train together. (default: the run's)")
     ] = None,
     device: Annotated[
         str | None, typer.Option(metavar="NAME", help="V100, A100 or H100, with ResNet-50.")
@@ -402,16 +402,14 @@ def scale(
     ] = None,
     images_per_s: Annotated[float | None, typer.Option(help="Images/s of all devices.")] = None,
     devices_per_host: Annotated[
-        int | None, typer.Option(min=1, help="(default: as many GPUs as the run's machine had)")
+        int | None, typer.Option(min=1, help="Devices of a host. (default: GPUs of the run's)")
     ] = None,
     epochs: Annotated[
         int | None, typer.Option(help="Epochs of the training.", rich_help_panel=_COST)
     ] = None,
     samples: Annotated[
         int | None,
-        typer.Option(
-            help="Of the whole data set. (default: what the run read)", rich_help_panel=_COST
-        ),
+        typer.Option(help="Samples of an epoch. (default: as the run read)", rich_help_panel=_COST),
     ] = None,
     prices: Annotated[
         Path | None,
