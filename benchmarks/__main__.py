@@ -16,7 +16,7 @@ from benchmarks.rounds import run_contest
 from benchmarks.workplace import Workplace
 from iobench.machine.environment import describe
 
-POINTS = ("codec", "command", "records", "packing", "object_store", "loading", "memory", "probes")
+POINTS = ("codec", "command", "records", "packing", "object_store", "loading", "probes")
 """Modules of this package with a ``contests(place)``, in the order of the page."""
 
 

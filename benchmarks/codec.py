@@ -1,16 +1,12 @@
-"""One core, one image: ``convert`` beside the codec alone and beside other ways to resize."""
+"""One core, one image: ``convert`` beside the codec alone."""
 
 from __future__ import annotations
 
-import io
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-import cv2
-import numpy as np
 import simplejpeg
-from PIL import Image
 
 from benchmarks.contest import Contender, Contest, Measured
 from benchmarks.workplace import Workplace, photographs
@@ -21,8 +17,6 @@ QUALITY = 95
 _MOST = 400
 _WARM_UP = 20
 FLOOR = "codec floor"
-AREA = "OpenCV area"
-PILLOW = "Pillow bilinear"
 
 
 Work = Callable[[bytes], object]
@@ -72,49 +66,6 @@ def codec_alone(found: list[bytes]) -> Work:
     return both
 
 
-def linear(found: list[bytes]) -> Work:
-    """What is fastest where neither aliasing nor the processor's rounding matters."""
-    cv2.setNumThreads(1)
-
-    def resize(data: bytes) -> None:
-        pixels = simplejpeg.decode_jpeg(data, "BGR")
-        _encode(cv2.resize(pixels, _target(*pixels.shape[1::-1])))
-
-    return resize
-
-
-def area(found: list[bytes]) -> Work:
-    """OpenCV throughout, as img2dataset resizes."""
-    cv2.setNumThreads(1)
-
-    def resize(data: bytes) -> None:
-        pixels = np.asarray(cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR))
-        size = _target(*pixels.shape[1::-1])
-        _encode(cv2.resize(pixels, size, interpolation=cv2.INTER_AREA))
-
-    return resize
-
-
-def pillow_bilinear(found: list[bytes]) -> Work:
-    """Pillow throughout."""
-    return lambda data: _by_pillow(data, Image.Resampling.BILINEAR)
-
-
-def _by_pillow(data: bytes, filter: Image.Resampling) -> None:
-    image = Image.open(io.BytesIO(data)).convert("RGB")
-    small = image.resize(_target(*image.size), filter)
-    small.save(io.BytesIO(), "JPEG", quality=QUALITY, subsampling="4:2:0")
-
-
-def _encode(pixels: np.ndarray) -> None:
-    cv2.imencode(".jpg", pixels, [cv2.IMWRITE_JPEG_QUALITY, QUALITY])
-
-
-def _target(width: int, height: int) -> tuple[int, int]:
-    scale = SIZE / min(width, height)
-    return max(1, round(width * scale)), max(1, round(height * scale))
-
-
 def _read(photos: str) -> list[bytes]:
     files = photographs(Path(photos))
     return [path.read_bytes() for path in files[:: max(1, len(files) // _MOST)]]
@@ -123,8 +74,5 @@ def _read(photos: str) -> list[bytes]:
 WAYS: Mapping[str, Callable[[list[bytes]], Work]] = {
     "dataprep.convert": ours,
     FLOOR: codec_alone,
-    "linear, aliasing, inexact": linear,
-    AREA: area,
-    PILLOW: pillow_bilinear,
 }
 """Each is given the photographs, and gives what is done to one of them."""

@@ -1,4 +1,4 @@
-"""Whole commands: ``dataprep shard`` beside img2dataset, and a job of few images.
+"""Whole commands: ``dataprep shard`` beside img2dataset.
 
 ``sharding.py`` has the bare loop and MXNet's im2rec.py.
 """
@@ -14,22 +14,18 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import dataprep
 from benchmarks import codec
 from benchmarks.contest import Contender, Contest, Measured
 from benchmarks.workplace import Workplace, photographs
-from dataprep.image import ImagePolicy
 from iobench.machine.processes import find_program
 
-SMALL_JOB = 200
 _WORKERS = 2
 _PER_ARCHIVE = 1000
 
 
 def contests(place: Workplace) -> Iterator[Contest]:
-    """A long job and a short one."""
+    """A long job."""
     many = {"source": str(place.repeated()), "work": str(place.root)}
-    few = {"source": str(place.repeated(SMALL_JOB)), "work": str(place.root)}
     yield Contest(
         name="command",
         title=f"The whole command with {_WORKERS} workers, start included",
@@ -45,47 +41,16 @@ def contests(place: Workplace) -> Iterator[Contest]:
             "beforehand and writes WebDataset. Each was started once before.",
         ),
     )
-    yield Contest(
-        name="small",
-        title=f"A job of {SMALL_JOB} images",
-        unit="img",
-        cores=_WORKERS,
-        contenders=(Contender("dataprep shard", f"{__name__}:ours_small", few),),
-        notes=(
-            "Beyond conversion: the whole command, from start to exit, minus half the time in "
-            "which one warm process converts these images.",
-        ),
-    )
 
 
 def ours(source: str, work: str) -> Measured:
     """``python -m dataprep shard``, from start to exit."""
     images = len(photographs(Path(source)))
     _seconds([sys.executable, "-c", "import dataprep.job.cluster, distributed"])
-    return Measured(images, _command_s(source, work))
-
-
-def ours_small(source: str, work: str) -> Measured:
-    """The same with few images, and how long one warm process takes to convert them."""
-    found = [path.read_bytes() for path in photographs(Path(source))]
-    policy = ImagePolicy(size=codec.SIZE)
-    for data in found[:20]:
-        dataprep.convert(data, policy)
-    started_s = time.perf_counter()
-    for data in found:
-        dataprep.convert(data, policy)
-    conversion_s = time.perf_counter() - started_s
-    seconds = _command_s(source, work)
-    beyond_s = seconds - conversion_s / _WORKERS
-    others = {"conversion_in_one_process_s": conversion_s, "beyond_conversion_s": beyond_s}
-    return Measured(len(found), seconds, others)
-
-
-def _command_s(source: str, work: str) -> float:
     with tempfile.TemporaryDirectory(dir=work) as output:
         job = ["--source", source, "--output", output, "--size", str(codec.SIZE)]
         job += ["--format", "tfrecord", "--format", "recordio", "--workers", str(_WORKERS)]
-        return _seconds([sys.executable, "-m", "dataprep", "shard", *job])
+        return Measured(images, _seconds([sys.executable, "-m", "dataprep", "shard", *job]))
 
 
 def img2dataset(source: str, work: str) -> Measured:

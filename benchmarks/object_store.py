@@ -1,4 +1,4 @@
-"""S3: sharding to and from a store limited in rate and latency, and reading shards from it."""
+"""S3: sharding to a store limited in rate and latency, and reading shards from it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,10 @@ _STORE = (
 
 
 def contests(place: Workplace) -> Iterator[Contest]:
-    """Overlap at two rates, reading, many small objects."""
+    """Overlap at two rates, reading."""
     yield _overlap(place, 1.0, "overlap", "uploading alone takes as long as encoding alone")
     yield _overlap(place, 2.0, "overlap-slow", "uploading alone takes twice as long")
     yield _reading(place)
-    yield _small_objects(place)
 
 
 def _overlap(place: Workplace, times: float, name: str, when: str) -> Contest:
@@ -78,24 +77,6 @@ def _reading(place: Workplace) -> Contest:
             f"out; {_S5CMD}: the same objects into files, nothing checked.",
             _STORE,
         ),
-    )
-
-
-def _small_objects(place: Workplace) -> Contest:
-    def contender(name: str, latency_s: float) -> Contender:
-        source = str(place.repeated())
-        return Contender(name, f"{__name__}:from_store", {"source": source, "latency_s": latency_s})
-
-    return Contest(
-        name="small-objects",
-        title=f"Sharding many small objects of S3, {LATENCY_S * 1e3:.0f} ms a request",
-        unit="img",
-        contenders=(
-            contender(f"with {LATENCY_S * 1e3:.0f} ms", LATENCY_S),
-            contender("without latency", 0.0),
-        ),
-        cores=WORKERS,
-        notes=(_STORE,),
     )
 
 
@@ -155,17 +136,6 @@ def s5cmd(folder: str) -> Measured:
         seconds = s5cmd_copy(store, "tfrecord/*", Path(target))
         size = sum(path.stat().st_size for path in photographs(Path(target)))
     return Measured(size / 1e6, seconds, share)
-
-
-def from_store(source: str, latency_s: float) -> Measured:
-    """``dataprep shard`` from objects of the limited store to the local disk."""
-    with (
-        limited_store(Limits(latency_s=latency_s), Path(source)) as store,
-        tempfile.TemporaryDirectory(dir=Path(source).parent) as target,
-        store_share(store) as share,
-    ):
-        samples, seconds = _shard(store.uri, target, 16 * 2**20, store.url)
-    return Measured(samples, seconds, share)
 
 
 def _encoded(root: Path, source: str, shard_bytes: int) -> tuple[Path, float]:

@@ -1,7 +1,7 @@
 """Records of a data set's own shards, written and read by one core, beside TensorFlow and MXNet.
 
-Each pass over all records goes to a new file, in memory unless said. MB are of payload. Peers are
-called from Python as their own documentation has it.
+Each pass over all records goes to a new file in memory. MB are of payload. Peers are called from
+Python as their own documentation has it.
 """
 
 from __future__ import annotations
@@ -30,65 +30,22 @@ _MB = 1e6
 def contests(place: Workplace) -> Iterator[Contest]:
     """TFRecord beside TensorFlow, RecordIO beside MXNet's C++."""
     arguments = {"shards": str(place.sharded(min(place.images, IMAGES)))}
-    disk = {**arguments, "folder": str(place.root)}
-    for name, title, ours, peer, needs, more in (
-        (
-            "write-tfrecord",
-            "TFRecord written",
-            "write_tfrecord",
-            "tf_write",
-            "tensorflow",
-            arguments,
-        ),
-        (
-            "write-tfrecord-disk",
-            "TFRecord written to disk",
-            "write_tfrecord",
-            "tf_write",
-            "tensorflow",
-            disk,
-        ),
-        (
-            "read-tfrecord",
-            "TFRecord read, checksums checked",
-            "read_tfrecord",
-            "tf_read",
-            "tensorflow",
-            arguments,
-        ),
-        (
-            "write-recordio",
-            "RecordIO and its index written",
-            "write_recordio",
-            "mxnet_write",
-            "mxnet",
-            arguments,
-        ),
-        (
-            "read-recordio",
-            "RecordIO read from end to end",
-            "read_recordio",
-            "mxnet_read",
-            "mxnet",
-            arguments,
-        ),
-        (
-            "read-recordio-indexed",
-            "RecordIO read by its index",
-            "read_indexed",
-            "mxnet_read_indexed",
-            "mxnet",
-            arguments,
-        ),
+    tensorflow, mxnet = ("tensorflow", "tf"), ("mxnet", "mxnet")
+    for name, title, (needs, prefix) in (
+        ("write-tfrecord", "TFRecord written", tensorflow),
+        ("read-tfrecord", "TFRecord read, checksums checked", tensorflow),
+        ("write-recordio", "RecordIO and its index written", mxnet),
+        ("read-recordio", "RecordIO read from end to end", mxnet),
     ):
+        ours, peer = name.replace("-", "_"), f"{prefix}_{name.partition('-')[0]}"
         contenders = (
-            Contender("dataprep", f"{__name__}:{ours}", more),
-            Contender(needs, f"{__name__}:{peer}", more, (needs,)),
+            Contender("dataprep", f"{__name__}:{ours}", arguments),
+            Contender(needs, f"{__name__}:{peer}", arguments, (needs,)),
         )
         yield Contest(name, title, "MB", contenders)
 
 
-def write_tfrecord(shards: str, folder: str | None = None) -> Measured:
+def write_tfrecord(shards: str) -> Measured:
     """``TFRecordWriter`` over a ``RecordFile``."""
 
     def write(payloads: list[bytes], path: Path) -> None:
@@ -97,10 +54,10 @@ def write_tfrecord(shards: str, folder: str | None = None) -> Measured:
             for payload in payloads:
                 writer.write(payload)
 
-    return _writing(_tfrecords(shards), write, folder)
+    return _writing(_tfrecords(shards), write)
 
 
-def tf_write(shards: str, folder: str | None = None) -> Measured:
+def tf_write(shards: str) -> Measured:
     """``tf.io.TFRecordWriter``, no compression."""
     tf: Any = import_framework("tensorflow")
 
@@ -109,7 +66,7 @@ def tf_write(shards: str, folder: str | None = None) -> Measured:
             for payload in payloads:
                 writer.write(payload)
 
-    return _writing(_tfrecords(shards), write, folder)
+    return _writing(_tfrecords(shards), write)
 
 
 def read_tfrecord(shards: str) -> Measured:
@@ -176,32 +133,6 @@ def mxnet_read(shards: str) -> Measured:
     return _reading(_recordio(shards), dataprep.RecordIOWriter, read)
 
 
-def read_indexed(shards: str) -> Measured:
-    """Each record of the index by itself, out of a mapped file."""
-
-    def read(path: Path) -> int:
-        lines = path.with_suffix(".idx").read_text().splitlines()
-        offsets = [int(line.split()[1]) for line in lines]
-        with _mapped(path) as view:
-            return sum([len(next(dataprep.read_recordio(view[at:])).payload) for at in offsets])
-
-    return _reading(_recordio(shards), dataprep.RecordIOWriter, read)
-
-
-def mxnet_read_indexed(shards: str) -> Measured:
-    """``MXIndexedRecordIO``, in the order of its keys."""
-    mxnet: Any = import_framework("mxnet")
-
-    def read(path: Path) -> int:
-        index = str(path.with_suffix(".idx"))
-        reader = mxnet.recordio.MXIndexedRecordIO(index, str(path), "r")
-        total = sum([len(reader.read_idx(key)) for key in reader.keys])
-        reader.close()
-        return total
-
-    return _reading(_recordio(shards), dataprep.RecordIOWriter, read)
-
-
 def _tfrecords(shards: str) -> list[bytes]:
     files = sorted(Path(shards).glob("tfrecord/*-of-?????"))
     return [
@@ -223,12 +154,10 @@ def _write_indexed(payloads: list[bytes], path: Path, kind: Any = dataprep.Recor
     path.with_suffix(".idx").write_bytes(mxnet_index(enumerate(offsets)))
 
 
-def _writing(
-    payloads: list[bytes], write: Callable[[list[bytes], Path], object], folder: str | None = None
-) -> Measured:
-    """The payloads written several times, in memory or below ``folder``."""
+def _writing(payloads: list[bytes], write: Callable[[list[bytes], Path], object]) -> Measured:
+    """The payloads written several times, in memory."""
     seconds = 0.0
-    with _folder(folder) as place:
+    with _folder() as place:
         write(payloads, place / "warm")  # also so that the system has this much memory at hand
         (place / "warm").unlink()
         for number in range(PASSES):
@@ -266,8 +195,8 @@ def _mapped(path: Path) -> Iterator[memoryview]:
 
 
 @contextmanager
-def _folder(below: str | None = None) -> Iterator[Path]:
-    folder = Path(tempfile.mkdtemp(dir=below or (RAM if RAM.is_dir() else None)))
+def _folder() -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(dir=RAM if RAM.is_dir() else None))
     try:
         yield folder
     finally:

@@ -1,0 +1,76 @@
+"""Published figures: commands that exist, a page with verdicts, measuring on few images."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from benchmarks import published
+from benchmarks.published import CLAIMS, ROOT, Claim, Figures, benchmark, judged, page
+from benchmarks.workplace import Workplace
+from dataprep.config_file import parse_settings
+from dataprep.sample import draw_tree
+from iobench.config import load
+from iobench.s3_server import MotoServer
+
+
+def made(claim: Claim, value: float) -> Figures:
+    """Figures that are equal at all points but those that rules divide by, which are 1 to 3."""
+    ratios = [rule.of.partition("/") for rule in claim.rules]
+    over = {name for _, _, name in ratios}
+    points: dict[str, Sequence[float]] = {
+        point: [1, 2, 3] if point in over else [value, 2 * value, 3 * value]
+        for point in (*claim.points, *(name for one in ratios for name in one[::2] if name))
+    }
+    return dict.fromkeys(claim.metrics, points)
+
+
+def test_the_page_has_a_verdict_for_each_claim() -> None:
+    """By its rule where there are figures, else why there are none."""
+    told = {one.name: made(one, 20) for one in CLAIMS if one.measure}
+    rows = page(told, 1000, 6).splitlines()
+    for one in CLAIMS:
+        (row,) = [row for row in rows if row.startswith(f"| {one.claim} |")]
+        assert one.command in "".join(rows)
+        expected = "hold" if one.measure else "not measured here: needs"
+        assert expected in row.split(" | ")[3]
+    advice = CLAIMS[-1]
+    assert judged(advice, made(advice, 20))[1] == "holds (reaches 10)"
+    assert "does not hold here (reaches 10)" in judged(advice, made(advice, 3))[1]
+    assert "not run yet" in page({}, 1000, 6)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_commands_are_accepted(claim: Claim) -> None:
+    """Their configs and keys exist."""
+    words = shlex.split(claim.command)
+    if "configs" in claim.command:
+        (path,) = [word for word in words if word.startswith("configs/")]
+        load(ROOT / path, parse_settings(words[words.index(path) + 2 :: 2]))
+    elif words[0] == "python":
+        assert (ROOT / words[1]).exists()
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_claims_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From a store, and by a run that a second call does not repeat."""
+    photos = draw_tree(tmp_path / "photos", images=120, classes=3).root
+    for name, value in MotoServer.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)  # they are gone after the test
+    asked = ["published", str(photos), "--only", "shares", "--repeats", "1"]
+    asked += ["--folder", str(tmp_path / "kept"), "--page", str(tmp_path / "page.md")]
+    monkeypatch.setattr("sys.argv", asked)
+    published.main()
+    assert "all/quarter" in (tmp_path / "page.md").read_text()
+    (sleep,) = [one for one in CLAIMS if one.name == "sleep"]
+    command = sleep.command.replace('seconds":9', 'seconds":0.3')
+    quick = replace(sleep, command=command)
+    place = Workplace(tmp_path / "kept", photos, 120)
+    first = benchmark(quick, place, 1)
+    assert all(len(rates) == 1 for rates in first["samples_per_s"].values())
+    assert benchmark(quick, place, 1) == first
