@@ -153,19 +153,23 @@ def judged(claim: Claim, figures: Figures) -> tuple[str, str]:
 
 def page(figures: Mapping[str, Figures], images: int, repeats: int) -> str:
     """The page, with a row for each claim."""
-    rows = [("claim", "published", "measured here", "verdict", "command"), ("---",) * 5]
-    command = ""
-    for one in CLAIMS:
+    rows = [("", "claim", "published", "measured here", "verdict"), ("---",) * 5]
+    numbers: dict[str, list[str]] = {}
+    for number, one in enumerate(CLAIMS, 1):
         measured, verdict = "", "not run yet" if one.measure else f"not measured here: {one.why}"
         if one.name in figures:
             measured, verdict = judged(one, figures[one.name])
-        same = one.command == command
-        command = one.command
-        rows.append(
-            (one.claim, one.published, measured, verdict, "the same" if same else f"`{command}`")
-        )
+        rows.append((str(number), one.claim, one.published, measured, verdict))
+        numbers.setdefault(one.command, []).append(str(number))
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)
-    return _PAGE.format(cpus=CPUS, images=images, repeats=repeats, table=table)
+    listed = "\n".join(f"# {', '.join(n)}\n{command}" for command, n in numbers.items())
+    return _PAGE.format(
+        cpus=CPUS,
+        images=images,
+        repeats=repeats,
+        table=table,
+        commands=listed.replace(" --set", " \\\n    --set"),
+    )
 
 
 _LOOPS = "iobench run configs/bench/loaders.yaml --set loaders=[]"
@@ -207,7 +211,7 @@ CLAIMS = (
         published="1 to 7: 100 to 300 img/s, epoch 260 to 96 s, device 50 to 95 % busy",
         holds_if="each step is faster",
         command=_LOOPS,
-        why=f"{CPUS} CPUs",
+        why=f"there are {CPUS} CPUs",
         measure=benchmark,
         metrics={"samples_per_s": "img/s", "au_mlperf": "device busy"},
         points={
@@ -302,7 +306,7 @@ CLAIMS = (
         holds_if="",
         command="iobench run configs/bench/train-resnet50.yaml --set training.0.pin_memory=false "
         "--set training.0.precision=float32",
-        why="needs a GPU; compare without --set",
+        why="needs a GPU; compare without `--set`",
     ),
     Claim(
         name="scaling",
@@ -344,11 +348,18 @@ _PAGE = """\
 # Published figures, measured here
 
 For people who read that a change speeds training up: what {cpus} CPUs find, without a GPU, with
-{images:,} photographs. `python -m benchmarks.published PHOTOS` writes this page; it adds
-`--set data.source=PHOTOS` to commands of iobench. Both sides of a ratio have the same images.
-Figures are medians of {repeats} repeats; the rule in brackets applies to the interval.
+{images:,} photographs. `python -m benchmarks.published PHOTOS` writes this page. Both sides of a
+ratio have the same images. Figures are medians of {repeats} repeats; the rule in brackets applies
+to the interval.
 
 {table}
+
+By number; `--set data.source=PHOTOS` is added for iobench:
+
+<!-- not run: half an hour -->
+```sh
+{commands}
+```
 
 - S3 is moto on the same CPUs, without latency: Amazon's differences are larger.
 - Small files are photographs at 256 pixels, some 40 kB; one process reads.
