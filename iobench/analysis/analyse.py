@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import Any
 
 from iobench.analysis import findings as causes
@@ -140,8 +141,8 @@ def how_words(change: Recommendation) -> list[str]:
     if change.command:
         said.append(change.command)
     elif change.config:
-        pairs = " ".join(f"{key}={_yaml(value)}" for key, value in change.config.items())
-        said.append(f"iobench: {pairs}")
+        keys = [f"--set {quote(f'{key}={_yaml(value)}')}" for key, value in change.config.items()]
+        said.append(f"iobench: {' '.join(keys)}")
     if change.code:
         said.append(f"PyTorch: {change.code}" if "DataLoader" in change.code else change.code)
     return said

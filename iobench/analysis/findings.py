@@ -237,6 +237,8 @@ def static(
             value=each,
             now=now,
         )
+    elif preparing:
+        yield Recommendation("processors", "Use a machine with more CPUs")
     if finding.code == "other-programs":
         action = "Stop the other programs on this machine, and measure again"
         yield Recommendation("other_programs", action)

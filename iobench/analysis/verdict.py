@@ -76,7 +76,7 @@ def confidence(loop: Loop, findings: Sequence[Finding]) -> Confidence:
     doubts = [f for f in findings if f.code in _DOUBTS and f.of in ("", loop.group)]
     said = counted(repeats, "repeat")
     if share is not None and share.repeats > 1:
-        said = f"{range_words(share)}, {said}"
+        said = f"{said}: {range_words(share)}"
     if repeats <= 3:
         return Confidence("low", f"smoke run, {said}")
     if any(scatters(trials) for trials in loop.inputs.values()):

@@ -192,8 +192,8 @@ def _change(change: Recommendation) -> Change:
     if change.rate is not None:
         more = f", to {number(change.rate)} samples/s, {change.basis}."
         if change.limit:
-            limit = {"decode": "decoding", "disk": "the disk", "store": "the store"}
-            more += f" Limit then: {limit.get(change.limit, f'the {change.limit}')}."
+            limit = {"decode": "Decoding", "disk": "The disk", "store": "The store"}
+            more += f" {limit.get(change.limit, f'The {change.limit}')} is then the limit."
     return Change(change.action, gain, more, how_words(change))
 
 
@@ -203,6 +203,8 @@ def _note(found: Analysis) -> str:
         said.append(no_effect_words(found.advice))
     if found.advice.not_measured:
         said.append(f"No prediction: {settings_words(found.advice.not_measured)}.")
+    if len([change for change in found.advice.changes if change.gain]) > 1:
+        said.insert(0, "Each gain comes on top of those above it.")
     if found.advice.changes and found.loop is not None:
         said.append(checked_words(found.checks, found.loop.group))
     return " ".join(said)

@@ -47,7 +47,7 @@ def test_one_worker_on_two_processors() -> None:
     assert gain(first.gain) == pytest.approx(1.6, rel=0.02)
     assert (first.basis, first.limit) == ("predicted", "decode")
     assert how_words(first) == [
-        "iobench: training.0.workers=2",
+        "iobench: --set training.0.workers=2",
         "PyTorch: DataLoader(num_workers=2)",
     ]
     assert found.verdict.startswith("The loop gets 44 % of what the emulated device can consume.")
