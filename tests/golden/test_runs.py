@@ -109,11 +109,12 @@ def said(*arguments: str, code: int) -> str:
 
 
 def test_two_runs_are_said_as_before() -> None:
-    """To the letter, and so on the page of comparisons."""
+    """To the letter, and so on the page of comparisons, which leaves lines out."""
     found = said("base", "new", "--force", code=1)
     assert found == (COMPARED / "two-runs.txt").read_text()
     page = (COMPARED.parents[2] / "docs" / "compare.md").read_text()
-    assert f"```\n{found}```\n" in page
+    shown = "The loop" + page.partition("```\nThe loop")[2].partition("```")[0]
+    assert set(shown.splitlines()) - {"  ..."} <= set(found.splitlines())
 
 
 def test_the_newest_decides_whatever_the_order() -> None:
