@@ -67,6 +67,7 @@ endif
 	@touch $@
 
 demo: .venv/demo
+	@rm -rf demo
 	@.venv/bin/python -m iobench.demo
 
 check: .venv/test

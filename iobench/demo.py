@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
-import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from iobench.s3_server import MotoServer
 
@@ -30,13 +30,15 @@ done in {seconds:.0f} s. The endpoint kept everything in memory and is gone; thi
   demo/shards/train.samples.parquet   one row per image
   demo/shards/train.manifest.json     what was made, of what, with what
   demo/bench/report.html              the benchmark: open it in a browser
-Next, with your own: .venv/bin/dataprep shard --source photos/ --output shards/ \
+Next, with your own: {program} shard --source photos/ --output shards/ \
 --format tfrecord --size 256"""
 
 
 def main() -> int:
     """Run the demo in ``demo/``; the exit code."""
-    shutil.rmtree("demo", ignore_errors=True)
+    if Path("demo").exists():
+        _say("demo/ exists: remove it first, or start in another folder")
+        return 2
     started_s = time.monotonic()
     with MotoServer() as server:
         server.create_bucket("demo")
@@ -47,7 +49,8 @@ def main() -> int:
     # The benchmark has a server of its own: the one above would share the processor with it.
     status = _run(_BENCHMARK, dict(os.environ))
     if not status:
-        _say(_DONE.format(seconds=time.monotonic() - started_s))
+        program = os.path.relpath(Path(sys.executable).with_name("dataprep"))
+        _say(_DONE.format(seconds=time.monotonic() - started_s, program=program))
     return status
 
 
