@@ -38,15 +38,15 @@ ROOT = Path(__file__).parents[1]
 CPUS = len(os.sched_getaffinity(0))
 
 Figures: TypeAlias = Mapping[str, Mapping[str, Sequence[float]]]
-"""By metric, then by point: a figure of each repeat."""
+"""By metric and point, one figure per repeat."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Bounds of the interval of a point, by the first metric, or of a ratio of two: ``of/over``.
+    """A condition on the interval of a point, or of the ratio of two points: ``of/over``.
 
-    The interval must begin above ``above``, end at ``reaches`` or later, and begin at ``at_most``
-    or earlier.
+    It uses the claim's first metric. The lower end must be above ``above`` and at most
+    ``at_most``; the upper end must be at least ``reaches``.
     """
 
     of: str
@@ -55,7 +55,7 @@ class Rule:
     at_most: float = math.inf
 
     def holds(self, found: Estimate) -> bool:
-        """Whether an interval keeps to the bounds."""
+        """Whether an interval meets the condition."""
         return self.above < found.low <= self.at_most and found.high >= self.reaches
 
 
@@ -65,13 +65,13 @@ class Claim:
 
     Attributes:
         holds_if: ``rules`` in words.
-        command: what is measured; without ``measure``, what to run elsewhere.
-        why: there are no figures, or why a rule may fail.
-        measure: returns the figures; None if this machine cannot measure them.
-        metrics: their units, by the metric.
-        points: what trials of a point have in common, by the point's name.
-        rules: all of them must hold.
-        copies: how often each photograph is read, under other names.
+        command: what to run, here or, without ``measure``, elsewhere.
+        why: why there are no figures, or why a rule may fail.
+        measure: returns the figures; None if they need another machine.
+        metrics: units by metric.
+        points: the parameters that select a point's trials, by its name.
+        rules: conditions, all of which must hold.
+        copies: how many times to use each photograph, under different names.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Claim:
 
 
 def benchmark(claim: Claim, place: Workplace, repeats: int) -> Figures:
-    """The figures of an ``iobench run``, which goes on where an earlier call stopped."""
+    """Run or resume the ``iobench run`` of a claim, and return its figures."""
     program, *words = shlex.split(claim.command)
     words += ["--set", f"data.source={place.repeated(claim.copies * place.images)}"]
     words += ["--set", f"data.folder={place.root / 'data'}", "--set", f"repeats={repeats}"]
@@ -109,7 +109,7 @@ def benchmark(claim: Claim, place: Workplace, repeats: int) -> Figures:
 
 
 def shares(claim: Claim, place: Workplace, repeats: int) -> Figures:
-    """Seconds until one of N hosts has its share, from a store with a limited link."""
+    """Measure how long a host takes to stage all shards and a quarter, from a slow store."""
     parts = {"all": None, "quarter": Part(0, 4)}
     taken: dict[str, list[float]] = {name: [] for name in parts}
     sharded = place.sharded(place.images, shard_size="1MB")
@@ -122,7 +122,7 @@ def shares(claim: Claim, place: Workplace, repeats: int) -> Figures:
 
 
 def digits(claim: Claim, place: Workplace, repeats: int) -> Figures:
-    """The accuracy that the example prints, which is the same each time."""
+    """Run the example once and return its accuracy, which is the same in each run."""
     _, script, *words = shlex.split(claim.command)
     program = [sys.executable, str(ROOT / script), *words]
     done = subprocess.run(program, check=True, cwd=place.root, stdout=subprocess.PIPE, text=True)
@@ -130,7 +130,7 @@ def digits(claim: Claim, place: Workplace, repeats: int) -> Figures:
 
 
 def judged(claim: Claim, figures: Figures) -> tuple[str, str]:
-    """What was measured, in words, and the verdict."""
+    """Return the measured figures in words, and the verdict."""
     first = next(iter(claim.metrics))
     points = {**figures[first]}
     for rule in claim.rules:
@@ -152,7 +152,7 @@ def judged(claim: Claim, figures: Figures) -> tuple[str, str]:
 
 
 def page(figures: Mapping[str, Figures], images: int, repeats: int) -> str:
-    """The page, with a row for each claim."""
+    """Return the page: a row for each claim, and the commands."""
     rows = [("", "claim", "published", "measured here", "verdict"), ("---",) * 5]
     numbers: dict[str, list[str]] = {}
     for number, one in enumerate(CLAIMS, 1):
@@ -179,7 +179,7 @@ _SIZES = (
 
 
 def _sizes(name: str, claim: str, published: str, sizes: Sequence[str]) -> Claim:
-    """Files and shards of the same images, on a disk or a store."""
+    """Compare files with shards of the same images, on a disk or a store."""
     return Claim(
         name,
         claim,

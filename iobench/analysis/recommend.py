@@ -467,9 +467,9 @@ def _script(now: Setting, argument: str) -> str:
 
 
 def _more_processors(found: Situation, now: Setting, rate: float) -> Iterator[Recommendation]:
-    """More CPUs, if decoding is the limit and all CPUs have a worker."""
+    """More CPUs, if the prediction is usable, decoding is the limit and all CPUs have a worker."""
     known, takes = found.known, found.known.takes
-    if found.loop is None or takes is None or not known.processors:
+    if found.loop is None or takes is None or not known.processors or not found.is_usable:
         return
     if known.predict(now).limit != "decode" or now.all_workers < int(known.processors):
         return

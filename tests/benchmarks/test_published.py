@@ -19,7 +19,7 @@ from iobench.s3_server import MotoServer
 
 
 def made(claim: Claim, value: float) -> Figures:
-    """Figures that are equal at all points but those that rules divide by, which are 1 to 3."""
+    """Figures for which each ratio of a claim's rules is ``value``."""
     ratios = [rule.of.partition("/") for rule in claim.rules]
     over = {name for _, _, name in ratios}
     points: dict[str, Sequence[float]] = {

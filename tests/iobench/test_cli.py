@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dataprep._version import __version__
-from iobench import display
+from iobench import demo, display
 from iobench.analysis.analyse import result_lines
 from iobench.cli import app
 from iobench.ladder import RUNGS
@@ -541,3 +541,14 @@ def test_an_interrupt_before_the_first_trial_ends(
     assert done.exit_code == 130
     assert "Nothing could be measured" in (tmp_path / "run" / "report.html").read_text()
     assert read(tmp_path / "run").trials == ()
+
+
+def test_the_demo_keeps_a_folder_that_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says what to do instead of replacing the folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("demo").mkdir()
+    assert demo.main() == 2
+    assert "demo/ exists: remove it first" in capsys.readouterr().out
+    assert Path("demo").is_dir()

@@ -110,12 +110,18 @@ def test_without_workers_the_loop_itself_tells_what_loading_takes() -> None:
     assert gain(first.gain) == pytest.approx(2.0, rel=0.05)
 
 
-def test_a_model_that_misses_the_loop_predicts_nothing() -> None:
+@pytest.mark.parametrize(
+    ("workers", "rate", "change"), [(1, 900, "workers"), (2, 1440, "processors")]
+)
+def test_a_model_that_misses_the_loop_predicts_nothing(
+    workers: int, rate: float, change: str
+) -> None:
     """The change is still named, and that no gain is predicted."""
-    found = analysed(loader(900, 1), loader(1440, 2), loop("synthetic", 2000), loop("warm", 500))
+    fast, slow = loop("synthetic", 2000, workers=workers), loop("warm", 500, workers=workers)
+    found = analysed(loader(900, 1), loader(1440, 2), fast, slow)
     (first, *_) = found.advice.changes
-    assert (first.setting, first.gain, first.basis) == ("workers", None, "not predicted")
-    assert found.checks[0].error == pytest.approx(0.8, abs=0.02)
+    assert (first.setting, first.gain, first.basis) == (change, None, "not predicted")
+    assert found.checks[0].error == pytest.approx(rate / 500 - 1, abs=0.02)
 
 
 def test_a_loop_that_computes_on_its_workers_processors_is_not_modelled_untested() -> None:
