@@ -33,6 +33,7 @@ from dataprep.image.rgb import decode_whole
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.ordered import in_order
+from dataprep.reading.read_counter import ReadCounter
 from dataprep.samples import StoredTable, in_numpy, stored_table
 from dataprep.snapshot import Snapshot
 from dataprep.stores import Store, StoreOptions, location, open_store
@@ -127,7 +128,10 @@ class Dataset(_Numbered[Sample]):
         manifest: the manifest of the split.
         snapshot: reads its objects.
         check: whether records are compared with their checksums, where the format has none.
+        read_counter: counts what readers of this data set read; None until ``count_reads``.
     """
+
+    read_counter: ReadCounter | None = None
 
     def __init__(
         self,
@@ -169,6 +173,15 @@ class Dataset(_Numbered[Sample]):
         self._closed = True
         if isinstance(self.store, Close):
             self.store.close()
+
+    def count_reads(self) -> ReadCounter:
+        """Count the samples and bytes that arrive in readers that are made from now on.
+
+        The readers of ``to_torch``, ``to_tf`` and ``to_mxnet`` count, in this process and in
+        workers that are forked from it. Iterating over the data set itself is not counted.
+        """
+        self.read_counter = ReadCounter()
+        return self.read_counter
 
     def __len__(self) -> int:
         return self._entry.records

@@ -67,9 +67,10 @@ def main() -> int:
     end_with(int(sys.argv[2]))
     # TensorFlow would take all memory of every GPU, also of those that it does not use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    spec, places, scratch = pickle.load(sys.stdin.buffer)  # noqa: S301  its parent wrote it
-    clock = SystemClock()
-    context = Context(places, clock, lines.progress, scratch)
+    request = pickle.load(sys.stdin.buffer)  # noqa: S301  its parent wrote it
+    spec, clock = request.spec, SystemClock()
+    give_up_s = clock.now_s() + request.ends_within_s
+    context = Context(request.places, clock, lines.progress, request.scratch, give_up_s)
     message: dict[str, Any]
     try:
         outcome = resolve_name(KINDS[spec.kind])(spec, context)

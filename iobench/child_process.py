@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import pickle
 import selectors
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -26,7 +27,7 @@ from dataprep.schema import typed
 from iobench.machine.processes import SuspendedTime
 from iobench.machine.sampling import SamplingSettings, beside
 from iobench.machine.usage import sampled
-from iobench.trial import Outcome, Place, Status, TrialSpec
+from iobench.trial import GIVE_UP_SHARE, Outcome, Place, Status, TrialSpec
 
 Message: TypeAlias = Mapping[str, Any]
 Verdict = tuple[Status, Outcome | None, str]
@@ -39,6 +40,22 @@ _READ_BYTES = 1 << 16
 _LONGEST_SAID = 300
 _GRACE_S = 2.0
 _WORTH_A_WORD_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRequest:
+    """What a child process is asked for.
+
+    Attributes:
+        spec, places: the trial, and the places that its parameters name.
+        scratch: a folder that it may write to.
+        ends_within_s: seconds after which the trial ends by itself.
+    """
+
+    spec: TrialSpec
+    places: Mapping[str, Place]
+    scratch: Path | None = None
+    ends_within_s: float = math.inf
 
 
 class ChildProcess:
@@ -91,12 +108,10 @@ class ChildProcess:
         """The descriptor of the pipe with its messages."""
         return self._lines.fileno()
 
-    def ask(
-        self, spec: TrialSpec, places: Mapping[str, Place], scratch: Path | None = None
-    ) -> None:
-        """Request a trial with its places; ``scratch`` is a folder that it may write to."""
+    def ask(self, request: TrialRequest) -> None:
+        """Request a trial."""
         with contextlib.suppress(BrokenPipeError), self._stdin:
-            self._stdin.write(pickle.dumps((spec, dict(places), scratch)))
+            self._stdin.write(pickle.dumps(request))
 
     def messages(self) -> list[Message]:
         """The messages that have arrived since the last call; does not wait."""
@@ -157,7 +172,9 @@ def run_isolated(
         begun_s = time.perf_counter()
         try:
             with beside(sampling, child.pid) as meanwhile:
-                child.ask(spec, places, scratch)
+                # A trial that cannot end in time says so itself, before it is killed.
+                ends_within_s = GIVE_UP_SHARE * timeout_s
+                child.ask(TrialRequest(spec, dict(places), scratch, ends_within_s))
                 message, still_s = _listen(child, timeout_s, progress)
         finally:
             # Then kill whatever is left of its process group.

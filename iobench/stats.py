@@ -25,6 +25,7 @@ from itertools import accumulate
 from statistics import NormalDist
 
 import numpy as np
+from numpy.typing import NDArray
 
 COVERAGE = 0.95
 MOST_REPEATS = 1000
@@ -84,14 +85,14 @@ def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimat
     return estimate([a / b for a, b in zip(numerators, denominators, strict=True)])
 
 
-def quantile(values: Sequence[float], q: float) -> float:
+def quantile(values: Sequence[float] | NDArray[np.float64], q: float) -> float:
     """The ``q`` quantile, interpolated linearly between order statistics (Hyndman and Fan's 7)."""
-    if not values:
+    if len(values) == 0:
         raise ValueError("no values")
     return float(np.quantile(values, q))
 
 
-def quantiles(values: Sequence[float]) -> Mapping[str, float]:
+def quantiles(values: Sequence[float] | NDArray[np.float64]) -> Mapping[str, float]:
     """The quantiles of ``p50, p90, p95, p99, p999`` that have enough samples."""
     return {name: quantile(values, q) for name, q in QUANTILES.items() if enough(len(values), q)}
 

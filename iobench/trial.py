@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,9 @@ from iobench.clock import Clock
 Params: TypeAlias = Mapping[str, Any]
 Metrics: TypeAlias = Mapping[str, Any]
 Status = Literal["done", "failed", "skipped"]
+
+GIVE_UP_SHARE = 0.8
+"""Share of ``trial_timeout_s`` after which a trial ends by itself, with a reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +123,15 @@ class Context:
     ``places`` resolves the names that params use. ``progress(samples, unit)`` may be called
     at any rate with all that was done so far; ``unit`` is ``samples`` or ``bytes``, for instance.
     ``scratch`` is removed when the trial has ended; None if the trial needs no such folder.
+    ``give_up_s`` is the moment on ``clock`` after which a trial ends by itself, with a reason,
+    since it would be killed soon after.
     """
 
     places: Mapping[str, Place]
     clock: Clock
     progress: Callable[[float, str], None]
     scratch: Path | None = None
+    give_up_s: float = math.inf
     around: Around = Around()
 
 

@@ -23,7 +23,7 @@ ORDER = {
         *("config_file", "config", "prices", "plan"),
         *("shard_buffer",),
         *("job", "forked"),
-        *("assign", "dataset", "stage", "batch", "verification"),
+        *("reading", "assign", "dataset", "stage", "batch", "verification"),
         *("inspection_page", "inspection", "adapters", "sample"),
         *("cli", "__main__"),
     ),

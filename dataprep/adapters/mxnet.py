@@ -29,7 +29,9 @@ from dataprep.ordered import in_order
 
 mx: Any = import_framework("mxnet")
 
-_FILE_BYTES = 64 * 10**6
+LOCAL_FILE_BYTES = 64 * 10**6
+"""Size of the local files that ImageRecordIter reads."""
+
 _RECORD_START_BYTES = 32
 _Batches = Generator[tuple[Any, Any], None, None]
 
@@ -93,7 +95,7 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
     def _of_epoch(self, epoch: int) -> _Batches:
         """Write one file after the other to ``cache_dir``; the next is written meanwhile."""
         numbers = self._records.part(self._order, epoch)
-        batches = max(1, _FILE_BYTES // (self._records.mean_bytes * self.batch_size))
+        batches = max(1, LOCAL_FILE_BYTES // (self._records.mean_bytes * self.batch_size))
         # Not a TemporaryDirectory, which warns if the iterator is dropped.
         folder = Path(tempfile.mkdtemp(prefix="dataprep-", dir=self._cache_dir))
 

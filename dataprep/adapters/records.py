@@ -8,12 +8,13 @@ ranges at a time: a request there takes as long as hundreds of images.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from crc32c import crc32c
@@ -24,6 +25,7 @@ from dataprep.errors import CorruptRecord
 from dataprep.formats import get_format
 from dataprep.formats.protocol import Buffer
 from dataprep.ordered import in_order
+from dataprep.reading.read_counter import ReadCounter
 from dataprep.stores.local import LocalStore, version_of
 
 _OPEN_FILES = 512
@@ -37,6 +39,23 @@ _RUN_BYTES = 512 * 1024
 _WINDOW_BYTES = 16 * 2**20
 # A protobuf size, then the tag of the only field of a list.
 _SIZE = rb"[\x80-\xff]*[\x00-\x7f]"
+
+
+class ReadAhead(NamedTuple):
+    """How far ahead of its consumer a sequential reader reads.
+
+    Attributes:
+        window_samples: samples that arrive together, in one or a few range requests.
+        windows_at_once: windows that are requested at the same time.
+    """
+
+    window_samples: int
+    windows_at_once: int
+
+
+def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
+    """How ``Records.stream`` reads records of ``mean_bytes`` from a disk or a remote store."""
+    return ReadAhead(math.ceil(_WINDOW_BYTES / mean_bytes), _WINDOWS_AT_ONCE if is_remote else 1)
 
 
 @dataclass(slots=True)
@@ -61,7 +80,10 @@ class Records:
         total: the samples of all shares.
         mean_bytes: the average size of a record.
         is_remote: whether a read takes much longer than from a disk.
+        counter: counts the samples and bytes that arrive; see ``Dataset.count_reads``.
     """
+
+    counter: ReadCounter | None
 
     def __init__(self, dataset: Dataset, *, check: bool = True) -> None:
         self._files: dict[int, int] = {}
@@ -85,10 +107,12 @@ class Records:
         self.mean_bytes = int(self._lengths.sum()) // max(len(self.labels), 1) or 1
         self._run = max(RUN, _RUN_BYTES // self.mean_bytes)
         self.is_remote = self._root is None
+        self.counter = dataset.read_counter
         self.total = len(self) if self._share is None else sum(self._share.samples)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_files": {}}
+        # Another process has neither the open files nor the counter's file in memory.
+        return {**self.__dict__, "_files": {}, "counter": None}
 
     def __del__(self) -> None:
         for descriptor in self._files.values():
@@ -123,7 +147,7 @@ class Records:
 
     def windows(self, numbers: Integers, size: int) -> Iterator[tuple[list[int], list[Buffer]]]:
         """The images, ``size`` samples at a time; the next ones are read meanwhile."""
-        threads = _WINDOWS_AT_ONCE if self.is_remote else 1
+        threads = read_ahead(self.mean_bytes, is_remote=self.is_remote).windows_at_once
         with closing(in_order(self.fetch, windows(numbers, size), threads)) as read:
             yield from zip(windows(numbers, size), read, strict=True)
 
@@ -132,7 +156,8 @@ class Records:
 
         For an order by shard, where one request returns many samples.
         """
-        for window, images in self.windows(numbers, -(-_WINDOW_BYTES // self.mean_bytes)):
+        size = read_ahead(self.mean_bytes, is_remote=self.is_remote).window_samples
+        for window, images in self.windows(numbers, size):
             yield from zip(window, images, strict=True)
 
     def encoded(self, numbers: Sequence[int]) -> list[Buffer]:
@@ -147,6 +172,8 @@ class Records:
         ranges = self._ranges(numbers)
         threads = min(_RANGES_AT_ONCE, len(ranges)) if self.is_remote else 0
         for each, data in zip(ranges, in_order(self._read, ranges, threads), strict=True):
+            if self.counter is not None:
+                self.counter.add(len(each.places), len(data))
             view = memoryview(data)
             for place in each.places:
                 number = numbers[place]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -58,7 +59,7 @@ class PacedConsumer:
         self.notes: Sequence[str] = (f"emulated, without computing: {preset.source}",)
         self._settings = settings
         self._pauses = Pauses(clock)
-        self._compute_s: list[float] = []
+        self._compute_s = array("d")
 
     def synthetic(self) -> Batch:
         """Samples without content."""
@@ -67,7 +68,7 @@ class PacedConsumer:
     def warm_up(self) -> None:
         """Forget earlier steps."""
         self._pauses.clear()
-        self._compute_s.clear()
+        self._compute_s = array("d")
 
     def step(self, batch: Batch) -> None:
         """Return when the emulated device is done."""

@@ -6,11 +6,13 @@ from dataprep.registry import Registry
 from iobench.loaders.protocol import (
     Batch,
     CountsBatches,
+    CountsReads,
     FirstBatch,
     Framework,
     HoldsSamples,
     Loader,
     LoaderSettings,
+    ReadPattern,
     SplitsFirstBatch,
 )
 
@@ -18,11 +20,13 @@ __all__ = [
     "LOADERS",
     "Batch",
     "CountsBatches",
+    "CountsReads",
     "FirstBatch",
     "Framework",
     "HoldsSamples",
     "Loader",
     "LoaderSettings",
+    "ReadPattern",
     "SplitsFirstBatch",
 ]
 

@@ -25,6 +25,8 @@ from iobench.pixels import packed
 MOST_THREADS = 16
 """Most threads that read and prepare samples before a loop begins."""
 
+_WINDOW = 64  # samples that are taken from memory at a time
+
 _PREPARED = {"decode": "encoded", "augment": "decoded", "collate": "decoded and augmented"}
 
 
@@ -87,12 +89,15 @@ class HeldImages:
 
     def fetch(self, numbers: Sequence[int]) -> list[Buffer]:
         """Several samples."""
+        if self.stored.counter is not None:
+            self.stored.counter.add(len(numbers), 0)
         return [self.sample(number) for number in numbers]
 
     def stream(self, numbers: NDArray[np.int64]) -> Iterator[tuple[int, Buffer]]:
         """Number and image of each sample."""
-        for number in numbers.tolist():
-            yield number, self.sample(number)
+        for begin in range(0, len(numbers), _WINDOW):
+            window = numbers[begin : begin + _WINDOW].tolist()
+            yield from zip(window, self.fetch(window), strict=True)
 
     @property
     def note(self) -> str:

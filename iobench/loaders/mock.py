@@ -7,12 +7,31 @@ taken. Without workers a batch is made when it is requested.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
+from dataprep.reading.read_counter import ReadTotals
 from iobench.clock import Clock
 from iobench.loaders.null import batch_sizes, placeholder
-from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.loaders.protocol import Batch, Framework, LoaderSettings, ReadPattern
 from iobench.trial import Place
+
+
+@dataclass(frozen=True, slots=True)
+class _Scheduled:
+    """A batch that a worker makes from ``begins_s`` until ``ready_s``."""
+
+    samples: int
+    begins_s: float
+    ready_s: float
+
+    def made(self, now_s: float) -> int:
+        """Samples of the batch that are made at the moment ``now_s``."""
+        if now_s >= self.ready_s:
+            return self.samples
+        length_s = self.ready_s - self.begins_s
+        return max(0, int(self.samples * (now_s - self.begins_s) / length_s))
 
 
 class MockLoader:
@@ -24,27 +43,54 @@ class MockLoader:
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
+        self._taken_samples = 0
+        self._scheduled: deque[_Scheduled] = deque()
         self.notes: Sequence[str] = (f"emulated: each item takes {settings.item_s * 1e3:g} ms",)
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """A million samples; each batch comes when it is ready."""
         settings, clock = self._settings, self._clock
-        ahead = settings.workers * settings.prefetch
-        start_s = clock.now_s()
-        free_s = [start_s] * settings.workers  # when each worker has finished its batches
-        asked_s = [start_s] * ahead  # when the last ``ahead`` batches were requested, in a ring
-        for place, samples in enumerate(batch_sizes(settings.batch_size)):
-            if ahead:
-                worker = place % settings.workers
-                begin_s = max(free_s[worker], asked_s[place % ahead])
-                free_s[worker] = ready_s = begin_s + samples * settings.item_s
-            else:
-                ready_s = clock.now_s() + samples * settings.item_s
-            clock.sleep(ready_s - clock.now_s())
-            if ahead:
-                # Taking this batch requests the one ``ahead`` places later.
-                asked_s[place % ahead] = clock.now_s()
-            yield placeholder(samples)
+        sizes = batch_sizes(settings.batch_size)
+        workers = max(1, settings.workers)
+        free_s = [clock.now_s()] * workers  # when each worker has finished its batches
+        self._scheduled.clear()
+        requested = 0
+
+        def request() -> None:
+            """Let the next worker in turn begin its next batch as soon as it is free."""
+            nonlocal requested
+            samples = next(sizes, 0)
+            if samples:
+                worker = requested % workers
+                begins_s = max(free_s[worker], clock.now_s())
+                free_s[worker] = begins_s + samples * settings.item_s
+                self._scheduled.append(_Scheduled(samples, begins_s, free_s[worker]))
+                requested += 1
+
+        for _ in range(settings.workers * settings.prefetch):
+            request()
+        while True:
+            if not settings.workers:
+                request()
+            if not self._scheduled:
+                return
+            batch = self._scheduled[0]
+            clock.sleep(batch.ready_s - clock.now_s())
+            self._scheduled.popleft()
+            self._taken_samples += batch.samples
+            if settings.workers:
+                request()
+            yield placeholder(batch.samples)
+
+    def read_so_far(self) -> ReadTotals:
+        """Samples that are made so far, those of unfinished batches included; no bytes."""
+        now_s = self._clock.now_s()
+        waiting = sum(batch.made(now_s) for batch in self._scheduled)
+        return ReadTotals(self._taken_samples + waiting, 0)
+
+    def read_pattern(self, sample_bytes: float) -> ReadPattern:
+        """Each worker makes one batch at a time."""
+        return ReadPattern(streams=max(1, self._settings.workers))
 
     def close(self) -> None:
         """Nothing to end."""

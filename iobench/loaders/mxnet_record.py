@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from iobench.loaders.protocol import (
     FirstBatch,
     LoaderSettings,
     PlacedLoader,
+    ReadPattern,
     augmentation_of,
 )
 from iobench.stored import open_shards
@@ -53,6 +55,7 @@ class MXNetRecordLoader(PlacedLoader):
         if self._batches is None:
             begun_s = self.clock.now_s()
             dataset = open_shards(self.place, "recordio")
+            self.counter = dataset.count_reads()
             # ImageRecordIter starts, reads and decodes in one call, which cannot be divided.
             self.parts = FirstBatch(listing_s=self.clock.now_s() - begun_s)
             settings = self.settings
@@ -69,6 +72,12 @@ class MXNetRecordLoader(PlacedLoader):
         for batch in self._batches:
             images, labels = batch.data[0], batch.label[0]
             yield Batch(images, labels, int(labels.shape[0]))
+
+    def read_pattern(self, sample_bytes: float) -> ReadPattern:
+        """One thread writes local files, each of many samples, for ImageRecordIter."""
+        from dataprep.adapters.mxnet import LOCAL_FILE_BYTES
+
+        return ReadPattern(streams=1, window_samples=math.ceil(LOCAL_FILE_BYTES / sample_bytes))
 
     def close(self) -> None:
         """Stop reading, and remove the copies."""

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dataprep.adapters import import_framework
 from dataprep.errors import ConfigError
+from dataprep.reading.read_counter import ReadCounter, ReadTotals
 from iobench.clock import Clock
 from iobench.errors import Unavailable
 from iobench.trial import Place
@@ -119,6 +120,38 @@ class SplitsFirstBatch(Protocol):
         """
 
 
+class ReadPattern(NamedTuple):
+    """How a loader reads ahead of the batches that it hands out.
+
+    Attributes:
+        streams: readers that read at the same time, such as worker processes.
+        window_samples: samples that arrive together in one stream; 1 if a stream reads sample by
+            sample or batch by batch.
+        windows_at_once: windows that each stream requests at the same time.
+        buffer_samples: samples that each stream keeps back in a shuffle buffer.
+    """
+
+    streams: int
+    window_samples: int = 1
+    windows_at_once: int = 1
+    buffer_samples: int = 0
+
+
+@runtime_checkable
+class CountsReads(Protocol):
+    """Optional: a loader that counts the samples that arrive from storage.
+
+    Only then can a rate be measured in a steady state: what was fetched before the first batch is
+    known, and so is what was fetched while time counted.
+    """
+
+    def read_so_far(self) -> ReadTotals:
+        """Samples and bytes that have arrived since the loader was made, in all its processes."""
+
+    def read_pattern(self, sample_bytes: float) -> ReadPattern:
+        """How it reads data whose samples have ``sample_bytes`` on average."""
+
+
 @runtime_checkable
 class BuffersSamples(Protocol):
     """Optional: a loader that knows the size of its shuffle buffers."""
@@ -173,8 +206,9 @@ class Loader(Protocol):
 class PlacedLoader:
     """Base of loaders that read a place by a framework: its place, settings and notes.
 
-    A subclass sets ``name``, ``framework`` and ``reads``, ``holds`` if it reads files, and
-    ``parts`` when it knows the parts of the time to its first batch.
+    A subclass sets ``name``, ``framework`` and ``reads``, ``holds`` if it reads files, ``parts``
+    when it knows the parts of the time to its first batch, and ``counter`` when it opens data
+    whose reads are counted.
     """
 
     name: ClassVar[str]
@@ -190,10 +224,15 @@ class PlacedLoader:
         self.notes: list[str] = []
         self.parts: FirstBatch | None = None
         self.module: Any = need_framework(self.framework)
+        self.counter: ReadCounter | None = None
 
     def first_batch(self) -> FirstBatch | None:
         """The parts of the time until the first batch; None if they are not known yet."""
         return self.parts
+
+    def read_so_far(self) -> ReadTotals:
+        """Samples and bytes that have arrived since the data were opened."""
+        return self.counter.totals() if self.counter is not None else ReadTotals()
 
 
 def augmentation_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
@@ -12,10 +13,11 @@ from dataprep.dataset import open_dataset
 from dataprep.errors import ConfigError
 from dataprep.formats import Buffer
 from dataprep.ordered import in_order
+from dataprep.reading.read_counter import ReadCounter, ReadTotals
 from dataprep.sources import open_source
 from iobench.clock import Clock
-from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
-from iobench.stored import image_files
+from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings, ReadPattern
+from iobench.stored import image_files, stored
 from iobench.trial import Place
 
 _Read = Callable[[Sequence[int], int], Iterator[tuple[Buffer, int]]]
@@ -40,13 +42,16 @@ class RawLoader:
         if place.holds != "files":
             self.reads = open_dataset(place.uri, place.split, options=place.store).format
         self._opened: tuple[int, _Read] | None = None
+        self._counter: ReadCounter | None = None
         self._first_batch: FirstBatch | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """Batches of encoded images with int64 labels (N,)."""
         settings, begun_s = self._settings, self._clock.now_s()
         if self._opened is None:
-            self._opened = (_files if self.reads == "files" else _shards)(self._place)
+            self._counter = ReadCounter()
+            open_data = _files if self.reads == "files" else _shards
+            self._opened = open_data(self._place, self._counter)
         listed_s = self._clock.now_s()
         count, read = self._opened
         order = np.arange(count)
@@ -64,6 +69,16 @@ class RawLoader:
             labels = np.array([label for _, label in batch], np.int64)
             yield Batch([image for image, _ in batch], labels, len(batch))
 
+    def read_so_far(self) -> ReadTotals:
+        """Samples and bytes that have arrived since the data were opened."""
+        return self._counter.totals() if self._counter is not None else ReadTotals()
+
+    def read_pattern(self, sample_bytes: float) -> ReadPattern:
+        """Each thread reads one shard, or one file, at a time."""
+        data = stored(self._place, self.reads or "files")
+        shard_samples = math.ceil(data.samples / max(1, data.objects))
+        return ReadPattern(streams=max(1, self._settings.workers), window_samples=shard_samples)
+
     def first_batch(self) -> FirstBatch | None:
         """The parts; the start of threads is part of the first reads."""
         return self._first_batch
@@ -73,8 +88,9 @@ class RawLoader:
         self._opened = None
 
 
-def _shards(place: Place) -> tuple[int, _Read]:
+def _shards(place: Place, counter: ReadCounter) -> tuple[int, _Read]:
     dataset = open_dataset(place.uri, place.split, options=place.store)
+    dataset.read_counter = counter
     records, shards = Records(dataset), dataset.shards()
 
     def read(order: Sequence[int], threads: int) -> Iterator[tuple[Buffer, int]]:
@@ -86,12 +102,17 @@ def _shards(place: Place) -> tuple[int, _Read]:
     return len(shards), read
 
 
-def _files(place: Place) -> tuple[int, _Read]:
+def _files(place: Place, counter: ReadCounter) -> tuple[int, _Read]:
     source = open_source(place.uri, options=place.store)
     files = image_files(source.list())
 
+    def read_file(index: int) -> Buffer:
+        data = source.read(files.located(index))
+        counter.add(1, len(data))
+        return data
+
     def read(order: Sequence[int], threads: int) -> Iterator[tuple[Buffer, int]]:
-        contents = in_order(lambda index: source.read(files.located(index)), order, threads)
+        contents = in_order(read_file, order, threads)
         yield from zip(contents, files.labels[order].tolist(), strict=True)
 
     return len(files.names), read

@@ -6,16 +6,21 @@ from collections.abc import Iterator
 from typing import Any
 
 from dataprep.adapters import to_tf
+from dataprep.adapters.records import read_ahead
 from iobench.clock import Clock
 from iobench.loaders.protocol import (
     Batch,
     FirstBatch,
     LoaderSettings,
     PlacedLoader,
+    ReadPattern,
     augmentation_of,
 )
 from iobench.stored import open_shards
 from iobench.trial import Place
+
+_SHUFFLE_BUFFER = 2048
+"""Samples in the shuffle buffer unless the settings say otherwise."""
 
 
 class TFDataLoader(PlacedLoader):
@@ -41,6 +46,7 @@ class TFDataLoader(PlacedLoader):
         if self._opened is None:
             begun_s = self.clock.now_s()
             dataset = open_shards(self.place, "tfrecord")
+            self.counter = dataset.count_reads()
             listed_s = self.clock.now_s()
             settings, tf = self.settings, self.module
             with tf.device("/CPU:0"):
@@ -51,7 +57,7 @@ class TFDataLoader(PlacedLoader):
                     decode=settings.decode,
                     augmentation=augmentation_of(settings, "HWC"),
                     shuffle=settings.shuffle,
-                    shuffle_buffer=settings.shuffle_buffer or 2048,
+                    shuffle_buffer=settings.shuffle_buffer or _SHUFFLE_BUFFER,
                     seed=settings.seed,
                     epoch=epoch,
                     parallel_calls=settings.workers,
@@ -64,6 +70,20 @@ class TFDataLoader(PlacedLoader):
         epoch.assign(number)
         for images, labels in batches:
             yield Batch(images, labels, int(labels.shape[0]))
+
+    def read_pattern(self, sample_bytes: float) -> ReadPattern:
+        """One generator reads windows of many samples, however many threads decode them."""
+        settings = self.settings
+        # The windows of a remote store, of which a disk reads fewer at once: the rungs of a ladder
+        # must follow the same rule, wherever the data are.
+        ahead = read_ahead(sample_bytes, is_remote=True)
+        buffer_samples = settings.shuffle_buffer or _SHUFFLE_BUFFER
+        return ReadPattern(
+            streams=1,
+            window_samples=ahead.window_samples,
+            windows_at_once=ahead.windows_at_once,
+            buffer_samples=buffer_samples if settings.shuffle else 0,
+        )
 
     def close(self) -> None:
         """Drop the pipeline; its threads end with it."""

@@ -9,6 +9,7 @@ from typing import Any
 from dataprep.adapters.augment import Augmentation
 from dataprep.assign import Order
 from dataprep.formats.protocol import Buffer
+from dataprep.reading.read_counter import ReadCounter
 from dataprep.sources import Source, open_source
 from dataprep.stores import StoreOptions
 from iobench.loaders.torch_loader import TorchLoader
@@ -30,15 +31,19 @@ class TorchFolderLoader(TorchLoader):
         listing = open_source(self.place.uri, options=self.place.store).list()
         found = image_files(listing)
         order = Order(settings.shuffle, settings.seed, settings.rank, settings.world_size)
-        files = FolderFiles(self.place.uri, self.place.store, found)
+        self.counter = ReadCounter()
+        files = FolderFiles(self.place.uri, self.place.store, found, self.counter)
         return MapRecords(files, transform, order)
 
 
 class FolderFiles:
     """Files by number; each process opens its own connection, when it reads its first file."""
 
-    def __init__(self, uri: str, options: StoreOptions, files: ImageFiles) -> None:
+    def __init__(
+        self, uri: str, options: StoreOptions, files: ImageFiles, counter: ReadCounter
+    ) -> None:
         self._uri, self._options, self._files = uri, options, files
+        self.counter = counter
         self.labels = files.labels
 
     def __len__(self) -> int:
@@ -46,7 +51,9 @@ class FolderFiles:
 
     def image(self, index: int) -> Buffer:
         """One encoded image, in one read."""
-        return self._source.read(self._files.located(index))
+        data = self._source.read(self._files.located(index))
+        self.counter.add(1, len(data))
+        return data
 
     def fetch(self, numbers: Sequence[int]) -> list[Buffer]:
         """Several encoded images, one read after the other."""

@@ -6,6 +6,8 @@ from typing import Any
 
 from dataprep.adapters import to_torch
 from dataprep.adapters.augment import Augmentation
+from dataprep.adapters.records import read_ahead
+from iobench.loaders.protocol import ReadPattern
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.stored import open_shards
 
@@ -18,8 +20,10 @@ class TorchIterableLoader(TorchLoader):
     def open(self, transform: Augmentation | None) -> Any:
         """The data set of ``dataprep.to_torch``, shard by shard."""
         settings = self.settings
+        dataset = open_shards(self.place, "tfrecord")
+        self.counter = dataset.count_reads()
         return to_torch(
-            open_shards(self.place, "tfrecord"),
+            dataset,
             iterable=True,
             transform=transform,
             shuffle=settings.shuffle,
@@ -28,6 +32,18 @@ class TorchIterableLoader(TorchLoader):
             rank=settings.rank,
             world_size=settings.world_size,
             global_batch=settings.batch_size * settings.world_size,
+        )
+
+    def read_pattern(self, sample_bytes: float) -> ReadPattern:
+        """Each worker reads windows of many samples in sequence."""
+        # The windows of a remote store, of which a disk reads fewer at once: the rungs of a ladder
+        # must follow the same rule, wherever the data are.
+        ahead = read_ahead(sample_bytes, is_remote=True)
+        return ReadPattern(
+            streams=max(1, self.settings.workers),
+            window_samples=ahead.window_samples,
+            windows_at_once=ahead.windows_at_once,
+            buffer_samples=self.settings.shuffle_buffer,
         )
 
     def buffer_bytes(self) -> int:

@@ -20,6 +20,7 @@ from iobench.loaders.protocol import (
     LoaderSettings,
     MemoryRung,
     PlacedLoader,
+    ReadPattern,
     augmentation_of,
     need_cuda,
 )
@@ -90,6 +91,10 @@ class TorchLoader(PlacedLoader, ABC):
                 raise
             raise TrialFailed(reason) from error
 
+    def read_pattern(self, sample_bytes: float) -> ReadPattern:
+        """Each worker reads the samples of one batch at a time."""
+        return ReadPattern(streams=max(1, self.settings.workers))
+
     def first_batch(self) -> FirstBatch | None:
         """All parts; reading and decoding are those of worker 0, or of this process."""
         return self._watch.parts() if self._watch else None
@@ -128,6 +133,7 @@ class TorchLoader(PlacedLoader, ABC):
         begun_s = self.clock.now_s()
         dataset = self.open(transform)
         if self._held is not None:
+            self._held.stored.counter = self.counter
             dataset.records = self._held
             if self._held.rung == "collate":
                 dataset.items = FinishedItems(dataset.items, self._held.side)

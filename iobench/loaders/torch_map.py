@@ -18,8 +18,10 @@ class TorchMapLoader(TorchLoader):
     def open(self, transform: Augmentation | None) -> Any:
         """The data set of ``dataprep.to_torch``, by sample number."""
         settings = self.settings
+        dataset = open_shards(self.place, "tfrecord")
+        self.counter = dataset.count_reads()
         return to_torch(
-            open_shards(self.place, "tfrecord"),
+            dataset,
             transform=transform,
             shuffle=settings.shuffle,
             seed=settings.seed,

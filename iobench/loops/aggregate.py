@@ -1,17 +1,16 @@
-"""PURE. Combine the timings of several loops: epochs, ranks, or independent processes."""
+"""PURE. Combine the timings of loops that ran at the same time: ranks, or independent processes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from iobench.errors import TrialFailed
-from iobench.loops.drive import LoopTimes
+from iobench.loops.times import LoopTimes, epochs_as_one
 
 _ALIKE = 0.01
 """Share of a step: if waits differ by less, they do not show which rank came last."""
@@ -19,35 +18,6 @@ _TOGETHER = 0.5
 """Share of the longest loop's time in which all processes must have run."""
 _SHORTEST_S = 1e-12
 """Below the resolution of any clock; prevents divisions by 0."""
-
-
-def epochs_as_one(epochs: Sequence[LoopTimes]) -> LoopTimes:
-    """Combine the timings of consecutive epochs into one loop.
-
-    Each epoch leaves out its own first steps, so that rates do not include the time between epochs
-    (workers end, files are evicted, workers start). The time to the first batch is that of the
-    first epoch. ``au_mlperf`` leaves out the first step of each epoch, like DLIO, the program of
-    MLPerf Storage.
-    """
-    running_s = sum(one.running_s for one in epochs)
-    computing_s = sum(one.au_mlperf * one.running_s for one in epochs)
-
-    def joined(name: str) -> tuple[float, ...]:
-        return tuple(chain.from_iterable(getattr(one, name) for one in epochs))
-
-    return replace(
-        epochs[0],
-        au_mlperf=computing_s / running_s if running_s > 0 else 0.0,
-        samples=sum(one.samples for one in epochs),
-        taken=sum(one.taken for one in epochs),
-        seconds=sum(one.seconds for one in epochs),
-        left_out=sum(one.left_out for one in epochs),
-        wait_s=joined("wait_s"),
-        step_s=joined("step_s"),
-        compute_s=joined("compute_s"),
-        running_s=running_s,
-        running_compute_s=joined("running_compute_s"),
-    )
 
 
 def ranks_as_one(ranks: Sequence[LoopTimes]) -> LoopTimes:
@@ -63,62 +33,78 @@ def ranks_as_one(ranks: Sequence[LoopTimes]) -> LoopTimes:
       the others includes the wait for its gradients. If all ranks wait equally long, the computing
       time is their mean.
 
-    Samples are those of all ranks. Times begin with the first rank and end with the last. All ranks
-    use the same clock.
+    ``au_mlperf`` is the mean over ranks, as DLIO, the program of MLPerf Storage, has it. Samples
+    are those of all ranks. Times begin with the first rank and end with the last. All ranks use the
+    same clock.
     """
-    asked_s = min(one.asked_s for one in ranks)
-    begun_s = min(one.begun_at_s for one in ranks)
-    ended_s = max(one.ended_at_s for one in ranks)
-    running_s = ended_s - min(one.ended_at_s - one.running_s for one in ranks)
-    ends = np.max([one.begun_at_s + np.cumsum(one.step_s) for one in ranks], axis=0)
+    requested_s = min(rank.requested_s for rank in ranks)
+    begun_s = min(rank.begun_s for rank in ranks)
+    ended_s = max(rank.ended_s for rank in ranks)
+    running_s = fmean(rank.running_s for rank in ranks)
+    ends = np.max([rank.begun_s + np.cumsum(rank.step_s) for rank in ranks], axis=0)
     steps = np.diff(ends, prepend=begun_s)
-    waits = np.array([one.wait_s for one in ranks])
-    computes = np.array([one.compute_s for one in ranks])
+    waits = np.array([rank.wait_s for rank in ranks])
+    computes = np.array([rank.compute_s for rank in ranks])
     alike = np.ptp(waits, axis=0) < _ALIKE * steps
     last = np.take_along_axis(computes, waits.argmax(axis=0)[None], axis=0)[0]
-    computed = np.where(alike, computes.mean(axis=0), last)
-    # Batches of steps that do not count were ready, so that no rank was late.
-    ahead = np.mean([one.running_compute_s for one in ranks], axis=0)
-    computing_s = float(ahead.sum() + computed.sum())
+    arrived = [rank.arrived_samples for rank in ranks]
+    arrived_bytes = [rank.arrived_bytes for rank in ranks]
     return LoopTimes(
-        time_to_first_batch_s=max(one.asked_s + one.time_to_first_batch_s for one in ranks)
-        - asked_s,
-        au_mlperf=computing_s / running_s if running_s > 0 else 0.0,
-        samples=sum(one.samples for one in ranks),
-        taken=sum(one.taken for one in ranks),
+        requested_s=requested_s,
+        time_to_first_batch_s=max(rank.requested_s + rank.time_to_first_batch_s for rank in ranks)
+        - requested_s,
+        begun_s=begun_s,
         seconds=ended_s - begun_s,
-        left_out=ranks[0].left_out,
+        samples=sum(rank.samples for rank in ranks),
+        taken=sum(rank.taken for rank in ranks),
         # A rank may be ahead by a part of a step: its wait then costs no time.
-        wait_s=tuple(np.minimum(waits.max(axis=0), steps).tolist()),
-        step_s=tuple(steps.tolist()),
-        compute_s=tuple(computed.tolist()),
-        asked_s=asked_s,
-        begun_s=begun_s - asked_s,
+        wait_s=np.minimum(waits.max(axis=0), steps),
+        step_s=steps,
+        compute_s=np.where(alike, computes.mean(axis=0), last),
+        dropped=sum(rank.dropped for rank in ranks),
+        left_out=ranks[0].left_out,
+        starts=ranks[0].starts,
         running_s=running_s,
-        running_compute_s=tuple(ahead.tolist()),
+        computing_s=running_s * fmean(rank.au_mlperf for rank in ranks),
+        arrived_samples=None if None in arrived else sum(filter(None, arrived)),
+        arrived_bytes=None if None in arrived_bytes else sum(filter(None, arrived_bytes)),
     )
 
 
-def rank_metrics(ranks: Sequence[LoopTimes], whole: LoopTimes) -> dict[str, Any]:
+def rank_metrics(
+    epochs_of_ranks: Sequence[Sequence[LoopTimes]], whole: LoopTimes
+) -> dict[str, Any]:
     """Means and shares for each rank, over the steps that count; and how uneven the ranks are.
+
+    Args:
+        epochs_of_ranks: for each rank, its epochs.
+        whole: all ranks and epochs as one loop.
 
     ``rank_uneven_share``: in each step, the wait of the slowest rank minus the mean wait of all
     ranks; as a share of the time. Ranks that wait equally long would save this time.
+    ``au_mlperf_slowest`` is the utilisation of the rank with the lowest one.
     """
-    means = np.mean([one.wait_s for one in ranks], axis=0)
+    ranks = [epochs_as_one(epochs) for epochs in epochs_of_ranks]
+    means = np.mean([rank.wait_s for rank in ranks], axis=0)
     beyond_s = float(np.maximum(0.0, whole.wait_s - means).sum())
+    utilisations = [rank.au_mlperf for rank in ranks]
     return {
-        "rank_wait_s": [fmean(one.wait_s) for one in ranks],
-        "rank_wait_share": [_share(sum(one.wait_s), one.seconds) for one in ranks],
-        "rank_step_s": [fmean(one.step_s) for one in ranks],
-        "rank_compute_s": [fmean(one.compute_s) for one in ranks],
-        "rank_au_mlperf": [one.au_mlperf for one in ranks],
+        "rank_wait_s": [float(rank.wait_s.mean()) for rank in ranks],
+        "rank_wait_share": [_share(float(rank.wait_s.sum()), rank.seconds) for rank in ranks],
+        "rank_step_s": [float(rank.step_s.mean()) for rank in ranks],
+        "rank_compute_s": [float(rank.compute_s.mean()) for rank in ranks],
+        "rank_samples_per_s": [rank.samples_per_s for rank in ranks],
+        "rank_au_mlperf": utilisations,
+        "au_mlperf_slowest": min(utilisations),
         "rank_uneven_share": _share(beyond_s, whole.seconds),
     }
 
 
-def processes_as_one(ranks: Sequence[LoopTimes]) -> tuple[LoopTimes, list[float]]:
-    """Combine the timings of independent processes; return them and the samples/s of each process.
+def processes_as_one(processes: Sequence[Sequence[LoopTimes]]) -> tuple[LoopTimes, list[float]]:
+    """Combine independent processes; return them as one loop, and the samples/s of each process.
+
+    Args:
+        processes: for each process, the epochs that count.
 
     Only the time counts in which the steps of all processes counted, since before and after it
     some had the machine for themselves. A step that is partly in this time counts in part: whole
@@ -128,39 +114,56 @@ def processes_as_one(ranks: Sequence[LoopTimes]) -> tuple[LoopTimes, list[float]
     Raises:
         TrialFailed: they did not run at the same time for long enough.
     """
-    start_s = max(one.begun_at_s for one in ranks)
-    end_s = min(one.ended_at_s for one in ranks)
+    start_s = max(epochs[0].begun_s for epochs in processes)
+    end_s = min(epochs[-1].ended_s for epochs in processes)
     seconds = end_s - start_s
-    if seconds < _TOGETHER * max(one.seconds for one in ranks):
+    longest_s = max(epochs[-1].ended_s - epochs[0].begun_s for epochs in processes)
+    if seconds < _TOGETHER * longest_s:
         raise TrialFailed(
             "the processes ran together for less than half of their time: give more seconds "
             "(cold: more images), or a smaller batch_size"
         )
     rates, waits, steps = [], [], []
-    for one in ranks:
-        step_s = np.array(one.step_s)
-        ends_s = one.begun_at_s + np.cumsum(step_s)
-        inside_s = np.minimum(ends_s, end_s) - np.maximum(ends_s - step_s, start_s)
-        shares = np.maximum(0.0, inside_s) / np.maximum(step_s, _SHORTEST_S)
-        batch = one.samples / len(one.step_s)  # on average
+    for epochs in processes:
+        begins_s = np.concatenate([e.begun_s + np.cumsum(e.step_s) - e.step_s for e in epochs])
+        step_s = np.concatenate([epoch.step_s for epoch in epochs])
+        wait_s = np.concatenate([epoch.wait_s for epoch in epochs])
+        ends_s = begins_s + step_s
+        inside_s = np.minimum(ends_s, end_s) - np.maximum(begins_s, start_s)
+        shares = np.clip(inside_s / np.maximum(step_s, _SHORTEST_S), 0.0, 1.0)
+        batch = sum(epoch.samples for epoch in epochs) / len(step_s)  # on average
         rates.append(float(shares.sum()) * batch / seconds)
         mostly = shares >= 0.5
-        waits += np.array(one.wait_s)[mostly].tolist()
-        steps += step_s[mostly].tolist()
-    asked_s = min(one.asked_s for one in ranks)
+        waits.append(wait_s[mostly])
+        steps.append(step_s[mostly])
+    first = [epochs[0] for epochs in processes]
+    requested_s = min(epoch.requested_s for epoch in first)
+    joined = [epochs_as_one(epochs) for epochs in processes]
     whole = LoopTimes(
-        time_to_first_batch_s=max(one.asked_s + one.time_to_first_batch_s for one in ranks)
-        - asked_s,
-        au_mlperf=0.0,
-        samples=round(sum(rates) * seconds),
-        taken=sum(one.taken for one in ranks),
+        requested_s=requested_s,
+        time_to_first_batch_s=max(e.requested_s + e.time_to_first_batch_s for e in first)
+        - requested_s,
+        begun_s=start_s,
         seconds=seconds,
-        left_out=max(one.left_out for one in ranks),
-        wait_s=tuple(waits),
-        step_s=tuple(steps),
-        compute_s=(),
-        asked_s=asked_s,
-        begun_s=start_s - asked_s,
+        samples=round(sum(rates) * seconds),
+        taken=sum(process.taken for process in joined),
+        wait_s=np.concatenate(waits),
+        step_s=np.concatenate(steps),
+        compute_s=np.empty(0),
+        left_out=max(epoch.left_out for epoch in first),
+    )
+    balances = [process.balance for process in joined if process.balance is not None]
+    if len(balances) < len(joined):
+        return whole, rates
+    # Each process counts over its own steps; over the common time they have the same balance.
+    samples = sum(process.arrived_samples or 0 for process in joined)
+    size = sum(process.arrived_bytes or 0 for process in joined)
+    arrived_samples = round(fmean(balances) * whole.samples)
+    bytes_per_sample = size / samples if samples else 0.0
+    whole = replace(
+        whole,
+        arrived_samples=arrived_samples,
+        arrived_bytes=round(arrived_samples * bytes_per_sample),
     )
     return whole, rates
 

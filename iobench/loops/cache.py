@@ -2,21 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import psutil
 
 from iobench.loaders.own import BY_SAMPLE
 from iobench.loops.loader_grid import LoopTrial
 from iobench.machine import page_cache
-from iobench.machine.coldness import LEFT, cache_resident, judge_remote, whole
+from iobench.machine.coldness import (
+    LEFT,
+    RESIDENT_AT_MOST,
+    cache_resident,
+    judge_remote,
+    whole,
+)
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.page_cache import CacheState
 from iobench.stored import Stored
 from iobench.trial import Cold, Place
 
 _TRIES = 5
+
+
+class Barrier(Protocol):
+    """Lets several processes wait for each other."""
+
+    def wait(self) -> None:
+        """Return when all processes have called this equally often."""
+
+
+class SharedCache:
+    """The page cache of epochs that several ranks read together; each rank has such an object.
+
+    Rank 0 prepares the cache before each epoch, while all others wait.
+    """
+
+    def __init__(self, cache: EpochCache, barrier: Barrier, rank: int) -> None:
+        self._cache, self._barrier, self._rank = cache, barrier, rank
+        self._physical: int | None = None
+        self._resident_before: float | None = None
+        self.epochs: list[dict[str, Any]] = []
+        """For each epoch: this rank's bytes from storage, and residencies if it is rank 0."""
+
+    def before(self) -> None:
+        """Wait for all ranks, and prepare the cache for an epoch."""
+        self._barrier.wait()
+        if self._rank == 0:
+            self._cache.before()
+            self._resident_before = self._cache.residency()
+        self._barrier.wait()
+        self._physical = physical_bytes()
+
+    def after(self) -> None:
+        """Count what this rank has got from storage, and wait for the others."""
+        physical = physical_since(self._physical)
+        self._barrier.wait()
+        resident_after = self._cache.residency() if self._rank == 0 else None
+        self.epochs.append(
+            {
+                "physical_bytes": physical,
+                "resident_before": self._resident_before,
+                "resident_after": resident_after,
+            }
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class RankEpoch:
+    """An epoch that several ranks have read together.
+
+    Attributes:
+        samples: of all ranks.
+        physical_bytes: the bytes that each rank got from storage; None where not counted.
+        resident_before, resident_after: the share of the files in the page cache.
+    """
+
+    samples: int
+    physical_bytes: Sequence[int | None]
+    resident_before: float | None = None
+    resident_after: float | None = None
+
+
+def rank_epochs(
+    ranks: Sequence[Sequence[Mapping[str, Any]]], samples: Sequence[int]
+) -> list[RankEpoch]:
+    """The epochs of all ranks together.
+
+    Args:
+        ranks: for each rank, the ``epochs`` of its ``SharedCache``; rank 0 first.
+        samples: of all ranks, for each epoch.
+    """
+    return [
+        RankEpoch(
+            count,
+            [rank["physical_bytes"] for rank in of_epoch],
+            of_epoch[0]["resident_before"],
+            of_epoch[0]["resident_after"],
+        )
+        for count, of_epoch in zip(samples, zip(*ranks, strict=True), strict=True)
+    ]
 
 
 class EpochCache:
@@ -28,8 +114,7 @@ class EpochCache:
     nothing and has no verdict.
 
     Attributes:
-        restarts: whether workers must end between epochs, since files that they have mapped cannot
-            be evicted.
+        judged: the verdict on each epoch so far.
     """
 
     def __init__(
@@ -38,29 +123,62 @@ class EpochCache:
         self._trial, self._asked, self._every = trial, asked, every
         self._data = data if place is not None else None
         self._is_local = place is not None and not place.is_remote
-        self.restarts = every and self._is_local
         self._state: CacheState | None = None
         self._physical: int | None = None
-        self._judged: list[Cold] = []
+        self.judged: list[Cold] = []
         self._samples: list[int] = []
 
-    def before(self) -> None:
-        """Prepare the cache for the next epoch, or look at it. No worker may be running."""
+    @property
+    def evicts(self) -> bool:
+        """Whether files are evicted from the page cache before each epoch."""
+        return self._every and self._is_local and self._asked == "cold" and self._data is not None
+
+    def before(self) -> bool:
+        """Prepare the cache for the next epoch, or look at it.
+
+        No worker may be reading. Returns whether pages could not be evicted, or whether that is
+        unknown: workers that have mapped the files must then end first.
+        """
         if self._data is None or not self._is_local:
-            return
-        if self._judged and not self._every:
+            return False
+        if self.judged and not self._every:
             asked = LEFT if self._asked == "cold" else self._asked
             self._state = page_cache.observed(asked, self._data.files)
         else:
             drop_caches = self._trial.drop_caches
             self._state = page_cache.prepared(self._asked, self._data.files, drop_caches)
         self._physical = physical_bytes()
+        if not self.evicts:
+            return False
+        resident = self._state.resident_before
+        return resident is None or resident > RESIDENT_AT_MOST
 
-    def after(self, samples: int, counts: Sequence[int | None] = ()) -> Cold | None:
+    def residency(self) -> float | None:
+        """The share of the files that is in the page cache now; None if it is unknown."""
+        return page_cache.residency(self._data.files) if self._data is not None else None
+
+    def after_ranks(self, epochs: Sequence[RankEpoch]) -> Cold | None:
+        """Judge the epochs that several processes have read together."""
+        for epoch in epochs:
+            if self._data is not None and self._is_local:
+                self._state = CacheState(self._asked, self._data.files, epoch.resident_before)
+            self.after(epoch.samples, epoch.physical_bytes, epoch.resident_after)
+        return self.whole()
+
+    def after(
+        self,
+        samples: int,
+        counts: Sequence[int | None] = (),
+        resident_after: float | None = None,
+    ) -> Cold | None:
         """Judge an epoch of ``samples`` that was read since ``before``.
 
-        ``counts``: the bytes that each reading process got from storage; by default, this process
-        with its workers.
+        Args:
+            samples: that were read.
+            counts: the bytes that each reading process got from storage; by default, this process
+                with its workers.
+            resident_after: the share of the files in the page cache when the epoch ended; by
+                default, the present one.
         """
         if self._data is None:
             return None
@@ -75,37 +193,40 @@ class EpochCache:
             logical = samples * self._data.sample_bytes
             known = [count for count in counts if count is not None]
             if len(known) == len(counts) and logical > 0:
-                ratio = self._of_the_data(sum(known), self._data, self._state) / logical
+                if resident_after is None:
+                    resident_after = self.residency()
+                physical = self._of_the_data(sum(known), resident_after, self._data, self._state)
+                ratio = physical / logical
             whole_files = self._trial.loader not in BY_SAMPLE
             cold = self._state.judged(ratio, sequential=whole_files)
-        self._judged.append(cold)
+        self.judged.append(cold)
         self._samples.append(samples)
         return cold
 
     @staticmethod
-    def _of_the_data(counted: int, data: Stored, state: CacheState) -> int:
+    def _of_the_data(
+        counted: int, resident_after: float | None, data: Stored, state: CacheState
+    ) -> int:
         """The bytes of the data among the ``counted`` bytes that came from storage.
 
         The kernel counts everything that a process read, its code included. If the page cache has
         room for all data, the bytes are at most those by which their part of the cache grew.
         """
-        if state.resident_before is None or data.bytes > memory_bytes() / 2:
+        before = state.resident_before
+        if before is None or resident_after is None or data.bytes > memory_bytes() / 2:
             return counted
-        resident = page_cache.residency(data.files)
-        if resident is None:
-            return counted
-        return min(counted, int(max(0.0, resident - state.resident_before) * data.bytes))
+        return min(counted, int(max(0.0, resident_after - before) * data.bytes))
 
     def ended(self, samples: int) -> Cold | None:
         """Judge a whole trial of so many ``samples``, including those read since ``before``."""
         rest = samples - sum(self._samples)
-        if rest > 0 or not self._judged:
+        if rest > 0 or not self.judged:
             self.after(rest)
         return self.whole()
 
     def whole(self) -> Cold | None:
         """The verdict on all epochs so far; None if nothing was read."""
-        return whole(self._judged, self._samples) if self._judged else None
+        return whole(self.judged, self._samples) if self.judged else None
 
 
 def physical_since(before: int | None) -> int | None:

@@ -61,7 +61,7 @@ class LoaderGrid(BaseModel):
     """For `pipe`: samples in the shuffle buffer, of each torch worker."""
 
     cache: Several[Literal["warm", "cold"]] = ("warm",)
-    """Page cache before the trial; a cold trial has one epoch."""
+    """Page cache before each epoch."""
 
     workers: Several[Workers] = (2,)
     """Worker processes (torch) or threads; 0: the training process loads."""
@@ -101,10 +101,10 @@ class LoaderGrid(BaseModel):
     """Seconds per item of `mock`."""
 
     epochs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
-    """Whole epochs per trial, instead of `seconds`; only the first is cold."""
+    """Whole epochs per trial, at least three, instead of `seconds`."""
 
     seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
-    """Length of a trial; a warm one repeats the epoch, later starts not counted."""
+    """Least length of a trial. It ends when its rate is known (docs/loaders.md)."""
 
     @model_validator(mode="after")
     def _each_access_has_a_use(self) -> LoaderGrid:
@@ -144,11 +144,6 @@ class LoaderTrial(LoopTrial):
     cache: Literal["warm", "cold"]
     processes: int = 1
     seconds: float | None = None
-
-    @property
-    def epoch_limit(self) -> int | None:
-        """The most epochs in a trial: one if it is cold, since a second would be warm."""
-        return self.epochs or (1 if self.cache == "cold" else None)
 
 
 _ALWAYS = ("batch_size", "workers", "prefetch")

@@ -2,115 +2,38 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from dataclasses import asdict
-from itertools import count
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from dataprep.schema import typed
 from iobench.access import DIRECT, metered
-from iobench.clock import Clock, PausedClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
-from iobench.errors import TrialFailed
-from iobench.loaders import Batch, Loader
 from iobench.loops.aggregate import processes_as_one
-from iobench.loops.cache import EpochCache, physical_bytes, physical_since
-from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
-from iobench.loops.figures import epoch_record, first_batch, harness_metrics, loop_metrics
+from iobench.loops.cache import EpochCache, SharedCache, rank_epochs
+from iobench.loops.counted import LEAST_EPOCHS, Least
+from iobench.loops.drive import EpochTimes
+from iobench.loops.epochs import Measured, measure
+from iobench.loops.figures import (
+    counted_epochs,
+    epoch_records,
+    first_batch,
+    harness_metrics,
+    loop_metrics,
+)
 from iobench.loops.loader_grid import LoaderTrial
-from iobench.loops.opening import batches_of, built, check_shares, data_of, reached
-from iobench.loops.ranks import run_ranks, wait_for_all
+from iobench.loops.opening import (
+    OpenedLoader,
+    built,
+    check_shares,
+    data_of,
+    rate_plan,
+    reached,
+)
+from iobench.loops.ranks import RankMeeting, run_ranks
+from iobench.loops.times import LoopTimes, epochs_as_one
+from iobench.stored import Stored
 from iobench.trial import Cold, Context, Outcome, TrialSpec
-
-_MOST_RECORDS = 100
-"""Epochs of which a result has a record."""
-
-
-class Epochs:
-    """Batches of ``limit`` epochs, numbered from 0; without one, of epoch after epoch.
-
-    At the end of an epoch ``between`` gets its number of samples and whether another epoch
-    follows; it returns what the page cache did. ``clock`` stands still meanwhile.
-
-    The first ``ahead`` batches of each later epoch, at most a quarter of it, are read while
-    ``clock`` stands still, and are not yielded. So a rate does not contain the starts of epochs,
-    which are negligible in a data set of hours. The trial ends when they took ``at_most_s``.
-    """
-
-    def __init__(
-        self,
-        loader: Loader,
-        clock: Clock,
-        limit: int | None = None,
-        between: Callable[[int, bool], Cold | None] = lambda samples, more: None,
-        *,
-        ahead: int = 0,
-        at_most_s: float = math.inf,
-    ) -> None:
-        self.clock = PausedClock(clock)
-        self._loader, self._wall, self._limit = loader, clock, limit
-        self._between = between
-        self._ahead, self._at_most_s = ahead, at_most_s
-        self._records: list[dict[str, Any]] = []
-
-    def __iter__(self) -> Iterator[Batch]:
-        """Begin with epoch 0.
-
-        Raises:
-            TrialFailed: an epoch has no batch.
-        """
-        self._records = []
-        skipped, starts_s = 0, 0.0
-        for number in count() if self._limit is None else range(self._limit):
-            asked_s = first_s = self._wall.now_s()
-            samples = steps = 0
-            with ExitStack() as start:
-                if skipped:
-                    start.enter_context(self.clock.paused())
-                for batch in batches_of(self._loader, number):
-                    if not steps:
-                        first_s = self._wall.now_s()
-                    steps += 1
-                    samples += batch.samples
-                    if steps > skipped:
-                        yield batch
-                    elif steps == skipped:
-                        starts_s += self._wall.now_s() - asked_s
-                        start.close()
-            if not samples:
-                raise TrialFailed("the loader gave no batch")
-            seconds = self._wall.now_s() - asked_s
-            cold = None
-            if number < _MOST_RECORDS:
-                with self.clock.paused():
-                    cold = self._between(samples, number + 1 != self._limit)
-            self._records.append(epoch_record(number, samples, seconds, first_s - asked_s, cold))
-            skipped = min(self._ahead, steps // 4)
-            if starts_s > self._at_most_s:
-                return
-
-    def metrics(self, *, whole: bool) -> dict[str, Any]:
-        """Of the epochs that were read to their end; empty without any.
-
-        ``epochs`` are the records of the first hundred. If a trial consists of ``whole`` epochs,
-        ``first_epoch_s`` is the time of the first one, and ``steady_samples_per_s`` the rate of
-        all later ones, their starts included.
-        """
-        if not self._records:
-            return {}
-        found: dict[str, Any] = {"epochs": self._records[:_MOST_RECORDS]}
-        if whole:
-            found["whole_epochs"] = len(self._records)
-            found["first_epoch_s"] = self._records[0]["seconds"]
-            later = self._records[1:]
-            seconds = sum(one["seconds"] for one in later)
-            if seconds > 0:
-                found["steady_samples_per_s"] = sum(one["samples"] for one in later) / seconds
-        return found
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
@@ -119,58 +42,115 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     if trial.processes > 1:
         return _several_processes(spec, trial, context)
     place = context.places[trial.data] if trial.data else None
+    begun_s = context.clock.now_s()
     loader = reached(trial, place, context)
+    opening_s = context.clock.now_s() - begun_s
     data = data_of(place, loader)
-    cache = EpochCache(trial, trial.cache, place, data, every=False)
-
-    def between(samples: int, more: bool) -> Cold | None:
-        """Judge one epoch, while its workers are running."""
-        cold = cache.after(samples)
-        if more:
-            cache.before()
-        return cold
-
-    whole = trial.epochs is not None or trial.access != DIRECT
-    ahead = 0 if whole else _ahead(trial)
-    limit, at_most_s = trial.epoch_limit, trial.seconds or math.inf
-    epochs = Epochs(loader, context.clock, limit, between, ahead=ahead, at_most_s=at_most_s)
+    cache = EpochCache(trial, trial.cache, place, data, every=True)
+    opened = OpenedLoader(loader, lambda: reached(trial, place, context))
     cache.before()
     try:
         with metered(spec.params, loader, place, data) as needed:
-            times = _driven(epochs, trial, context)
-        parts = first_batch(loader, times.time_to_first_batch_s)
+            measured = _measured(
+                *(trial, context, opened, data),
+                opening_s=opening_s,
+                between=lambda times: opened.between(cache, times),
+            )
+        parts = first_batch(opened.loader, measured.epochs[0].time_to_first_batch_s)
+        cold = cache.ended(sum(epoch.whole.samples for epoch in measured.epochs))
     finally:
-        loader.close()
-    metrics = {**loop_metrics(times, data), **parts}
+        opened.loader.close()
+    times = epochs_as_one(counted_epochs(measured))
+    metrics = {**loop_metrics(times, data, measured.rule, measured.bounds), **parts}
     metrics |= harness_metrics(trial.loader, "null", context.clock, times)
-    metrics |= {**needed, **epochs.metrics(whole=whole), "notes": list(loader.notes)}
-    cold = cache.ended(times.taken)
-    return Outcome(metrics, cold, origin_s=times.asked_s, counted_s=times.counted_s)
-
-
-def _ahead(trial: LoaderTrial) -> int:
-    """The first step, and steps whose batches are made while the loop waits for the first."""
-    return steps_to_leave_out(trial.workers, trial.prefetch, None)
-
-
-def _driven(epochs: Epochs, trial: LoaderTrial, context: Context) -> LoopTimes:
-    """The times of one process's loop over its batches."""
-    consumer = NullConsumer(ConsumerSettings(), epochs.clock)
-    return drive(
-        lambda: iter(epochs),
-        consumer,
-        epochs.clock,
-        leave_out=_ahead(trial),
-        max_seconds=None if trial.epochs else trial.seconds,
-        progress=lambda samples: context.progress(samples, "samples"),
+    metrics |= {**needed, **_epoch_metrics(measured, cache.judged)}
+    metrics["notes"] = opened.notes
+    counted_s = times.begun_s - times.requested_s
+    return Outcome(
+        metrics,
+        cold,
+        origin_s=times.requested_s,
+        counted_s=(counted_s, counted_s + _span_s(measured)),
+        pauses=_pauses(measured),
     )
+
+
+def _measured(
+    trial: LoaderTrial,
+    context: Context,
+    opened: OpenedLoader,
+    data: Stored | None,
+    *,
+    opening_s: float = 0.0,
+    between: Callable[[EpochTimes], object],
+    least: Least | None = None,
+) -> Measured:
+    """The epochs of one process's loop over its batches."""
+    if least is None:
+        epochs = max(LEAST_EPOCHS, trial.epochs or 1)
+        least = Least(seconds=0.0 if trial.epochs else trial.seconds or 0.0, epochs=epochs)
+    share = None
+    if data is not None:
+        share = len(range(trial.rank, data.samples, trial.world_size))
+    plan = rate_plan(
+        *(opened.loader, trial, data, least),
+        epoch_samples=share,
+        by_epochs=trial.epochs is not None or trial.access != DIRECT,
+        give_up_s=context.give_up_s,
+    )
+    return measure(
+        opened.request,
+        NullConsumer(ConsumerSettings(), context.clock),
+        context.clock,
+        plan,
+        arrived=opened.arrivals,
+        between=between,
+        progress=lambda samples: context.progress(samples, "samples"),
+        opening_s=opening_s,
+    )
+
+
+def _epoch_metrics(measured: Measured, colds: Sequence[Cold]) -> dict[str, Any]:
+    """Of the epochs that were read to their end; empty if there was none.
+
+    ``epochs`` are the records of the first hundred. If whole epochs count, ``first_epoch_s`` is the
+    time of the first one, and ``steady_samples_per_s`` the rate of all later ones, their starts
+    included.
+    """
+    ended = [epoch for epoch in measured.epochs if epoch.is_over]
+    if not ended:
+        return {}
+    metrics: dict[str, Any] = {"epochs": epoch_records(ended, colds)}
+    if measured.rule == "epochs":
+        metrics["whole_epochs"] = len(ended)
+        metrics["first_epoch_s"] = ended[0].whole.seconds
+        later = ended[1:]
+        seconds = sum(epoch.whole.seconds for epoch in later)
+        if seconds > 0:
+            samples = sum(epoch.whole.samples for epoch in later)
+            metrics["steady_samples_per_s"] = samples / seconds
+    return metrics
+
+
+def _span_s(measured: Measured) -> float:
+    """Seconds from the begin of the first window that counts to the end of the last."""
+    return measured.windows[-1].end.time_s - measured.windows[0].start.time_s
+
+
+def _pauses(measured: Measured) -> list[tuple[float, float]]:
+    """The times between windows, in seconds after the first epoch that counts was requested."""
+    origin_s = measured.epochs[measured.counted[0]].whole.start.time_s
+    return [
+        (before.end.time_s - origin_s, after.start.time_s - origin_s)
+        for before, after in zip(measured.windows, measured.windows[1:], strict=False)
+    ]
 
 
 def _several_processes(spec: TrialSpec, trial: LoaderTrial, context: Context) -> Outcome:
     """Run loaders in several processes at the same time, like the ranks of a job.
 
-    Each has a share of the samples and its own workers. This process counts the bytes and
-    prepares the page cache before they begin; it loads nothing itself.
+    Each has a share of the samples and its own workers. This process counts the bytes; it loads
+    nothing itself.
 
     Raises:
         Unavailable: the loader does not share its samples among processes.
@@ -181,25 +161,28 @@ def _several_processes(spec: TrialSpec, trial: LoaderTrial, context: Context) ->
     check_shares(loader, trial.loader, "processes", "processes: 1")
     data = data_of(place, loader)
     loader.close()
-    cache = EpochCache(trial, trial.cache, place, data, every=False)
-    cache.before()
+    cache = EpochCache(trial, trial.cache, place, data, every=True)
     environment = dict(os.environ)
-    found = run_ranks(
+    ranks = run_ranks(
         "loading-rank", spec.params, trial.processes, context, environment=environment
     )
-    times = [typed(LoopTimes, one["times"]) for one in found]
-    whole, rates = processes_as_one(times)
+    processes = [[LoopTimes.from_json(epoch) for epoch in rank["epochs"]] for rank in ranks]
+    whole, rates = processes_as_one(processes)
+    rules = sorted({str(rank["rule"]) for rank in ranks})
     metrics = {
-        **loop_metrics(whole, data),
-        **harness_metrics(trial.loader, "null", context.clock, times[0]),
+        **loop_metrics(whole, data, " and ".join(rules)),
+        **harness_metrics(trial.loader, "null", context.clock, whole),
         "process_samples_per_s": rates,
         # 1 if all have the same rate.
         "process_evenness": min(rates) / max(rates) if max(rates) > 0 else 1.0,
-        "notes": list(dict.fromkeys(str(note) for one in found for note in one["notes"])),
+        "notes": list(dict.fromkeys(str(note) for rank in ranks for note in rank["notes"])),
     }
-    read = min(whole.taken, data.samples) if trial.epochs and data else whole.taken
-    cold = cache.after(read, [one["physical_bytes"] for one in found])
-    return Outcome(metrics, cold, origin_s=whole.asked_s, counted_s=whole.counted_s)
+    read = [sum(samples) for samples in zip(*(rank["read_samples"] for rank in ranks), strict=True)]
+    cold = cache.after_ranks(rank_epochs([rank["cache"] for rank in ranks], read))
+    begun_s = whole.begun_s - whole.requested_s
+    return Outcome(
+        metrics, cold, origin_s=whole.requested_s, counted_s=(begun_s, begun_s + whole.seconds)
+    )
 
 
 def run_rank(spec: TrialSpec, context: Context) -> Outcome:
@@ -211,17 +194,35 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     trial = LoaderTrial.model_validate(spec.params)
     place = context.places[trial.data] if trial.data else None
     loader = built(trial, place, context)
-    epochs = Epochs(loader, context.clock, trial.epoch_limit)
-    before = physical_bytes()
-    wait_for_all(spec.params["meeting"], trial.world_size)
+    data = data_of(place, loader)
+    opened = OpenedLoader(loader, lambda: built(trial, place, context))
+    cache = EpochCache(trial, trial.cache, place, data, every=True)
+    meeting = RankMeeting(spec.params["meeting"], trial.world_size)
+    shared = SharedCache(cache, meeting, trial.rank)
+    read_samples: list[int] = []
+    shared.before()
+    # Where the cache is prepared between epochs, all processes must read the same number of them.
+    least = Least(epochs=max(LEAST_EPOCHS, trial.epochs or 1)) if cache.evicts else None
+
+    def between(times: EpochTimes) -> None:
+        if cache.evicts:
+            read_samples.append(times.whole.samples)
+            shared.after()
+            shared.before()
+
     try:
-        times = _driven(epochs, trial, context)
+        measured = _measured(trial, context, opened, data, between=between, least=least)
+        total = sum(epoch.whole.samples for epoch in measured.epochs)
+        read_samples.append(total - sum(read_samples))
+        shared.after()
     finally:
-        loader.close()
+        opened.loader.close()
     return Outcome(
         {
-            "times": asdict(times),
-            "physical_bytes": physical_since(before),
-            "notes": list(loader.notes),
+            "epochs": [times.as_json() for times in counted_epochs(measured)],
+            "rule": measured.rule,
+            "cache": shared.epochs,
+            "read_samples": read_samples,
+            "notes": opened.notes,
         }
     )

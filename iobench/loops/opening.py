@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
 
 from dataprep.counted import counted
+from dataprep.reading.read_counter import ReadTotals
 from iobench.access import DownloadedLoader
 from iobench.errors import TrialFailed, Unavailable
 from iobench.extensions import made
-from iobench.loaders import LOADERS, Batch, CountsBatches, Loader, LoaderSettings
+from iobench.loaders import (
+    LOADERS,
+    Batch,
+    CountsBatches,
+    CountsReads,
+    Loader,
+    LoaderSettings,
+    ReadPattern,
+)
 from iobench.loaders.own import TAKE_PIXELS
-from iobench.loops.drive import steps_to_leave_out
+from iobench.loops.cache import EpochCache
+from iobench.loops.counted import LEAST_EPOCHS, LEAST_ROUNDS, Flow, Least, flow_of
+from iobench.loops.drive import EpochTimes
+from iobench.loops.epochs import RatePlan
 from iobench.loops.loader_grid import LoopTrial
 from iobench.loops.training_plan import TrainingTrial
 from iobench.stored import Stored, check_form, stored
@@ -80,11 +93,6 @@ def batches_of(loader: Loader, number: int) -> Iterator[Batch]:
         yield batch
 
 
-def full_batches(loader: Loader, batch_size: int, number: int = 0) -> Iterator[Batch]:
-    """The full batches of one epoch: a GPU would tune itself again for each other size."""
-    return (batch for batch in batches_of(loader, number) if batch.samples == batch_size)
-
-
 def whole_batches(loader: Loader, settings: LoaderSettings, samples: int) -> int:
     """Number of full batches of this rank, if the data have so many ``samples``."""
     if isinstance(loader, CountsBatches):
@@ -93,26 +101,138 @@ def whole_batches(loader: Loader, settings: LoaderSettings, samples: int) -> int
     return share // settings.batch_size
 
 
-def steps_of(trial: TrainingTrial, data: Stored | None, whole: Sequence[int]) -> tuple[int, int]:
-    """The number of steps to run, and how many of them do not count; the same for every input.
+def flow_through(loader: Loader, settings: LoaderSettings, data: Stored | None) -> Flow:
+    """How samples flow through a loader; for one that does not count, how batches do."""
+    streams = max(1, settings.workers)
+    pattern = ReadPattern(streams)
+    if isinstance(loader, CountsReads):
+        pattern = loader.read_pattern(data.sample_bytes if data is not None else 1.0)
+    return flow_of(
+        pattern,
+        batch_size=settings.batch_size,
+        workers=settings.workers,
+        prefetch=settings.prefetch,
+    )
 
-    ``whole``: full batches of each rank; empty if nothing is read. All ranks take the same number
-    of steps, since they exchange gradients in each.
+
+class OpenedLoader:
+    """A loader that is made again between epochs if its workers must end there.
+
+    Attributes:
+        loader: the loader of the current epoch.
+        notes: notes of all loaders so far, each once.
+    """
+
+    def __init__(self, loader: Loader, reopen: Callable[[], Loader]) -> None:
+        self.loader, self._reopen = loader, reopen
+        self._is_closed = False
+        self._earlier_notes: list[str] = []
+
+    @property
+    def notes(self) -> list[str]:
+        """Notes of all loaders so far, each once."""
+        return list(dict.fromkeys([*self._earlier_notes, *self.loader.notes]))
+
+    @property
+    def arrivals(self) -> Callable[[], ReadTotals] | None:
+        """What the current loader has read so far; None if it does not count."""
+        if not isinstance(self.loader, CountsReads):
+            return None
+        return self._read_so_far
+
+    def _read_so_far(self) -> ReadTotals:
+        assert isinstance(self.loader, CountsReads)  # noqa: S101  loaders of a trial are of one kind
+        return self.loader.read_so_far()
+
+    def request(self, number: int) -> Iterator[Batch]:
+        """Request an epoch; makes the loader again if it was closed."""
+        if self._is_closed:
+            self.loader = self._reopen()
+            self._is_closed = False
+        return batches_of(self.loader, number)
+
+    def between(self, cache: EpochCache, times: EpochTimes) -> None:
+        """Judge an epoch, and prepare the page cache for the next one.
+
+        Files that a process has mapped cannot be evicted. Only then the loader's workers end, and
+        the loader is made again.
+        """
+        cache.after(times.whole.samples)
+        if cache.before():
+            self._earlier_notes += self.loader.notes
+            self.loader.close()
+            self._is_closed = True
+            gc.collect()  # An object in a reference cycle may keep a file mapped.
+            cache.before()
+
+
+def rate_plan(
+    loader: Loader,
+    trial: LoopTrial,
+    data: Stored | None,
+    least: Least,
+    *,
+    epoch_samples: int | None,
+    by_epochs: bool,
+    give_up_s: float,
+) -> RatePlan:
+    """The rule by which the rate of a loader is measured.
+
+    Args:
+        loader: the loader, before its first epoch.
+        trial: its settings.
+        data: what it reads; None if it reads nothing.
+        least: what the trial asks for at least.
+        epoch_samples: samples of an epoch of this process; None if there is no end.
+        by_epochs: whether whole epochs were asked for.
+        give_up_s: the moment after which the trial ends by itself.
+    """
+    flow = flow_through(loader, trial, data)
+    if by_epochs or trial.access == "file":
+        return RatePlan("epochs", flow, least, give_up_s)
+    if not isinstance(loader, CountsReads):
+        return RatePlan("bounds", flow, least, give_up_s)
+    is_long = epoch_samples is None or epoch_samples >= flow.least_epoch
+    return RatePlan("steady" if is_long else "epochs", flow, least, give_up_s)
+
+
+def check_batches(trial: TrainingTrial, data: Stored | None, whole: Sequence[int]) -> None:
+    """Refuse data that have no whole batch for some rank.
+
+    Args:
+        trial: the settings of the loop.
+        data: what is read.
+        whole: whole batches of each rank; empty if nothing is read.
 
     Raises:
-        TrialFailed: no step would count.
+        TrialFailed: a rank would have no step.
     """
-    workers, ranks = trial.workers, len(whole)
-    steps = min([trial.steps, *whole])
-    leave_out = steps_to_leave_out(workers, trial.prefetch, steps)
-    if steps > leave_out:
-        return steps, leave_out
+    if not whole or min(whole) > 0:
+        return
     raise TrialFailed(
-        f"{data.samples if data else 0:,} images among {counted(max(ranks, 1), 'rank')} with "
-        f"{counted(workers, 'worker')} are {counted(steps, 'whole batch')} of "
-        f"{trial.batch_size} for each: give more images, more shards, a smaller "
-        "batch_size or fewer workers"
+        f"{data.samples if data else 0:,} images among {counted(len(whole), 'rank')} with "
+        f"{counted(trial.workers, 'worker')} have no whole batch of {trial.batch_size} for each: "
+        "give more images, more shards, a smaller batch_size or fewer workers"
     )
+
+
+def steps_of_ranks(trial: TrainingTrial, flow: Flow, whole: Sequence[int]) -> tuple[int, int, int]:
+    """Epochs, steps that are left out, and steps that count, the same for every rank.
+
+    Ranks exchange gradients in every step, so that they agree beforehand on the number of steps.
+    Where an epoch is long enough, the steps after everything that can be in flight count; else
+    whole epochs do, of which each rank takes the steps that all ranks have.
+    """
+    if not whole:
+        return 1, 1, trial.steps
+    each = min(whole)
+    left_out = -(-flow.most_in_flight // trial.batch_size)
+    rounds = -(-LEAST_ROUNDS * flow.round_samples // trial.batch_size)
+    steps = max(trial.steps, rounds)
+    if trial.epochs is None and left_out + steps + left_out <= each:
+        return 1, left_out, steps
+    epochs = max(LEAST_EPOCHS, trial.epochs or 1, -(-trial.steps // each))
+    return epochs, 0, each
 
 
 def classes_of(data: Stored | None) -> int:

@@ -11,7 +11,7 @@ from multiprocessing.connection import wait
 from pathlib import Path
 
 from dataprep.schema import typed
-from iobench.child_process import LOOK_EVERY_S, ChildProcess, Message
+from iobench.child_process import LOOK_EVERY_S, ChildProcess, Message, TrialRequest
 from iobench.errors import TrialFailed, Unavailable
 from iobench.trial import Context, Metrics, Outcome, Params, TrialSpec
 
@@ -40,7 +40,9 @@ def run_ranks(
         for number in range(count):
             rank = ChildProcess(environment, own_session=False, keep=[descriptor])
             ranks.append(stack.enter_context(rank))
-            rank.ask(TrialSpec(kind, {**shared, "rank": number}), context.places)
+            ends_within_s = context.give_up_s - context.clock.now_s()
+            spec = TrialSpec(kind, {**shared, "rank": number})
+            rank.ask(TrialRequest(spec, context.places, ends_within_s=ends_within_s))
         said = _last_words(ranks, context.progress)
         first = cause(said)
         if first is None:
@@ -100,12 +102,30 @@ def _last_words(
     return said
 
 
-def wait_for_all(meeting: str, count: int) -> None:
-    """Return when all of ``count`` processes have called this with the path of one file.
+class RankMeeting:
+    """A barrier for processes that share a file, which they all append a byte to.
 
-    Each appends a byte. If one never comes, the parent ends them all.
+    If a process never comes, the parent ends all of them.
+
+    Args:
+        path: the path of the file, which is empty at first.
+        count: the number of processes.
+        look_every_s: how often a waiting process looks whether the others have come.
     """
-    with Path(meeting).open("ab", buffering=0) as file:
-        file.write(b".")
-        while os.fstat(file.fileno()).st_size < count:
-            time.sleep(0.001)
+
+    def __init__(self, path: str, count: int, look_every_s: float = 0.001) -> None:
+        self._file = Path(path).open("ab", buffering=0)  # noqa: SIM115  closed by leave
+        self._count, self._look_every_s = count, look_every_s
+        self._arrivals = 0
+
+    def wait(self) -> None:
+        """Return when all processes have called this equally often."""
+        self._arrivals += self._count
+        self._file.write(b".")
+        while os.fstat(self._file.fileno()).st_size < self._arrivals:
+            time.sleep(self._look_every_s)
+
+    def leave(self) -> None:
+        """Wait for the others a last time, and close the file."""
+        self.wait()
+        self._file.close()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 import os
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Sequence
 from itertools import repeat
 from typing import Any
 
@@ -14,26 +12,30 @@ from iobench.consumers import CONSUMERS, Consumer
 from iobench.errors import Unavailable
 from iobench.extensions import made
 from iobench.ladder import HELD_RUNGS
-from iobench.loaders import Batch, HoldsSamples, Loader
+from iobench.loaders import HoldsSamples, Loader
 from iobench.loaders.memory import host_batch
 from iobench.loops import several_devices
 from iobench.loops.cache import EpochCache
-from iobench.loops.drive import LoopTimes, drive
-from iobench.loops.figures import epoch_record, first_batch, loop_outcome
+from iobench.loops.counted import LEAST_EPOCHS, FixedSteps, Least
+from iobench.loops.drive import drive
+from iobench.loops.epochs import measure
+from iobench.loops.figures import counted_epochs, epoch_records, first_batch, loop_outcome
 from iobench.loops.opening import (
+    OpenedLoader,
+    check_batches,
     check_frameworks,
     classes_of,
     data_of,
-    full_batches,
+    rate_plan,
     reached,
-    steps_of,
     whole_batches,
 )
-from iobench.loops.several_devices import devices_of, thread_limits
+from iobench.loops.several_devices import ranks_of, thread_limits
+from iobench.loops.times import times_of
 from iobench.loops.training_plan import TrainingTrial
 from iobench.machine.hardware import available_bytes
 from iobench.stored import Stored
-from iobench.trial import Cold, Context, Outcome, Params, TrialSpec
+from iobench.trial import Context, Outcome, TrialSpec
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
@@ -45,102 +47,111 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     environment = dict(os.environ)
     on_cpu = trial.device == "cpu"
     os.environ.update(thread_limits(trial.threads, trial.workers, environment, on_cpu=on_cpu))
-    if (devices := devices_of(trial.devices, trial.device)) is not None:
-        return several_devices.run(spec, trial, context, devices, environment)
+    if (ranks := ranks_of(trial)) is not None:
+        return several_devices.run(spec, trial, context, ranks, environment)
     over = context.places[trial.over] if trial.over else None
     place = context.places[trial.data] if trial.data else None
+    begun_s = context.clock.now_s()
     loader = reached(trial, place or over, context)
+    opening_s = context.clock.now_s() - begun_s
     data = data_of(over, loader)
     whole = [whole_batches(loader, trial, data.samples)] if data is not None else []
-    steps, leave_out = steps_of(trial, data, whole)
+    check_batches(trial, data, whole)
+    epoch_samples = whole[0] * trial.batch_size if whole else None
     if trial.input in HELD_RUNGS:
         if not isinstance(loader, HoldsSamples):
             raise Unavailable(f"loader {trial.loader} cannot be given samples from memory")
         # Before the consumer warms up: a GPU that waits for long lowers its clocks again.
-        loader.hold(trial.input, steps * trial.batch_size, available_bytes() // 4)  # type: ignore[arg-type]
+        samples = epoch_samples or trial.steps * trial.batch_size
+        loader.hold(trial.input, samples, available_bytes() // 4)  # type: ignore[arg-type]
     kind = CONSUMERS.load(trial.consumer)
     settings = trial.model_copy(update={"classes": classes_of(data)})
     consumer: Consumer = context.around.consumer(
         made(CONSUMERS, trial.consumer, Consumer, lambda: kind(settings, context.clock))
     )
     consumer.warm_up()
-    done = 0
-
-    def drive_epoch(epoch: Callable[[], Iterator[Batch]]) -> LoopTimes:
-        """Train for one epoch, always with the same consumer."""
-        nonlocal done
-        times = drive(
-            epoch,
-            consumer,
-            context.clock,
-            leave_out=leave_out,
-            max_steps=steps,
-            progress=lambda samples: context.progress(done + samples, "samples"),
-        )
-        done += times.taken
-        return times
-
     if trial.input != "synthetic":
         check_frameworks(loader, consumer.framework)
     if trial.input in ("synthetic", "copy"):
         loader.close()
-        notes = []
-        if trial.input == "copy":
-            batch = host_batch(trial, classes_of(data))
-            notes.append("input copy: one batch in host memory, given again and again")
-        else:
-            batch = consumer.synthetic()
-        times = [drive_epoch(lambda: repeat(batch)) for _ in range(trial.epochs or 1)]
-        return loop_outcome(times, trial, context.clock, _computed(consumer, notes))
-    return _read(spec.params, trial, context, loader, consumer, data, drive_epoch)
+        return _one_batch(trial, context, consumer, data)
+    return _read(spec, trial, context, loader, consumer, data, epoch_samples, opening_s)
+
+
+def _one_batch(
+    trial: TrainingTrial, context: Context, consumer: Consumer, data: Stored | None
+) -> Outcome:
+    """Train on one batch again and again, which is on the device or in host memory."""
+    notes = []
+    if trial.input == "copy":
+        batch = host_batch(trial, classes_of(data))
+        notes.append("input copy: one batch in host memory, given again and again")
+    else:
+        batch = consumer.synthetic()
+    rule = FixedSteps(1, trial.steps, batch.samples)
+    epoch = drive(
+        lambda: repeat(batch),
+        consumer,
+        context.clock,
+        rule,
+        progress=lambda samples: context.progress(samples, "samples"),
+    )
+    assert epoch.window is not None  # noqa: S101  the batch is repeated without end
+    times = times_of(epoch, epoch.window)
+    return loop_outcome([times], trial, context.clock, _computed(consumer, notes), rule="steady")
 
 
 def _read(
-    params: Params,
+    spec: TrialSpec,
     trial: TrainingTrial,
     context: Context,
     loader: Loader,
     consumer: Consumer,
     data: Stored | None,
-    drive_epoch: Callable[[Callable[[], Iterator[Batch]]], LoopTimes],
+    epoch_samples: int | None,
+    opening_s: float,
 ) -> Outcome:
-    """Train on epochs of a loader, preparing and judging the page cache between them.
-
-    The loader is made again if its workers must end between epochs. The last epoch is judged when
-    all workers have ended.
-    """
+    """Train on epochs of a loader, preparing and judging the page cache between them."""
     place = context.places[trial.data] if trial.data else None
-    read = None if trial.input in HELD_RUNGS else data
-    cache = EpochCache(trial, trial.input, place, read, every=trial.evict == "every-epoch")
-    times: list[LoopTimes] = []
-    colds: list[Cold | None] = []
-    notes: list[str] = []
+    stored = None if trial.input in HELD_RUNGS else data
+    cache = EpochCache(trial, trial.input, place, stored, every=trial.evict == "every-epoch")
+    opened = OpenedLoader(loader, lambda: reached(trial, place, context))
+    plan = rate_plan(
+        *(loader, trial, data, Least(trial.steps, epochs=max(LEAST_EPOCHS, trial.epochs or 1))),
+        epoch_samples=epoch_samples,
+        by_epochs=trial.epochs is not None,
+        give_up_s=context.give_up_s,
+    )
+    cache.before()
     try:
-        with metered(params, loader, place, data) as needed:
-            for number in range(trial.epochs or 1):
-                if number and cache.restarts:
-                    loader.close()
-                    notes += loader.notes
-                if number:
-                    colds.append(cache.after(times[-1].taken))
-                if number and cache.restarts:
-                    gc.collect()  # an object in a reference cycle may keep a file mapped
-                    loader = reached(trial, place, context)
-                cache.before()
-                batches = partial(full_batches, loader, trial.batch_size, number)
-                times.append(drive_epoch(batches))
-                if not number:
-                    parts = first_batch(loader, times[0].time_to_first_batch_s)
+        with metered(spec.params, loader, place, data) as needed:
+            measured = measure(
+                opened.request,
+                consumer,
+                context.clock,
+                plan,
+                arrived=opened.arrivals,
+                full_batch=trial.batch_size,
+                between=lambda epoch: opened.between(cache, epoch),
+                progress=lambda samples: context.progress(samples, "samples"),
+                opening_s=opening_s,
+            )
+        parts = first_batch(opened.loader, measured.epochs[0].time_to_first_batch_s)
+        cold = cache.ended(sum(epoch.whole.samples for epoch in measured.epochs))
     finally:
-        loader.close()
-    colds.append(cache.after(times[-1].taken))
-    records = [
-        epoch_record(number, one.taken, one.counted_s[1], one.time_to_first_batch_s, cold)
-        for number, (one, cold) in enumerate(zip(times, colds, strict=True))
-    ]
-    notes = list(dict.fromkeys([*notes, *loader.notes]))
-    more = {**parts, **needed, **_computed(consumer, notes), "epochs": records}
-    return loop_outcome(times, trial, context.clock, more, data=read, cold=cache.whole())
+        opened.loader.close()
+    records = epoch_records(measured.epochs, cache.judged)
+    more = {**parts, **needed, **_computed(consumer, opened.notes), "epochs": records}
+    return loop_outcome(
+        counted_epochs(measured),
+        trial,
+        context.clock,
+        more,
+        rule=measured.rule,
+        bounds=measured.bounds,
+        data=stored,
+        cold=cold,
+    )
 
 
 def _computed(consumer: Consumer, notes: Sequence[str]) -> dict[str, Any]:

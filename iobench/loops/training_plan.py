@@ -121,11 +121,20 @@ class Training(BaseModel):
     item_s: ItemSeconds = 0.0
     """As in `loaders`."""
 
+    accelerators: (
+        Annotated[int, Field(ge=1, le=64)]
+        | Annotated[tuple[Annotated[int, Field(ge=1, le=64)], ...], Field(min_length=1)]
+        | None
+    ) = None
+    """For `paced`: numbers of emulated accelerators on this host. Each has its own loader; all end
+    each step together (docs/several-devices.md)."""
+
     steps: Annotated[int, Field(ge=4, le=1_000_000_000)] = 100
-    """Most steps per epoch. The first, and steps with batches made before it, do not count."""
+    """Least number of steps that count. A trial takes more if its rate is not known before
+    (docs/loaders.md)."""
 
     epochs: Annotated[int, Field(ge=1, le=1_000)] = 1
-    """Epochs per trial, each of `steps`; on one device."""
+    """Above 1: whole epochs per trial, at least three."""
 
     evict: Evict = "every-epoch"
     """Before which epochs of `cold` and `warm` the page cache is prepared and workers start
@@ -169,8 +178,14 @@ class Training(BaseModel):
                 "devices: all means GPUs: on a processor give a number, such as devices: 2",
             ),
             (
-                self.devices != 1 and self.epochs != 1,
-                f"epochs: {self.epochs} are for one device: on several, a trial has one epoch",
+                self.accelerators is not None and not is_paced,
+                "accelerators are emulated: they are for consumer paced, not for "
+                f"{self.consumer}; give devices for real ones",
+            ),
+            (
+                self.accelerators is not None and bool(asked),
+                f"inputs {said} are for a loop on one device, not for several (accelerators: "
+                f"{self.accelerators})",
             ),
             (
                 self.evict != "every-epoch" and self.epochs == 1,
@@ -222,6 +237,8 @@ class Training(BaseModel):
         emulated = f"an emulated {self.preset or 'device'}"
         device = emulated if self.consumer == "paced" else self.consumer
         several = "" if self.devices == 1 else f", {self.devices} devices"
+        if isinstance(self.accelerators, int):
+            several = f", {counted(self.accelerators, 'accelerator')}"
         reached = "" if self.access == DIRECT else f", access {self.access}"
         reached += "" if self.epochs == 1 else f", {self.epochs} epochs, evict {self.evict}"
         said = f"{model_words(self.model)} on {device}{several}, {self.loader}{reached}"
@@ -241,18 +258,21 @@ class TrainingTrial(LoopTrial, ConsumerSettings):
     consumer: str
     steps: int
     devices: int | Literal["all"] = 1
+    accelerators: int | None = None
     evict: Evict = "every-epoch"
     threads: int | None = None
 
 
 def plan(settings: Training) -> Iterator[dict[str, Any]]:
     """PURE. The points of a loop, or of one loop for each number of devices."""
-    if not isinstance(settings.devices, tuple):
-        yield from _points(settings)
-        return
-    for count in dict.fromkeys(settings.devices):
-        group = f"{settings.group}, {counted(count, 'device')}" if settings.group else ""
-        yield from _points(settings.model_copy(update={"devices": count, "group": group}))
+    for key, noun in (("devices", "device"), ("accelerators", "accelerator")):
+        counts = getattr(settings, key)
+        if isinstance(counts, tuple):
+            for count in dict.fromkeys(counts):
+                group = f"{settings.group}, {counted(count, noun)}" if settings.group else ""
+                yield from _points(settings.model_copy(update={key: count, "group": group}))
+            return
+    yield from _points(settings)
 
 
 def _points(settings: Training) -> Iterator[dict[str, Any]]:
@@ -271,7 +291,7 @@ def _points(settings: Training) -> Iterator[dict[str, Any]]:
             "steps": settings.steps,
         }
         point |= {key: getattr(settings, key) for key in (*_CONSUMER_KEYS, *_LOADER_KEYS)}
-        for key in ("preset", "images_per_s", "threads"):
+        for key in ("preset", "images_per_s", "threads", "accelerators"):
             if getattr(settings, key) is not None:
                 point[key] = getattr(settings, key)
         # One device is not named: trials of earlier versions had no such parameter.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -13,9 +14,13 @@ from iobench.consumers.paced import PacedConsumer
 from iobench.consumers.protocol import Consumer, ConsumerSettings
 from iobench.loaders.mock import MockLoader
 from iobench.loaders.null import NullLoader
-from iobench.loaders.protocol import Loader, LoaderSettings
-from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
-from iobench.loops.loading import Epochs
+from iobench.loaders.protocol import Loader
+from iobench.loops.counted import Least
+from iobench.loops.epochs import measure
+from iobench.loops.figures import counted_epochs
+from iobench.loops.loader_grid import LoopTrial
+from iobench.loops.opening import OpenedLoader, rate_plan
+from iobench.loops.times import LoopTimes, epochs_as_one
 from iobench.machine.sampling import Samples
 from iobench.watching.loader import Epoch
 from iobench.watching.report import outcome, step_table
@@ -70,8 +75,7 @@ def checks(clock: Clock | None = None, steps: int = 100) -> Iterator[Check]:
 def mock_scales(clock: Clock, steps: int, workers: int) -> Check:
     """Workers that take 2 ms per item: 500 samples/s for each of them."""
     consumer = NullConsumer(ConsumerSettings(), clock)
-    counted = steps // workers * workers  # whole rounds: batches of one round come together
-    times = _loop(MockLoader, consumer, clock, counted, workers=workers, item_s=_ITEM_S)
+    times = _loop(MockLoader, consumer, clock, steps, workers=workers, item_s=_ITEM_S)
     expected = workers / _ITEM_S
     name = f"mock loader, {workers} worker{'s' * (workers > 1)} of 2 ms an item"
     return Check(name, expected, times.samples_per_s, 0.02 * expected, "samples/s")
@@ -97,19 +101,21 @@ def watched_waits(clock: Clock, steps: int) -> Check:
 
 
 def _loop(
-    kind: type[Loader], consumer: Consumer, clock: Clock, steps: int, **given: Any
+    kind: type[Loader], consumer: Consumer, clock: Clock, steps: int, **settings: Any
 ) -> LoopTimes:
-    settings = LoaderSettings(batch_size=_BATCH, **given)
-    loader = kind(None, settings, clock)
-    leave_out = steps_to_leave_out(settings.workers, settings.prefetch, None)
+    """The times of a loop by the rules of every trial."""
+    trial = LoopTrial(loader="", data="", batch_size=_BATCH, **settings)
+    loader = kind(None, trial, clock)
+    opened = OpenedLoader(loader, lambda: loader)
+    plan = rate_plan(
+        *(loader, trial, None, Least(steps)),
+        epoch_samples=None,
+        by_epochs=False,
+        give_up_s=math.inf,
+    )
     consumer.warm_up()
     try:
-        return drive(
-            lambda: iter(Epochs(loader, clock)),
-            consumer,
-            clock,
-            leave_out=leave_out,
-            max_steps=leave_out + steps,
-        )
+        measured = measure(opened.request, consumer, clock, plan, arrived=opened.arrivals)
     finally:
         loader.close()
+    return epochs_as_one(counted_epochs(measured))

@@ -180,7 +180,7 @@ def test_several_files(
 ) -> None:
     """Neither other files nor the next one disturb ImageRecordIter."""
     dataset = on_s3("recordio")
-    monkeypatch.setattr("dataprep.adapters.mxnet._FILE_BYTES", 100_000)
+    monkeypatch.setattr("dataprep.adapters.mxnet.LOCAL_FILE_BYTES", 100_000)
     batches = dataprep.to_mxnet(dataset, batch_size=9, augmentation=PLAIN, cache_dir=tmp_path)
     for _ in range(5):
         assert len(labels(batches)) == 120

@@ -1,0 +1,1 @@
+"""The way from a complete output back to samples, for training loops."""
