@@ -51,6 +51,7 @@ results = st.builds(
     summary=json_objects,
     findings=st.lists(st.builds(Finding, words, words, words, words), max_size=2).map(tuple),
     forecast=json_objects,
+    rates=words,
 )
 EMPTY = Result("n", "2026-11-21T12:00:00+00:00", {}, {})
 
@@ -77,7 +78,7 @@ def test_the_schema_comes_first() -> None:
     """So that a person and a later version find it."""
     assert list(json.loads(EMPTY.to_json())) == [
         *("schema", "name", "started", "environment", "config", "trials", "summary", "findings"),
-        *("forecast", "references"),
+        *("forecast", "references", "rates"),
     ]
 
 
