@@ -101,6 +101,8 @@ class Result:
         """The result as stored."""
         content = asdict(replace(self, trials=()))
         content["trials"] = [trial_content(trial) for trial in self.trials]
+        if not self.rates:  # as in files of the former rule
+            del content["rates"]
         ordered = {"schema": content.pop("schema"), **content}
         return json.dumps(ordered, indent=1, allow_nan=False).encode() + b"\n"
 

@@ -4,9 +4,10 @@ Loops are paired by their group and compared at the farthest input of each, so t
 access and stored images may differ: what differs is listed. Everything else is paired by its
 settings.
 
-The rate of each training loop decides the exit code. Without a loop in both runs, the main figure
-of each loader and probe decides. All other figures are listed. ``verdicts`` says how a figure is
-judged.
+The rate of each training loop decides the exit code. Without a loop in both runs, the rate of each
+loader and probe decides. Where neither run knows the rate of a point, as with data that fit into
+the read-ahead of a loader, its next figure decides instead: the time to the first batch. All other
+figures are listed. ``verdicts`` says how a figure is judged.
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class Comparison:
         """The figures that decide the exit code: ``the rate of each training loop``."""
         if any(change.kind in _LOOPS for change in self.deciding):
             return "the rate of each training loop"
-        return "the main figure of each loader and probe"
+        return "the rate of each loader and probe"
 
     @property
     def more_repeats(self) -> int:

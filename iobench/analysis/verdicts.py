@@ -196,7 +196,7 @@ def judge(
         if figures > 1:
             why = f"{repeats} are too few for {figures} figures that decide"
         has_no_spread = len(base) == len(new) == 1
-        if reaches or has_no_spread:
+        if has_no_spread or (reaches and not ratio.leaves_1_out):
             return "underpowered", why, more_to_tell(base, new, threshold, level)
         return "underpowered", why, More(more_to_cover(len(base), len(new), level))
     if reaches:

@@ -238,12 +238,12 @@ def test_a_program_compared_with_itself_is_seldom_a_regression(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sort", SORTS)
-@pytest.mark.parametrize("count", [1, 5, 20])
+@pytest.mark.parametrize(("count", "comparisons"), [(1, 2000), (5, 1000), (20, 500)])
 def test_many_programs_compared_with_themselves_are_seldom_a_regression(
-    sort: str, count: int
+    sort: str, count: int, comparisons: int
 ) -> None:
-    """The bound of 5 % over 1,000 comparisons, of which 2 to 3 % are expected to be alarms."""
-    assert share_of_alarms(sort, count, 1000) <= 0.05
+    """The bound of 5 % over so many comparisons that chance cannot hide an excess of a third."""
+    assert share_of_alarms(sort, count, comparisons) <= 0.05
 
 
 @pytest.mark.parametrize("sort", ["loaders", "loops"])
@@ -281,8 +281,7 @@ def test_too_many_figures_for_the_repeats_are_underpowered(
     if more:
         assert f"run at least {more} more repeat." in found.sentence
         halved = next(change for change in underpowered if change.worse > 0.5)
-        assert halved.more is not None
-        assert halved.more.repeats >= more
+        assert halved.verdict_words == f"underpowered, {more} more repeat"
 
 
 def former(result: Result) -> Result:
