@@ -315,14 +315,16 @@ def compare(
         typer.Option(metavar="BASELINE", help="The base: a run's folder, or a kept result.json."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also with other machines, images or models.")
+        bool,
+        typer.Option("--force", help="Also with other machines, images, models or rules of rates."),
     ] = False,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a page.")] = None,
     as_json: Json = False,
 ) -> None:
     """Compare saved runs: did a change help?
 
-    Loops are paired by their group, everything else by its settings. Exit code 1 on a regression, 2
+    Loops are paired by their group, everything else by its settings. The rates of the loops decide;
+    without a loop in both runs, the rates of loaders and probes. Exit code 1 on a regression, 2
     where runs cannot be compared. Of several runs the newest decides.
     """
     from iobench.comparing import compare_saved, page_name, threshold_share

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from dataprep.config import parse_share
+from dataprep.counted import counted
 from dataprep.errors import ConfigError, StoreError
 from dataprep.names import escape
 from iobench.analysis.comparison import (
-    VERDICTS,
-    Change,
     Comparison,
     Saved,
     compare,
     in_order,
+    with_verdict,
 )
+from iobench.analysis.verdicts import VERDICTS, Change, Verdict
 from iobench.result import RESULT, Result, read_result
 from iobench.rundir import read, write_file
+from iobench.stats import SIGNIFICANCE
 
-SCHEMA = 2
-"""The schema of the JSON; 2 pairs loops by their group."""
+SCHEMA = 3
+"""The schema of the JSON: 2 pairs loops by their group, 3 has figures that decide the exit code."""
 
 DRIFT = "The runs were not interleaved: drift between them is not excluded."
-_TITLES = {
+_TITLES: Mapping[Verdict, str] = {
     "regression": "Worse",
     "improvement": "Better",
     "underpowered": "Underpowered: more repeats would tell",
@@ -72,7 +74,9 @@ class Compared:
             run=_run,
             plain=escape,
             differences={t: [one for one in every if one.sort == s] for s, t in _SORTS.items()},
-            changes={_TITLES[verdict]: newest.of(verdict) for verdict in VERDICTS},
+            deciding=_by_title(newest.deciding),
+            listed=_by_title(newest.listed),
+            count=counted,
             trend=list(self._trend()),
             most=_MOST,
             drift=DRIFT,
@@ -96,8 +100,9 @@ class Compared:
         page = from_template(
             "compare.html.j2",
             found=self.newest,
+            machines=[_machine(self.newest.base), _machine(self.newest.new)],
             lines=self.text.splitlines(),
-            tables=[self._table(one) for one in self.found],
+            tables=[table for comparison in self.found for table in _tables(comparison)],
             raw=packed(self._object()),
         )
         try:
@@ -120,21 +125,6 @@ class Compared:
                 change = step.get(key)
                 medians.append("none" if change is None else change.figure.say(change.new.median))
             yield f"{last.name}, {last.figure.name}: {' -> '.join(medians)}"
-
-    def _table(self, one: Comparison) -> dict[str, Any]:
-        ordered = [change for verdict in VERDICTS for change in one.of(verdict)]
-        rows = [
-            [c.name, c.figure.name, c.verdict_words, c.words]
-            + [c.figure.say(side.median) for side in (c.base, c.new)]
-            for c in ordered
-        ]
-        columns = ("point", "figure", "verdict", "change: ratio and interval", "base", "new")
-        return {
-            "title": f"{one.new.where} / {one.base.where}",
-            "columns": columns,
-            "rows": rows,
-            "note": "",
-        }
 
 
 def compare_saved(
@@ -165,6 +155,14 @@ def comparison_object(found: Comparison) -> dict[str, Any]:
         "base": _run_object(found.base),
         "new": _run_object(found.new),
         "unlike_machines": bool(found.unlike),
+        "deciding": {
+            "figures": len(found.deciding),
+            "by": found.decided_by,
+            "significance": SIGNIFICANCE,
+            "correction": "Holm",
+            "underpowered": found.more_repeats > 0,
+            "more_repeats": found.more_repeats or None,
+        },
         "environment": [asdict(each) for each in found.environment],
         "config": [asdict(each) for each in found.config],
         "loops": [
@@ -180,7 +178,7 @@ def comparison_object(found: Comparison) -> dict[str, Any]:
         ],
         "changes": [_change_object(change) for change in found.changes],
         "alone": list(found.alone),
-        "notes": [DRIFT],
+        "notes": [*filter(None, [found.rule_note]), DRIFT],
     }
 
 
@@ -232,12 +230,54 @@ def _run(run: Saved) -> str:
     parts = [
         *dict.fromkeys((run.where, result.name)),
         result.started.replace("+00:00", "Z"),
-        str(result.environment.get("processor") or ""),
-        f"{result.environment.get('processors', '?')} CPUs",
+        _machine(run),
         f"{done} trials done",
         f"{others} not" if others else "",
     ]
     return ", ".join(map(escape, filter(None, parts)))
+
+
+def _machine(run: Saved) -> str:
+    """``AMD EPYC, 2 CPUs, 8 × NVIDIA H100``."""
+    environment = run.result.environment
+    processor = str(environment.get("processor") or "")
+    parts = [processor, f"{environment.get('processors', '?')} CPUs"]
+    if gpus := environment.get("gpus") or ():
+        names = dict.fromkeys(str(gpu.get("name", "GPU")) for gpu in gpus)
+        parts.append(f"{len(gpus)} × {', '.join(names)}")
+    return ", ".join(filter(None, parts))
+
+
+def _by_title(changes: Sequence[Change]) -> dict[str, list[Change]]:
+    return {title: with_verdict(changes, verdict) for verdict, title in _TITLES.items()}
+
+
+def _tables(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """The figures that decide and the listed ones, each as a table."""
+    runs = f"{comparison.new.where} / {comparison.base.where}"
+    yield {
+        **_table(comparison.deciding),
+        "title": f"{runs}: figures that decide the exit code ({comparison.decided_by})",
+        "note": "An adjusted p-value of at most 0.05 is significant. The adjustment is for the "
+        "number of these figures, by Holm's method.",
+    }
+    yield {
+        **_table(comparison.listed),
+        "title": f"{runs}: other figures",
+        "note": "These verdicts are not corrected for the number of figures: some of many figures "
+        "change by chance.",
+    }
+
+
+def _table(changes: Sequence[Change]) -> dict[str, Any]:
+    columns = ("point", "figure", "verdict", "change: ratio and interval", "base", "new")
+    rows = [
+        [change.name, change.figure.name, change.verdict_words, change.words]
+        + [change.figure.say(side.median) for side in (change.base, change.new)]
+        for verdict in VERDICTS
+        for change in with_verdict(changes, verdict)
+    ]
+    return {"columns": columns, "rows": rows}
 
 
 def _run_object(run: Saved) -> dict[str, Any]:
@@ -247,12 +287,14 @@ def _run_object(run: Saved) -> dict[str, Any]:
         "where": run.where,
         "name": result.name,
         "started": result.started,
+        "machine": _machine(run),
+        "rates": result.rates,
         "trials": f"{done} of {len(result.trials)} done",
     }
 
 
 def _change_object(change: Change) -> dict[str, Any]:
-    more = change.more
+    more, correction = change.more, change.correction
     return {
         "kind": change.kind,
         "name": change.name,
@@ -261,6 +303,9 @@ def _change_object(change: Change) -> dict[str, Any]:
         "base": asdict(change.base),
         "new": asdict(change.new),
         **asdict(change.ratio),
+        "p_value": change.p_value,
+        "decides": change.decides,
+        "adjusted_p_value": correction.adjusted_p_value if correction else None,
         "verdict": change.verdict,
         "why": change.why,
         "more_repeats": more.repeats if more else None,

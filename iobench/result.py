@@ -1,8 +1,8 @@
 """The result of a run, as stored in ``result.json`` and ``trials.jsonl``.
 
 Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``,
-``references``, and of a trial's coldness ``amplification`` and ``limits``; of findings ``title``,
-``threshold``, ``share`` and ``primary``.
+``references``, ``rates``, and of a trial's coldness ``amplification`` and ``limits``; of findings
+``title``, ``threshold``, ``share`` and ``primary``.
 A reader ignores keys that it does not know, so that a version can add a part which older versions
 do not read. A version that removes a key or changes its meaning raises the number, and older
 versions refuse its files.
@@ -31,6 +31,8 @@ from iobench.trial import Trial
 SCHEMA = 1
 RESULT = "result.json"
 LOG = "trials.jsonl"
+STEADY_STATE = "steady-state"
+"""The rule by which this version measures rates of loops and loaders: see ``Result.rates``."""
 
 # Parts that were added to a trial's coldness later; left out if they are empty.
 _ADDED_TO_COLD = ("amplification", "limits")
@@ -73,6 +75,10 @@ class Result:
 
     ``forecast`` is the prediction before it began; empty if there was none. ``references`` are the
     limits and prices that its figures are compared with (``iobench.references``).
+
+    ``rates`` is the rule by which the rates of training loops and loaders were measured:
+    ``STEADY_STATE``, or empty in results of the former rule, which counted samples that had been
+    fetched before the clock started.
     """
 
     name: str
@@ -84,6 +90,7 @@ class Result:
     findings: Sequence[Finding] = ()
     forecast: Mapping[str, Any] = field(default_factory=dict)
     references: Mapping[str, Any] = field(default_factory=dict)
+    rates: str = ""
     schema: int = SCHEMA
 
     def with_trial(self, trial: Trial) -> Result:
@@ -94,6 +101,8 @@ class Result:
         """The result as stored."""
         content = asdict(replace(self, trials=()))
         content["trials"] = [trial_content(trial) for trial in self.trials]
+        if not self.rates:  # as in files of the former rule
+            del content["rates"]
         ordered = {"schema": content.pop("schema"), **content}
         return json.dumps(ordered, indent=1, allow_nan=False).encode() + b"\n"
 

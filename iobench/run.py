@@ -28,7 +28,7 @@ from iobench.machine.object_stores import OWN_SERVER, describe_store, endpoint_o
 from iobench.places import Places
 from iobench.plan import clashes, others, places_of, trials
 from iobench.references import references
-from iobench.result import Result, run_line, trial_line, usable
+from iobench.result import STEADY_STATE, Result, run_line, trial_line, usable
 from iobench.rundir import (
     REPORT,
     add_line,
@@ -98,7 +98,9 @@ def run(
             display.note(f"tried again: {', '.join(again)}")
         measured = [trial for trial in result.trials if trial.status == "done"]
         known = {**result.references, **limits, "planned": len(specs)}
-        result = replace(result, references=known, trials=tuple(measured))
+        # Trials that are kept decide by which rule the rates of the run were measured.
+        rates = result.rates if measured else begun.rates
+        result = replace(result, references=known, trials=tuple(measured), rates=rates)
         begin_log(folder, result)
         try:
             _measure(config, specs, measured, folder, display, result, known)
@@ -172,6 +174,7 @@ def _begun(config: BenchConfig, specs: Sequence[TrialSpec]) -> Result:
         environment=describe(targets, _stores(config, specs))
         | ({"from other packages": brought} if brought else {}),
         config=config.model_dump(mode="json"),
+        rates=STEADY_STATE,
     )
 
 

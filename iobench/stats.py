@@ -1,4 +1,4 @@
-"""PURE. Medians with intervals, quantiles, ratios of pairs, ratios of two runs.
+"""PURE. Medians with intervals, quantiles, ratios of pairs, ratios and tests of two runs.
 
 The unit of repetition is a trial in a process of its own, not a step. Intervals of a median are
 order-statistic intervals: exact for any continuous distribution (e.g. Conover, "Practical
@@ -13,6 +13,8 @@ interval had to be extended to include the ratio of the medians. For 6 repeats a
 logarithms the coverage is 95.9 %, and above 94.5 % if one run scatters ten times as much as the
 other (``tests/iobench/test_two_samples.py`` simulates both). If the shapes differ too, the
 interval is that of the median of all those ratios, which need not be the ratio of the medians.
+
+``p_value`` is the test that belongs to this interval. ``holm`` corrects p-values for their number.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 COVERAGE = 0.95
+SIGNIFICANCE = 0.05
+"""A change whose p-value is at most this is significant: the complement of ``COVERAGE``."""
+
 MOST_REPEATS = 1000
 """The most repeats that a config takes; beyond that a quieter machine is the better answer."""
 
@@ -162,29 +167,84 @@ def ratio_apart(base: Sequence[float], new: Sequence[float]) -> Ratio:
     return Ratio(middle, low, high, covered, len(base), len(new))
 
 
-def more_to_cover(base: int, new: int) -> int:
-    """The fewest repeats that each run needs beside its own for an interval of 95 %."""
+def p_value(base: Sequence[float], new: Sequence[float]) -> float:
+    """The two-sided p-value of the Mann-Whitney test that two runs have the same distribution.
+
+    ``U`` is the number of pairs, a repeat of each run, that do not support the change: those in
+    which the values are equal or differ in the other direction. The p-value is twice the
+    probability of so small a ``U`` under the hypothesis, counted over all orders of the repeats
+    (Mann and Whitney, "On a test of whether one of two random variables is stochastically larger
+    than the other", Annals of Mathematical Statistics 18, 1947). Equal values count against the
+    change, so that the p-value is never too small. It is at most 0.05 exactly where the interval of
+    ``ratio_apart``, before it is extended to the ratio of the medians, leaves 1 out.
+
+    Raises:
+        ValueError: a side is empty.
+    """
+    if not base or not new:
+        raise ValueError("no values")
+    not_above = sum(after <= before for before in base for after in new)
+    not_below = sum(after >= before for before in base for after in new)
+    return min(1.0, 2 * _share_up_to(min(not_above, not_below), len(base), len(new)))
+
+
+def smallest_p_value(base: int, new: int) -> float:
+    """The smallest ``p_value`` that so many repeats of two runs can have: 2/924 at 6 against 6."""
+    return min(1.0, 2 / math.comb(base + new, base))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjust p-values for their number, in the same order.
+
+    A change is significant if its adjusted p-value is at most ``SIGNIFICANCE``. If there is no
+    change at all, any of them is significant with at most that probability, however the figures
+    depend on each other. The smallest of n p-values is multiplied by n, the next by n - 1 and so
+    on; none is adjusted to less than a smaller one (Holm, "A simple sequentially rejective multiple
+    test procedure", Scandinavian Journal of Statistics 6, 1979).
+    """
+    adjusted = [1.0] * len(p_values)
+    largest = 0.0
+    ascending = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    for rank, index in enumerate(ascending):
+        remaining = len(p_values) - rank
+        largest = max(largest, min(1.0, remaining * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+def more_to_cover(base: int, new: int, significance: float = SIGNIFICANCE) -> int:
+    """The fewest further repeats of each run with which a change can be significant at all.
+
+    For the default this is also the fewest for an interval of 95 %.
+    """
     more = 0
-    while _cut(base + more, new + more)[1] < COVERAGE:
+    while smallest_p_value(base + more, new + more) > significance:
         more += 1
     return more
 
 
-def more_to_tell(base: Sequence[float], new: Sequence[float], threshold: float) -> More:
+def more_to_tell(
+    base: Sequence[float],
+    new: Sequence[float],
+    threshold: float,
+    significance: float = SIGNIFICANCE,
+) -> More:
     """How many more repeats each run needs to tell a change of ``threshold`` from no change.
 
-    With so many the interval is narrower than the distance from 1 to ``1 + threshold``, so that it
-    cannot hold both. Its width is predicted from ``s``, the pooled standard deviation of the
-    logarithms within the runs: ``2 z s sqrt(pi / 3) sqrt(1 / m + 1 / n)``, the large-sample width
-    of the interval for normal data (Lehmann, "Nonparametrics", revised ed., section 2.5). Few
-    values estimate their spread badly, so the number is a guide.
+    With so many the interval that covers ``1 - significance`` is narrower than the distance from 1
+    to ``1 + threshold``, so that it cannot hold both. Its width is predicted from ``s``, the pooled
+    standard deviation of the logarithms within the runs:
+    ``2 z s sqrt(pi / 3) sqrt(1 / m + 1 / n)``, the large-sample width of the interval for normal
+    data (Lehmann, "Nonparametrics", revised ed., section 2.5). Few values estimate their spread
+    badly, so the number is a guide.
     """
-    fewest = max(1, more_to_cover(len(base), len(new)))
+    fewest = max(1, more_to_cover(len(base), len(new), significance))
     freedom = len(base) + len(new) - 2
     if freedom < 1:
         return More(fewest, at_least=True)
     squares = sum(len(side) * float(np.var(np.log(side))) for side in (base, new))
-    unit = 2 * _NORMAL.inv_cdf((1 + COVERAGE) / 2) * math.sqrt(squares / freedom / _EFFICIENCY)
+    reach = _NORMAL.inv_cdf(1 - significance / 2)
+    unit = 2 * reach * math.sqrt(squares / freedom / _EFFICIENCY)
     wanted = math.log1p(threshold)
     for more in range(fewest, MOST_REPEATS + 1):
         if unit * math.sqrt(1 / (len(base) + more) + 1 / (len(new) + more)) <= wanted:
@@ -200,13 +260,26 @@ def _cut(base: int, new: int) -> tuple[int, float]:
         reach = _NORMAL.inv_cdf((1 + COVERAGE) / 2) * deviation
         cut = max(0, math.floor(mean - reach - 0.5))
         return cut, max(0.0, 1 - 2 * _NORMAL.cdf((cut + 0.5 - mean) / deviation))
-    ways = _ways(*sorted((base, new)))
+    outside = _ways_up_to(*sorted((base, new)))
     total = math.comb(base + new, base)
-    cut, outside = 0, ways[0]
-    while 2 * (cut + 1) < base * new and 1 - 2 * (outside + ways[cut + 1]) / total >= COVERAGE:
+    cut = 0
+    while 2 * (cut + 1) < base * new and 1 - 2 * outside[cut + 1] / total >= COVERAGE:
         cut += 1
-        outside += ways[cut]
-    return cut, max(0.0, 1 - 2 * outside / total)
+    return cut, max(0.0, 1 - 2 * outside[cut] / total)
+
+
+def _share_up_to(u: int, base: int, new: int) -> float:
+    """The probability that Mann and Whitney's U of two equal samples is at most ``u``."""
+    if base * new > _EXACT:  # by the normal law, with its correction for steps
+        mean, deviation = base * new / 2, math.sqrt(base * new * (base + new + 1) / 12)
+        return _NORMAL.cdf((u + 0.5 - mean) / deviation)
+    return _ways_up_to(*sorted((base, new)))[u] / math.comb(base + new, base)
+
+
+@cache
+def _ways_up_to(fewer: int, others: int) -> tuple[int, ...]:
+    """In how many orders of two equal samples U is at most 0, 1, ..., fewer * others."""
+    return tuple(accumulate(_ways(fewer, others)))
 
 
 def _ways(fewer: int, others: int) -> list[int]:

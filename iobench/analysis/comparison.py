@@ -2,9 +2,12 @@
 
 Loops are paired by their group and compared at the farthest input of each, so that workers, loader,
 access and stored images may differ: what differs is listed. Everything else is paired by its
-settings. A regression is a ratio whose interval leaves 1 out on the worse side and that passes the
-threshold; an improvement is the same on the better side. Where the interval holds both 1 and the
-threshold, or repeats are too few for 95 %, the runs are underpowered.
+settings.
+
+The rate of each training loop decides the exit code. Without a loop in both runs, the rate of each
+loader and probe decides. Where neither run knows the rate of a point, as with data that fit into
+the read-ahead of a loader, its next figure decides instead: the time to the first batch. All other
+figures are listed. ``verdicts`` says how a figure is judged.
 """
 
 from __future__ import annotations
@@ -12,9 +15,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 from dataprep.counted import counted
 from dataprep.names import escape
@@ -24,68 +27,41 @@ from iobench.analysis.differences import Difference
 from iobench.analysis.loops import Loop, loops
 from iobench.analysis.points import Repeats, by_point, cold_label, values
 from iobench.analysis.recommend import Recommendation
+from iobench.analysis.verdicts import Change, Figure, Sides, Verdict, judged, more_repeats
 from iobench.errors import NotComparable
-from iobench.result import Result
-from iobench.stats import (
-    Estimate,
-    More,
-    Ratio,
-    estimate,
-    has_ratio,
-    more_to_cover,
-    more_to_tell,
-    ratio_apart,
-)
-from iobench.words import number_words, params_words
-
-Verdict = Literal["regression", "improvement", "underpowered", "no evidence"]
-VERDICTS: tuple[Verdict, ...] = ("regression", "improvement", "underpowered", "no evidence")
-"""In the order in which they are shown."""
+from iobench.ladder import RUNGS
+from iobench.result import STEADY_STATE, Result
+from iobench.stats import Estimate, has_ratio
+from iobench.words import params_words
 
 FORCE = "--force compares them nevertheless"
 _SAME = ("model", "image_size", "batch_size")
 _IMAGES = ("images", "classes", "seed")
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A metric with its words; one that is ``beside`` is compared where both runs have it."""
-
-    metric: str
-    name: str
-    higher_is_better: bool
-    unit: Literal["", "s", "bytes"] = ""
-    beside: bool = False
-
-    def say(self, value: float) -> str:
-        """``24,757``, ``12.3 ms``, ``412 MB``."""
-        if self.unit == "bytes":
-            return f"{number_words(value / 1e6)} MB"
-        if self.unit == "":
-            return number_words(value)
-        for scale, unit in ((1.0, "s"), (1e-3, "ms")):
-            if value >= scale:
-                return f"{number_words(value / scale)} {unit}"
-        return f"{number_words(value * 1e6)} µs"
-
-
 _RATE = Figure("samples_per_s", "samples/s", higher_is_better=True)
 _MB = Figure("mb_per_s", "MB/s", higher_is_better=True)
-_FIRST = Figure("time_to_first_batch_s", "time to first batch", False, "s", beside=True)
-_MEMORY = Figure("memory_bytes", "memory", False, "bytes", beside=True)
+_FIRST = Figure("time_to_first_batch_s", "time to first batch", False, "s")
+_MEMORY = Figure("memory_bytes", "memory", False, "bytes")
+# The first figure of a kind is the main figure of its points. If neither run has it, the next one
+# is.
 _FIGURES: Mapping[str, tuple[Figure, ...]] = {
-    "disk": (_MB, Figure("latency_s_p99", "latency, p99", False, "s", beside=True)),
+    "disk": (_MB, Figure("latency_s_p99", "latency, p99", False, "s")),
     "layout": (_RATE,),
-    "object": (_MB, Figure("first_byte_s_p50", "first byte, p50", False, "s", beside=True)),
+    "object": (_MB, Figure("first_byte_s_p50", "first byte, p50", False, "s")),
     "loader": (
         *(_RATE, _FIRST, _MEMORY),
-        Figure("cpu_s_per_1000_samples", "CPU s/1,000 samples", False, beside=True),
-        Figure("first_epoch_s", "first epoch", False, "s", beside=True),
-        Figure("steady_samples_per_s", "later epochs, samples/s", True, beside=True),
+        Figure("cpu_s_per_1000_samples", "CPU s/1,000 samples", False),
+        Figure("first_epoch_s", "first epoch", False, "s"),
+        Figure("steady_samples_per_s", "later epochs, samples/s", True),
     ),
     "train": (_RATE, _FIRST, _MEMORY),
-    "watch": (_RATE, _FIRST, Figure("wait_share", "share of waiting", False, beside=True)),
+    "watch": (_RATE, _FIRST, Figure("wait_share", "share of waiting", False)),
 }
+
+_LOOPS = ("train", "watch")
+_RATES_BY_RULE = (*_LOOPS, "loader")
+"""Kinds of trials whose rates depend on the rule of ``Result.rates``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,45 +79,6 @@ class Saved:
         except (TypeError, ValueError):
             return None
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One figure of one point in both runs. ``why`` and ``more`` explain the verdict."""
-
-    kind: str
-    name: str
-    figure: Figure
-    base: Estimate
-    new: Estimate
-    ratio: Ratio
-    verdict: Verdict
-    why: str = ""
-    more: More | None = None
-
-    @property
-    def worse(self) -> float:
-        """Logarithm of how many times worse the figure is: 0 for no change."""
-        away = math.log(self.ratio.ratio)
-        return -away if self.figure.higher_is_better else away
-
-    @property
-    def words(self) -> str:
-        """``+56.0 %, 1.560 (1.510 to 1.610)``."""
-        found = self.ratio
-        said = f"{(found.ratio - 1) * 100:+.1f} %"
-        if found.coverage == 0:
-            return f"{said}, {found.ratio:.3f} (no interval)"
-        covered = "" if found.told else f", {found.coverage * 100:.0f} %"
-        return f"{said}, {found.ratio:.3f} ({found.low:.3f} to {found.high:.3f}{covered})"
-
-    @property
-    def verdict_words(self) -> str:
-        """``underpowered, 14 more repeats``."""
-        if self.more is None:
-            return self.verdict
-        least = "at least " if self.more.at_least else ""
-        return f"{self.verdict}, {least}{counted(self.more.repeats, 'more repeat')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,66 +111,131 @@ class Comparison:
         """Differences between the machines."""
         return tuple(each for each in self.environment if each.sort == "machine")
 
-    def of(self, verdict: Verdict) -> list[Change]:
-        """Changes with this verdict, the largest first."""
-        found = [change for change in self.changes if change.verdict == verdict]
-        return sorted(found, key=lambda change: -abs(change.worse))
+    @property
+    def deciding(self) -> list[Change]:
+        """The changes that decide the exit code."""
+        return [change for change in self.changes if change.decides]
+
+    @property
+    def listed(self) -> list[Change]:
+        """The changes that do not decide the exit code."""
+        return [change for change in self.changes if not change.decides]
+
+    @property
+    def decided_by(self) -> str:
+        """The figures that decide the exit code: ``the rate of each training loop``."""
+        if any(change.kind in _LOOPS for change in self.deciding):
+            return "the rate of each training loop"
+        return "the rate of each loader and probe"
+
+    @property
+    def more_repeats(self) -> int:
+        """How many more repeats each run needs so that any result is possible; 0 if none."""
+        return more_repeats(self.deciding)
 
     @property
     def exit_code(self) -> int:
-        """1 if there is a regression."""
-        return int(bool(self.of("regression")))
+        """1 if a figure that decides has a regression."""
+        return int(bool(with_verdict(self.deciding, "regression")))
+
+    @property
+    def rule_note(self) -> str:
+        """A warning if the rates of the two runs were measured by different rules."""
+        if not _differ_in_rule(self.base.result, self.new.result, self.changes):
+            return ""
+        return (
+            f"The rates of {_by_former_rule(self.base, self.new).where} were measured by another "
+            "rule: a ratio of rates may show the rules instead of a change."
+        )
 
     @property
     def sentence(self) -> str:
         """The answer in one sentence."""
+        parts = []
+        if (loop := self._headline_loop) is not None:
+            parts.append(_loop_words(loop))
         size = f"{self.threshold * 100:.3g} %"
-        loop = next((one for one in self.loops if one.found is not None), None)
-        said = []
-        if loop is not None and loop.found is not None:
-            times = f"{loop.found.ratio.ratio:.2f} times"
-            helped = {"improvement": "faster", "regression": "slower"}.get(loop.found.verdict)
-            if helped:
-                said.append(f"The loop {loop.group!r} is {helped}: {times} its rate")
-            else:
-                few = loop.found.verdict == "underpowered"
-                sure = ", with too few repeats to be sure" if few else ""
-                said.append(f"The loop {loop.group!r} gets {times} its rate{sure}")
-        worse, better = len(self.of("regression")), len(self.of("improvement"))
-        total = len(self.changes)
-        said.append(f"{worse} of {total} figures worse by {size} or more, {better} better")
-        if unsure := len(self.of("underpowered")):
-            said.append(f"{unsure} underpowered")
-        return f"{'; '.join(said)}."
+        worse = len(with_verdict(self.deciding, "regression"))
+        better = len(with_verdict(self.deciding, "improvement"))
+        number = counted(len(self.deciding), "deciding figure")
+        parts.append(f"{worse} of {number} worse by {size} or more, {better} better")
+        if self.more_repeats:
+            more = counted(self.more_repeats, "more repeat")
+            parts.append(
+                f"underpowered: with {number} no change can be significant, run at least {more}"
+            )
+        elif unsure := len(with_verdict(self.deciding, "underpowered")):
+            parts.append(f"{unsure} underpowered")
+        if self.listed:
+            worse = len(with_verdict(self.listed, "regression"))
+            better = len(with_verdict(self.listed, "improvement"))
+            number = counted(len(self.listed), "other figure")
+            parts.append(f"{number} listed, {worse} worse, {better} better")
+        return f"{'; '.join(parts)}."
+
+    @property
+    def _headline_loop(self) -> LoopChange | None:
+        """The first loop with a regression, or the first of all."""
+        compared = [loop for loop in self.loops if loop.found is not None]
+        for loop in compared:
+            if loop.found is not None and loop.found.verdict == "regression":
+                return loop
+        return compared[0] if compared else None
+
+
+def with_verdict(changes: Sequence[Change], verdict: Verdict) -> list[Change]:
+    """Changes with this verdict, the largest first."""
+    selected = [change for change in changes if change.verdict == verdict]
+    return sorted(selected, key=lambda change: -abs(change.worse))
 
 
 def compare(base: Saved, new: Saved, threshold: float, *, force: bool = False) -> Comparison:
     """Every figure that both runs have.
 
     Raises:
-        NotComparable: other images, model, input size or batch size, unlike machines, each without
-            ``force``; or nothing in common.
+        NotComparable: other images, model, input size or batch size, unlike machines, rates that
+            were measured by different rules, or a loop without a rate, each without ``force``; or
+            no figure in common that can decide.
     """
     before, after = base.result, new.result
     pairs = _paired(loops(before.trials), loops(after.trials))
-    found = Comparison(
-        *(base, new, threshold),
-        differences.environment(before.environment, after.environment),
-        differences.config(before.config, after.config),
-        tuple(_loop_change(base.result, *pair, threshold) for pair in pairs),
-        tuple(_changes(before, after, pairs, threshold)),
-        tuple(_alone(before, after, pairs)),
+    every = list(_sides(before, after, pairs))
+    complete = [sides for sides in every if _is_complete(sides)]
+    incomplete = [sides for sides in every if sides.is_main and not _is_complete(sides)]
+    changes = judged(complete, _decides(complete), threshold)
+    rates = {change.sides.group: change for change in changes if _is_loop_rate(change)}
+    comparison = Comparison(
+        base=base,
+        new=new,
+        threshold=threshold,
+        environment=differences.environment(before.environment, after.environment),
+        config=differences.config(before.config, after.config),
+        loops=tuple(_loop_change(before, *pair, rates.get(pair[0].group)) for pair in pairs),
+        changes=tuple(changes),
+        alone=(*_alone(before, after, pairs), *map(_incomplete_words, incomplete)),
     )
-    unlike = [*_other_work(before, after, pairs), *map(str, found.unlike)]
+    unlike = [*_other_work(before, after, pairs), *map(str, comparison.unlike)]
+    if _differ_in_rule(before, after, changes):
+        older = _by_former_rule(base, new).where
+        unlike.insert(
+            0,
+            f"the rates of {older} were measured by another rule, which this version has "
+            f"replaced: measure {older} again with this version",
+        )
+    if not any(change.decides and change.kind in _LOOPS for change in changes):
+        # The figures of loaders and probes must not answer for a loop that both runs have.
+        unlike += [_incomplete_words(sides) for sides in incomplete if sides.kind in _LOOPS]
     if unlike and not force:
         more = f"; and {len(unlike) - 4} more" if len(unlike) > 4 else ""
         raise NotComparable(
             f"{new.where} is not comparable with {base.where}: {'; '.join(unlike[:4])}{more}; "
             f"{FORCE}"
         )
-    if not found.changes:
-        raise NotComparable(f"{new.where} and {base.where} have no figure in common")
-    return found
+    if not comparison.deciding:
+        raise NotComparable(
+            f"{new.where} and {base.where} have no figure in common that can decide"
+        )
+    return comparison
 
 
 def in_order(base: Saved, others: Sequence[Saved]) -> list[Saved]:
@@ -243,27 +245,6 @@ def in_order(base: Saved, others: Sequence[Saved]) -> list[Saved]:
     if None in times:
         return every
     return sorted(every, key=lambda saved: saved.started or datetime.min.replace(tzinfo=UTC))
-
-
-def judge(
-    ratio: Ratio, base: Sequence[float], new: Sequence[float], threshold: float, *, higher: bool
-) -> tuple[Verdict, str, More | None]:
-    """The verdict on a figure, why, and how many more repeats would tell."""
-    reaches = ratio.low <= 1 - threshold or ratio.high >= 1 + threshold
-    blurred = reaches and not ratio.leaves_1_out
-    if not ratio.told:
-        why = f"{len(base)} against {len(new)} repeats cover {ratio.coverage * 100:.0f} %"
-        one_each = len(base) == len(new) == 1  # nothing is known of how they scatter
-        more = More(more_to_cover(len(base), len(new)))
-        if blurred or one_each:
-            more = more_to_tell(base, new, threshold)
-        return "underpowered", why, more
-    if blurred:
-        why = "the interval holds both 1 and the threshold"
-        return "underpowered", why, more_to_tell(base, new, threshold)
-    if not ratio.leaves_1_out or abs(ratio.ratio - 1) < threshold:
-        return "no evidence", "smaller than the threshold", None
-    return ("improvement" if (ratio.ratio > 1) == higher else "regression"), "", None
 
 
 def _paired(base: Sequence[Loop], new: Sequence[Loop]) -> list[tuple[Loop, Loop]]:
@@ -292,7 +273,30 @@ def _other_work(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -
                 yield f"{one.group}: {key} {one.params.get(key)} -> {other.params.get(key)}"
 
 
-def _loop_change(base: Result, one: Loop, other: Loop, threshold: float) -> LoopChange:
+def _differ_in_rule(base: Result, new: Result, changes: Sequence[Change]) -> bool:
+    """Whether rates are compared that were measured by different rules."""
+    return base.rates != new.rates and any(change.kind in _RATES_BY_RULE for change in changes)
+
+
+def _by_former_rule(base: Saved, new: Saved) -> Saved:
+    """The run whose rates were not measured by the rule of this version."""
+    return base if new.result.rates == STEADY_STATE else new
+
+
+def _loop_words(loop: LoopChange) -> str:
+    """``The loop 'g' is faster: 1.58 times the base rate``."""
+    if loop.found is None:
+        return ""
+    times = f"{loop.found.ratio.ratio:.2f} times the base rate"
+    if loop.found.verdict == "improvement":
+        return f"The loop {loop.group!r} is faster: {times}"
+    if loop.found.verdict == "regression":
+        return f"The loop {loop.group!r} is slower: {times}"
+    unsure = ", with too few repeats to be sure" if loop.found.verdict == "underpowered" else ""
+    return f"The loop {loop.group!r} runs at {times}{unsure}"
+
+
+def _loop_change(base: Result, one: Loop, other: Loop, rate: Change | None) -> LoopChange:
     keys = one.params.keys() | other.params.keys()
     keys -= {"group", "input", "over", *_SAME}
     changed = tuple(
@@ -302,7 +306,10 @@ def _loop_change(base: Result, one: Loop, other: Loop, threshold: float) -> Loop
     )
     if one.farthest != other.farthest:
         changed = (*changed, f"input: {one.farthest} -> {other.farthest}")
-    applied = [c for c in analyse(base, one.group).advice.changes if _was_made(c, one, other)]
+    applied: list[Recommendation] = []
+    if changed:
+        recommended = analyse(base, one.group).advice.changes
+        applied = [change for change in recommended if _was_made(change, one, other)]
     gains = [c.gain for c in applied if c.gain is not None]
     predicted = None
     if gains:
@@ -313,13 +320,11 @@ def _loop_change(base: Result, one: Loop, other: Loop, threshold: float) -> Loop
             coverage=0.0,
             repeats=min(gain.repeats for gain in gains),
         )
-    name = f"{one.group}, {_inputs(one, other)}"
-    found = _change("train", name, _RATE, one.trials, other.trials, threshold)
     device = " -> ".join(
         dict.fromkeys(str(loop.told.get("device") or "?") for loop in (one, other))
     )
     actions = tuple(change.action for change in applied)
-    return LoopChange(one.group, changed, predicted, actions, found, escape(device))
+    return LoopChange(one.group, changed, predicted, actions, rate, escape(device))
 
 
 def _was_made(change: Recommendation, one: Loop, other: Loop) -> bool:
@@ -339,24 +344,72 @@ def _inputs(one: Loop, other: Loop) -> str:
     return " -> ".join(dict.fromkeys(str(loop.farthest) for loop in (one, other)))
 
 
-def _changes(
-    base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]], threshold: float
-) -> Iterator[Change]:
+def _sides(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -> Iterator[Sides]:
+    """All figures of all points of both runs, also those that not every repeat has."""
     for one, other in pairs:
         shared = [source for source in one.inputs if source in other.inputs]
-        sides = [(source, one.inputs[source], other.inputs[source]) for source in shared]
-        if one.farthest != other.farthest and one.farthest and other.farthest:
-            sides.append((_inputs(one, other), one.trials, other.trials))
-        for source, before, after in sides:
+        inputs = [(source, one.inputs[source], other.inputs[source]) for source in shared]
+        main = next((rung for rung in reversed(RUNGS) if rung in shared), "")
+        if one.farthest and other.farthest:
+            main = _inputs(one, other)
+        if main and main not in shared:
+            inputs.append((main, one.trials, other.trials))
+        for source, before, after in inputs:
             figures = _FIGURES["train"] if source in ("warm", "cold", "store") else (_RATE,)
-            for figure in figures:
-                name = f"{one.group}, {source}"
-                if (made := _change("train", name, figure, before, after, threshold)) is not None:
-                    yield made
+            name = f"{one.group}, {source}"
+            for sides in _sides_of_point("train", name, figures, before, after, one.group):
+                yield sides if source == main else replace(sides, is_main=False)
     for kind, name, before, after in _points(base, new):
-        for figure in _FIGURES.get(kind, (_RATE,)):
-            if (made := _change(kind, name, figure, before, after, threshold)) is not None:
-                yield made
+        yield from _sides_of_point(kind, name, _FIGURES.get(kind, (_RATE,)), before, after)
+
+
+def _sides_of_point(
+    kind: str,
+    name: str,
+    figures: Sequence[Figure],
+    base: Repeats,
+    new: Repeats,
+    group: str = "",
+) -> Iterator[Sides]:
+    has_main = False
+    for figure in figures:
+        before, after = (
+            [value for value in values(repeats, figure.metric) if has_ratio(value)]
+            for repeats in (base, new)
+        )
+        if not before and not after:
+            continue
+        # A figure that a repeat lacks has no values: a median of the others would be of other runs.
+        if len(before) != len(base):
+            before = []
+        if len(after) != len(new):
+            after = []
+        yield Sides(kind, escape(name), figure, before, after, not has_main, group)
+        has_main = True
+
+
+def _is_complete(sides: Sides) -> bool:
+    """Whether every repeat of both runs has the figure."""
+    return bool(sides.base and sides.new)
+
+
+def _incomplete_words(sides: Sides) -> str:
+    lacking = "base" if not sides.base else "new"
+    if not sides.base and not sides.new:
+        lacking = "both runs"
+    return f"{sides.name}: {sides.figure.name} is missing in repeats of {lacking}"
+
+
+def _decides(every: Sequence[Sides]) -> list[bool]:
+    """Which figures decide: those of loops, or without a loop those of loaders and probes."""
+    main_kinds = {sides.kind for sides in every if sides.is_main}
+    kinds = main_kinds & set(_LOOPS) or main_kinds
+    return [sides.is_main and sides.kind in kinds for sides in every]
+
+
+def _is_loop_rate(change: Change) -> bool:
+    sides = change.sides
+    return sides.kind == "train" and sides.is_main and sides.figure is _RATE
 
 
 def _points(base: Result, new: Result) -> Iterator[tuple[str, str, Repeats, Repeats]]:
@@ -395,17 +448,3 @@ def _named(kind: str, params: Mapping[str, Any]) -> str:
         return params_words(kind, params)
     except (LookupError, TypeError, ValueError):  # params of another version
         return escape(f"{kind} {json.dumps(dict(params), default=str)}")
-
-
-def _change(
-    kind: str, name: str, figure: Figure, base: Repeats, new: Repeats, threshold: float
-) -> Change | None:
-    """The change of one figure; None where a repeat of either run lacks it."""
-    sides = [[v for v in values(side, figure.metric) if has_ratio(v)] for side in (base, new)]
-    if not all(sides) or [len(side) for side in sides] != [len(base), len(new)]:
-        return None
-    before, after = sides
-    ratio = ratio_apart(before, after)
-    verdict, why, more = judge(ratio, before, after, threshold, higher=figure.higher_is_better)
-    one, other = estimate(before), estimate(after)
-    return Change(kind, escape(name), figure, one, other, ratio, verdict, why, more)

@@ -19,7 +19,7 @@ from iobench.analysis.analyse import summarised
 from iobench.errors import Unavailable
 from iobench.machine.environment import describe
 from iobench.machine.sampling import Columns, Samples
-from iobench.result import Result, trial_line
+from iobench.result import STEADY_STATE, Result, trial_line
 from iobench.rundir import add_line, begin_log, write_results
 from iobench.stats import quantiles
 from iobench.trial import Outcome, Trial, TrialSpec
@@ -59,7 +59,7 @@ def write(
         StoreError: a file cannot be written.
     """
     config = {"watch": {key: settings[key] for key in ("per_s", "samplers")}}
-    result = Result(settings["name"], settings["started"], describe({}), config)
+    result = Result(settings["name"], settings["started"], describe({}), config, rates=STEADY_STATE)
     begin_log(folder, result)
     table, cost_s = step_table(records), step_cost_s()
     # The wall clock's time of moment 0 of the monotonic clock.

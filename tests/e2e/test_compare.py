@@ -21,13 +21,13 @@ Changed = Callable[[str, Callable[[dict[str, Any]], None]], Path]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of two small points, four repeats each, made by the program itself."""
+    """A run of two small points, five repeats each, made by the program itself."""
     folder = tmp_path_factory.mktemp("compare")
     config = folder / "config.yaml"
     grid = {"loader": ["mock"], "workers": 0, "seconds": 0.05, "batch_size": [2, 4]}
     values = {
         "name": "nightly",
-        "repeats": 4,
+        "repeats": 5,
         "data": {"folder": str(folder / "data")},
         "loaders": [{**grid, "item_s": 0.001}],
         "sampling": {"samplers": []},  # memory is a figure of trials that last until a reading
@@ -79,6 +79,7 @@ def test_a_run_against_itself_is_exit_code_0(run: Path) -> None:
     assert len(changes) == 4
     assert all(change["low"] <= change["ratio"] == 1 <= change["high"] for change in changes)
     assert {change["verdict"] for change in changes} <= {"no evidence", "underpowered"}
+    assert {c["figure"] for c in changes if c["decides"]} == {"samples_per_s"}
 
 
 def test_a_regression_is_exit_code_1(run: Path, new: Path, tmp_path: Path) -> None:
@@ -88,13 +89,13 @@ def test_a_regression_is_exit_code_1(run: Path, new: Path, tmp_path: Path) -> No
     """
     page = tmp_path / "page.html"
     done = compare(run, new, "--html", page, code=1)
-    assert done.out.startswith("2 of 4 figures worse by 5 % or more, 0 better")
+    assert done.out.startswith("2 of 2 deciding figures worse by 5 % or more, 0 better")
     html = page.read_text()
-    assert "2 of 4 figures worse" in html
+    assert "2 of 2 deciding figures worse" in html
     for text in (done.out, html):
         assert "loader mock workers=0 batch=2" in text
     turned = compare(new, run, code=0)
-    assert turned.out.startswith("0 of 4 figures worse by 5 % or more, 2 better")
+    assert turned.out.startswith("0 of 2 deciding figures worse by 5 % or more, 2 better")
     assert compare(run, new, "--threshold", "95%").code == 0
 
 
@@ -128,6 +129,21 @@ def test_unlike_machines_need_force(run: Path, changed: Changed) -> None:
     done = compare(run, new, "--force", code=0)
     assert "Machines differ:" in done.out
     assert done.out.index("-> 999") < done.out.index("samples/s")
+
+
+def test_a_run_of_the_former_rule_needs_force(run: Path, changed: Changed) -> None:
+    """A run of this version says by which rule its rates were measured; without it, exit code 2."""
+
+    def earlier(content: dict[str, Any]) -> None:
+        assert content.pop("rates") == "steady-state"
+
+    old = changed("old", earlier)
+    done = compare(old, run)
+    assert (done.code, done.out) == (2, "")
+    assert "measure old again with this version; --force" in done.err
+    forced = compare(old, run, "--force", code=0)
+    assert "The rates of old were measured by another rule" in forced.out
+    assert compare(old, old).code == 0
 
 
 def test_what_cannot_be_compared_is_exit_code_2(

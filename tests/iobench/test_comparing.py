@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,8 +25,13 @@ def stored(folder: Path, factor: float = 1.0) -> Path:
 
 
 def made(factor: float = 1.0) -> Result:
-    """Six repeats of a loader."""
-    return run(loader(100 * factor, 1))
+    """Six repeats of a loader, and its memory, which grows by as much as its rate."""
+    trials = [
+        replace(trial, metrics={**trial.metrics, "memory_bytes": 1e9 * factor})
+        for trial in loader(100 * factor, 1)
+    ]
+    environment = {"processor": "AMD EPYC", "gpus": [{"name": "NVIDIA H100"}] * 2}
+    return run(trials, environment=environment)
 
 
 def test_folders_and_files_are_the_same(tmp_path: Path) -> None:
@@ -47,6 +53,47 @@ def test_the_base_is_the_first_or_the_baseline(tmp_path: Path) -> None:
     several = compare_saved([slow, slow], fast, 0.05)
     assert several.exit_code == 1
     assert len(json.loads(several.json)["comparisons"]) == 2
+
+
+def test_what_decides_is_told_from_what_is_listed(tmp_path: Path) -> None:
+    """In the text, the JSON object and on the page."""
+    base, new = stored(tmp_path / "base"), stored(tmp_path / "new", 1.5)
+    comparison = compare_saved([base, new], None, 0.05)
+    assert comparison.exit_code == 0
+    decides, others = (
+        comparison.text.index("1 figure decides"),
+        comparison.text.index("Other figures"),
+    )
+    assert decides < comparison.text.index("samples/s") < others
+    assert others < comparison.text.index("memory: 1,000 MB -> 1,500 MB")
+    content = json.loads(comparison.json)
+    rate, memory = content["changes"]
+    assert (rate["verdict"], rate["decides"], memory["decides"]) == ("improvement", True, False)
+    assert rate["adjusted_p_value"] == rate["p_value"] == pytest.approx(2 / 924)
+    assert (memory["verdict"], memory["adjusted_p_value"]) == ("regression", None)
+    assert content["deciding"] == {
+        "figures": 1,
+        "by": "the rate of each loader and probe",
+        "significance": 0.05,
+        "correction": "Holm",
+        "underpowered": False,
+        "more_repeats": None,
+    }
+    assert content["base"]["rates"] == "steady-state"
+    page = tmp_path / "page.html"
+    comparison.write_page(page)
+    for title in ("figures that decide the exit code", "other figures"):
+        assert title in page.read_text()
+
+
+def test_machines_are_in_the_heading(tmp_path: Path) -> None:
+    """Processor, CPUs and GPUs of both runs, in the text and on the page."""
+    comparison = compare_saved([stored(tmp_path / "a"), stored(tmp_path / "b")], None, 0.05)
+    machine = "AMD EPYC, 2 CPUs, 2 × NVIDIA H100"
+    assert comparison.text.partition("decides")[0].count(machine) == 2
+    page = tmp_path / "page.html"
+    comparison.write_page(page)
+    assert page.read_text().partition("<h1>")[0].count(machine) == 2
 
 
 def test_one_run_is_nothing_to_compare(tmp_path: Path) -> None:

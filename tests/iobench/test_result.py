@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from dataprep.errors import SchemaTooNew
 from iobench.errors import ResultError
-from iobench.result import SCHEMA, Finding, Result
+from iobench.result import SCHEMA, STEADY_STATE, Finding, Result
 from iobench.trial import Cold, Trial, TrialSpec
 
 words = st.text(max_size=8)
@@ -51,6 +52,7 @@ results = st.builds(
     summary=json_objects,
     findings=st.lists(st.builds(Finding, words, words, words, words), max_size=2).map(tuple),
     forecast=json_objects,
+    rates=words,
 )
 EMPTY = Result("n", "2026-11-21T12:00:00+00:00", {}, {})
 
@@ -79,6 +81,14 @@ def test_the_schema_comes_first() -> None:
         *("schema", "name", "started", "environment", "config", "trials", "summary", "findings"),
         *("forecast", "references"),
     ]
+
+
+def test_the_rule_of_rates_is_read_and_written() -> None:
+    """Results of earlier versions do not have it, and stay without it."""
+    assert Result.from_json(EMPTY.to_json(), "result.json").rates == ""
+    new = replace(EMPTY, rates=STEADY_STATE)
+    assert json.loads(new.to_json())["rates"] == "steady-state"
+    assert Result.from_json(new.to_json(), "result.json") == new
 
 
 def test_figures_that_are_none_are_not_written() -> None:

@@ -1,4 +1,4 @@
-"""The ratio of two runs: its interval against a count of all orders, and against simulation."""
+"""Two runs: intervals and p-values against a count of all orders, and against simulation."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from iobench.stats import (
     More,
     Ratio,
     has_ratio,
+    holm,
     median,
     more_to_cover,
     more_to_tell,
+    p_value,
     ratio_apart,
+    smallest_p_value,
 )
 
 figures = st.floats(1e-6, 1e6)
@@ -237,3 +240,92 @@ def test_as_many_repeats_as_were_foreseen_tell_the_threshold() -> None:
 
 def _holds_both(found: Ratio) -> bool:
     return not found.leaves_1_out and (found.low <= 0.95 or found.high >= 1.05)
+
+
+@pytest.mark.parametrize(("base", "new"), [(1, 1), (2, 3), (3, 3), (2, 6), (4, 5), (5, 5)])
+def test_a_p_value_is_a_share_of_all_orders(base: int, new: int) -> None:
+    """As often as it says, two equal samples lie at least so far apart: all orders counted."""
+    every = set(range(base + new))
+    orders = [sorted(order) for order in itertools.combinations(every, new)]
+    found = [p_value(sorted(every - set(order)), order) for order in orders]
+    for level in set(found) - {1.0}:
+        assert sum(each <= level for each in found) / len(orders) == pytest.approx(level)
+    assert min(found) == pytest.approx(smallest_p_value(base, new))
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "p"),
+    [
+        (range(1, 7), range(7, 13), 2 / 924),
+        (range(7, 13), range(1, 7), 2 / 924),
+        ([1, 2, 3, 4, 5, 7], [6, 8, 9, 10, 11, 12], 4 / 924),
+        ([1.0] * 6, [1.0] * 6, 1.0),
+        ([1.0], [2.0], 1.0),
+    ],
+)
+def test_known_p_values(base: Sequence[float], new: Sequence[float], p: float) -> None:
+    """As tables of the Mann-Whitney test give them: 2/924 where 6 lie above 6."""
+    assert p_value(base, new) == pytest.approx(p)
+
+
+whole = st.lists(st.integers(1, 30).map(float), min_size=1, max_size=9)
+
+
+@given(whole, whole)
+def test_a_change_is_significant_where_the_interval_leaves_1_out(
+    base: list[float], new: list[float]
+) -> None:
+    """Test and interval agree, also with equal values, unless the interval had to be extended."""
+    found = ratio_apart(base, new)
+    assume(found.told)
+    significant = p_value(base, new) <= 0.05
+    assert significant or not found.leaves_1_out
+    if found.low < found.ratio < found.high:
+        assert significant == found.leaves_1_out
+
+
+def test_p_values_of_many_repeats_follow_the_normal_law() -> None:
+    """51 against 50 are no different from 50 against 50 but for one repeat."""
+    base = [1.0 + i / 500 for i in range(50)]
+    new = [value + 0.0131 for value in base]
+    counted, further = p_value(base, new), p_value(base, [*new, median(new)])
+    assert further == pytest.approx(counted, rel=0.05)
+    assert p_value(base, [9.0] * 51) < 1e-15
+    with pytest.raises(ValueError, match="no values"):
+        p_value([], base)
+
+
+def test_a_known_correction() -> None:
+    """The smallest of four p-values counts four times, the next three times, in any order."""
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([0.4]) == [0.4]
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_a_correction_keeps_the_order(p_values: list[float]) -> None:
+    """No p-value becomes smaller, none overtakes another, none exceeds 1."""
+    adjusted = holm(p_values)
+    count = len(p_values)
+    for before, after in zip(p_values, adjusted, strict=True):
+        assert before <= after <= min(1, count * before)
+    ascending = sorted(zip(p_values, adjusted, strict=True))
+    assert [after for _, after in ascending] == sorted(adjusted)
+
+
+@pytest.mark.parametrize(("repeats", "most"), [(4, 1), (5, 6), (6, 23), (7, 85)])
+def test_so_many_figures_can_be_corrected(repeats: int, most: int) -> None:
+    """At 6 against 6 a change of one of 23 figures can be significant, of 24 none."""
+    assert more_to_cover(repeats, repeats, 0.05 / most) == 0
+    assert more_to_cover(repeats, repeats, 0.05 / (most + 1)) == 1
+    assert holm([smallest_p_value(repeats, repeats), *[1.0] * (most - 1)])[0] <= 0.05
+    assert holm([smallest_p_value(repeats, repeats), *[1.0] * most])[0] > 0.05
+
+
+@given(samples, samples, st.floats(0.001, 0.99), st.integers(2, 50))
+def test_more_figures_take_more_repeats(
+    base: list[float], new: list[float], threshold: float, figures: int
+) -> None:
+    """Or as many."""
+    among_many = more_to_tell(base, new, threshold, 0.05 / figures)
+    assert among_many.repeats >= more_to_tell(base, new, threshold).repeats

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iobench.analysis.analyse import Analysis, analyse
-from iobench.result import Finding, Result
+from iobench.result import STEADY_STATE, Finding, Result
 from iobench.trial import Cold, Trial, TrialSpec
 
 COLD, WARM = Cold("cold", "cold", 0.0, 1.0, False), Cold("warm", "warm", 1.0, 0.0, False)
@@ -98,7 +98,8 @@ def run(*parts: Sequence[Trial], processors: int | None = 2, **config: Any) -> R
     environment |= config.pop("environment", {})
     trials = together(*parts)
     made = {"repeats": 6, "data": data, **config}
-    return Result("made", "2026-11-21T12:00:00+00:00", environment, made, trials)
+    started = "2026-11-21T12:00:00+00:00"
+    return Result("made", started, environment, made, trials, rates=STEADY_STATE)
 
 
 def analysed(*parts: Sequence[Trial], **how: Any) -> Analysis:

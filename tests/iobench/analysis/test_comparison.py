@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import random
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,12 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.analysis.comparison import Comparison, Saved, compare, judge
+from iobench.analysis.comparison import Comparison, Saved, compare, with_verdict
+from iobench.analysis.verdicts import judge
 from iobench.errors import NotComparable
 from iobench.result import Result
 from iobench.stats import ratio_apart
 from iobench.trial import Trial
-from tests.iobench.analysis.made import GPU, loader, loop, run
+from tests.iobench.analysis.made import GPU, WARM, done, loader, loop, run
 from tests.iobench.analysis.test_recommend import FAR_STORE, ONE_WORKER
 
 
@@ -46,7 +50,7 @@ def test_a_recommendation_that_was_followed() -> None:
     assert one.found is not None
     assert one.predicted.median == pytest.approx(1.6, rel=0.02)
     assert one.found.ratio.ratio == pytest.approx(1390 / 880, rel=0.01)
-    assert found.sentence.startswith("The loop 'g' is faster: 1.58 times its rate")
+    assert found.sentence.startswith("The loop 'g' is faster: 1.58 times the base rate")
     assert found.exit_code == 0
 
 
@@ -104,29 +108,211 @@ def test_nothing_in_common_is_refused() -> None:
 
 
 def test_a_regression_is_exit_code_1() -> None:
-    """Of any figure; an improvement elsewhere does not make up for it."""
+    """Of any figure that decides; an improvement elsewhere does not make up for it."""
     base = run(loader(100, 1), loader(200, 2))
     found = compared(base, run(loader(80, 1), loader(300, 2)))
     assert found.exit_code == 1
-    assert [len(found.of(verdict)) for verdict in ("regression", "improvement")] == [1, 1]
-    assert found.of("regression")[0].worse > 0
+    (worse,) = with_verdict(found.deciding, "regression")
+    (better,) = with_verdict(found.deciding, "improvement")
+    assert worse.worse > 0 > better.worse
+
+
+def with_metrics(trials: Sequence[Trial], **metrics: float | None) -> list[Trial]:
+    """Trials with other metrics; None removes one. Repeats differ by a thousandth."""
+    changed = []
+    for trial in trials:
+        merged = {**trial.metrics, **metrics}
+        kept = {key: value for key, value in merged.items() if value is not None}
+        for key in metrics.keys() & kept.keys():
+            kept[key] *= 1 + trial.repeat / 1e3
+        changed.append(replace(trial, metrics=kept))
+    return changed
 
 
 def test_a_lower_figure_may_be_the_better_one() -> None:
-    """Memory and the time to the first batch."""
-
-    def with_first_batch(seconds: float) -> list[Trial]:
-        trials = loader(100, 1)
-        return [
-            replace(
-                t, metrics={**t.metrics, "time_to_first_batch_s": seconds * (1 + t.repeat / 1e3)}
-            )
-            for t in trials
-        ]
-
-    found = compared(run(with_first_batch(1.0)), run(with_first_batch(3.0)))
-    (change,) = found.of("regression")
+    """A longer time to the first batch is worse; beside a rate it does not decide."""
+    before, after = (
+        with_metrics(loader(100, 1), time_to_first_batch_s=seconds) for seconds in (1.0, 3.0)
+    )
+    found = compared(run(before), run(after))
+    (change,) = with_verdict(found.listed, "regression")
     assert change.figure.name == "time to first batch"
+    assert found.exit_code == 0
+
+
+def test_the_rate_of_the_loop_decides() -> None:
+    """Loaders, probes and other inputs are listed: their regressions leave the exit code at 0."""
+
+    def measured(loop_rate: float, other_rate: float) -> Result:
+        return run(
+            loop("warm", other_rate),
+            loop("cold", loop_rate),
+            loader(other_rate, 1),
+            done("disk", {"target": "t"}, WARM, mb_per_s=other_rate),
+        )
+
+    found = compared(measured(100, 100), measured(100, 50))
+    assert [change.name for change in found.deciding] == ["g, cold"]
+    assert len(with_verdict(found.listed, "regression")) == 3
+    assert found.exit_code == 0
+    assert compared(measured(100, 100), measured(50, 100)).exit_code == 1
+
+
+def test_without_a_loop_in_both_runs_loaders_and_probes_decide() -> None:
+    """By the rate of each; a loop that only one run has does not decide."""
+
+    def measured(loader_rate: float, disk_rate: float) -> list[Trial]:
+        disk = done("disk", {"target": "t"}, WARM, mb_per_s=disk_rate)
+        return [*loader(loader_rate, 1), *disk]
+
+    base = run(measured(100, 100), loop("warm", 100))
+    assert compared(base, run(measured(100, 100))).exit_code == 0
+    for rates in ((50, 100), (100, 50)):
+        found = compared(base, run(measured(*rates)))
+        assert len(found.deciding) == 2
+        assert found.exit_code == 1
+
+
+def test_the_time_to_the_first_batch_decides_where_no_run_has_a_rate() -> None:
+    """As with data so short that they fit into what a loader reads ahead."""
+    before, after = (
+        with_metrics(loader(100, 1), samples_per_s=None, time_to_first_batch_s=seconds)
+        for seconds in (1.0, 3.0)
+    )
+    found = compared(run(before), run(after))
+    assert [change.figure.name for change in found.deciding] == ["time to first batch"]
+    assert found.exit_code == 1
+
+
+def test_loaders_do_not_answer_for_a_loop_without_a_rate() -> None:
+    """The loop is in both runs, but one knows only a range: refused; by force loaders decide."""
+    base = run(loop("warm", 100), loader(100, 1))
+    new = run(with_metrics(loop("warm", 100), samples_per_s=None), loader(100, 1))
+    assert "g, warm: samples/s is missing in repeats of new" in refused(base, new)
+    found = compared(base, new, force=True)
+    assert [change.kind for change in found.deciding] == ["loader"]
+    assert "g, warm: samples/s is missing in repeats of new" in found.alone
+
+
+def points(sort: str, count: int, repeats: int = 6) -> list[list[Trial]]:
+    """So many points: training loops, loaders, or a loop with loaders."""
+    loaders = [loader(100, workers, repeats=repeats) for workers in range(1, count + 1)]
+    loops = [loop("warm", 100, group=f"g{number}", repeats=repeats) for number in range(count)]
+    if sort == "loop and loaders":
+        return [*loops[:1], *loaders[1:]]
+    return loops if sort == "loops" else loaders
+
+
+def scattered(result: Result, source: random.Random) -> Result:
+    """The same run with rates drawn anew, with a coefficient of variation of 5 %."""
+    trials = []
+    for trial in result.trials:
+        rate = 100 * math.exp(source.gauss(0, 0.05))
+        trials.append(replace(trial, metrics={**trial.metrics, "samples_per_s": rate}))
+    return replace(result, trials=trials)
+
+
+def share_of_alarms(sort: str, count: int, comparisons: int) -> float:
+    """The share of comparisons of a program with itself that end with exit code 1."""
+    source = random.Random(20270301)
+    planned = run(*points(sort, count))
+    alarms = 0
+    for _ in range(comparisons):
+        found = compared(scattered(planned, source), scattered(planned, source))
+        assert len(found.changes) == count
+        alarms += found.exit_code
+    return alarms / comparisons
+
+
+SORTS = ("loaders", "loops", "loop and loaders")
+
+
+@pytest.mark.parametrize("sort", SORTS)
+@pytest.mark.parametrize(("count", "comparisons"), [(1, 400), (5, 150), (20, 60)])
+def test_a_program_compared_with_itself_is_seldom_a_regression(
+    sort: str, count: int, comparisons: int
+) -> None:
+    """At most 5 % of the comparisons end with exit code 1, whatever the number of figures."""
+    assert share_of_alarms(sort, count, comparisons) <= 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sort", SORTS)
+@pytest.mark.parametrize(("count", "comparisons"), [(1, 2000), (5, 1000), (20, 500)])
+def test_many_programs_compared_with_themselves_are_seldom_a_regression(
+    sort: str, count: int, comparisons: int
+) -> None:
+    """The bound of 5 % over so many comparisons that chance cannot hide an excess of a third."""
+    assert share_of_alarms(sort, count, comparisons) <= 0.05
+
+
+@pytest.mark.parametrize("sort", ["loaders", "loops"])
+def test_a_slower_one_of_twenty_is_noticed(sort: str) -> None:
+    """A rate lower by a third is a regression in nearly all comparisons, in spite of 5 % noise."""
+    source = random.Random(20270301)
+    planned = run(*points(sort, 20))
+    noticed = 0
+    for _ in range(30):
+        new = scattered(planned, source)
+        slow = new.trials[:6]
+        slower = [
+            replace(t, metrics={"samples_per_s": t.metrics["samples_per_s"] / 1.5}) for t in slow
+        ]
+        new = replace(new, trials=[*slower, *new.trials[6:]])
+        noticed += compared(scattered(planned, source), new).exit_code
+    assert noticed >= 29
+
+
+@pytest.mark.parametrize(
+    ("count", "repeats", "more"), [(23, 6, 0), (24, 6, 1), (24, 7, 0), (1, 3, 1), (1, 4, 0)]
+)
+def test_too_many_figures_for_the_repeats_are_underpowered(
+    count: int, repeats: int, more: int
+) -> None:
+    """At 6 against 6 the smallest p-value is 2/924: of more than 23 figures none can change."""
+    base, new = points("loaders", count, repeats), points("loaders", count, repeats)
+    new[0] = loader(50, 1, repeats=repeats)
+    found = compared(run(*base), run(*new))
+    assert found.more_repeats == more
+    assert found.exit_code == (0 if more else 1)
+    underpowered = with_verdict(found.deciding, "underpowered")
+    assert len(underpowered) == (count if more else 0)
+    assert ("underpowered: with" in found.sentence) == bool(more)
+    if more:
+        assert f"run at least {more} more repeat." in found.sentence
+        halved = next(change for change in underpowered if change.worse > 0.5)
+        assert halved.verdict_words == f"underpowered, {more} more repeat"
+
+
+def former(result: Result) -> Result:
+    """The result as if an earlier version had measured it."""
+    return replace(result, rates="")
+
+
+@pytest.mark.parametrize(
+    "trials",
+    [loop("warm", 100), loader(100, 1), done("watch", {"loader": "l"}, None, samples_per_s=100.0)],
+    ids=["loop", "loader", "watch"],
+)
+def test_rates_of_the_former_rule_are_not_compared_with_new_ones(trials: list[Trial]) -> None:
+    """The message names the run to measure again; forced, a note warns."""
+    measured = run(trials)
+    for base, new, older in (
+        (former(measured), measured, "base"),
+        (measured, former(measured), "new"),
+    ):
+        assert f"measure {older} again with this version" in refused(base, new)
+        assert f"The rates of {older} were" in compared(base, new, force=True).rule_note
+    for result in (measured, former(measured)):
+        assert not compared(result, result).rule_note
+
+
+def test_probes_of_both_rules_are_compared() -> None:
+    """The rule is of loops and loaders; those that only one run has do not matter."""
+    disk = done("disk", {"target": "t"}, WARM, mb_per_s=100.0)
+    found = compared(former(run(disk, loader(100, 1))), run(disk))
+    assert [change.kind for change in found.changes] == ["disk"]
+    assert not found.rule_note
 
 
 def test_points_of_one_run_alone_are_listed() -> None:
