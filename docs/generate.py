@@ -23,8 +23,9 @@ from dataprep.stores import StoreOptions
 from iobench.analysis.rules import RULES
 from iobench.cli import app as iobench
 from iobench.config import BenchConfig
+from iobench.consumers.accelerators import ACCELERATORS, Accelerator
 from iobench.report.appendix import DEFINITIONS
-from iobench.words import size_words
+from iobench.words import model_words, number_words, size_words
 
 ROOT = Path(__file__).parents[1]
 _SHARD = """\
@@ -65,6 +66,28 @@ _GLOSSARY = """\
 
 For readers of iobench's report: every term in it. The report has the same list at its end.
 """
+_ACCELERATORS = """\
+# Accelerators
+
+For people who choose a device to emulate or to plan for: each name that `training.N.preset` in a
+config and `iobench scale --device` take, with its rate, what the rate means, and where it comes
+from. Pick by the question:
+
+- **Is the input fast enough for real training?** Take a tuned training step (`A100`, `H100`).
+- **How does this compare with results of MLPerf Storage?** Take its emulation (`H100-mlperf`). Its
+  pauses for a batch are longer than a tuned step, so that it asks for fewer images/s.
+
+A rate is of one model. A preset sets `model` too; its samples should be like those of the model:
+MLPerf Storage's RetinaNet reads JPEG files of 323 kB on average. Names that end in `-mlperf` have
+a pass mark, and the report lists beside it what else the rules of MLPerf Storage ask for:
+batches of the workload's size, data of 5 times the memory of the hosts, 500 steps in an epoch, and
+a run to warm up before five runs that count. Only `mlpstorage`, the benchmark's own program, gives
+results of MLPerf Storage. All other names have no pass mark.
+
+Prices are those of an instance of Amazon EC2, divided by its accelerators; `iobench scale --device`
+multiplies them. Add an accelerator in `iobench/consumers/accelerators.py`, the only file that lists
+them.
+"""
 _RULES = "<!-- rules -->\n"
 
 
@@ -75,6 +98,7 @@ def files() -> dict[Path, str]:
         findings: _with_rules(findings.read_text()),
         ROOT / "docs/commands.md": commands(),
         ROOT / "docs/glossary.md": glossary(),
+        ROOT / "docs/accelerators.md": accelerators(),
         ROOT / "docs/shard-config.md": page(_SHARD, ShardConfig, "The job"),
         ROOT / "docs/benchmark-config.md": page(_BENCH, BenchConfig, "The run"),
         ROOT / "configs/shard/schema.json": editor_schema(
@@ -109,6 +133,29 @@ def glossary() -> str:
     """The definitions of the report, as Markdown."""
     terms = [f"**{term}**\n: {meaning}\n" for term, meaning in DEFINITIONS.items()]
     return "\n".join([_GLOSSARY + _MADE_BY, *terms])
+
+
+def accelerators() -> str:
+    """The rates of all accelerators, and their prices, as Markdown."""
+    lines = [_ACCELERATORS + _MADE_BY, "## Rates\n"]
+    lines += ["| name | trains | images/s | the rate of | pass mark | source |"]
+    lines += ["| --- | --- | --- | --- | --- | --- |"]
+    for accelerator in ACCELERATORS:
+        for rate in accelerator.rates:
+            mark = f"{rate.workload.pass_mark * 100:.0f} %" if rate.workload is not None else ""
+            cells = [f"`{rate.name}`", model_words(rate.model), number_words(rate.samples_per_s)]
+            lines.append(f"| {' | '.join([*cells, rate.meaning.value, mark, rate.source])} |")
+    lines += ["\n## Prices\n", "| accelerator | $ an hour | from | source |"]
+    lines += ["| --- | --- | --- | --- |", *(_price(one) for one in ACCELERATORS)]
+    return "\n".join(lines) + "\n"
+
+
+def _price(accelerator: Accelerator) -> str:
+    rental = accelerator.rental
+    if rental is None:
+        return f"| {accelerator.name} | not known |  |  |"
+    usd = f"{rental.usd_per_accelerator_h:.2f}"
+    return f"| {accelerator.name} | {usd} | {rental.basis} | [price list]({rental.source}) |"
 
 
 def _with_rules(text: str) -> str:

@@ -397,7 +397,11 @@ def scale(
         int | None, typer.Option(min=1, help="Devices that train together. (default: the run's)")
     ] = None,
     device: Annotated[
-        str | None, typer.Option(metavar="NAME", help="V100, A100 or H100, with ResNet-50.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Rate of an accelerator, such as H100 or H100-mlperf (docs/accelerators.md).",
+        ),
     ] = None,
     device_rate: Annotated[
         float | None, typer.Option(help="Images/s of one device. (default: as measured)")
@@ -444,12 +448,13 @@ def scale(
     from iobench.analysis import sizing
     from iobench.analysis.analyse import analyse
     from iobench.config import ScaleSettings
+    from iobench.consumers.accelerators import RATES
     from iobench.references import priced
     from iobench.result import usable
     from iobench.rundir import read
 
-    if device is not None and device not in sizing.ACCELERATORS:
-        raise ConfigError(f"--device {device}: known are {', '.join(sizing.ACCELERATORS)}")
+    if device is not None and device not in RATES:
+        raise ConfigError(f"--device {device}: known are {', '.join(RATES)}")
     costs = _given(
         group=group,
         epochs=epochs,

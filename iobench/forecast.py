@@ -23,7 +23,7 @@ from dataprep.prices import Price, price_at, read_prices
 from dataprep.sources import open_source
 from dataprep.stores import StoreOptions
 from iobench.config import BenchConfig
-from iobench.consumers.paced import PRESETS
+from iobench.consumers.accelerators import RATES
 from iobench.data.given import expanded
 from iobench.data.settings import AS_FILES, DataSettings, split_name
 from iobench.errors import NotApproved
@@ -259,8 +259,8 @@ def _likely_s(spec: TrialSpec, known_s: Mapping[str, float], timeout_s: float) -
     start_s = _START_S.get(params.get("loader", spec.kind), _OTHER_START_S)
     if "seconds" in params and not params.get("epochs"):
         return float(min(params["seconds"] + start_s, timeout_s))
-    preset = PRESETS.get(str(params.get("preset")))
-    rate = preset.images_per_s if preset else params.get("images_per_s")
+    preset = RATES.get(str(params.get("preset")))
+    rate = preset.samples_per_s if preset else params.get("images_per_s")
     if spec.kind != "train" or not rate:
         return None  # it takes as long as the loader, or the model and its device, do
     images = params["steps"] * params["batch_size"] * params.get("epochs", 1)

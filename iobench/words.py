@@ -9,7 +9,12 @@ from dataprep.names import escape
 from iobench import badges
 from iobench.trial import Params, Trial, TrialSpec
 
-_MODELS = {"resnet50": "ResNet-50", "resnet18": "ResNet-18", "lenet": "LeNet"}
+_MODELS = {
+    "resnet50": "ResNet-50",
+    "resnet18": "ResNet-18",
+    "lenet": "LeNet",
+    "retinanet": "RetinaNet",
+}
 
 
 _HEAD = ("rung", "s/1,000 samples", "adds", "between", "share", "cache")

@@ -12,6 +12,7 @@ from iobench.analysis import supplies, verdict
 from iobench.analysis.capacity import Capacities, capacities
 from iobench.analysis.ceilings import beyond
 from iobench.analysis.loops import Loop, leading, loops, scaling
+from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.qualifiers import qualifiers
 from iobench.analysis.recommend import (
     ALLOWED,
@@ -99,6 +100,7 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
         "not_measured": list(advice.not_measured),
         "predictions": [check.as_dict() for check in found_checks],
         "feeds": fed.as_dict() if fed is not None else None,
+        "mlperf_storage": [mark.as_dict() for mark in pass_marks(result, every)],
         **_asked(result, own, loop),
     }
     return Analysis(

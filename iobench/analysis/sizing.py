@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from dataprep.prices import Price
 from iobench.analysis.capacity import Capacities, setting_of
@@ -16,13 +16,10 @@ from iobench.analysis.ceilings import network, of_target
 from iobench.analysis.loops import FARTHEST, Loop
 from iobench.analysis.points import by_point, cold_label, is_number, middle, rate_of
 from iobench.analysis.recommend import Advice
-from iobench.consumers.paced import PRESETS
+from iobench.consumers.accelerators import RATES, Meaning, Rate, rental_of
 from iobench.loaders.own import BY_SAMPLE, UNDECODED
 from iobench.result import Result
 from iobench.words import duration_words, model_words, params_words
-
-ACCELERATORS = ("V100", "A100", "H100")
-"""Whose rates with ResNet-50 are known."""
 
 _HOURS_A_MONTH = 365 * 24 / 12
 _GB = 2**30
@@ -44,29 +41,57 @@ class Supply:
 
 
 @dataclass(frozen=True, slots=True)
+class FeedsRow:
+    """How many accelerators one supply feeds.
+
+    Attributes:
+        of: the supply, such as ``this disk, cold``.
+        samples_per_s: what it gives.
+        at_least: more is possible, because the device was the limit.
+        feeds: numbers of accelerators by the names of their rates; a measured row has only those
+            that ran.
+        how: ``measured`` if so many accelerators ran side by side; ``computed`` if
+            ``samples_per_s`` was divided by the rate of an accelerator.
+        basis: where ``samples_per_s`` comes from.
+    """
+
+    of: str
+    samples_per_s: float
+    at_least: bool
+    feeds: Mapping[str, float]
+    how: Literal["measured", "computed"]
+    basis: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``result.json`` stores it."""
+        return {**asdict(self), "feeds": dict(self.feeds)}
+
+
+@dataclass(frozen=True, slots=True)
 class Feeds:
     """How many accelerators each supply feeds.
 
-    ``rates``: images/s of each accelerator by name. ``rows``: a name, its samples/s, and whether
-    more is possible because the device was the limit. ``model``: what the rates are of.
+    Attributes:
+        model: the model that the accelerators train.
+        rates: samples/s of each accelerator by the name of its rate.
+        rows: one for each supply; measured rows come first.
+        limit: the part of the host that gives least.
     """
 
     model: str
     rates: Mapping[str, float]
-    rows: tuple[tuple[str, float, bool], ...]
+    rows: tuple[FeedsRow, ...]
     limit: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Accelerators that any row has a number for."""
+        of_rows = [name for row in self.rows for name in row.feeds]
+        return tuple(dict.fromkeys([*self.rates, *of_rows]))
 
     def as_dict(self) -> dict[str, Any]:
         """As ``result.json`` stores it."""
-        rows = [
-            {
-                "of": name,
-                "samples_per_s": rate,
-                "at_least": at_least,
-                "feeds": {key: rate / value for key, value in self.rates.items()},
-            }
-            for name, rate, at_least in self.rows
-        ]
+        rows = [row.as_dict() for row in self.rows]
         return {"model": self.model, "rates": dict(self.rates), "limit": self.limit, "rows": rows}
 
 
@@ -92,27 +117,41 @@ def supplies(result: Result, known: Capacities, loop: Loop | None) -> list[Suppl
 
 
 def feeds(
-    known: Sequence[Supply], loop: Loop | None, advice: Advice, device_rate: float | None = None
+    known: Sequence[Supply],
+    loop: Loop | None,
+    advice: Advice,
+    device_rate: float | None = None,
+    measured: Sequence[FeedsRow] = (),
 ) -> Feeds | None:
     """How many accelerators the loop feeds now and after the first change, and each supply.
 
-    Rates of accelerators are those of ResNet-50 and are used for it alone; of another model the
-    device that was measured is the measure, or ``device_rate``.
+    Published rates are used for the model that they are of. For another model, the device that was
+    measured is the measure, or ``device_rate``. ``measured`` rows stand before the computed ones.
     """
     rates, model = _rates_of(loop, device_rate)
-    if not rates:
+    if not rates and not measured:
         return None
-    rows = []
+
+    def computed(of: str, rate: float, basis: str, *, at_least: bool = False) -> FeedsRow:
+        counts = {name: rate / value for name, value in rates.items()}
+        return FeedsRow(of, rate, at_least, counts, "computed", basis)
+
+    rows = list(measured)
+    if not rates:
+        return Feeds(model, rates, tuple(rows), "")
     if loop is not None and loop.farthest and (rate := loop.rate()) is not None:
         consumes = loop.consumes
         sated = consumes is not None and rate.median > 0.95 * consumes.median
-        rows.append(("this loop, now", rate.median, sated))
+        rows.append(computed("this loop, now", rate.median, "the loop's rate", at_least=sated))
     first = next((change for change in advice.changes if change.rate is not None), None)
     if first is not None and first.rate is not None and first.setting != "processors":
-        rows.append(("with change 1", first.rate, first.limit == "device"))
+        is_limited = first.limit == "device"
+        rows.append(computed("with change 1", first.rate, "a predicted rate", at_least=is_limited))
     names = {"CPUs": "this host's CPUs", "disk": "this disk, cold", "store": "this store"}
     told = {one.part: one.samples_per_s for one in known if one.samples_per_s}
-    rows += [(names[part], rate, False) for part, rate in told.items() if part in names]
+    for part, supplied in told.items():
+        if part in names:
+            rows.append(computed(names[part], supplied, "its rate alone"))
     least = {part: rate for part, rate in told.items() if part in _needed(loop)}
     limit = min(least, key=lambda part: least[part]) if len(least) > 1 else ""
     return Feeds(model, rates, tuple(rows), limit) if rows else None
@@ -122,7 +161,9 @@ def feeds(
 class Scale:
     """What ``devices`` need of hosts like this one; ``unknown`` says what is missing.
 
-    ``hosts``: by each part that was measured, and of devices. ``limit`` needs the most.
+    ``hosts``: by each part that was measured, and of devices. ``limit`` needs the most. ``rate``
+    says what a published rate means and where it comes from, and ``rate_note`` what does not fit
+    this run. ``usd_per_h`` is the price of all devices, and ``price`` where it comes from.
     """
 
     devices: int
@@ -134,6 +175,10 @@ class Scale:
     hosts: Mapping[str, int] = field(default_factory=dict)
     limit: str = ""
     gets_per_s: float | None = None
+    rate: str = ""
+    rate_note: str = ""
+    usd_per_h: float | None = None
+    price: str = ""
     unknown: str = ""
 
     @property
@@ -167,10 +212,27 @@ def scale(result: Result, known: Capacities, loop: Loop | None, asked: Mapping[s
     gets = None
     if store is not None and store.object_bytes:
         gets = demand * sample_bytes / store.object_bytes
+    rate = RATES.get(str(asked.get("device")))
+    rental = rental_of(rate.name) if rate is not None else None
     return Scale(
         *(devices, named, demand, demand * sample_bytes / 1e9, per_host, tuple(parts), hosts),
         limit=max(hosts, key=lambda part: hosts[part]),
         gets_per_s=gets,
+        rate=f"{rate.meaning.value}; {rate.source}" if rate is not None else "",
+        rate_note=_rate_note(rate, loop) if rate is not None else "",
+        usd_per_h=rental.usd_per_accelerator_h * devices if rental is not None else None,
+        price=rental.basis if rental is not None else "",
+    )
+
+
+def _rate_note(rate: Rate, loop: Loop | None) -> str:
+    """Whether the loop trained another model than the rate is of; its samples then differ too."""
+    model = str(loop.params.get("model", rate.model)) if loop is not None else rate.model
+    if model == rate.model:
+        return ""
+    return (
+        f"the rate is of {model_words(rate.model)}, but the run's loop trained "
+        f"{model_words(model)}: measure the data of {model_words(rate.model)} first"
     )
 
 
@@ -185,6 +247,10 @@ def scale_lines(found: Scale) -> Iterator[str]:
         f"{many}, {found.device}: {verb} {found.images_per_s:,.0f} img/s ({found.gb_per_s:,.2g} "
         f"GB/s). Hosts like this one: {found.all_hosts:,}."
     )
+    if found.rate:
+        yield f"  {'rate':<8}  {found.images_per_s / found.devices:,.0f} img/s each: {found.rate}"
+    if found.rate_note:
+        yield f"  {'note':<8}  {found.rate_note}"
     for one in found.supplies:
         if one.samples_per_s is None:
             yield f"  {one.part:<8}  {one.basis}"
@@ -195,14 +261,19 @@ def scale_lines(found: Scale) -> Iterator[str]:
         yield f"  {'devices':<8}  {found.devices_per_host} per host: the limit"
     if found.gets_per_s:
         yield f"  requests  {found.gets_per_s:,.0f} GET/s, for objects of the measured size"
+    if found.usd_per_h is not None:
+        usd = money(found.usd_per_h, "USD")
+        yield f"  {'price':<8}  {usd} an hour for all devices: {found.price}"
 
 
 def feeds_line(found: Feeds) -> str:
-    """``This host feeds, for ResNet-50: 1.3 V100   0.6 A100   0.2 H100``."""
-    name, rate, _ = min((row for row in found.rows if "host" in row[0]), default=found.rows[0])
-    said = "   ".join(f"{rate / value:.2g} {key}" for key, value in found.rates.items())
-    subject = "This host feeds" if "host" in name else "This loop feeds"
-    return f"{subject}, for {found.model}:  {said}"
+    """``This host feeds, for ResNet-50:  1.3 V100   0.6 A100   0.2 H100  (computed)``."""
+    measured = [row for row in found.rows if row.how == "measured"]
+    of_host = sorted((row for row in found.rows if "host" in row.of), key=lambda row: row.of)
+    row = [*measured, *of_host, *found.rows][0]
+    counts = "   ".join(f"{count:.2g} {name}" for name, count in row.feeds.items())
+    subject = "This host feeds" if row.how == "measured" or of_host else "This loop feeds"
+    return f"{subject}, for {found.model}:  {counts}  ({row.how})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,14 +369,23 @@ def _rates_of(loop: Loop | None, device_rate: float | None) -> tuple[dict[str, f
     params = loop.params if loop is not None else {}
     if device_rate:
         return {"devices of this rate": device_rate}, f"{device_rate:,.0f} img/s"
-    model, pixels = params.get("model", "resnet50"), params.get("image_size", 224)
+    model, pixels = str(params.get("model", "resnet50")), params.get("image_size", 224)
+    preset = RATES.get(str(params.get("preset")))
+    if preset is not None and preset.meaning is Meaning.MLPERF_STORAGE:
+        return _published(model, Meaning.MLPERF_STORAGE), model_words(model)
     if model == "resnet50" and pixels == 224:
-        return {name: PRESETS[name].images_per_s for name in ACCELERATORS}, "ResNet-50"
+        return _published(model, Meaning.TUNED_STEP), model_words(model)
     if loop is None or loop.consumes is None:
-        return {}, ""
+        return {}, model_words(model)
     rate = loop.consumes.median / loop.devices
     name = str(loop.told.get("device") or "this device")
     return {name: rate}, model_words(str(params.get("model")))
+
+
+def _published(model: str, meaning: Meaning) -> dict[str, float]:
+    """Rates of all accelerators for a model, all of one meaning."""
+    rates = [rate for rate in RATES.values() if rate.model == model and rate.meaning is meaning]
+    return {rate.name: rate.samples_per_s for rate in rates}
 
 
 def _needed(loop: Loop | None) -> tuple[str, ...]:
@@ -374,8 +454,8 @@ def _consumption(
 ) -> tuple[float | None, str]:
     """Images/s of one device, and its name."""
     if name := asked.get("device"):
-        preset = PRESETS.get(str(name))
-        return (preset.images_per_s, f"{name}, ResNet-50") if preset else (None, str(name))
+        rate = RATES.get(str(name))
+        return (rate.samples_per_s, f"{name}, {model_words(rate.model)}") if rate else (None, name)
     if rate := asked.get("images_per_s"):
         return float(rate) / devices, "as given"
     if rate := asked.get("images_per_s_per_device"):

@@ -10,7 +10,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from iobench.clock import Clock
 from iobench.loaders.protocol import Batch, Framework
 
-Model = Literal["resnet50", "resnet18", "lenet"]
+Model = Literal["resnet50", "resnet18", "lenet", "retinanet"]
+"""``retinanet`` is only emulated: ``torch``, ``tensorflow`` and ``mxnet`` train the others."""
+
 Device = Annotated[
     Literal["auto", "cpu", "gpu"],
     BeforeValidator(lambda asked: "gpu" if asked == "cuda" else asked),

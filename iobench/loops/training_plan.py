@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from dataprep.counted import counted
 from iobench.access import DIRECT, SETTINGS, Connections, ShuffleBuffer, suiting, suits
 from iobench.consumers import CONSUMERS, ConsumerSettings, Device, Model
-from iobench.consumers.paced import PRESETS
+from iobench.consumers.accelerators import RATES
 from iobench.data.settings import check_name
 from iobench.ladder import HELD_RUNGS, HOST_RUNGS
 from iobench.loaders.own import FROM_MEMORY, SYNTHETIC
@@ -25,6 +25,9 @@ _LOADER_KEYS = (
     *("workers", "prefetch", "augment", "colour_jitter", "pca_noise", "normalise"),
     *("pin_memory", "image_size"),
 )
+_TRAINING = ("torch", "tensorflow", "mxnet")
+"""Consumers of this package that train."""
+
 _CONSUMER_KEYS = ("model", "batch_size", "device", "precision", "image_size")
 
 
@@ -54,7 +57,8 @@ class Training(BaseModel):
     another package's."""
 
     model: Model = "resnet50"
-    """The network to train."""
+    """The network to train. `retinanet` is only emulated, by `paced`. (default: `resnet50`, or the
+    model of `preset`)"""
 
     batch_size: BatchSize = 64
     """Samples per step."""
@@ -70,7 +74,8 @@ class Training(BaseModel):
     """`auto`: mixed on a GPU, float32 on a CPU. `mixed` on a CPU: bfloat16 if it has that."""
 
     preset: str | None = None
-    """For `paced`: `V100`, `V100-mxnet-64`, `V100-tensorflow-64`, `A100`, `H100` (ResNet-50)."""
+    """For `paced`: the name of an accelerator's rate, such as `H100` (tuned training) or
+    `H100-mlperf` (MLPerf Storage's emulation). docs/accelerators.md lists them."""
 
     images_per_s: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     """For `paced`: images/s of the device."""
@@ -143,11 +148,22 @@ class Training(BaseModel):
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None
     """Threads of a process that computes on a CPU. (default: one CPU is left to each worker)"""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _model_of_preset(cls, values: Any) -> Any:
+        """Take the model of the preset if the config names no model."""
+        if not isinstance(values, Mapping) or "model" in values:
+            return values
+        rate = RATES.get(str(values.get("preset")))
+        return values if rate is None else {**values, "model": rate.model}
+
     @model_validator(mode="after")
     def _is_possible(self) -> Training:
         described = self.preset is not None or self.images_per_s is not None
         is_paced = self.consumer == "paced"
-        known = ", ".join(sorted(PRESETS))
+        known = ", ".join(RATES)
+        rate = RATES.get(self.preset or "")
+        preset_model = self.model if rate is None else rate.model
         asked = [source for source in HOST_RUNGS if source in self.inputs]
         said = ", ".join(asked)
         problems = (
@@ -161,12 +177,16 @@ class Training(BaseModel):
                 f"consumer paced needs either preset (one of {known}) or images_per_s",
             ),
             (
-                self.preset is not None and self.preset not in PRESETS,
+                self.preset is not None and rate is None,
                 f"no preset {self.preset!r}: known are {known}",
             ),
             (
-                self.preset is not None and self.model != "resnet50",
-                f"preset {self.preset!r} is a figure for resnet50, not {self.model}",
+                self.model != preset_model,
+                f"preset {self.preset!r} is a figure for {preset_model}, not {self.model}",
+            ),
+            (
+                self.model == "retinanet" and self.consumer in _TRAINING,
+                f"model retinanet is only emulated: use consumer paced, not {self.consumer}",
             ),
             (
                 self.devices != 1 and self.consumer != "torch",

@@ -12,7 +12,7 @@ from dataprep.counted import counted
 from iobench.analysis.analyse import Analysis, checked_words, how_words
 from iobench.analysis.loops import Loop, step_parts
 from iobench.analysis.recommend import Advice, Recommendation, times_words
-from iobench.analysis.sizing import Feeds
+from iobench.analysis.sizing import Feeds, FeedsRow
 from iobench.report.charts import Bar, pile
 from iobench.report.numbers import number, percent, size
 from iobench.result import Result
@@ -107,10 +107,18 @@ def no_effect_words(found: Advice) -> str:
     return f"No {further}effect expected: {settings_words(found.without_effect)}."
 
 
-def feeds_cell(rate: float, device: float, *, at_least: bool) -> str:
-    """``0.3``, or ``1.0 or more`` where the device was the limit."""
-    shown = rate / device
-    return f"{shown:.2g}{' or more' if at_least else ''}" if shown < 100 else f"{shown:,.0f}"
+def feeds_cell(row: FeedsRow, name: str) -> str:
+    """``0.3``, or ``1.0 or more`` where the device was the limit; empty if it is not known."""
+    count = row.feeds.get(name)
+    if count is None:
+        return ""
+    shown = f"{count:.2g}" if count < 100 else f"{count:,.0f}"
+    return f"{shown} or more" if row.at_least else shown
+
+
+def how_fed(row: FeedsRow) -> str:
+    """``measured``, or ``computed from the loop's rate``."""
+    return "measured" if row.how == "measured" else f"computed from {row.basis}"
 
 
 def _meta(result: Result, loop: Loop | None) -> Iterator[str]:
@@ -219,5 +227,13 @@ def _feeds_note(feeds: Feeds | None) -> str:
         "store": "The store is the limit.",
         "network": "The network is the limit.",
     }
-    rates = ", ".join(f"{name} {number(rate)}" for name, rate in feeds.rates.items())
-    return f"{limits.get(feeds.limit, '')} Images/s of one device: {rates}.".strip()
+    said = [limits.get(feeds.limit, "")]
+    if feeds.rates:
+        rates = ", ".join(f"{name} {number(rate)}" for name, rate in feeds.rates.items())
+        said.append(f"Images/s of one device: {rates}.")
+    hows = {row.how for row in feeds.rows}
+    if "measured" in hows:
+        said.append("Measured: the devices were emulated side by side, each with its own loader.")
+    if "computed" in hows:
+        said.append("Computed: samples/s divided by the rate of one device.")
+    return " ".join(said).strip()

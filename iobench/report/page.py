@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from iobench.analysis.analyse import analyse
 from iobench.report.appendix import sections
 from iobench.report.evidence import cards
-from iobench.report.front import feeds_cell, front
+from iobench.report.front import feeds_cell, front, how_fed
 from iobench.report.series import by_trial, readings_by_trial
 from iobench.result import Result
 
@@ -65,4 +65,5 @@ def _environment() -> Environment:
     )
     made.filters["is_number"] = lambda text: bool(_NUMBER.match(str(text)))
     made.globals["feeds_cell"] = feeds_cell
+    made.globals["how_fed"] = how_fed
     return made

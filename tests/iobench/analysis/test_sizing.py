@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from iobench.analysis.sizing import FeedsRow, feeds, feeds_line
 from iobench.cli import app
 from iobench.config import BenchConfig
+from iobench.consumers.accelerators import RATES
 from iobench.result import Result
 from iobench.trial import Cold, Trial
 from tests.iobench.analysis.made import SAMPLE_BYTES, analysed, done, loader, loop, run, together
@@ -44,7 +46,7 @@ def test_a_host_feeds_fractions_of_accelerators() -> None:
     """By the loop now, after the first change, by CPUs and by the disk; with what limits."""
     found = analysed(LOOP, disk(400)).feeds
     assert found is not None
-    rows = {name: rate for name, rate, _ in found.rows}
+    rows = {row.of: row.samples_per_s for row in found.rows}
     assert rows["this loop, now"] == pytest.approx(1000, rel=0.01)
     assert rows["this host's CPUs"] == pytest.approx(1500, rel=0.01)
     assert rows["this disk, cold"] == pytest.approx(400e6 / SAMPLE_BYTES, rel=0.01)
@@ -68,7 +70,51 @@ def test_a_loop_at_its_devices_rate_may_feed_more() -> None:
     """The device was the limit."""
     found = analysed(loader(1500, 2), loop("synthetic", 500), loop("warm", 499)).feeds
     assert found is not None
-    assert found.rows[0][2] is True
+    assert found.rows[0].at_least is True
+
+
+def test_rows_say_that_they_are_computed_and_from_what() -> None:
+    """No accelerator ran: samples/s were divided by a published rate, and one was predicted."""
+    found = analysed(loader(1500, 2), loader(750, 1), loop("synthetic", 2000), loop("warm", 700))
+    assert found.feeds is not None
+    hows = {row.of: (row.how, row.basis) for row in found.feeds.rows}
+    assert hows["this loop, now"] == ("computed", "the loop's rate")
+    assert hows["with change 1"] == ("computed", "a predicted rate")
+    assert hows["this host's CPUs"] == ("computed", "its rate alone")
+    stored = found.feeds.as_dict()["rows"]
+    assert {row["how"] for row in stored} == {"computed"}
+
+
+def test_measured_rows_stand_before_computed_ones() -> None:
+    """They count only the accelerators that ran; the terminal gives them instead of a division."""
+    found = analysed(LOOP)
+    ran = FeedsRow("this host, side by side", 7_410, False, {"A100": 3}, "measured", "3 ranks")
+    fed = feeds(found.supplies, found.loop, found.advice, measured=[ran])
+    assert fed is not None
+    assert fed.rows[0] is ran
+    assert {row.how for row in fed.rows[1:]} == {"computed"}
+    assert feeds_line(fed) == "This host feeds, for ResNet-50:  3 A100  (measured)"
+    own = FeedsRow("this host, side by side", 600, False, {"200 img/s": 3}, "measured", "3 ranks")
+    fed = feeds(found.supplies, found.loop, found.advice, measured=[own])
+    assert fed is not None
+    assert fed.names == ("V100", "A100", "H100", "200 img/s")
+
+
+@pytest.mark.parametrize(
+    ("preset", "model", "names"),
+    [
+        ("H100", "resnet50", ["V100", "A100", "H100"]),
+        ("V100-mxnet-64", "resnet50", ["V100", "A100", "H100"]),
+        ("H100-mlperf", "resnet50", ["A100-mlperf", "H100-mlperf"]),
+        ("B200-mlperf", "retinanet", ["B200-mlperf", "MI355-mlperf"]),
+    ],
+)
+def test_rates_of_one_table_have_one_meaning(preset: str, model: str, names: list[str]) -> None:
+    """Tuned steps stand beside tuned steps, and MLPerf Storage's emulation beside itself."""
+    how: dict[str, Any] = {"preset": preset, "model": model}
+    found = analysed(loop("synthetic", 2000, **how), loop("cold", 1000, **how)).feeds
+    assert found is not None
+    assert list(found.rates) == names
 
 
 def test_hosts_for_devices(tmp_path: Path) -> None:
@@ -89,7 +135,42 @@ def test_a_named_device_has_its_published_rate(tmp_path: Path) -> None:
     said = asked(tmp_path, whole(LOOP), "--devices", "4", "--device-rate", "100", "--json")
     assert json.loads(said)["scale"]["images_per_s"] == 400
     refused = asked(tmp_path, whole(LOOP), "--device", "K80", code=2)
-    assert "--device K80: known are V100, A100, H100" in refused
+    assert "--device K80: known are V100, V100-mxnet-64" in refused
+    assert "A100, A100-mlperf, H100, H100-mlperf, B200-mlperf" in " ".join(refused.split())
+
+
+@pytest.mark.parametrize(
+    ("device", "rate"),
+    [
+        *[("V100", 1_200), ("V100-mxnet-64", 687), ("V100-tensorflow-64", 640)],
+        *[("A100", 2_470), ("H100", 7_000), ("A100-mlperf", 400 / 0.435)],
+        *[("H100-mlperf", 400 / 0.224), ("B200-mlperf", 24 / 0.04755)],
+    ],
+)
+def test_scale_takes_every_rate_by_its_name(tmp_path: Path, device: str, rate: float) -> None:
+    """It says what the rate means and where it comes from."""
+    options = ("--devices", "4", "--device", device)
+    stored = json.loads(asked(tmp_path, whole(LOOP), *options, "--json"))["scale"]
+    assert stored["images_per_s"] == pytest.approx(4 * rate)
+    assert RATES[device].meaning.value in stored["rate"]
+    assert RATES[device].source in asked(tmp_path, whole(LOOP), *options)
+
+
+def test_scale_prices_the_accelerators(tmp_path: Path) -> None:
+    """At the price that stands beside the rate; where none is known, there is no line."""
+    said = asked(tmp_path, whole(LOOP), "--devices", "64", "--device", "H100")
+    assert "price     $440.32 an hour for all devices: p5.48xlarge with 8 for $55.04" in said
+    assert "as of 2026-01-19" in said
+    said = asked(tmp_path, whole(LOOP), "--devices", "64", "--device", "MI355-mlperf")
+    assert "for all devices" not in said
+    assert "for all devices" not in asked(tmp_path, whole(LOOP), "--devices", "64")
+
+
+def test_scale_says_when_a_rate_is_of_another_model(tmp_path: Path) -> None:
+    """Hosts for RetinaNet cannot be taken from samples of ResNet-50."""
+    said = asked(tmp_path, whole(LOOP), "--devices", "4", "--device", "B200-mlperf")
+    assert "the rate is of RetinaNet, but the run's loop trained ResNet-50" in said
+    assert "the rate is of" not in asked(tmp_path, whole(LOOP), "--device", "H100-mlperf")
 
 
 def test_a_run_that_tells_nothing_is_a_wrong_request(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
+from iobench.consumers.accelerators import RATES
 from iobench.consumers.null import NullConsumer
-from iobench.consumers.paced import PRESETS, PacedConsumer
+from iobench.consumers.paced import PacedConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders import Batch
 
@@ -109,18 +110,21 @@ def test_null_takes_no_time_and_looks_at_nothing() -> None:
     assert (consumer.emulated, consumer.device, consumer.framework) == (False, "none", "none")
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("name", RATES)
 def test_a_preset_is_told_with_its_source(name: str) -> None:
-    """Device, rate and where the rate is from stand beside every figure, called emulated."""
+    """Device, rate, what the rate means and where it is from stand beside every figure."""
     device = PacedConsumer(ConsumerSettings(preset=name), VirtualClock())
-    assert device.images_per_s == PRESETS[name].images_per_s
+    assert device.images_per_s == RATES[name].samples_per_s
     assert device.device.startswith(f"emulated {name} (")
-    assert PRESETS[name].source in device.notes[0]
     assert device.notes[0].startswith("emulated")
-    assert PRESETS[name].source
+    assert RATES[name].meaning.value in device.notes[0]
+    assert RATES[name].source in device.notes[0]
 
 
-def test_three_generations_are_known_by_their_rates() -> None:
-    """V100, A100 and H100 train ResNet-50 at the rates that are published."""
-    rates = {name: PRESETS[name].images_per_s for name in ("V100", "A100", "H100")}
-    assert rates == {"V100": 1_200, "A100": 2_470, "H100": 7_000}
+def test_a_workload_of_mlperf_storage_pauses_as_its_file_says() -> None:
+    """A batch of 400 takes an emulated H100 of MLPerf Storage 0.224 s."""
+    clock = VirtualClock()
+    device = PacedConsumer(ConsumerSettings(preset="H100-mlperf", batch_size=400), clock)
+    device.step(device.synthetic())
+    assert clock.now_s() == pytest.approx(0.224)
+    assert device.device == "emulated H100-mlperf (1,786 images/s)"

@@ -86,13 +86,39 @@ def test_a_label_tells_groups_apart() -> None:
 
 
 @pytest.mark.parametrize(
+    ("preset", "model"),
+    [
+        *[(name, "resnet50") for name in ("V100", "V100-mxnet-64", "V100-tensorflow-64")],
+        *[(name, "resnet50") for name in ("A100", "H100", "A100-mlperf", "H100-mlperf")],
+        *[(name, "retinanet") for name in ("B200-mlperf", "MI355-mlperf")],
+    ],
+)
+def test_a_preset_brings_its_model(preset: str, model: str) -> None:
+    """Tuned rates and those of MLPerf Storage are presets; a config need not name the model."""
+    loop = Training.model_validate({"consumer": "paced", "preset": preset})
+    assert loop.model == model
+    assert Training.model_validate(loop.model_dump()) == loop
+    (point,) = points(consumer="paced", preset=preset, inputs="cold")
+    assert (point["preset"], point["model"]) == (preset, model)
+
+
+@pytest.mark.parametrize(
     ("wrong", "said"),
     [
         ({"consumer": "nobody"}, "nobody"),
         ({"loader": "nobody"}, "no loader 'nobody': use one of .*mock.*torch-map"),
         ({"consumer": "paced"}, "needs either preset"),
         ({"consumer": "paced", "preset": "H100", "images_per_s": 9}, "needs either preset"),
-        ({"consumer": "paced", "preset": "H9000"}, "no preset 'H9000'"),
+        ({"consumer": "paced", "preset": "H9000"}, "no preset 'H9000': known are V100, .*-mlperf"),
+        (
+            {"consumer": "paced", "preset": "B200-mlperf", "model": "resnet50"},
+            "preset 'B200-mlperf' is a figure for retinanet, not resnet50",
+        ),
+        (
+            {"consumer": "paced", "preset": "H100", "model": "lenet"},
+            "preset 'H100' is a figure for resnet50, not lenet",
+        ),
+        ({"model": "retinanet"}, "model retinanet is only emulated: use consumer paced, not torch"),
         ({"inputs": []}, "inputs"),
         ({"inputs": "lukewarm"}, "inputs"),
         ({"data": "shards@disk"}, "data"),

@@ -1,0 +1,123 @@
+"""PURE. The pass mark of MLPerf Storage, for loops that emulate one of its workloads.
+
+The rules are those of its Submission_guidelines.md (v2.0, sections 4, 6.6 and 7) and Rules.md
+(v3.0, sections 3.1.2 and 3.3.2), in the repository mlcommons/storage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dataprep.counted import counted
+from iobench.analysis.loops import Loop
+from iobench.analysis.points import is_number, middle, values
+from iobench.consumers.accelerators import RATES, StorageWorkload
+from iobench.machine.coldness import HONEST_MULTIPLE
+from iobench.result import Result
+from iobench.words import model_words
+
+STEPS = 500
+"""The least number of steps of an epoch."""
+
+RUNS = 5
+"""Runs that count; a run to warm up comes before them."""
+
+_GB = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One rule of MLPerf Storage, and what the loop has. ``is_met`` is None if that is unknown."""
+
+    rule: str
+    measured: str
+    is_met: bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class PassMark:
+    """A loop that emulates a workload of MLPerf Storage, and what the benchmark asks of it.
+
+    Attributes:
+        group: the loop.
+        device: the name of the rate, such as ``H100-mlperf``.
+        model: the model of the workload.
+        requirements: the pass mark first, then the other rules.
+    """
+
+    group: str
+    device: str
+    model: str
+    requirements: tuple[Requirement, ...]
+
+    @property
+    def is_met(self) -> bool:
+        """Whether all requirements are met."""
+        return all(one.is_met for one in self.requirements)
+
+    def as_dict(self) -> dict[str, Any]:
+        """As ``result.json`` stores it."""
+        return {**asdict(self), "is_met": self.is_met}
+
+
+def pass_marks(result: Result, loops: Sequence[Loop]) -> Iterator[PassMark]:
+    """What MLPerf Storage asks of each loop that emulates one of its workloads; of no other."""
+    for loop in loops:
+        rate = RATES.get(str(loop.params.get("preset")))
+        if rate is None or rate.workload is None or not loop.trials:
+            continue
+        requirements = tuple(_requirements(result, loop, rate.workload))
+        yield PassMark(loop.group, rate.name, model_words(rate.model), requirements)
+
+
+def _requirements(result: Result, loop: Loop, workload: StorageWorkload) -> Iterator[Requirement]:
+    yield _utilisation(loop, workload)
+    batch_size = loop.params.get("batch_size")
+    yield Requirement(
+        f"batches of {workload.batch_size} samples",
+        f"batches of {batch_size}",
+        batch_size == workload.batch_size,
+    )
+    yield _data(result, loop)
+    yield _steps(loop)
+    repeats = len(loop.trials)
+    yield Requirement(
+        f"a run to warm up, then {RUNS} runs that count",
+        counted(repeats, "repeat"),
+        repeats > RUNS,
+    )
+
+
+def _utilisation(loop: Loop, workload: StorageWorkload) -> Requirement:
+    """Each run must reach the pass mark; the first of more than ``RUNS`` runs is to warm up."""
+    trials = sorted(loop.trials, key=lambda trial: trial.repeat)
+    runs = trials[1:] if len(trials) > RUNS else trials
+    rule = f"accelerator utilisation (au_mlperf) of at least {workload.pass_mark * 100:.0f} %"
+    shares = values(runs, "au_mlperf")
+    if not shares:
+        return Requirement(rule, "unknown", None)
+    lowest = min(shares)
+    return Requirement(rule, f"{lowest * 100:.1f} % in the worst run", lowest >= workload.pass_mark)
+
+
+def _data(result: Result, loop: Loop) -> Requirement:
+    rule = f"data of at least {HONEST_MULTIPLE} times the memory of the hosts"
+    objects = middle(loop.trials, "objects")
+    object_bytes = middle(loop.trials, "mean_object_bytes")
+    memory_bytes = result.environment.get("memory_bytes")
+    if objects is None or object_bytes is None or not is_number(memory_bytes):
+        return Requirement(rule, "unknown", None)
+    data_bytes = objects * object_bytes
+    measured = f"{data_bytes / _GB:,.3g} GB of data, {float(memory_bytes) / _GB:,.3g} GB of memory"
+    return Requirement(rule, measured, data_bytes >= HONEST_MULTIPLE * float(memory_bytes))
+
+
+def _steps(loop: Loop) -> Requirement:
+    rule = f"at least {STEPS} steps in an epoch"
+    steps = middle(loop.trials, "steps")
+    if steps is None:
+        return Requirement(rule, "unknown", None)
+    steps /= int(loop.params.get("epochs") or 1)
+    return Requirement(rule, counted(round(steps), "step"), steps >= STEPS)

@@ -1,0 +1,205 @@
+"""The accelerators that ``iobench`` knows by name: their rates, sources and prices.
+
+This file is the only place that lists accelerators. To add one, add an entry to ``ACCELERATORS``,
+then run ``python docs/generate.py``. Configs (``training.N.preset``), ``iobench scale --device``,
+the report and docs/accelerators.md take it from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from iobench.consumers.protocol import Model
+
+
+class Meaning(Enum):
+    """What a rate is the rate of."""
+
+    TUNED_STEP = "a tuned training step"
+    STEP_IN_A_JOB = "a training step within a job of 64 GPUs"
+    MLPERF_STORAGE = "the emulation of MLPerf Storage"
+
+
+@dataclass(frozen=True, slots=True)
+class StorageWorkload:
+    """A workload file of MLPerf Storage, which emulates training by a pause for each batch.
+
+    Attributes:
+        file: path in the repository mlcommons/storage.
+        version: the version of the benchmark that has this file.
+        batch_size: samples of a batch.
+        computation_s: the pause for a batch (``computation_time``).
+        pass_mark: the least accelerator utilisation of a run that passes (``au``).
+    """
+
+    file: str
+    version: str
+    batch_size: int
+    computation_s: float
+    pass_mark: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How fast an accelerator trains one model if it never waits for data.
+
+    Attributes:
+        name: as ``preset`` of a config and ``--device`` name it.
+        samples_per_s: of one accelerator.
+        source: who measured or published the rate, and how.
+        workload: the workload file that the rate is taken from; None for rates of real training.
+    """
+
+    name: str
+    model: Model
+    samples_per_s: float
+    meaning: Meaning
+    source: str
+    workload: StorageWorkload | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rental:
+    """The price of an instance of Amazon EC2 with several of the accelerators, on demand."""
+
+    instance: str
+    accelerators: int
+    usd_per_h: float
+    region: str
+    as_of: str
+    source: str
+
+    @property
+    def usd_per_accelerator_h(self) -> float:
+        """The price of the instance for an hour, divided by its accelerators."""
+        return self.usd_per_h / self.accelerators
+
+    @property
+    def basis(self) -> str:
+        """``p5.48xlarge with 8 for $55.04 an hour, us-east-1, on demand, as of 2026-01-19``."""
+        return (
+            f"{self.instance} with {self.accelerators} for ${self.usd_per_h:,.2f} an hour, "
+            f"{self.region}, on demand, as of {self.as_of}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """A type of accelerator. ``rental`` is None if the price is not known."""
+
+    name: str
+    rates: tuple[Rate, ...]
+    rental: Rental | None = None
+
+
+def _of_storage(name: str, model: Model, workload: StorageWorkload) -> Rate:
+    """The rate of a workload file: samples of a batch, divided by the pause for a batch."""
+    source = (
+        f"MLPerf Storage {workload.version}, {workload.file}: a pause of "
+        f"{workload.computation_s:g} s for each batch of {workload.batch_size}"
+    )
+    rate = workload.batch_size / workload.computation_s
+    return Rate(name, model, rate, Meaning.MLPERF_STORAGE, source, workload)
+
+
+def _rental(instance: str, accelerators: int, usd_per_h: float) -> Rental:
+    return Rental(
+        *(instance, accelerators, usd_per_h),
+        region="us-east-1",
+        as_of="2026-01-19",
+        source=(
+            "https://github.com/aws/karpenter-provider-aws/blob/main/pkg/providers/pricing/"
+            "zz_generated.pricing_aws.go"
+        ),
+    )
+
+
+_WORKLOADS = "configs/dlio/workload"
+_NVIDIA = "NVIDIA DeepLearningExamples, ResNet50 v1.5 for PyTorch, container 21.03"
+_AWS = (
+    "AWS Machine Learning Blog, Scalable multi-node deep learning training using GPUs in the AWS "
+    "Cloud, 2018"
+)
+
+ACCELERATORS = (
+    Accelerator(
+        "V100",
+        (
+            Rate(
+                *("V100", "resnet50", 1_200, Meaning.TUNED_STEP),
+                f"one GPU of a DGX-1, 16 GB, mixed precision; {_NVIDIA}",
+            ),
+            Rate(
+                *("V100-mxnet-64", "resnet50", 687, Meaning.STEP_IN_A_JOB),
+                f"MXNet, one of 64 GPUs of a job; {_AWS}",
+            ),
+            Rate(
+                *("V100-tensorflow-64", "resnet50", 640, Meaning.STEP_IN_A_JOB),
+                f"TensorFlow and Horovod, one of 64 GPUs of a job; {_AWS}",
+            ),
+        ),
+        _rental("p3.16xlarge", 8, 24.48),
+    ),
+    Accelerator(
+        "A100",
+        (
+            Rate(
+                *("A100", "resnet50", 2_470, Meaning.TUNED_STEP),
+                f"one GPU of a DGX A100, 80 GB, mixed precision; {_NVIDIA}",
+            ),
+            _of_storage(
+                *("A100-mlperf", "resnet50"),
+                StorageWorkload(f"{_WORKLOADS}/resnet50_a100.yaml", "v2.0", 400, 0.435, 0.90),
+            ),
+        ),
+        _rental("p4de.24xlarge", 8, 27.44705),
+    ),
+    Accelerator(
+        "H100",
+        (
+            Rate(
+                *("H100", "resnet50", 7_000, Meaning.TUNED_STEP),
+                "one of the 8 GPUs of a DGX H100, which train together, mixed precision; MLPerf "
+                "Training v3.0, dgxh100_ngc23.04_mxnet: 56,000 images/s over 8",
+            ),
+            _of_storage(
+                *("H100-mlperf", "resnet50"),
+                StorageWorkload(f"{_WORKLOADS}/resnet50_h100.yaml", "v2.0", 400, 0.224, 0.90),
+            ),
+        ),
+        _rental("p5.48xlarge", 8, 55.04),
+    ),
+    Accelerator(
+        "B200",
+        (
+            _of_storage(
+                *("B200-mlperf", "retinanet"),
+                StorageWorkload(f"{_WORKLOADS}/retinanet_b200.yaml", "v3.0", 24, 0.04755, 0.85),
+            ),
+        ),
+        _rental("p6-b200.48xlarge", 8, 113.9328),
+    ),
+    Accelerator(
+        "MI355",
+        (
+            _of_storage(
+                *("MI355-mlperf", "retinanet"),
+                StorageWorkload(f"{_WORKLOADS}/retinanet_mi355.yaml", "v3.0", 32, 0.0634, 0.85),
+            ),
+        ),
+    ),
+)
+"""All accelerators; each has at least one rate."""
+
+RATES: Mapping[str, Rate] = {rate.name: rate for one in ACCELERATORS for rate in one.rates}
+"""All rates by their names."""
+
+
+def rental_of(name: str) -> Rental | None:
+    """The price of the accelerator that has the rate ``name``."""
+    for accelerator in ACCELERATORS:
+        if any(rate.name == name for rate in accelerator.rates):
+            return accelerator.rental
+    return None
