@@ -18,7 +18,6 @@ from iobench.analysis.rules import (
     BUSY,
     CROWDED,
     FINE,
-    HIGH,
     IDLE,
     LATE_S,
     OUTLIER,
@@ -28,6 +27,7 @@ from iobench.analysis.rules import (
     percent,
     share_words,
 )
+from iobench.analysis.watched import data_wait
 from iobench.data.settings import AS_FILES
 from iobench.ladder import within
 from iobench.result import Finding, Result
@@ -368,15 +368,16 @@ def watched(trials: Sequence[Trial]) -> Iterator[Finding]:
 
 def _waiting(named: str, trial: Trial) -> Iterator[Finding]:
     metrics = trial.metrics
-    share, busy = metrics.get("wait_share") or 0.0, metrics.get("cpu_busy_share")
-    idle = metrics.get("device_wait_share")
-    lost = share if idle is None else idle  # a host may wait while its GPU computes
-    if lost <= HIGH:
+    host_share, busy = metrics.get("wait_share"), metrics.get("cpu_busy_share")
+    wait = data_wait(host_share, metrics.get("device_wait_share"))
+    if wait is None or wait.grade != "high":
         return
-    said = f"{named}: waits for data {percent(share)} of its time"
-    said += "" if idle is None else f", its GPU idle for {percent(idle)}"
+    subject = f"{named}: its GPU" if wait.by_device else f"{named}:"
+    said = f"{subject} waits for data {percent(wait.share)} of its time"
+    if wait.by_device and host_share is not None:
+        said += f", the host {percent(host_share)}"
     said += "" if busy is None else f"; CPUs {percent(busy)} busy"
-    part = Estimate(lost, lost, lost, 0.0, 1)
+    part = Estimate(wait.share, wait.share, wait.share, 0.0, 1)
     more = "to find the part: dataprep init, then iobench run configs/bench/train-resnet50.yaml"
     if busy is None or IDLE <= busy < BUSY:
         yield found("waiting", said, f"DataLoader(num_workers=...); {more}", share=part)
@@ -403,11 +404,17 @@ def _starts(named: str, trial: Trial) -> Iterator[Finding]:
             "look for a download, a listing of many files, or workers that import much",
         )
     share = metrics.get("epoch_start_share") or 0.0
+    taker = "its"
+    if (idle := metrics.get("device_wait_share")) is not None:
+        # Runs of earlier versions have no share of the starts: it is at most the whole.
+        share = metrics.get("device_epoch_start_share", min(share, idle))
+        taker = "its GPU's"
     if share > FINE:
         each_s = metrics.get("epoch_start_s") or 0.0
         yield found(
             "epoch-starts",
-            f"{named}: the starts of epochs take {percent(share)} of its time, {each_s:.2g} s each",
+            f"{named}: the starts of epochs take {percent(share)} of {taker} time, "
+            f"{each_s:.2g} s each",
             "keep workers between epochs: DataLoader(persistent_workers=True)",
             share=Estimate(share, share, share, 0.0, 1),
         )

@@ -29,8 +29,10 @@ _ACCESS = (
     *("store_read_bytes", "store_requests", "whole_epochs", "data_bytes", "memory_limit_bytes"),
 )
 _WATCHED = (
-    *("samples_per_s", "wait_share", "device_wait_share", "time_to_first_batch_s"),
-    *("epoch_start_s", "epoch_start_share", "seconds", "steps", "epochs"),
+    *("samples_per_s", "samples_per_s_low", "samples_per_s_high", "samples"),
+    *("wait_share", "device_wait_share", "time_to_first_batch_s", "first_step_s"),
+    *("epoch_start_s", "epoch_start_share", "device_epoch_start_share"),
+    *("seconds", "steps", "epochs"),
 )
 _PEAK_OF = ("target", "operation", "pattern", "cache")
 

@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 from dataprep.counted import counted
 from iobench.analysis.loops import Loop, scatters
-from iobench.analysis.rules import ENOUGH, FINE, HIGH, percent, range_words
+from iobench.analysis.rules import ENOUGH, FINE, percent, range_words
+from iobench.analysis.watched import UNKNOWN_RATE, entry_data_wait, rate_words
 from iobench.loaders.own import SYNTHETIC
 from iobench.result import Finding
-from iobench.words import number_words
 
 _BOTTLENECKS = {
     "slow-decode": "Decoding is the bottleneck.",
@@ -138,15 +138,21 @@ def _loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
 def _watched(entries: Sequence[Mapping[str, Any]]) -> str:
     """The longest watched loop. Waiting below 5 % is fine, above 20 % high."""
     first = entries[0]
-    share = first["wait_share"]["median"]
+    wait, rate = entry_data_wait(first), rate_words(first)
     subject = "Your loop" if len(entries) == 1 else f"Your loop over {first['loader']}"
-    grade = "fine" if share < FINE else "high" if share > HIGH else "moderate"
-    said = f"{subject} waits for data {percent(share)} of its time, which is {grade}"
+    if wait is None:
+        return f"{subject} was measured; its waiting was not."
+    subject = f"The GPU of {subject[0].lower()}{subject[1:]}" if wait.by_device else subject
+    said = f"{subject} waits for data {percent(wait.share)} of its time, which is {wait.grade}"
     steps = int(first["steps"]["median"]) if first["steps"] else 0
     if steps < 20:
         said += f" (over only {counted(steps, 'step')})"
-    if first["samples_per_s"]:
-        said += f", at {number_words(first['samples_per_s']['median'])} samples/s"
-    if first["device_wait_share"]:
-        return f"{said}; its GPU is idle for {percent(first['device_wait_share']['median'])}."
-    return f"{said}; what its device could take was not measured."
+    if rate == UNKNOWN_RATE:
+        said += ", at an unknown rate"
+    elif rate:
+        said += f", at {rate} samples/s"
+    if not wait.by_device:
+        return f"{said}; what its device could take was not measured."
+    if first["wait_share"]:
+        said += f"; the host waits {percent(first['wait_share']['median'])}"
+    return f"{said}."

@@ -19,6 +19,7 @@ from iobench.analysis.supplies import access_modes, shared
 from iobench.consumers.accelerators import ACCELERATORS
 from iobench.ladder import RUNGS
 from iobench.machine.storage_kinds import kind_name
+from iobench.report import watched
 from iobench.report.numbers import number, percent, seconds, size, with_interval
 from iobench.result import Result
 from iobench.stats import Estimate
@@ -122,6 +123,12 @@ def sections(found: Analysis) -> list[Section]:
     made = [
         Section("findings", f"Findings ({len(found.findings)})", _findings(found)),
         Section("loops", "Training loops", list(_loops(found))),
+        Section(
+            "watched",
+            "Watched loops",
+            [Table("", watched.COLUMNS, watched.rows(found.summary["watched"]))],
+            lines=list(watched.notes(result.trials)),
+        ),
         Section("first-batch", "Until the first batch", _first_batch(result)),
         Section("compared", "Access modes, processes, devices", list(_compared(found))),
         Section("predictions", "Prediction beside measurement", _predictions(found)),

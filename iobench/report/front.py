@@ -13,6 +13,7 @@ from iobench.analysis.analyse import Analysis, checked_words, how_words
 from iobench.analysis.loops import Loop, step_parts
 from iobench.analysis.recommend import Advice, Recommendation, times_words
 from iobench.analysis.sizing import Feeds, FeedsRow
+from iobench.report import watched
 from iobench.report.charts import Bar, pile
 from iobench.report.numbers import number, percent, size
 from iobench.result import Result
@@ -82,14 +83,22 @@ class Front:
 def front(found: Analysis) -> Front:
     """The first screen of a result."""
     loop = found.loop if found.loop is not None and found.loop.farthest else None
+    lead = _lead(loop) if loop is not None else _counts(found.result)
+    changes = [_change(change) for change in found.advice.changes]
+    if watched_loops := found.summary["watched"]:
+        lead = watched.lead(watched_loops[0])
+        changes = [
+            Change(action[0].upper() + action[1:], "gain not predicted", "", ())
+            for action in watched.actions(found.findings)
+        ]
     return Front(
         name=found.result.name,
         meta=tuple(_meta(found.result, found.loop)),
         headline=found.verdict,
-        lead=_lead(loop) if loop is not None else _counts(found.result),
+        lead=lead,
         badges=tuple(_badges(found)),
         pile=_pile(loop) if loop is not None else None,
-        changes=[_change(change) for change in found.advice.changes],
+        changes=changes,
         note=_note(found),
         feeds=found.feeds,
         feeds_note=_feeds_note(found.feeds),

@@ -25,9 +25,10 @@ __all__ = ["finish", "watch"]
 _WAIT_S = 300.0
 _SAMPLERS = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
 _SHOWN = {
-    "samples/s": "samples_per_s",
     "share of waiting": "wait_share",
+    "GPU's share of waiting": "device_wait_share",
     "s to the first batch": "time_to_first_batch_s",
+    "s to start a later epoch": "epoch_start_s",
 }
 _sessions: dict[Path, Session] = {}
 # A forked process that calls watch starts a run of its own.
@@ -96,15 +97,18 @@ class Finished:
     def _repr_html_(self) -> str:
         import pandas as pd
 
+        from iobench.analysis.watched import median_of, rate_words
         from iobench.rundir import read
 
         rows = []
         for folder in self.folders:
             for entry in read(folder).summary["watched"]:
                 row = {"loader": entry["loader"], "steps": entry["steps"]["median"]}
-                row |= {title: entry[key]["median"] for title, key in _SHOWN.items() if entry[key]}
+                row["samples/s"] = rate_words(entry)
+                row |= {title: median_of(entry, key) for title, key in _SHOWN.items()}
                 rows.append({**row, "report": folder / "report.html"})
-        return str(pd.DataFrame(rows).to_html(index=False, float_format="{:.3g}".format))
+        table = pd.DataFrame(rows).dropna(axis="columns", how="all")
+        return str(table.to_html(index=False, float_format="{:.3g}".format, na_rep=""))
 
 
 def finish() -> Finished:

@@ -24,6 +24,7 @@ from iobench.rundir import add_line, begin_log, write_results
 from iobench.stats import quantiles
 from iobench.trial import Outcome, Trial, TrialSpec
 from iobench.watching.loader import Epoch
+from iobench.watching.rates import loop_rate
 from iobench.watching.session import IDLE, NO_BATCH, STEP_FIELDS, UNKNOWN, StepLog
 
 MOST_STEPS = 200_000
@@ -122,8 +123,9 @@ def outcome(
 ) -> Outcome:
     """The figures of the loop over one loader.
 
-    The first step counts in no rate and no share. Waiting for the end of an epoch counts. Complete
-    passes over other watched loaders within a step, such as validation, do not count.
+    The first step counts in no share. Waiting for the end of an epoch counts. Complete passes over
+    other watched loaders within a step, such as validation, do not count. ``rates`` says how
+    samples/s are counted.
 
     Raises:
         Unavailable: the table has no step after the loader's first.
@@ -152,15 +154,20 @@ def outcome(
     }
     if (steps.samples != UNKNOWN).all():
         metrics["samples"] = int(steps.samples.sum())
-        metrics["samples_per_s"] = metrics["samples"] * per_second
-    starts = steps[steps.epoch != first.epoch].drop_duplicates("epoch").wait_s
+        rate = loop_rate(rows)
+        if rate is not None:
+            metrics |= rate.metrics
+            metrics["notes"] += [rate.note] if rate.note else []
+    starts = steps[steps.epoch != first.epoch].drop_duplicates("epoch")
     if len(starts):
-        metrics["epoch_start_s"] = float(starts.mean())
-        metrics["epoch_start_share"] = float(starts.sum()) * per_second
+        metrics["epoch_start_s"] = float(starts.wait_s.mean())
+        metrics["epoch_start_share"] = float(starts.wait_s.sum()) * per_second
     idle = own[own.samples == IDLE]
     if len(idle):
-        idle_s = float(idle[idle.called_s > origin_s].got_s.sum())
-        metrics["device_wait_share"] = idle_s * per_second
+        counted = idle[idle.called_s > origin_s]
+        metrics["device_wait_share"] = float(counted.got_s.sum()) * per_second
+        of_starts = counted[counted.called_s.isin(starts.called_s)]
+        metrics["device_epoch_start_share"] = float(of_starts.got_s.sum()) * per_second
     last = steps.tail(MOST_STEPS)
     for name, column in (("step_s", last.step_s), ("batch_wait_s", last.wait_s)):
         metrics |= {f"{name}_{q}": value for q, value in quantiles(column.tolist()).items()}

@@ -1,0 +1,66 @@
+"""PURE. Watched loops on the page: the line below the verdict, a table, changes, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from iobench.analysis.rules import RULES
+from iobench.analysis.watched import median_of, rate_words
+from iobench.report.numbers import number, percent, seconds
+from iobench.result import Finding
+from iobench.trial import Trial
+
+COLUMNS = (
+    *("loader", "samples/s", "host waits", "GPU waits", "first batch", "first step"),
+    *("start of a later epoch", "steps", "epochs"),
+)
+_FIGURES = (
+    ("wait_share", percent),
+    ("device_wait_share", percent),
+    ("time_to_first_batch_s", seconds),
+    ("first_step_s", seconds),
+    ("epoch_start_s", seconds),
+    ("steps", number),
+    ("epochs", number),
+)
+_TO_CHANGE = ("cause", "start")
+
+
+def lead(entry: Mapping[str, Any]) -> str:
+    """The time to the first batch of a loop, and how its later epochs start."""
+    said = []
+    first_s, start_s = median_of(entry, "time_to_first_batch_s"), median_of(entry, "epoch_start_s")
+    if first_s is not None:
+        said.append(f"The first batch came after {seconds(first_s)}.")
+    if start_s is not None:
+        said.append(f"Later epochs wait {seconds(start_s)} for theirs.")
+    return " ".join(said)
+
+
+def rows(entries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """A row of cells for each loop."""
+    table = []
+    for entry in entries:
+        cells = [str(entry.get("loader", "")), rate_words(entry)]
+        for name, say in _FIGURES:
+            value = median_of(entry, name)
+            cells.append(say(value) if value is not None else "")
+        table.append(cells)
+    return table
+
+
+def actions(findings: Sequence[Finding]) -> list[str]:
+    """What the findings about causes and starts advise, the primary finding first."""
+    causes = [finding for finding in findings if RULES[finding.code].kind in _TO_CHANGE]
+    causes.sort(key=lambda finding: (not finding.primary, finding.severity != "problem"))
+    return list(dict.fromkeys(finding.advice for finding in causes if finding.advice))
+
+
+def notes(trials: Sequence[Trial]) -> Iterator[str]:
+    """What qualifies the figures of each loop."""
+    watched = [trial for trial in trials if trial.kind == "watch" and trial.status == "done"]
+    for trial in watched:
+        named = f"{trial.params.get('loader', '')}: " if len(watched) > 1 else ""
+        for note in trial.metrics.get("notes") or ():
+            yield f"{named}{note}"

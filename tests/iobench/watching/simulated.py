@@ -1,0 +1,87 @@
+"""Loops over loaders of known speed, watched on a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from iobench.clock import VirtualClock
+from iobench.machine.sampling import Samples
+from iobench.trial import Metrics
+from iobench.watching.loader import Epoch
+from iobench.watching.report import outcome
+from tests.iobench.watching.logged import MemoryLog, Record, table
+
+BATCH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedLoader:
+    """Workers that fetch batches into a queue, each ``workers`` times ``batch_s`` a batch.
+
+    ``full`` batches are in the queue before the first request of each epoch. The first batch is
+    given after ``start_s``, and once ``ahead`` batches are there. Giving one takes ``handover_s``.
+    """
+
+    batch_s: float
+    queue: int = 8
+    workers: int = 1
+    full: int = 0
+    ahead: int = 1
+    start_s: float = 0.0
+    handover_s: float = 0.0
+
+    def epoch(self, batches: int, clock: VirtualClock) -> Iterator[list[int]]:
+        """An epoch that begins now."""
+        begun_s = clock.now_s() + self.start_s
+        free_s = [begun_s] * self.workers
+        fetched_s: list[float] = []
+        given_s: list[float] = []
+        for number in range(batches):
+            while len(fetched_s) < min(batches, number + self.queue):
+                worker = len(fetched_s) % self.workers
+                has_room = len(fetched_s) < self.queue
+                room_s = 0.0 if has_room else given_s[len(fetched_s) - self.queue]
+                if len(fetched_s) >= self.full:
+                    free_s[worker] = max(free_s[worker], room_s) + self.batch_s * self.workers
+                fetched_s.append(free_s[worker])
+            needed = max(number, min(self.ahead, batches) - 1)
+            clock.sleep(fetched_s[needed] - clock.now_s())
+            clock.sleep(self.handover_s)
+            given_s.append(clock.now_s())
+            yield [0] * BATCH
+
+    def rate(self, step_s: float) -> float:
+        """Samples/s of an endless loop whose steps take ``step_s``."""
+        return BATCH / max(self.batch_s, step_s + self.handover_s)
+
+
+def watched(
+    loader: SimulatedLoader,
+    batches: int,
+    step_s: float,
+    *,
+    epochs: int = 1,
+    between: Callable[[int, VirtualClock], None] | None = None,
+) -> Metrics:
+    """The figures of a loop over ``loader``; ``between`` is called after each epoch."""
+    records = recorded(loader, batches, step_s, epochs=epochs, between=between)
+    return outcome(table(*records), 0, Samples({}, 0.0, ()), step_cost_s=0.0).metrics
+
+
+def recorded(
+    loader: SimulatedLoader,
+    batches: int,
+    step_s: float,
+    *,
+    epochs: int = 1,
+    between: Callable[[int, VirtualClock], None] | None = None,
+) -> list[Record]:
+    """The log of such a loop."""
+    clock, log = VirtualClock(), MemoryLog()
+    for number in range(epochs):
+        for _ in Epoch(lambda: loader.epoch(batches, clock), 0, number, log, clock=clock.now_s):
+            clock.sleep(step_s)
+        if between is not None:
+            between(number, clock)
+    return log.records()

@@ -1,0 +1,174 @@
+"""The rate of a watched loop: loaders of known speed on a virtual clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iobench.clock import VirtualClock
+from tests.iobench.watching.logged import epoch
+from tests.iobench.watching.simulated import BATCH, SimulatedLoader, watched
+from tests.iobench.watching.test_report import found
+
+# A link that carries 290 samples/s, and a device that takes 2,000.
+LINK = SimulatedLoader(batch_s=BATCH / 290)
+STEP_S = BATCH / 2000
+RATES = {"samples_per_s", "samples_per_s_low", "samples_per_s_high", "rate_rule"}
+
+
+def rates(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures that state a rate."""
+    return {name: metrics[name] for name in RATES & set(metrics)}
+
+
+def note(metrics: Mapping[str, Any]) -> str:
+    """The note about the rate; empty if there is none."""
+    return next((note for note in metrics["notes"] if note.startswith("the rate is")), "")
+
+
+def test_batches_fetched_before_the_first_one_are_no_rate() -> None:
+    """1,000 samples from a link of 290 samples/s that come together: a range, not 2,000."""
+    metrics = watched(replace(LINK, queue=50, ahead=50), 50, STEP_S)
+    assert "samples_per_s" not in metrics
+    assert metrics["samples_per_s_low"] == pytest.approx(253, rel=0.01)
+    assert metrics["samples_per_s_high"] == pytest.approx(2000, rel=0.01)
+    assert note(metrics).startswith("the rate is a range: 253 samples/s since the first request")
+
+
+@pytest.mark.parametrize(("epochs", "rule"), [(2, None), (3, "epochs"), (10, "epochs")])
+def test_three_whole_epochs_with_their_starts_are_one_rate(epochs: int, rule: str | None) -> None:
+    """Of data that fit into the read-ahead, where each epoch is a wait and a burst."""
+    metrics = watched(replace(LINK, queue=50, ahead=50), 50, STEP_S, epochs=epochs)
+    epoch_s = 50 * LINK.batch_s + 50 * STEP_S
+    assert metrics.get("rate_rule") == rule
+    if rule is None:
+        assert metrics["samples_per_s_low"] <= 50 * BATCH / epoch_s * 1.001
+        assert metrics["samples_per_s_high"] > 1.5 * metrics["samples_per_s_low"]
+    else:
+        assert metrics["samples_per_s"] == pytest.approx(50 * BATCH / epoch_s, rel=0.01)
+
+
+def test_a_first_epoch_that_was_slower_is_no_part_of_one_rate() -> None:
+    """Three epochs, the first from a disk at a tenth of the rate of the page cache."""
+    records = epoch(0, 0.0, 30, wait_s=27)
+    records += epoch(1, 913.5, 30, wait_s=1, work_s=2)
+    records += epoch(2, 1004.0, 30, wait_s=1, work_s=2)
+    metrics = found(*records).metrics
+    assert "samples_per_s" not in metrics
+    assert metrics["samples_per_s_low"] == pytest.approx(4 * 90 / 1094, rel=0.01)
+    assert metrics["samples_per_s_high"] == pytest.approx(4 * 60 / 181, rel=0.01)
+
+
+@pytest.mark.parametrize("handover_s", [0.0, 0.001])
+@pytest.mark.parametrize("batches", [50, 400])
+def test_a_queue_that_was_full_before_the_first_request_is_no_rate(
+    batches: int, handover_s: float
+) -> None:
+    """If the loop never waits, nobody knows how fast the queue is filled."""
+    loader = replace(LINK, queue=batches, full=batches, handover_s=handover_s)
+    metrics = watched(loader, batches, STEP_S)
+    assert not rates(metrics)
+    assert f"the first {batches} batches came at once" in note(metrics)
+    assert metrics["samples"] == (batches - 1) * BATCH
+
+
+def test_a_queue_that_was_full_does_not_count_once_it_is_empty() -> None:
+    """64 batches at once, and then the link: too few more are unknown, 300 more are its rate."""
+    loader = replace(LINK, queue=64, full=64)
+    assert not rates(watched(loader, 90, STEP_S))
+    metrics = watched(loader, 1500, STEP_S)
+    assert metrics["rate_rule"] == "bounds"
+    assert metrics["samples_per_s"] == pytest.approx(290, rel=0.02)
+
+
+def test_one_late_batch_is_no_end_of_a_full_queue() -> None:
+    """100 batches at once but for one, which came late because the machine was busy."""
+    records, now_s = [], 0.0
+    for number in range(100):
+        got_s = now_s + (0.02 if number == 5 else 0.0005)
+        records.append((0, 0, now_s, got_s, got_s + STEP_S, 20.0))
+        now_s = got_s + STEP_S
+    assert not rates(found(*records).metrics)
+
+
+def test_data_in_memory_are_unknown_until_epochs_have_been_repeated() -> None:
+    """A queue may hold one epoch before the first request, but not 25 of them."""
+    loader = SimulatedLoader(batch_s=0.0, handover_s=0.001)
+    assert not rates(watched(loader, 30, STEP_S, epochs=3))
+    metrics = watched(loader, 30, STEP_S, epochs=25)
+    assert metrics["samples_per_s"] == pytest.approx(loader.rate(STEP_S), rel=0.01)
+
+
+@pytest.mark.parametrize("workers", [1, 3, 8])
+def test_a_steady_loader_has_one_rate(workers: int) -> None:
+    """The loader's, if the device is faster."""
+    loader = replace(LINK, workers=workers, queue=2 * workers, start_s=0.1)
+    metrics = watched(loader, 60 * workers, STEP_S)
+    assert metrics["rate_rule"] == "bounds"
+    assert metrics["samples_per_s"] == pytest.approx(290, rel=0.02)
+
+
+def test_a_slow_device_has_one_rate() -> None:
+    """The device's, although the loop never waits after its first batch."""
+    metrics = watched(replace(LINK, start_s=1.0), 200, 0.2)
+    assert metrics["wait_share"] == 0
+    assert metrics["rate_rule"] == "bounds"
+    assert metrics["samples_per_s"] == pytest.approx(BATCH / 0.2, rel=0.01)
+
+
+def test_a_start_that_is_part_of_the_time_makes_a_range() -> None:
+    """Over 25 steps of 0.2 s, one second until the first batch is a sixth of the time."""
+    metrics = watched(replace(LINK, start_s=1.0), 25, 0.2)
+    assert metrics["samples_per_s_low"] == pytest.approx(82, abs=1)
+    assert metrics["samples_per_s_high"] == pytest.approx(100, abs=1)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_time_between_epochs_counts_if_the_next_epoch_comes_at_once(at_once: bool) -> None:
+    """A loader that fetches the next epoch during validation is not as fast as its epochs."""
+
+    def validation(number: int, clock: VirtualClock) -> None:
+        del number
+        clock.sleep(5.0)
+
+    loader = SimulatedLoader(batch_s=0.0 if at_once else 0.1, start_s=0.0)
+    metrics = watched(loader, 50, 0.1, epochs=40, between=validation)
+    if at_once:
+        assert "samples_per_s" not in metrics
+    else:
+        assert metrics["samples_per_s"] == pytest.approx(BATCH / 0.1, rel=0.03)
+
+
+LOADERS = st.builds(
+    SimulatedLoader,
+    batch_s=st.floats(0.002, 0.2),
+    queue=st.sampled_from([16, 32, 64]),
+    workers=st.sampled_from([1, 2, 4, 8]),
+    full=st.sampled_from([0, 0, 16, 64]),
+    ahead=st.sampled_from([1, 1, 16]),
+    handover_s=st.sampled_from([0.0, 0.001]),
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(LOADERS, st.floats(0.002, 0.2), st.sampled_from([30, 80, 150]))
+def test_one_rate_is_right_and_a_range_holds_the_truth(
+    loader: SimulatedLoader, step_s: float, batches: int
+) -> None:
+    """Within 5 %, whatever was fetched ahead or ready before; or the rate is unknown."""
+    loader = replace(loader, full=min(loader.full, loader.queue))
+    truth = loader.rate(step_s)
+    metrics = watched(loader, batches, step_s)
+    shown = rates(metrics)
+    assert bool(note(metrics)) == ("samples_per_s" not in shown)
+    if "samples_per_s" in shown:
+        assert set(shown) == {"samples_per_s", "rate_rule"}
+        assert shown["samples_per_s"] == pytest.approx(truth, rel=0.05)
+    elif shown:
+        assert shown["samples_per_s_low"] <= truth * 1.01
+        assert shown["samples_per_s_high"] >= truth * 0.99

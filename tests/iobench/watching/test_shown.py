@@ -1,0 +1,154 @@
+"""What verdict, findings, page and table say of a watched loop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from iobench.analysis.analyse import Analysis, analyse
+from iobench.machine.sampling import Samples
+from iobench.report import render
+from iobench.result import Result
+from iobench.rundir import read
+from iobench.trial import Trial
+from iobench.watching import Finished
+from iobench.watching.report import write
+from tests.iobench.watching.logged import Record, packed
+from tests.iobench.watching.simulated import BATCH, SimulatedLoader, recorded
+
+# A link of 290 samples/s before a device of 2,000; 1,000 samples fit into the read-ahead.
+AHEAD = SimulatedLoader(batch_s=BATCH / 290, queue=50, ahead=50)
+FULL = SimulatedLoader(batch_s=BATCH / 290, queue=50, full=50)
+STEADY = SimulatedLoader(batch_s=BATCH / 290)
+STEP_S = BATCH / 2000
+# What is said, for the host alone and for a GPU.
+GRADE = re.compile(r"waits for data ([\d.]+) % of its time, which is (fine|moderate|high)")
+
+
+def report_in(folder: Path, records: Sequence[Record]) -> Path:
+    """A run directory of one loader."""
+    settings: dict[str, Any] = {"name": "mine", "started": "2026-11-22T12:00:00+00:00"}
+    settings |= {"per_s": 2.0, "samplers": [], "rank": 0, "world_size": 1}
+    loaders = [{"loader": "train", "batch_size": None}]
+    write(folder, settings, loaders, packed(*records), Samples({}, 0.0, ()), ended=True)
+    return folder
+
+
+def text_of(page: bytes) -> str:
+    """A page without markup."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.decode())).replace("\u00a0", " ")
+
+
+@pytest.mark.parametrize(
+    ("loader", "batches", "epochs", "in_verdict", "in_table"),
+    [
+        (AHEAD, 50, 1, ", at 253 to 2,000 samples/s; what", "253 to 2,000"),
+        (AHEAD, 50, 3, ", at 253 samples/s; what", "253"),
+        (FULL, 50, 1, ", at an unknown rate; what", "unknown"),
+        (STEADY, 60, 1, ", at 290 samples/s; what", "290"),
+    ],
+)
+def test_a_rate_is_one_figure_or_a_range_or_unknown(
+    tmp_path: Path,
+    loader: SimulatedLoader,
+    batches: int,
+    epochs: int,
+    in_verdict: str,
+    in_table: str,
+) -> None:
+    """In the verdict, on the page and in the table of a notebook."""
+    folder = report_in(tmp_path, recorded(loader, batches, STEP_S, epochs=epochs))
+    assert in_verdict in read(folder).summary["verdict"]
+    page = text_of((folder / "report.html").read_bytes())
+    assert f"{in_verdict} its device could take" in page
+    assert f"train {in_table} " in page
+    assert f"<td>{in_table}</td>" in Finished([folder])._repr_html_()
+    assert ("the rate is" in page) == (in_table not in ("253", "290"))
+
+
+def test_the_first_batch_and_the_starts_of_epochs_are_on_the_page(tmp_path: Path) -> None:
+    """Both on the first screen, and in the table of a notebook."""
+    folder = report_in(tmp_path, recorded(AHEAD, 50, STEP_S, epochs=2))
+    page = text_of((folder / "report.html").read_bytes())
+    first_screen = page[: page.index("Appendix")]
+    assert "The first batch came after 3.45 s." in first_screen
+    assert "Later epochs wait 3.45 s for theirs." in first_screen
+    table = Finished([folder])._repr_html_()
+    assert table.count("<td>3.45</td>") == 2
+    assert "GPU" not in table
+
+
+def result_with(**metrics: Any) -> Result:
+    """A result with one watched loop."""
+    usual: dict[str, Any] = {"wait_share": 0.5, "seconds": 100.0, "steps": 1000}
+    params = {"loader": "train"}
+    trial = Trial("watch", "watch", params, 0, "done", {**usual, **metrics}, seconds=100.0)
+    return Result("mine", "2026-11-22T12:00:00+00:00", {}, {"watch": {}}).with_trial(trial)
+
+
+def waits_said(found: Analysis) -> list[str]:
+    """Codes of the findings that say that the loop waits, or for what."""
+    codes = [finding.code for finding in found.findings]
+    return [code for code in codes if code.startswith("waiting") or code == "epoch-starts"]
+
+
+SHARES = st.floats(0, 1).map(lambda share: round(share, 3))
+
+
+@settings(deadline=None)
+@given(SHARES, st.none() | SHARES, SHARES)
+def test_verdict_and_findings_grade_one_figure(
+    host: float, device: float | None, of_starts: float
+) -> None:
+    """The GPU's idle share where it was measured, else the host's share of waiting."""
+    metrics: dict[str, Any] = {"wait_share": host, "cpu_busy_share": 0.2}
+    metrics |= {"epoch_start_share": host * of_starts, "epoch_start_s": 1.0}
+    if device is not None:
+        metrics |= {"device_wait_share": device}
+        metrics |= {"device_epoch_start_share": device * of_starts}
+    found = analyse(result_with(**metrics))
+    stated = GRADE.search(found.verdict)
+    assert stated is not None
+    share = host if device is None else device
+    assert float(stated[1]) == pytest.approx(share * 100, abs=0.51)
+    assert stated[2] == ("fine" if share < 0.05 else "high" if share > 0.2 else "moderate")
+    waiting = [code for code in waits_said(found) if code != "epoch-starts"]
+    assert waiting == (["waiting-workers"] if stated[2] == "high" else [])
+    if stated[2] == "fine":
+        assert not waits_said(found)
+
+
+def test_a_gpu_that_computes_while_the_host_waits_is_fine() -> None:
+    """Verdict, findings and page agree; the host's waiting is said beside it."""
+    found = analyse(result_with(device_wait_share=0.01, epoch_start_share=0.3, epoch_start_s=3.0))
+    assert found.verdict == (
+        "The GPU of your loop waits for data 1.0 % of its time, which is fine; the host waits 50 %."
+    )
+    assert not waits_said(found)
+    assert "Nothing that was measured would make it faster." in text_of(render(found.result))
+
+
+def test_a_gpu_that_waits_is_a_finding_and_a_change() -> None:
+    """The page does not say that nothing would make the loop faster."""
+    found = analyse(result_with(device_wait_share=0.4, cpu_busy_share=0.2))
+    assert found.verdict.startswith("The GPU of your loop waits for data 40 % of its time")
+    (finding,) = [finding for finding in found.findings if finding.code == "waiting-workers"]
+    assert "its GPU waits for data 40 % of its time, the host 50 %" in finding.evidence
+    assert finding.share == 0.4
+    page = text_of(render(found.result))
+    assert "Nothing that was measured would make it faster." not in page
+    assert "More workers: DataLoader(num_workers=..., prefetch_factor=...)" in page
+
+
+def test_runs_of_earlier_versions_have_one_rate() -> None:
+    """They hold a rate without a rule; one without known batch sizes has none."""
+    with_rate = analyse(result_with(samples=9000, samples_per_s=90.0))
+    assert ", at 90 samples/s" in with_rate.verdict
+    assert "samples/s" not in analyse(result_with()).verdict
+    assert "rate" not in analyse(result_with()).verdict
