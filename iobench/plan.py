@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -24,16 +25,16 @@ Point = tuple[str, dict[str, Any]]
 
 
 def trials(config: BenchConfig) -> list[TrialSpec]:
-    """Every point ``repeats`` times, interleaved: all of a part once, then all again.
+    """Every point ``repeats`` times, in rounds: all points of a part once, then all again.
 
-    Each round begins one point later than the one before, so that no point always follows the
-    same other. Equal points of overlapping sweeps are run once.
+    Each round has its own random order, so that no point always follows the same other point.
+    ``order_seed`` determines all orders. Equal points of overlapping sweeps are run once.
     """
     return [
         TrialSpec(kind, _dropping(config, params), repeat)
         for part in _parts(config)
-        for repeat, points in enumerate(_rounds(_distinct(part), config.repeats))
-        for kind, params in points
+        for repeat in range(config.repeats)
+        for kind, params in _shuffled(_distinct(part), config.order_seed, repeat)
     ]
 
 
@@ -133,10 +134,18 @@ def _distinct(points: Sequence[Point]) -> list[Point]:
     return list({json.dumps(point, sort_keys=True): point for point in points}.values())
 
 
-def _rounds(points: list[Point], repeats: int) -> Iterator[list[Point]]:
-    for repeat in range(repeats):
-        start = repeat % len(points) if points else 0
-        yield points[start:] + points[:start]
+def _shuffled(points: Sequence[Point], seed: int, repeat: int) -> list[Point]:
+    """The points in the random order of one round, the same in every process.
+
+    Points are sorted by a hash of the seed, the round and the point. So the order of two points
+    does not change when other points are added or left out.
+    """
+
+    def key(point: Point) -> bytes:
+        text = json.dumps([seed, repeat, point], sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+    return sorted(points, key=key)
 
 
 def _rungs(loop: Training, *, bucket: bool) -> list[str]:
