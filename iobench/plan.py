@@ -28,14 +28,19 @@ def trials(config: BenchConfig) -> list[TrialSpec]:
     """Every point ``repeats`` times, in rounds: all points of a part once, then all again.
 
     Each round has its own random order, so that no point always follows the same other point.
-    ``order_seed`` determines all orders. Equal points of overlapping sweeps are run once.
+    ``order_seed`` determines all orders. In the first round loaders with fewer workers come before
+    the same loaders with more workers, since ``more_workers_gain`` decides whether more are tried.
+    Equal points of overlapping sweeps are run once.
     """
-    return [
-        TrialSpec(kind, _dropping(config, params), repeat)
-        for part in _parts(config)
-        for repeat in range(config.repeats)
-        for kind, params in _shuffled(_distinct(part), config.order_seed, repeat)
-    ]
+    specs = []
+    for part in _parts(config):
+        points = _distinct(part)
+        for repeat in range(config.repeats):
+            order = _shuffled(points, config.order_seed, repeat)
+            if repeat == 0 and config.more_workers_gain is not None:
+                order = _fewer_workers_first(order)
+            specs += [TrialSpec(kind, _dropping(config, params), repeat) for kind, params in order]
+    return specs
 
 
 def places_of(spec: TrialSpec) -> list[str]:
@@ -146,6 +151,21 @@ def _shuffled(points: Sequence[Point], seed: int, repeat: int) -> list[Point]:
         return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
     return sorted(points, key=key)
+
+
+def _fewer_workers_first(points: Sequence[Point]) -> list[Point]:
+    """The order in which loaders that differ in workers alone exchange their turns."""
+    turns: dict[str, list[int]] = {}
+    for turn, (kind, params) in enumerate(points):
+        if kind == "loader" and "workers" in params:
+            sweep = json.dumps({**params, "workers": None}, sort_keys=True)
+            turns.setdefault(sweep, []).append(turn)
+    order = list(points)
+    for of_sweep in turns.values():
+        ascending = sorted((points[turn] for turn in of_sweep), key=lambda one: one[1]["workers"])
+        for turn, point in zip(of_sweep, ascending, strict=True):
+            order[turn] = point
+    return order
 
 
 def _rungs(loop: Training, *, bucket: bool) -> list[str]:

@@ -8,14 +8,13 @@ from itertools import islice
 import numpy as np
 
 from dataprep.adapters.records import Records
-from dataprep.dataset import open_dataset
 from dataprep.errors import ConfigError
 from dataprep.formats import Buffer
 from dataprep.ordered import in_order
 from dataprep.sources import open_source
 from iobench.clock import Clock
 from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
-from iobench.stored import image_files
+from iobench.stored import image_files, open_shards
 from iobench.trial import Place
 
 _Read = Callable[[Sequence[int], int], Iterator[tuple[Buffer, int]]]
@@ -38,7 +37,7 @@ class RawLoader:
         self._place, self._settings, self._clock = place, settings, clock
         self.reads: str | None = "files"
         if place.holds != "files":
-            self.reads = open_dataset(place.uri, place.split, options=place.store).format
+            self.reads = open_shards(place).format
         self._opened: tuple[int, _Read] | None = None
         self._first_batch: FirstBatch | None = None
 
@@ -74,7 +73,7 @@ class RawLoader:
 
 
 def _shards(place: Place) -> tuple[int, _Read]:
-    dataset = open_dataset(place.uri, place.split, options=place.store)
+    dataset = open_shards(place)
     records, shards = Records(dataset), dataset.shards()
 
     def read(order: Sequence[int], threads: int) -> Iterator[tuple[Buffer, int]]:
@@ -88,7 +87,7 @@ def _shards(place: Place) -> tuple[int, _Read]:
 
 def _files(place: Place) -> tuple[int, _Read]:
     source = open_source(place.uri, options=place.store)
-    files = image_files(source.list())
+    files = image_files(source.list(), place.every)
 
     def read(order: Sequence[int], threads: int) -> Iterator[tuple[Buffer, int]]:
         contents = in_order(lambda index: source.read(files.located(index)), order, threads)

@@ -28,7 +28,7 @@ class TorchFolderLoader(TorchLoader):
 
         settings = self.settings
         listing = open_source(self.place.uri, options=self.place.store).list()
-        found = image_files(listing)
+        found = image_files(listing, self.place.every)
         order = Order(settings.shuffle, settings.seed, settings.rank, settings.world_size)
         files = FolderFiles(self.place.uri, self.place.store, found)
         return MapRecords(files, transform, order)

@@ -132,6 +132,25 @@ def test_a_longer_sweep_keeps_the_order_of_its_points() -> None:
     assert kept == short
 
 
+@given(grids, st.integers(0, 9))
+def test_more_workers_come_later_in_the_first_round(
+    loaders: list[dict[str, Any]], seed: int
+) -> None:
+    """So ``more_workers_gain`` decides with the rates of fewer workers whether more are tried."""
+    tried: dict[str, list[int]] = {}
+    for spec in planned(loaders=loaders, repeats=2, order_seed=seed):
+        if spec.repeat == 0 and "workers" in spec.params:
+            sweep = repr({**spec.params, "workers": None})
+            tried.setdefault(sweep, []).append(spec.params["workers"])
+    assert all(workers == sorted(workers) for workers in tried.values())
+
+
+def test_all_rounds_are_random_where_all_workers_are_tried() -> None:
+    """Without ``more_workers_gain`` no round has an order of its own."""
+    starts = {orders(6, 1, order_seed=seed, more_workers_gain=None)[0][0] for seed in range(20)}
+    assert len(starts) > 1
+
+
 def test_the_seed_is_stored_with_the_config() -> None:
     """The stored config has the seed, so that the order of a run can be planned again."""
     config = BenchConfig.model_validate({"order_seed": 5})
@@ -153,7 +172,7 @@ def test_overlapping_grids_are_run_once() -> None:
     """The same point in two grids is one point."""
     one = {"loader": "raw", "workers": [1, 2]}
     specs = planned(loaders=[one, {"loader": "raw", "workers": [2, 3]}], repeats=1)
-    assert sorted(spec.params["workers"] for spec in specs) == [1, 2, 3]
+    assert [spec.params["workers"] for spec in specs] == [1, 2, 3]
 
 
 def test_nothing_is_planned_for_nothing() -> None:
