@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from dataprep.errors import ConfigError
 from dataprep.registry import Registry
@@ -19,9 +19,10 @@ from iobench.loops.training_plan import Training
 from iobench.machine.page_cache import WHEN_NEEDED
 from iobench.probes.object_store.clients import CLIENTS
 from iobench.probes.settings import plan_disks, plan_layouts, plan_objects
-from iobench.trial import TrialSpec
+from iobench.trial import Trial, TrialSpec
 
 Point = tuple[str, dict[str, Any]]
+Trialled = TypeVar("Trialled", TrialSpec, Trial)
 
 
 def trials(config: BenchConfig) -> list[TrialSpec]:
@@ -41,6 +42,22 @@ def trials(config: BenchConfig) -> list[TrialSpec]:
                 order = _fewer_workers_first(order)
             specs += [TrialSpec(kind, _dropping(config, params), repeat) for kind, params in order]
     return specs
+
+
+def in_config_order(config: BenchConfig, planned: Iterable[Trialled]) -> list[Trialled]:
+    """Trials in the order in which the config names their points, with the repeats of each in turn.
+
+    That is the order for readers; trials run in the order of ``trials``.
+    """
+    points = [
+        _point(TrialSpec(kind, _dropping(config, params)))
+        for part in _parts(config)
+        for kind, params in _distinct(part)
+    ]
+    numbers = {point: number for number, point in enumerate(points)}
+    return sorted(
+        planned, key=lambda trial: (numbers.get(_point(trial), len(numbers)), trial.repeat)
+    )
 
 
 def places_of(spec: TrialSpec) -> list[str]:
@@ -151,6 +168,11 @@ def _shuffled(points: Sequence[Point], seed: int, repeat: int) -> list[Point]:
         return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
     return sorted(points, key=key)
+
+
+def _point(trial: TrialSpec | Trial) -> str:
+    """The id of a trial without its repeat."""
+    return trial.id.rpartition("/")[0]
 
 
 def _fewer_workers_first(points: Sequence[Point]) -> list[Point]:

@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from pydantic import ValidationError
 from dataprep.errors import ConfigError
 from iobench.config import BenchConfig, dump, load
 from iobench.ladder import RUNGS, THREE
-from iobench.plan import ladder_config, places_of, trials
+from iobench.plan import in_config_order, ladder_config, places_of, trials
 from iobench.trial import TrialSpec
 from tests.iobench.test_config import SHIPPED
 from tests.iobench.test_words import EVERYTHING
@@ -149,6 +150,22 @@ def test_all_rounds_are_random_where_all_workers_are_tried() -> None:
     """Without ``more_workers_gain`` no round has an order of its own."""
     starts = {orders(6, 1, order_seed=seed, more_workers_gain=None)[0][0] for seed in range(20)}
     assert len(starts) > 1
+
+
+@given(grids, st.integers(1, 3), st.randoms())
+def test_readers_get_the_order_of_the_config(
+    loaders: list[dict[str, Any]], repeats: int, random: Random
+) -> None:
+    """Whatever trials ran first: points as the config names them, the repeats of each in turn."""
+    config = BenchConfig.model_validate({"loaders": loaders, "repeats": repeats})
+    specs = in_config_order(config, trials(config))
+    points = list(dict.fromkeys(map(point, specs)))
+    assert [point(spec) for spec in specs] == [each for each in points for _ in range(repeats)]
+    assert [spec.repeat for spec in specs] == list(range(repeats)) * len(points)
+    assert specs[0].params["loader"] == loaders[0]["loader"][0]
+    shuffled = list(specs)
+    random.shuffle(shuffled)
+    assert in_config_order(config, shuffled) == specs
 
 
 def test_the_seed_is_stored_with_the_config() -> None:
