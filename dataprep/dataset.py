@@ -18,6 +18,7 @@ from crc32c import crc32c
 from dataprep import keys
 from dataprep.assign import Integers
 from dataprep.errors import (
+    ConfigError,
     CorruptRecord,
     DatasetError,
     FormatMissing,
@@ -125,7 +126,7 @@ class Dataset(_Numbered[Sample]):
 
     Attributes:
         store, split, format: what is read.
-        manifest: the manifest of the split.
+        manifest: the manifest of the split; that of a data set ``of_shards`` lists these only.
         snapshot: reads its objects.
         check: whether records are compared with their checksums, where the format has none.
         read_counter: counts what readers of this data set read; None until ``count_reads``.
@@ -140,11 +141,16 @@ class Dataset(_Numbered[Sample]):
         format: str | None = None,
         snapshot: Snapshot | None = None,
         check: bool = True,
+        chosen: tuple[int, ...] | None = None,
     ) -> None:
         if snapshot is None:
             self.manifest, self.snapshot = open_split(store, split)
         else:
             self.manifest, self.snapshot = snapshot.manifest(), snapshot
+        # Numbers of shards in the manifest of the whole split, ascending; None for all shards.
+        self._chosen = chosen
+        if chosen is not None:
+            self.manifest = _manifest_of_shards(self.manifest, chosen)
         names = list(self.manifest.formats)
         self.store, self.split = store, split
         self.format = format or ("tfrecord" if "tfrecord" in names else names[0])
@@ -160,7 +166,8 @@ class Dataset(_Numbered[Sample]):
         self._options = self.manifest.record_options(self.format)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Dataset, (self.store, self.split, self.format, self.snapshot, self.check)
+        arguments = (self.store, self.split, self.format, self.snapshot, self.check, self._chosen)
+        return Dataset, arguments
 
     def __enter__(self) -> Dataset:
         return self
@@ -203,7 +210,7 @@ class Dataset(_Numbered[Sample]):
         Raises:
             DatasetError: the table is missing, damaged, or belongs to another split.
         """
-        return self._table.frame()
+        return self._of_these_shards(self._table.frame())
 
     @cached_property
     def written(self) -> pd.DataFrame:
@@ -211,7 +218,7 @@ class Dataset(_Numbered[Sample]):
 
         Offsets and lengths are integers here. In ``samples`` they are floats if some are missing.
         """
-        return self._table.frame(written=True)
+        return self._of_these_shards(self._table.frame(written=True))
 
     @property
     def labels(self) -> Integers:
@@ -228,11 +235,9 @@ class Dataset(_Numbered[Sample]):
     def places(self) -> Places:
         """Shard, offset, length and label of each sample; reads these columns of the table only."""
         names = ["shard", f"{self.format}_offset", f"{self.format}_length", "label"]
-        columns = self._table.columns(names).columns
-        places = Places(*(in_numpy(column).astype(np.int64, copy=False) for column in columns))
-        # A host's share has some of the numbers only.
-        numbers = [keys.shard_number(shard.key) for shard in self._entry.shards]
-        return places._replace(shards=np.searchsorted(numbers, places.shards))
+        places = Places(*self._integers(names))
+        # A host's share, and a data set of chosen shards, have some of the numbers only.
+        return places._replace(shards=np.searchsorted(self._shard_numbers, places.shards))
 
     @cached_property
     def checksums(self) -> Integers | None:
@@ -244,10 +249,33 @@ class Dataset(_Numbered[Sample]):
         if not self.check or self.format == "tfrecord":
             return None
         with suppress(DatasetError):  # the table is whole, but has no such column
-            column = self._table.columns([f"{self.format}_crc32c"]).column(0)
-            checksums: Integers = in_numpy(column).astype(np.int64, copy=False)
+            checksums, _ = self._integers([f"{self.format}_crc32c", "shard"])
             return checksums
         return None
+
+    @property
+    def _shard_numbers(self) -> list[int]:
+        """The numbers of the shards in their keys and in the table of samples, ascending."""
+        return [keys.shard_number(shard.key) for shard in self._entry.shards]
+
+    def _integers(self, names: Sequence[str]) -> list[Integers]:
+        """Columns of the table, ``shard`` among them: int64 arrays of shape (len,).
+
+        Raises:
+            DatasetError: the table is missing or damaged, or lacks a column.
+        """
+        columns = self._table.columns(names).columns
+        arrays = [in_numpy(column).astype(np.int64, copy=False) for column in columns]
+        if self._chosen is None:
+            return arrays
+        rows = np.isin(arrays[names.index("shard")], self._shard_numbers)
+        return [array[rows] for array in arrays]
+
+    def _of_these_shards(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """The rows of a table that belong to the shards of this data set."""
+        if self._chosen is None:
+            return frame
+        return frame[frame["shard"].isin(self._shard_numbers)].reset_index(drop=True)
 
     @property
     def images(self) -> Images:
@@ -277,6 +305,36 @@ class Dataset(_Numbered[Sample]):
         return tuple(
             Shard(i, entry.key, entry.bytes, entry.sha256, range(*bounds[i : i + 2]), self)
             for i, entry in enumerate(entries)
+        )
+
+    def of_shards(self, numbers: Iterable[SupportsIndex]) -> Dataset:
+        """Some of the shards as a data set of its own, in the order of the manifest.
+
+        Its samples and shards are numbered from 0; classes, labels and checks do not change. It
+        shares the connections of this data set. It is never the share of a host: ranks divide its
+        samples as they divide a whole output.
+
+        Args:
+            numbers: ``number`` of each of these ``shards()``, in any order; repeated numbers count
+                once.
+
+        Raises:
+            ConfigError: there are no numbers, or no shard has such a number.
+            DatasetChanged: the split was made anew since it was opened.
+        """
+        count = len(self._entry.shards)
+        wanted = sorted({operator.index(number) for number in numbers})
+        wrong = [number for number in wanted if not 0 <= number < count]
+        if wrong or not wanted:
+            problem = f"has no shard {wrong[0]}" if wrong else "is to be read without a shard"
+            raise ConfigError(
+                f"split {self.split!r} of {self.store.uri} {problem}: give of_shards at least one "
+                f"number from 0 to {count - 1}"
+            )
+        if self._chosen is not None:
+            wanted = [self._chosen[number] for number in wanted]
+        return Dataset(
+            self.store, self.split, self.format, self.snapshot, self.check, tuple(wanted)
         )
 
     def __iter__(self) -> Iterator[Sample]:
@@ -422,6 +480,20 @@ def open_split(store: Store, split: str) -> tuple[Manifest, Snapshot]:
         raise ManifestMissing(
             f"no complete split {split!r} in {store.uri!r}: {why_missing(store, split)}"
         ) from None
+
+
+def _manifest_of_shards(manifest: Manifest, numbers: Sequence[int]) -> Manifest:
+    """The manifest with these shards only."""
+    formats = {}
+    for name, entry in manifest.formats.items():
+        shards = tuple(entry.shards[number] for number in numbers)
+        formats[name] = replace(
+            entry,
+            records=sum(shard.records for shard in shards),
+            bytes=sum(shard.bytes for shard in shards),
+            shards=shards,
+        )
+    return replace(manifest, formats=formats, share=None)
 
 
 def splits_in(store: Store) -> list[str]:

@@ -30,6 +30,12 @@ def index(format_name: str, extension: str, split: str, shard: int, shards: int)
     return f"index/{format_name}/{numbered(split, shard, shards)}{extension}"
 
 
+def index_of(shard_key: str, extension: str) -> str:
+    """The file beside the shard with this key: ``.idx`` or ``.lst``."""
+    folder, _, name = shard_key.rpartition("/")
+    return f"index/{folder}/{name.partition('.')[0]}{extension}"
+
+
 def shard_number(key: str) -> int:
     """The number of the shard in a key."""
     return int(re.findall(r"-(\d{5,})-of-", key)[-1])

@@ -107,6 +107,9 @@ class BenchConfig(Settings):
     repeats: Annotated[int, Field(ge=1, le=1000)] = 6
     """Trials per point, each in its own process; from 6 on, intervals cover 95 %."""
 
+    order_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
+    """Seed of the order of trials: each round of repeats has its own random order."""
+
     trial_timeout_s: Annotated[float, Field(gt=0, le=1_000_000)] = 600.0
     """Seconds after which a trial has failed."""
 

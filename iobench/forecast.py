@@ -30,7 +30,7 @@ from iobench.errors import NotApproved
 from iobench.ladder import HELD_RUNGS
 from iobench.loaders.memory import MOST_THREADS
 from iobench.machine.object_stores import describe_store, endpoint_of
-from iobench.plan import clashes, others, places_of, trials
+from iobench.plan import clashes, in_config_order, others, places_of, trials
 from iobench.probes.object_store import pool
 from iobench.result import usable
 from iobench.rundir import differing_machine, holds_run, read
@@ -87,6 +87,8 @@ class Forecast:
     """A run to come.
 
     Attributes:
+        steps: the trials in the order in which they run.
+        listed: the trials in the order in which the config names them.
         requests: their largest numbers, by store.
         before: the number of trials that are measured already.
         others: what other packages bring: ``loader mine`` to ``package 1.0``.
@@ -95,6 +97,7 @@ class Forecast:
 
     name: str
     steps: Sequence[Step]
+    listed: Sequence[TrialSpec]
     most_s: float
     requests: Mapping[Billed, Requests] = field(default_factory=dict)
     before: int = 0
@@ -168,7 +171,7 @@ class Forecast:
                 length = "unknown" if step.likely_s is None else duration_words(step.likely_s)
                 lines.append(f"  {length:>8}  {escape(point_words(step.spec))}")
         else:
-            kinds = Counter(step.spec.kind for step in self.steps)
+            kinds = Counter(spec.kind for spec in self.listed)
             lines += [f"  {kind:<8} {n:>5,}  {self._kind(kind)}" for kind, n in kinds.items()]
         for store, asked in self.requests.items():
             most = f"{asked['puts']:,} PUT, {asked['gets']:,} GET, {asked['lists']:,} LIST"
@@ -179,7 +182,7 @@ class Forecast:
 
     def _kind(self, kind: str) -> str:
         """``torch-iterable; shards@disk; cache warm; workers 1, 2``."""
-        params = [step.spec.params for step in self.steps if step.spec.kind == kind]
+        params = [spec.params for spec in self.listed if spec.kind == kind]
         words = []
         for key in (*_SHOWN, *_VARIED):
             found = dict.fromkeys(str(one[key]) for one in params if one.get(key) not in (None, ""))
@@ -221,6 +224,7 @@ def forecast(
     return Forecast(
         name=config.name,
         steps=[Step(spec, _likely_s(spec, known_s, timeout_s)) for spec in to_come],
+        listed=in_config_order(config, to_come),
         most_s=timeout_s * len(to_come),
         requests=_requests(config, to_come, problems),
         before=len(specs) - len(to_come),

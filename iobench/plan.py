@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from dataprep.errors import ConfigError
 from dataprep.registry import Registry
@@ -18,23 +19,45 @@ from iobench.loops.training_plan import Training
 from iobench.machine.page_cache import WHEN_NEEDED
 from iobench.probes.object_store.clients import CLIENTS
 from iobench.probes.settings import plan_disks, plan_layouts, plan_objects
-from iobench.trial import TrialSpec
+from iobench.trial import Trial, TrialSpec
 
 Point = tuple[str, dict[str, Any]]
+Trialled = TypeVar("Trialled", TrialSpec, Trial)
 
 
 def trials(config: BenchConfig) -> list[TrialSpec]:
-    """Every point ``repeats`` times, interleaved: all of a part once, then all again.
+    """Every point ``repeats`` times, in rounds: all points of a part once, then all again.
 
-    Each round begins one point later than the one before, so that no point always follows the
-    same other. Equal points of overlapping sweeps are run once.
+    Each round has its own random order, so that no point always follows the same other point.
+    ``order_seed`` determines all orders. In the first round loaders with fewer workers come before
+    the same loaders with more workers, since ``more_workers_gain`` decides whether more are tried.
+    Equal points of overlapping sweeps are run once.
     """
-    return [
-        TrialSpec(kind, _dropping(config, params), repeat)
+    specs = []
+    for part in _parts(config):
+        points = _distinct(part)
+        for repeat in range(config.repeats):
+            order = _shuffled(points, config.order_seed, repeat)
+            if repeat == 0 and config.more_workers_gain is not None:
+                order = _fewer_workers_first(order)
+            specs += [TrialSpec(kind, _dropping(config, params), repeat) for kind, params in order]
+    return specs
+
+
+def in_config_order(config: BenchConfig, planned: Iterable[Trialled]) -> list[Trialled]:
+    """Trials in the order in which the config names their points, with the repeats of each in turn.
+
+    That is the order for readers; trials run in the order of ``trials``.
+    """
+    points = [
+        _point(TrialSpec(kind, _dropping(config, params)))
         for part in _parts(config)
-        for repeat, points in enumerate(_rounds(_distinct(part), config.repeats))
-        for kind, params in points
+        for kind, params in _distinct(part)
     ]
+    numbers = {point: number for number, point in enumerate(points)}
+    return sorted(
+        planned, key=lambda trial: (numbers.get(_point(trial), len(numbers)), trial.repeat)
+    )
 
 
 def places_of(spec: TrialSpec) -> list[str]:
@@ -133,10 +156,38 @@ def _distinct(points: Sequence[Point]) -> list[Point]:
     return list({json.dumps(point, sort_keys=True): point for point in points}.values())
 
 
-def _rounds(points: list[Point], repeats: int) -> Iterator[list[Point]]:
-    for repeat in range(repeats):
-        start = repeat % len(points) if points else 0
-        yield points[start:] + points[:start]
+def _shuffled(points: Sequence[Point], seed: int, repeat: int) -> list[Point]:
+    """The points in the random order of one round, the same in every process.
+
+    Points are sorted by a hash of the seed, the round and the point. So the order of two points
+    does not change when other points are added or left out.
+    """
+
+    def key(point: Point) -> bytes:
+        text = json.dumps([seed, repeat, point], sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+    return sorted(points, key=key)
+
+
+def _point(trial: TrialSpec | Trial) -> str:
+    """The id of a trial without its repeat."""
+    return trial.id.rpartition("/")[0]
+
+
+def _fewer_workers_first(points: Sequence[Point]) -> list[Point]:
+    """The order in which loaders that differ in workers alone exchange their turns."""
+    turns: dict[str, list[int]] = {}
+    for turn, (kind, params) in enumerate(points):
+        if kind == "loader" and "workers" in params:
+            sweep = json.dumps({**params, "workers": None}, sort_keys=True)
+            turns.setdefault(sweep, []).append(turn)
+    order = list(points)
+    for of_sweep in turns.values():
+        ascending = sorted((points[turn] for turn in of_sweep), key=lambda one: one[1]["workers"])
+        for turn, point in zip(of_sweep, ascending, strict=True):
+            order[turn] = point
+    return order
 
 
 def _rungs(loop: Training, *, bucket: bool) -> list[str]:

@@ -26,7 +26,7 @@ from iobench.loops.loader_grid import saturated
 from iobench.machine.environment import describe
 from iobench.machine.object_stores import OWN_SERVER, describe_store, endpoint_of
 from iobench.places import Places
-from iobench.plan import clashes, others, places_of, trials
+from iobench.plan import clashes, in_config_order, others, places_of, trials
 from iobench.references import references
 from iobench.result import STEADY_STATE, Result, run_line, trial_line, usable
 from iobench.rundir import (
@@ -106,7 +106,8 @@ def run(
             _measure(config, specs, measured, folder, display, result, known)
         finally:
             # Also after Ctrl-C: a report of what there is.
-            result = summarised(replace(result, trials=tuple(measured)))
+            ordered = in_config_order(config, measured)
+            result = summarised(replace(result, trials=tuple(ordered)))
             write_results(folder, result)
     if all(trial.status == "skipped" for trial in result.trials):
         reasons = "; ".join(sorted({trial.reason for trial in result.trials})[:3])

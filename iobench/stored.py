@@ -35,15 +35,15 @@ class ImageFiles(NamedTuple):
         return Located(self.names[index], int(self.sizes[index]))
 
 
-def image_files(listing: Listing) -> ImageFiles:
-    """The files that are named as images; nothing is opened.
+def image_files(listing: Listing, every: int = 1) -> ImageFiles:
+    """The files that are named as images, or every so many of them; nothing is opened.
 
     Labels are those that ``dataprep shard`` gives the same folders. As in torchvision's
     ``ImageFolder`` the name decides: a loader of folders has to know before it reads.
     """
     taken = [row for row in range(len(listing)) if row not in listing.problems]
     index = LabelSpace.of(listing.classes[row] for row in taken).index
-    rows = [row for row in taken if promises_image(listing.names[row])]
+    rows = [row for row in taken if promises_image(listing.names[row])][::every]
     return ImageFiles(
         [listing.names[row] for row in rows],
         listing.sizes[rows],
@@ -86,7 +86,7 @@ def stored(place: Place, reads: str) -> Stored:
     check_form(place, reads)
     root = Path(place.uri)
     if reads == "files":
-        found = image_files(ImageFolder(place.uri, place.store).list())
+        found = image_files(ImageFolder(place.uri, place.store).list(), place.every)
         return Stored(
             samples=len(found.names),
             bytes=int(found.sizes.sum()),
@@ -105,17 +105,20 @@ def stored(place: Place, reads: str) -> Stored:
     )
 
 
-def open_shards(place: Place, format: str) -> Dataset:
-    """The data set at ``place`` in one of its formats.
+def open_shards(place: Place, format: str | None = None) -> Dataset:
+    """The shards of ``place`` that are read, in one of its formats; TFRecord if it has that.
 
     Raises:
         Unavailable: it was not made in that format.
         ManifestMissing: there is no complete data set.
     """
     try:
-        return open_dataset(place.uri, place.split, format=format, options=place.store)
+        dataset = open_dataset(place.uri, place.split, format=format, options=place.store)
     except FormatMissing as error:
         raise Unavailable(f"{error}: shard it with --format {format}") from None
+    if place.every == 1:
+        return dataset
+    return dataset.of_shards(range(0, len(dataset.shards()), place.every))
 
 
 def check_form(place: Place, reads: str) -> None:

@@ -40,7 +40,8 @@ class Place:
 
     ``holds``: ``shards`` (an output of ``dataprep shard``), ``files`` (class folders) or
     ``empty`` (somewhere to write). ``decoded``: the images in its shards are stored as pixels
-    (``iobench.pixels``).
+    (``iobench.pixels``). ``every``: 1 to read all shards or image files, 2 to read every second
+    one, and so on, in the order of the manifest or of the listing.
     """
 
     uri: str
@@ -48,6 +49,7 @@ class Place:
     store: StoreOptions = field(default_factory=StoreOptions)
     split: str = "train"
     decoded: bool = False
+    every: int = 1
 
     @property
     def is_remote(self) -> bool:

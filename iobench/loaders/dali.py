@@ -137,13 +137,13 @@ class DaliLoader(PlacedLoader):
             raise Unavailable("these records hold no label, which DALI reads from them")
         shards = dataset.manifest.formats["tfrecord"].shards
         shuffle = self.settings.shuffle
-        root, split = Path(self.place.uri), dataset.manifest.split
+        root = Path(self.place.uri)
         numbers = drawn.permutation(len(shards)) if shuffle else range(len(shards))
         found = self._dali.fn.readers.tfrecord(
             path=[str(root / shards[number].key) for number in numbers],
+            # By the keys of the shards: these may be some of the shards of the split.
             index_path=[
-                str(root / keys.index("tfrecord", ".idx", split, number, len(shards)))
-                for number in numbers
+                str(root / keys.index_of(shards[number].key, ".idx")) for number in numbers
             ],
             features={
                 image: tfrecord.FixedLenFeature((), tfrecord.string, ""),

@@ -9,7 +9,6 @@ from itertools import islice
 import numpy as np
 
 from dataprep.adapters.records import Records
-from dataprep.dataset import open_dataset
 from dataprep.errors import ConfigError
 from dataprep.formats import Buffer
 from dataprep.ordered import in_order
@@ -17,7 +16,7 @@ from dataprep.reading.read_counter import ReadCounter, ReadTotals
 from dataprep.sources import open_source
 from iobench.clock import Clock
 from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings, ReadPattern
-from iobench.stored import image_files, stored
+from iobench.stored import image_files, open_shards, stored
 from iobench.trial import Place
 
 _Read = Callable[[Sequence[int], int], Iterator[tuple[Buffer, int]]]
@@ -40,7 +39,7 @@ class RawLoader:
         self._place, self._settings, self._clock = place, settings, clock
         self.reads: str | None = "files"
         if place.holds != "files":
-            self.reads = open_dataset(place.uri, place.split, options=place.store).format
+            self.reads = open_shards(place).format
         self._opened: tuple[int, _Read] | None = None
         self._counter: ReadCounter | None = None
         self._first_batch: FirstBatch | None = None
@@ -89,7 +88,7 @@ class RawLoader:
 
 
 def _shards(place: Place, counter: ReadCounter) -> tuple[int, _Read]:
-    dataset = open_dataset(place.uri, place.split, options=place.store)
+    dataset = open_shards(place)
     dataset.read_counter = counter
     records, shards = Records(dataset), dataset.shards()
 
@@ -104,7 +103,7 @@ def _shards(place: Place, counter: ReadCounter) -> tuple[int, _Read]:
 
 def _files(place: Place, counter: ReadCounter) -> tuple[int, _Read]:
     source = open_source(place.uri, options=place.store)
-    files = image_files(source.list())
+    files = image_files(source.list(), place.every)
 
     def read_file(index: int) -> Buffer:
         data = source.read(files.located(index))

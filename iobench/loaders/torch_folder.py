@@ -29,7 +29,7 @@ class TorchFolderLoader(TorchLoader):
 
         settings = self.settings
         listing = open_source(self.place.uri, options=self.place.store).list()
-        found = image_files(listing)
+        found = image_files(listing, self.place.every)
         order = Order(settings.shuffle, settings.seed, settings.rank, settings.world_size)
         self.counter = ReadCounter()
         files = FolderFiles(self.place.uri, self.place.store, found, self.counter)

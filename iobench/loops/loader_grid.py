@@ -212,27 +212,32 @@ def _moot(point: Mapping[str, Any]) -> tuple[str, ...]:
 def saturated(spec: TrialSpec, trials: Iterable[Trial], gain: float) -> str:
     """The reason why a loader is not tried with so many workers; empty if it is tried.
 
-    The reason is that an earlier step to more workers raised the rate by less than ``gain``. Rates
-    are medians over the repeats so far of trials that differ from ``spec`` only in having fewer
-    workers. Every round decides again, so that one noisy trial skips a point in one round only.
-    The step from no worker to one is left out: it moves the work to another process.
+    The reason is that an earlier step to more workers raised the rate by less than ``gain``. The
+    gain is the median over the rounds so far in which both numbers of workers have a rate, since
+    trials come in random order and a machine may be slower in a later round. Only trials count
+    that differ from ``spec`` in having fewer workers. Every round decides again, so that one noisy
+    trial skips a point in one round only. The step from no worker to one is left out: it moves the
+    work to another process.
     """
     workers = spec.params.get("workers")
     if spec.kind != "loader" or not isinstance(workers, int):
         return ""
     alike = {**spec.params, "workers": None}
-    rates: dict[int, list[float]] = {}
+    rates: dict[int, dict[int, float]] = {}
     for trial in trials:
         fewer = trial.params.get("workers")
         same = trial.kind == spec.kind and {**trial.params, "workers": None} == alike
-        if same and trial.status == "done" and isinstance(fewer, int) and 0 < fewer < workers:
-            rates.setdefault(fewer, []).append(float(trial.metrics.get("samples_per_s", 0.0)))
+        if not same or trial.status != "done" or not isinstance(fewer, int):
+            continue
+        rate = trial.metrics.get("samples_per_s")  # absent where only a range is known
+        if rate and 0 < fewer < workers:
+            rates.setdefault(fewer, {})[trial.repeat] = float(rate)
     for few, more in pairwise(sorted(rates)):
-        before = median(rates[few])
-        brought = median(rates[more]) / before - 1 if before > 0 else gain
-        if brought < gain:
+        rounds = rates[few].keys() & rates[more].keys()
+        gains = [rates[more][number] / rates[few][number] - 1 for number in rounds]
+        if gains and median(gains) < gain:
             return (
-                f"{more} workers brought {brought:+.1%} over {few}: more are not tried "
+                f"{more} workers brought {median(gains):+.1%} over {few}: more are not tried "
                 "(more_workers_gain)"
             )
     return ""

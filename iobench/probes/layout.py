@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataprep.dataset import open_dataset
 from dataprep.schema import typed
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores import open_store
@@ -22,7 +21,7 @@ from iobench.machine.coldness import judge_remote
 from iobench.machine.page_cache import prepared
 from iobench.probes.processes import drive
 from iobench.probes.settings import Access, LayoutTrial
-from iobench.stored import image_files
+from iobench.stored import image_files, open_shards
 from iobench.trial import Context, Outcome, Place, TrialSpec
 
 _READS_PER_S = 100_000  # more than Python can do; bounds the number of prepared reads
@@ -103,12 +102,12 @@ def find_items(place: Place, access: Access, *, at_most: int, seed: int) -> Sequ
         raise TrialFailed(f"{access} are read from {wanted}; this place holds {place.holds}")
     order = np.random.default_rng(seed).permutation
     if access == "files":
-        files = image_files(ImageFolder(place.uri, place.store).list())
+        files = image_files(ImageFolder(place.uri, place.store).list(), place.every)
         chosen = order(len(files.names))[:at_most]
         sizes = zip(chosen.tolist(), files.sizes[chosen].tolist(), strict=True)
         found = [Item(files.names[row], 0, size, 1, True) for row, size in sizes]
     else:
-        dataset = open_dataset(place.uri, place.split, options=place.store)
+        dataset = open_shards(place)
         shards = dataset.manifest.formats[dataset.format].shards
         found = [Item(one.key, 0, one.bytes, one.records, True) for one in shards[:at_most]]
         if access == "records":

@@ -22,6 +22,7 @@ from dataprep.errors import ConfigError
 from dataprep.labels import LabelSpace
 from dataprep.stores import StoreOptions, open_store
 from iobench.clock import SystemClock
+from iobench.data.warm import warm_part
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import (
     LOADERS,
@@ -35,6 +36,7 @@ from iobench.loaders import (
 from iobench.loaders.protocol import MemoryRung
 from iobench.loops.figures import first_batch
 from iobench.s3_server import MotoServer
+from iobench.stored import stored
 from iobench.trial import Place
 
 pytestmark = pytest.mark.slow
@@ -197,6 +199,23 @@ def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> No
             assert all(len(numbers(batch.labels)) == batch.samples <= 16 for batch in batches)
             short = [batch for batch in batches if batch.samples < 16]
             assert len(short) <= max(1, workers)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
+def test_a_warm_part_is_all_that_is_read(data: Data, name: str, workers: int) -> None:
+    """Each sample of every second shard, or file, once an epoch, with the labels of all data."""
+    place = place_of(data, name)
+    part = warm_part(place, stored(place, "files" if name in FROM_FILES else "tfrecord").bytes)
+    assert 0.3 < part.share < 0.8
+    if name in FROM_FILES:
+        expected = Counter(label for _, label in data.files[::2])
+    else:
+        shards = dataprep.open(place.uri).shards()[::2]
+        expected = Counter(sample.label for shard in shards for sample in shard)
+    with opened(name, part.place, workers=workers) as loader:
+        for number in range(2):
+            assert Counter(labels_of(list(loader.epoch(number)))) == expected
 
 
 @pytest.mark.parametrize("name", NAMES)

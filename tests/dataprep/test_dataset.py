@@ -18,12 +18,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from PIL import Image
 
 import dataprep
 from dataprep import dataset as module
+from dataprep.adapters.records import Records
+from dataprep.assign import Order
 from dataprep.errors import (
+    ConfigError,
     CorruptRecord,
+    DatasetChanged,
     DatasetError,
     FormatMissing,
     ImageError,
@@ -31,6 +37,8 @@ from dataprep.errors import (
     ObjectNotFound,
     SchemaTooNew,
 )
+from dataprep.plan import Part
+from dataprep.stage import stage
 from dataprep.stores import StoreOptions
 from dataprep.stores.memory import MemoryStore
 from dataprep.stores.protocol import Versioned
@@ -400,6 +408,115 @@ class TestShards:
         assert len(list(itertools.islice(found, kept))) == kept
         with pytest.raises(CorruptRecord, match=rf"{shard.key}: not the {len(shard)} records"):
             next(found)
+
+
+class TestSomeShards:
+    """``of_shards``: some of the shards as a data set of its own."""
+
+    def test_it_has_their_samples(self, dataset: dataprep.Dataset) -> None:
+        """The samples of these shards, with their labels and rows, are numbered from 0."""
+        first, _, third, *_ = dataset.shards()
+        part = dataset.of_shards([third.number, first.number, np.int64(first.number)])
+        numbers = [*first.samples, *third.samples]
+        assert len(part) == len(numbers) < COUNT
+        assert list(part) == [part[i] for i in range(len(part))] == [dataset[i] for i in numbers]
+        assert part.labels.tolist() == dataset.labels[numbers].tolist()
+        assert part.label_space == dataset.label_space
+        assert part.written["source"].tolist() == dataset.written["source"].iloc[numbers].tolist()
+        assert [part.place(i) for i in range(len(part))] == [dataset.place(i) for i in numbers]
+        assert [shard.key for shard in part.shards()] == [first.key, third.key]
+        assert [shard.number for shard in part.shards()] == [0, 1]
+        assert [sample.image for sample in part.shards()[1]] == [s.image for s in third]
+
+    @given(st.sets(st.integers(0, 3), min_size=1), st.sampled_from(FORMATS))
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=20)
+    def test_any_shards(self, uri_of_dataset: str, numbers: set[int], format: str) -> None:
+        """Every reader by number agrees with the whole data set, and all its parts add up."""
+        dataset = dataprep.open(uri_of_dataset, format=format)
+        part = dataset.of_shards(numbers)
+        shards = [shard for shard in dataset.shards() if shard.number in numbers]
+        records, whole = Records(part), Records(dataset)
+        wanted = [number for shard in shards for number in shard.samples]
+        assert [bytes(image) for image in records.fetch(range(len(part)))] == [
+            bytes(image) for image in whole.fetch(wanted)
+        ]
+        assert (len(records), records.total) == (len(wanted), len(wanted))
+        entry = part.manifest.formats[format]
+        assert (entry.records, entry.bytes) == (len(part), sum(shard.bytes for shard in shards))
+        assert sorted(records.part(Order(seed=3), 1).tolist()) == list(range(len(part)))
+
+    def test_failed_samples_of_these_shards_stay_in_the_table(
+        self, tree: Path, tmp_path: Path
+    ) -> None:
+        """``samples`` has the rows of these shards, and those of all shards add up."""
+        source = Path(shutil.copytree(tree, tmp_path / "photos"))
+        for path in sorted(source.rglob("*.JPEG"))[::7]:
+            path.write_bytes(b"")
+        uri = make(source, f"memory://{secrets.token_hex(4)}", max_failures="50%")
+        dataset = dataprep.open(uri)
+        parts = [dataset.of_shards([shard.number]) for shard in dataset.shards()]
+        assert sum(len(part.samples) for part in parts) == COUNT
+        assert sum(len(part.written) for part in parts) == len(dataset) == 102
+
+    def test_some_of_some(self, dataset: dataprep.Dataset) -> None:
+        """Numbers count among the shards of the data set that is asked."""
+        part = dataset.of_shards([1, 2, 3]).of_shards([0, 2])
+        keys = [shard.key for shard in dataset.shards()]
+        assert [shard.key for shard in part.shards()] == [keys[1], keys[3]]
+        assert part[0] == dataset[dataset.shards()[1].samples[0]]
+
+    def test_pickled(self, dataset: dataprep.Dataset) -> None:
+        """A copy in another process reads the same shards."""
+        part = dataset.of_shards([1, 3])
+        copy = pickle.loads(pickle.dumps(part))
+        assert [shard.key for shard in copy.shards()] == [shard.key for shard in part.shards()]
+        assert list(copy) == list(part)
+
+    def test_records_are_still_checked(self, changeable: MemoryStore) -> None:
+        """A flipped byte of RecordIO is found by the checksum of that very record."""
+        dataset = dataprep.open(changeable.uri, format="recordio")
+        last = dataset.shards()[3]
+        part = dataset.of_shards([1, 3])
+        key, offset, length = dataset.place(last.samples[2])
+        changed = offset + length // 2
+        change(changeable, key, lambda data: data.__setitem__(changed, data[changed] ^ 1))
+        number = len(part.shards()[0]) + 2
+        for read in (part.__getitem__, Records(part).image):
+            with pytest.raises(CorruptRecord, match="CRC-32C"):
+                read(number)
+        assert part[number - 1].image
+
+    def test_a_split_made_anew_is_refused(self, changeable: MemoryStore) -> None:
+        """The restricted data set belongs to the manifest that was opened."""
+        part = dataprep.open(changeable.uri).of_shards([0])
+        manifest = json.loads(changeable.get(MANIFEST))
+        changeable.put(MANIFEST, json.dumps({**manifest, "created": "later"}).encode())
+        with pytest.raises(DatasetChanged):
+            part[0]
+
+    def test_a_share_is_divided_among_all_ranks(self, uri_of_dataset: str, tmp_path: Path) -> None:
+        """Some shards of a host's share are a data set of their own, with the share's numbers."""
+        stage(uri_of_dataset, str(tmp_path / "share"), host=Part(1, 2))
+        share = dataprep.open(tmp_path / "share")
+        part = share.of_shards([len(share.shards()) - 1])
+        assert list(part) == [share[i] for i in share.shards()[-1].samples]
+        order = Order(rank=1, world_size=3)
+        assert Records(part).local(order) == order
+
+    @pytest.mark.parametrize(
+        ("numbers", "said"),
+        [
+            ([], "is to be read without a shard"),
+            ([4], "has no shard 4: .* from 0 to 3"),
+            ([-1], "has no shard -1"),
+        ],
+    )
+    def test_shards_that_are_not_there(
+        self, dataset: dataprep.Dataset, numbers: list[int], said: str
+    ) -> None:
+        """The error names the number and those that exist."""
+        with pytest.raises(ConfigError, match=said):
+            dataset.of_shards(numbers)
 
 
 @pytest.fixture

@@ -82,6 +82,15 @@ def test_the_documented_layout() -> None:
     assert keys.LABELS == "labels.json"
 
 
+@given(split=splits, shard=st.integers(0, 10**6), more=st.integers(1, 10**6))
+def test_the_index_beside_a_shard(split: str, shard: int, more: int) -> None:
+    """The key of a shard alone says where its index files are."""
+    place = split, shard, shard + more
+    for name, extension, index in (("tfrecord", "", ".idx"), ("recordio", ".rec", ".lst")):
+        beside = keys.index_of(keys.data(name, extension, *place), index)
+        assert beside == keys.index(name, index, *place)
+
+
 @pytest.mark.parametrize(
     ("shards", "name"),
     [

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import builtins
 import os
+import subprocess
+import sys
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from dataprep.errors import ConfigError
-from iobench.config import BenchConfig, load
+from iobench.config import BenchConfig, dump, load
 from iobench.ladder import RUNGS, THREE
-from iobench.plan import ladder_config, places_of, trials
+from iobench.plan import in_config_order, ladder_config, places_of, trials
 from iobench.trial import TrialSpec
 from tests.iobench.test_config import SHIPPED
 from tests.iobench.test_words import EVERYTHING
@@ -67,10 +73,107 @@ def test_conditions_are_interleaved(loaders: list[dict[str, Any]], repeats: int)
         assert len(set(map(point, members))) == points
 
 
-def test_each_round_begins_one_later() -> None:
-    """No point always follows the same other."""
-    specs = planned(loaders=[{"loader": "raw", "workers": [1, 2, 3]}], repeats=4)
-    assert [spec.params["workers"] for spec in specs] == [1, 2, 3, 2, 3, 1, 3, 1, 2, 1, 2, 3]
+def orders(count: int, repeats: int, **values: Any) -> list[list[int]]:
+    """The numbers of workers of one sweep in the order of each round."""
+    sweep = {"loader": "raw", "workers": list(range(1, count + 1))}
+    specs = planned(loaders=[sweep], repeats=repeats, **values)
+    workers = [spec.params["workers"] for spec in specs]
+    return [workers[start : start + count] for start in range(0, len(workers), count)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_point_follows_the_same_other_in_most_rounds(seed: int) -> None:
+    """In 60 rounds of 5 points, no pair of neighbours comes in more than 40 % of the rounds."""
+    rounds = orders(5, 60, order_seed=seed)
+    neighbours = Counter(pair for order in rounds for pair in pairwise(order))
+    assert max(neighbours.values()) <= 24
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_point_has_every_turn(seed: int) -> None:
+    """In 60 rounds of 5 points, each point is first, second, ... last in at least 3 rounds."""
+    rounds = orders(5, 60, order_seed=seed)
+    turns = Counter((turn, workers) for order in rounds for turn, workers in enumerate(order))
+    assert len(turns) == 25
+    assert min(turns.values()) >= 3
+
+
+def test_the_order_depends_on_the_seed_alone() -> None:
+    """Two plans with one seed have one order; another seed gives another order."""
+    assert orders(6, 4, order_seed=7) == orders(6, 4, order_seed=7)
+    assert orders(6, 4, order_seed=7) != orders(6, 4, order_seed=8)
+    assert orders(6, 4) == orders(6, 4, order_seed=0)
+
+
+@pytest.mark.process
+def test_another_process_plans_the_same_order() -> None:
+    """The order does not depend on the hash seed of the process, so that a resumed run keeps it."""
+    config = {"loaders": [{"loader": "raw", "workers": [1, 2, 3, 4]}], "repeats": 6}
+    code = (
+        "import sys; from iobench.config import BenchConfig; from iobench.plan import trials\n"
+        f"print([spec.id for spec in trials(BenchConfig.model_validate({config!r}))])"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for hash_seed in ("1", "2")
+    }
+    assert printed == {str([spec.id for spec in planned(**config)])}
+
+
+def test_a_longer_sweep_keeps_the_order_of_its_points() -> None:
+    """A point that is added does not change which of two others comes first."""
+    short = orders(3, 4)
+    kept = [[workers for workers in order if workers <= 3] for order in orders(6, 4)]
+    assert kept == short
+
+
+@given(grids, st.integers(0, 9))
+def test_more_workers_come_later_in_the_first_round(
+    loaders: list[dict[str, Any]], seed: int
+) -> None:
+    """So ``more_workers_gain`` decides with the rates of fewer workers whether more are tried."""
+    tried: dict[str, list[int]] = {}
+    for spec in planned(loaders=loaders, repeats=2, order_seed=seed):
+        if spec.repeat == 0 and "workers" in spec.params:
+            sweep = repr({**spec.params, "workers": None})
+            tried.setdefault(sweep, []).append(spec.params["workers"])
+    assert all(workers == sorted(workers) for workers in tried.values())
+
+
+def test_all_rounds_are_random_where_all_workers_are_tried() -> None:
+    """Without ``more_workers_gain`` no round has an order of its own."""
+    starts = {orders(6, 1, order_seed=seed, more_workers_gain=None)[0][0] for seed in range(20)}
+    assert len(starts) > 1
+
+
+@given(grids, st.integers(1, 3), st.randoms())
+def test_readers_get_the_order_of_the_config(
+    loaders: list[dict[str, Any]], repeats: int, random: Random
+) -> None:
+    """Whatever trials ran first: points as the config names them, the repeats of each in turn."""
+    config = BenchConfig.model_validate({"loaders": loaders, "repeats": repeats})
+    specs = in_config_order(config, trials(config))
+    points = list(dict.fromkeys(map(point, specs)))
+    assert [point(spec) for spec in specs] == [each for each in points for _ in range(repeats)]
+    assert [spec.repeat for spec in specs] == list(range(repeats)) * len(points)
+    assert specs[0].params["loader"] == loaders[0]["loader"][0]
+    shuffled = list(specs)
+    random.shuffle(shuffled)
+    assert in_config_order(config, shuffled) == specs
+
+
+def test_the_seed_is_stored_with_the_config() -> None:
+    """The stored config has the seed, so that the order of a run can be planned again."""
+    config = BenchConfig.model_validate({"order_seed": 5})
+    assert yaml.safe_load(dump(config))["order_seed"] == 5
+    with pytest.raises(ValidationError, match="order_seed"):
+        BenchConfig.model_validate({"order_seed": -1})
 
 
 def test_parts_are_not_mixed() -> None:

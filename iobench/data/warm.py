@@ -1,0 +1,78 @@
+"""The part of some data that warm trials read: it has to stay in the page cache."""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataprep.sources.imagefolder import ImageFolder
+from iobench.errors import Unavailable
+from iobench.machine.hardware import available_bytes
+from iobench.stored import image_files, open_shards
+from iobench.trial import Place
+
+
+@dataclass(frozen=True, slots=True)
+class WarmPart:
+    """What a warm trial reads of some data.
+
+    Attributes:
+        place: the data; its ``every`` says which shards or image files are read.
+        share: the share of their bytes among those of all data; 1.0 if all are read.
+    """
+
+    place: Place
+    share: float
+
+
+def warm_part(place: Place, limit_bytes: int | None = None) -> WarmPart:
+    """Choose whole shards, or whole image files, that take less than ``limit_bytes`` of memory.
+
+    All of them are chosen if they fit; otherwise every second one, every fourth one, and so on.
+    So the choice is spread evenly over the data and over the classes of folders. It is the same in
+    all trials and for all loaders, although the free memory changes a little between them. Data on
+    an object store are not restricted, since they are not in the page cache of this machine.
+
+    Args:
+        place: shards or class folders; its own ``every`` has no effect.
+        limit_bytes: memory for the data; by default half of the free memory of the machine, or of
+            the control group if that is less.
+
+    Raises:
+        Unavailable: not even one shard or file fits.
+        DatasetError, SourceError: there are no data.
+    """
+    place = replace(place, every=1)
+    if place.is_remote:
+        return WarmPart(place, 1.0)
+    if limit_bytes is None:
+        limit_bytes = available_bytes() // 2
+    sizes = _sizes(place)
+    # The page cache holds whole pages, which matters for small files.
+    pages = -(-sizes // mmap.PAGESIZE)
+    every = 1
+    while pages[::every].sum() * mmap.PAGESIZE >= limit_bytes:
+        if every >= len(sizes):
+            what = "file" if place.holds == "files" else "shard"
+            remedy = "" if place.holds == "files" else "make smaller shards (data.shard_size) or "
+            raise Unavailable(
+                f"the first {what} of {place.uri} has {sizes[0] / 1e6:,.1f} MB, and warm data may "
+                f"take {limit_bytes / 1e6:,.1f} MB, half of the free memory: {remedy}free memory"
+            )
+        every *= 2
+    share = float(sizes[::every].sum() / sizes.sum()) if every > 1 else 1.0
+    return WarmPart(replace(place, every=every), share)
+
+
+def _sizes(place: Place) -> NDArray[np.int64]:
+    """The bytes of each shard, in its larger format, or of each image file."""
+    if place.holds == "files":
+        return image_files(ImageFolder(place.uri, place.store).list()).sizes
+    with open_shards(place) as dataset:
+        formats = dataset.manifest.formats.values()
+        sizes = np.array([[shard.bytes for shard in entry.shards] for entry in formats], np.int64)
+    larger: NDArray[np.int64] = sizes.max(axis=0)
+    return larger
