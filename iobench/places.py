@@ -12,7 +12,7 @@ from dataprep.stores.s3_bucket import without_advice
 from iobench.config import BenchConfig
 from iobench.data.making import Maker
 from iobench.data.settings import LOCAL, BucketSettings
-from iobench.errors import Unavailable
+from iobench.errors import TrialFailed, Unavailable
 from iobench.probes import disk
 from iobench.probes.object_store.pool import PREFIX, is_overload
 from iobench.probes.object_store.pool import clean as clean_store
@@ -57,11 +57,14 @@ class Places:
 
         Raises:
             Unavailable: what it needs is not on this machine.
+            TrialFailed: a process that it needs could not be started; tried again by the next call.
             DataprepError, OSError: it cannot be made.
         """
         if name not in self._found:
             try:
                 self._found[name] = self._resolve(name)
+            except TrialFailed:
+                raise
             except Exception as error:  # noqa: BLE001  raised below, now and later
                 self._found[name] = error
         found = self._found[name]
@@ -104,6 +107,8 @@ class Places:
             self._note("starting an S3 server (moto) on this machine")
             try:
                 self._server = self._stack.enter_context(MotoServer())
+            except TrialFailed:
+                raise
             except RuntimeError as error:
                 raise Unavailable(str(error)) from None
             self._server.create_bucket(_BUCKET)

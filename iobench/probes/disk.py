@@ -29,7 +29,7 @@ from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.coldness import IN_MEMORY
 from iobench.machine.mounts import file_system
 from iobench.machine.page_cache import physical_read_bytes, prepared
-from iobench.machine.processes import find_program
+from iobench.machine.processes import find_program, starting
 from iobench.probes.processes import Moved, Progress, drive
 from iobench.probes.settings import DiskOperation, DiskTrial
 from iobench.stats import QUANTILES, enough
@@ -302,9 +302,10 @@ def by_fio(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) -> Mo
         with opened_blocks(path, trial.operation, trial.block_bytes, direct=True):
             """Raise a refusal of O_DIRECT with the message of the other engine."""
     before = physical_read_bytes()
-    done = subprocess.run(
-        [program, *fio_options(path, trial)], capture_output=True, text=True, check=False
-    )
+    with starting("fio"):
+        done = subprocess.run(
+            [program, *fio_options(path, trial)], capture_output=True, text=True, check=False
+        )
     after = physical_read_bytes()  # of children that have ended, too
     physical = None if before is None or after is None else after - before
     moved = fio_figures(done, trial.operation, physical)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import re
 import shutil
 import socket
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -432,6 +435,30 @@ class TestBadPlaces:
         trials = by_loader(done.result.trials)
         assert trials["raw"].reason == "LookupError: nobody knows shards@disk"
         assert trials["null"].status == "done"
+
+    def test_a_process_that_cannot_be_started(
+        self, configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One failed fork fails one trial; the next one is measured, and --resume does the rest."""
+        popen = subprocess.Popen
+
+        def first_fails(*given: Any, **options: Any) -> Any:
+            monkeypatch.setattr("subprocess.Popen", popen)
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+        class Refusing(Lines):
+            def start(self, *given: Any) -> None:
+                super().start(*given)
+                monkeypatch.setattr("subprocess.Popen", first_fails)
+
+        values = configs.values(loaders=NULL, repeats=2)
+        config = BenchConfig.model_validate(values)
+        done = run.run(config, tmp_path / "run", Refusing(io.StringIO()))
+        assert done.exit_code == 1
+        failed, kept = done.result.trials
+        assert (failed.status, kept.status) == ("failed", "done")
+        assert "could not be started: Resource temporarily unavailable" in failed.reason
+        assert measured(values, tmp_path / "run", resume=True).exit_code == 0
 
     def test_data_that_cannot_be_made(self, configs: Configs, tmp_path: Path) -> None:
         """Their folder is a file: each trial of them fails with the reason, once tried."""
