@@ -20,17 +20,19 @@ import pytest
 import dataprep
 from dataprep.errors import ConfigError
 from dataprep.sample import draw_tree
+from dataprep.stores import StoreOptions, open_store
 from iobench import run
 from iobench.analysis.analyse import summarised
 from iobench.config import BenchConfig
 from iobench.display import Lines
-from iobench.errors import NothingRan, RunConflict
+from iobench.errors import NothingRan, ResultError, RunConflict
 from iobench.faults import FaultProxy, Match, Rule, Status
+from iobench.memory_s3 import MemoryS3
 from iobench.plan import trials
 from iobench.probes.object_store.pool import OVERLOADED
 from iobench.result import Result
 from iobench.rundir import read
-from iobench.s3_server import MotoServer
+from iobench.s3_server import MotoServer, signed_in
 from iobench.trial import Trial, TrialSpec
 from tests.iobench.small_runs import Configs, ThirdParty, loaders
 
@@ -61,6 +63,17 @@ def warm_disk(folder: Path, **changes: Any) -> dict[str, Any]:
         "seconds": 0.05,
         **changes,
     }
+
+
+SMALL_OBJECTS: dict[str, Any] = {
+    "clients": "boto3",
+    "operations": "get",
+    "object_bytes": 1000,
+    "connections": 1,
+    "at_object_bytes": 1000,
+    "at_connections": 1,
+    "max_requests": 4,
+}
 
 
 def by_loader(trials: Any) -> dict[str, Trial]:
@@ -412,6 +425,108 @@ def test_more_workers_are_tried_while_they_are_worth_it(
     assert ("more are not tried" in done.counts) == (gain is not None)
 
 
+class Beside(Lines):
+    """Does something before each trial but the first."""
+
+    def __init__(self, stream: io.StringIO, between: Callable[[], None]) -> None:
+        super().__init__(stream)
+        self.between: Callable[[], None] | None = None
+        self.then = between
+
+    def begin(self, spec: TrialSpec) -> None:
+        """Do it."""
+        if self.between is not None:
+            self.between()
+        self.between = self.then
+        super().begin(spec)
+
+
+class TestTwoRunsAtOnce:
+    """Runs with folders of their own share a disk or a bucket, as those of two hosts do."""
+
+    def test_on_one_disk(self, configs: Configs, tmp_path: Path) -> None:
+        """The first run to end keeps the files of the other; each removes its own."""
+        target = tmp_path / "disk"
+        target.mkdir()
+        values = configs.values(disk=warm_disk(target, operations="read"), repeats=2)
+        kept: list[set[int]] = []
+
+        def files() -> set[int]:
+            return {path.stat().st_ino for path in target.rglob("*") if path.is_file()}
+
+        def other_run() -> None:
+            before = files()
+            assert measured(values, tmp_path / "other").exit_code == 0
+            assert files() == before
+            kept.append(before)
+
+        config = BenchConfig.model_validate(values)
+        done = run.run(config, tmp_path / "run", Beside(io.StringIO(), other_run))
+        assert done.exit_code == 0
+        assert [len(before) for before in kept] == [1]
+        assert list(target.iterdir()) == []
+
+    def test_on_one_bucket(self, configs: Configs, tmp_path: Path) -> None:
+        """The first run to end keeps the objects of the other; each removes its own."""
+        objects = MemoryS3()
+        with signed_in(), FaultProxy(objects.answer) as proxy:
+            options = StoreOptions(endpoint_url=proxy.url)
+            target = {"uri": "s3://bucket/p", "store": options.model_dump(mode="json")}
+            values = configs.values(object_store={**SMALL_OBJECTS, "targets": [target]}, repeats=2)
+            store = open_store("s3://bucket", options)
+            store.put("p/mine", b"data")
+            kept: list[set[str]] = []
+
+            def other_run() -> None:
+                before = {info.key for info in store.list()}
+                assert measured(values, tmp_path / "other").exit_code == 0
+                assert {info.key for info in store.list()} == before
+                kept.append(before)
+
+            config = BenchConfig.model_validate(values)
+            done = run.run(config, tmp_path / "run", Beside(io.StringIO(), other_run))
+            assert done.exit_code == 0, done.counts
+            own = f"p/iobench-probe/{done.result.run_id}/"
+            assert all(key == "p/mine" or key.startswith(own) for key in kept[0])
+            assert len(kept[0]) > 2
+            assert [info.key for info in store.list()] == ["p/mine"]
+
+    def test_what_a_killed_run_left_is_removed_when_it_goes_on(
+        self, configs: Configs, tmp_path: Path
+    ) -> None:
+        """Also if it was killed in its first trial, and its run_id stays the same."""
+        target, folder = tmp_path / "disk", tmp_path / "run"
+        target.mkdir()
+        values = configs.values(disk=warm_disk(target, operations="read"))
+        run_id = measured(values, folder).result.run_id
+        (folder / "result.json").unlink()
+        log = folder / "trials.jsonl"
+        log.write_bytes(log.read_bytes().splitlines(keepends=True)[0])
+        for name in (run_id, "20200101T000000Z-01234567"):
+            (target / f".iobench-probe-{name}").mkdir()
+            (target / f".iobench-probe-{name}" / "write-of-a-killed-trial").touch()
+        done = measured(values, folder, resume=True)
+        assert (done.exit_code, done.result.run_id) == (0, run_id)
+        assert [path.name for path in target.iterdir()] == [
+            ".iobench-probe-20200101T000000Z-01234567"
+        ]
+        assert measured(values, tmp_path / "another").result.run_id != run_id
+
+    def test_a_run_of_an_older_version_gets_a_run_id(
+        self, configs: Configs, tmp_path: Path
+    ) -> None:
+        """When it goes on; one that was changed by hand, which might name any folder, does not."""
+        values, folder = configs.values(loaders=NULL), tmp_path / "run"
+        measured(values, folder)
+        saved = json.loads((folder / "result.json").read_text())
+        (folder / "result.json").write_text(json.dumps({**saved, "run_id": "/../../home"}))
+        with pytest.raises(ResultError, match="was changed by hand"):
+            measured(values, folder, resume=True)
+        del saved["run_id"]
+        (folder / "result.json").write_text(json.dumps(saved))
+        assert measured(values, folder, resume=True).result.run_id != ""
+
+
 class TestBadPlaces:
     """What trials need cannot be had; what needs nothing is measured all the same."""
 
@@ -505,19 +620,9 @@ class TestBadPlaces:
         reasons = {trial.reason for trial in done.result.trials if trial.status == "failed"}
         assert reasons == {f"{said}: {OVERLOADED}"}
         assert [t.status for t in done.result.trials] == ["failed", "failed", "done", "done"]
-        left = f"objects may be left below s3://{bucket}/p/iobench-probe/: {said}"
+        prefix = f"s3://{bucket}/p/iobench-probe/{done.result.run_id}/"
+        left = f"objects may be left below {prefix}: {said}"
         assert left in stream.getvalue().splitlines()
-
-    def test_a_disk_with_a_file_of_somebody_elses(self, configs: Configs, tmp_path: Path) -> None:
-        """It is as it was when the run has ended, and other trials are not kept from theirs."""
-        theirs = tmp_path / f".iobench-read-{2**20}"
-        theirs.write_bytes(b"mine" * 2**18)
-        done = measured(configs.values(disk=warm_disk(tmp_path)), tmp_path / "run")
-        statuses = {trial.params["operation"]: trial.status for trial in done.result.trials}
-        assert statuses == {"read": "failed", "write": "done"}
-        assert "iobench did not make it: move it away" in done.counts
-        assert theirs.read_bytes() == b"mine" * 2**18
-        assert [path.name for path in tmp_path.glob(".iobench-*")] == [theirs.name]
 
     def test_a_bucket_that_is_not_there(
         self, configs: Configs, tmp_path: Path, s3_server: MotoServer, bucket: str
