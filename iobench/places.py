@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from dataprep.errors import DataprepError
@@ -13,6 +14,7 @@ from iobench.config import BenchConfig
 from iobench.data.making import Maker
 from iobench.data.settings import LOCAL, BucketSettings
 from iobench.errors import TrialFailed, Unavailable
+from iobench.plan import formats_read, trials
 from iobench.probes import disk
 from iobench.probes.object_store import pool
 from iobench.s3_server import MotoServer, signed_in
@@ -51,7 +53,7 @@ class Places:
         self._note = note
         self._server: MotoServer | None = None
         self._stack = contextlib.ExitStack()
-        self._maker = Maker(config.data, self._bucket, note)
+        self._maker = Maker(config.data, self._bucket, note, partial(formats_read, trials(config)))
         self._found: dict[str, Place | Exception] = {}
 
     def __enter__(self) -> Places:

@@ -73,6 +73,7 @@ SMALL_OBJECTS: dict[str, Any] = {
     "at_object_bytes": 1000,
     "at_connections": 1,
     "max_requests": 4,
+    "pool_bytes": 4000,
 }
 
 
@@ -641,6 +642,40 @@ class TestBadPlaces:
         trials = by_loader(done.result.trials)
         assert (trials["raw"].status, trials["null"].status) == ("failed", "done")
         assert f"{bucket}-missing" in trials["raw"].reason
+
+    def test_shards_on_a_store_are_copied_in_the_format_that_is_read(
+        self, configs: Configs, tmp_path: Path
+    ) -> None:
+        """RecordIO stays where it is if all trials read TFRecord."""
+        shards = tmp_path / "shards"
+        draw_tree(tmp_path / "photos", images=20, classes=2, seed=0)
+        dataprep.shard(
+            dataprep.ShardConfig.model_validate(
+                {
+                    "source": str(tmp_path / "photos"),
+                    "output": str(shards),
+                    "format": ("tfrecord", "recordio"),
+                }
+            )
+        )
+        objects = MemoryS3()
+        objects.fill("bucket", shards)
+        with signed_in(), FaultProxy(objects.answer) as proxy:
+            values = configs.values(loaders=loaders("raw", data=["shards@disk", "files@disk"]))
+            values["data"] = {
+                "shards": "s3://bucket",
+                "store": {"endpoint_url": proxy.url},
+                "folder": str(tmp_path / "data"),
+            }
+            done = measured(values, tmp_path / "run")
+            assert done.exit_code == 0, done.counts
+            paths = "\n".join(request.path for request in proxy.requests)
+        copied = [path for path in (tmp_path / "data").glob("copy-*") if path.is_dir()]
+        assert len(copied) == 1
+        assert (copied[0] / "tfrecord").is_dir()
+        assert not (copied[0] / "recordio").exists()
+        assert "/tfrecord/train-00000" in paths
+        assert "/recordio/train-00000" not in paths
 
     def test_an_own_server_holds_copies(self, configs: Configs, tmp_path: Path) -> None:
         """``local``: started for the run, with credentials of its own, gone with it."""
