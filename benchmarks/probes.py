@@ -122,7 +122,7 @@ def by_s5cmd(root: str) -> Measured:
             open_store(store.uri, store.options()), pool.to_get(_OBJECT_BYTES, _POOL_BYTES)
         )
         with store_share(store) as share:
-            seconds = s5cmd_copy(store, f"{pool.PREFIX}read/{_OBJECT_BYTES}/*", Path(target))
+            seconds = s5cmd_copy(store, f"read/{_OBJECT_BYTES}/*", Path(target))
         size = sum(path.stat().st_size for path in Path(target).iterdir())
     return Measured(size / 1e6, seconds, share)
 

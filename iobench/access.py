@@ -20,18 +20,15 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from pydantic import Field
 
-from dataprep import keys
-from dataprep.errors import PermissionRefused
-from dataprep.ordered import in_order
-from dataprep.stores import Store, open_store, s3
-from dataprep.stores.protocol import Close, GetTo
+from dataprep.stores import s3
+from iobench.data.copying import Part, copy
 from iobench.data.settings import split_name
 from iobench.errors import Unavailable
 from iobench.loaders.own import SYNTHETIC
 from iobench.loaders.protocol import Batch, BuffersSamples, CountsBatches, Framework, Loader
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.processes import peak_memory
-from iobench.stored import Stored, open_shards, stored
+from iobench.stored import Stored, stored
 from iobench.trial import Params, Place
 
 Access: TypeAlias = Literal["direct", "file", "pipe", "lazy", "mount"]
@@ -54,7 +51,6 @@ SETTINGS: Mapping[str, str] = {"file": "connections", "pipe": "shuffle_buffer"}
 
 # How loaders of other packages use a store is not known here.
 _LOADERS = {"pipe": frozenset({"torch-iterable", "tf-data"}), "lazy": frozenset({"torch-map"})}
-_BLOCK_BYTES = 4096  # a file takes whole ones
 _ENTRY = struct.Struct("3d")  # bytes, seconds to the first, seconds to the last
 _REFUSED = -1.0  # in place of bytes
 
@@ -96,19 +92,8 @@ def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Plac
         StoreError: an object cannot be read.
         OSError: it cannot be written.
     """
-    with contextlib.ExitStack() as stack:
-        store = open_store(place.uri, place.store)
-        if isinstance(store, Close):
-            stack.callback(store.close)
-        wanted = [info for info in store.list() if info.problem is None]
-        if place.holds == "shards":
-            dataset = open_shards(place, reads)
-            stack.callback(dataset.close)
-            stack.enter_context(dataset.snapshot.unchanged())
-            needed = {shard.key for shard in dataset.shards()}
-            needed |= {keys.LABELS, keys.manifest(dataset.split), keys.samples(dataset.split)}
-            wanted = [info for info in wanted if info.key in needed]
-        needed_bytes = sum(-(-info.bytes // _BLOCK_BYTES) * _BLOCK_BYTES for info in wanted)
+
+    def require_room(needed_bytes: int) -> None:
         free = shutil.disk_usage(folder).free
         if needed_bytes > free:
             raise Unavailable(
@@ -116,9 +101,11 @@ def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Plac
                 f"which has {free / 1e6:,.1f} MB free: choose an --output on a larger one, or "
                 "another access"
             )
-        for _ in in_order(lambda info: _copy(store, info.key, folder), wanted, connections):
-            pass
-    return replace(place, uri=str(folder))
+
+    local = replace(place, uri=str(folder))
+    part = Part({reads}, indexes=False)
+    copy(place, local, part, at_once=connections, require_room=require_room)
+    return local
 
 
 class DownloadedLoader:
@@ -284,15 +271,3 @@ def metered(
             found["shuffle_buffer_bytes"] = loader.buffer_bytes()
     if place is not None and place.uri.startswith("s3://"):
         found |= fetched.metrics
-
-
-def _copy(store: Store, key: str, folder: Path) -> None:
-    path = folder / key
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise PermissionRefused(f"refused: {key!r} would leave {str(folder)!r}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if not isinstance(store, GetTo):
-        path.write_bytes(store.get(key))
-        return
-    with path.open("wb") as file:  # in pieces, to save memory
-        store.get_to(key, file)

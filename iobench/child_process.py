@@ -24,7 +24,8 @@ from typing import Any, TypeAlias
 
 from dataprep.names import escape
 from dataprep.schema import typed
-from iobench.machine.processes import SuspendedTime
+from iobench.errors import TrialFailed
+from iobench.machine.processes import SuspendedTime, starting
 from iobench.machine.sampling import SamplingSettings, beside
 from iobench.machine.usage import sampled
 from iobench.trial import GIVE_UP_SHARE, Outcome, Place, Status, TrialSpec
@@ -65,31 +66,34 @@ class ChildProcess:
         environment: all of its environment.
         own_session: whether it leads a session, and so a process group, of its own.
         keep: descriptors that it inherits.
+
+    Raises:
+        TrialFailed: the system refuses to start it.
     """
 
     def __init__(
         self, environment: Mapping[str, str], *, own_session: bool, keep: Iterable[int] = ()
     ) -> None:
-        read_end, write_end = os.pipe()
-        os.set_blocking(read_end, False)
-        self._lines = os.fdopen(read_end, "rb", buffering=0)
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115  closed with the process
         self._pending = b""
         self.closed = False
         """Whether every process that could write messages has ended."""
-        try:
-            self._process = subprocess.Popen(
-                # -P: a file of the user's that is named like a module is not taken for it.
-                [sys.executable, "-P", "-m", "iobench.child", str(write_end), str(os.getpid())],
-                stdin=subprocess.PIPE,
-                stdout=self._log,
-                stderr=self._log,
-                pass_fds=[write_end, *keep],
-                env=environment,
-                start_new_session=own_session,
-            )
-        finally:
-            os.close(write_end)
+        with starting("the process of the trial"), contextlib.ExitStack() as unless_started:
+            read_end, write_end = os.pipe()
+            self._lines = unless_started.enter_context(os.fdopen(read_end, "rb", buffering=0))
+            with os.fdopen(write_end, "wb", buffering=0):
+                os.set_blocking(read_end, False)
+                self._log = unless_started.enter_context(tempfile.TemporaryFile())
+                self._process = subprocess.Popen(
+                    # -P: a file of the user's that is named like a module is not taken for it.
+                    [sys.executable, "-P", "-m", "iobench.child", str(write_end), str(os.getpid())],
+                    stdin=subprocess.PIPE,
+                    stdout=self._log,
+                    stderr=self._log,
+                    pass_fds=[write_end, *keep],
+                    env=environment,
+                    start_new_session=own_session,
+                )
+            unless_started.pop_all()
         assert self._process.stdin is not None  # noqa: S101  it was asked for
         self._stdin = self._process.stdin
         self.pid = self._process.pid
@@ -114,12 +118,15 @@ class ChildProcess:
             self._stdin.write(pickle.dumps(request))
 
     def messages(self) -> list[Message]:
-        """The messages that have arrived since the last call; does not wait."""
-        data = self._lines.read(_READ_BYTES)
-        if data is None:
-            return []
-        self.closed = not data
-        *whole, self._pending = (self._pending + data).split(b"\n")
+        """All messages that have arrived since the last call; does not wait.
+
+        A pipe may hold more than one read gives: 1 MiB where memory has pages of 64 KiB.
+        """
+        arrived = [self._pending]
+        while data := self._lines.read(_READ_BYTES):
+            arrived.append(data)
+        self.closed = data is not None  # empty: nobody holds the other end; None: nothing is there
+        *whole, self._pending = b"".join(arrived).split(b"\n")
         return [json.loads(line) for line in whole]
 
     @property
@@ -165,8 +172,24 @@ def run_isolated(
     """Run one trial; returns its status, its outcome if it is done, and else the reason.
 
     The machine is sampled meanwhile as ``sampling`` says. ``scratch`` is a folder that the trial
-    may write to; the caller removes it. The process group of the trial is killed at the end.
+    may write to; the caller removes it. The process group of the trial is killed at the end. A
+    trial whose process cannot be started has failed.
     """
+    try:
+        return _run(spec, places, timeout_s, environment, progress, sampling, scratch)
+    except TrialFailed as error:
+        return "failed", None, str(error)
+
+
+def _run(
+    spec: TrialSpec,
+    places: Mapping[str, Place],
+    timeout_s: float,
+    environment: Mapping[str, str],
+    progress: Callable[[float, str], None],
+    sampling: SamplingSettings | None,
+    scratch: Path | None,
+) -> Verdict:
     with ChildProcess({**os.environ, **environment}, own_session=True) as child:
         message, still_s = None, 0.0
         begun_s = time.perf_counter()

@@ -17,7 +17,7 @@ from dataprep.formats import Buffer
 from dataprep.image.geometry import Pixels
 
 _HEAD = struct.Struct("<II")
-_CHANNELS = 3
+CHANNELS = 3
 
 
 def packed(pixels: Pixels) -> bytes:
@@ -35,9 +35,9 @@ def unpacked(data: Buffer) -> Pixels:
     view = memoryview(data).cast("B")
     if len(view) >= _HEAD.size:
         height, width = _HEAD.unpack_from(view)
-        if height * width and len(view) == _HEAD.size + height * width * _CHANNELS:
+        if height * width and len(view) == _HEAD.size + height * width * CHANNELS:
             flat = np.frombuffer(view, np.uint8, offset=_HEAD.size)
-            return flat.reshape(height, width, _CHANNELS)
+            return flat.reshape(height, width, CHANNELS)
     raise CorruptImage(f"{len(view):,} bytes that are no decoded image: read them as an image")
 
 

@@ -11,9 +11,10 @@ from dataprep.errors import ConfigError
 from dataprep.registry import Registry
 from iobench.config import BenchConfig
 from iobench.consumers import CONSUMERS
+from iobench.data.copying import DEFAULT_FORMAT
 from iobench.ladder import HOST_RUNGS, RUNGS
 from iobench.loaders import LOADERS
-from iobench.loaders.own import FROM_MEMORY, SYNTHETIC
+from iobench.loaders.own import FROM_MEMORY, READ_RECORDIO, SYNTHETIC
 from iobench.loops import loader_grid, training_plan
 from iobench.loops.training_plan import Training
 from iobench.machine.page_cache import WHEN_NEEDED
@@ -69,6 +70,29 @@ def places_of(spec: TrialSpec) -> list[str]:
     if spec.kind == "object":
         named.append(f"store/{params['store']}")
     return sorted({name for name in named if name})
+
+
+def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None:
+    """The record formats that trials read of the data called ``name``.
+
+    None if they may read all, as loaders of other packages do, or if no trial names such data.
+    ``DEFAULT_FORMAT`` stands for the format in which data are opened if none is named.
+    """
+    readers = [spec for spec in specs if name in places_of(spec)]
+    if not readers:
+        return None
+    formats: set[str] = set()
+    for spec in readers:
+        loader = spec.params.get("loader")
+        if loader is not None and LOADERS.origin(loader):
+            return None
+        if loader in READ_RECORDIO:
+            formats.add("recordio")
+        elif loader is None or loader == "raw":
+            formats.add(DEFAULT_FORMAT)
+        elif loader not in SYNTHETIC:
+            formats.add("tfrecord")
+    return frozenset(formats)
 
 
 def others(specs: Sequence[TrialSpec]) -> dict[str, str]:

@@ -1,8 +1,8 @@
 """The result of a run, as stored in ``result.json`` and ``trials.jsonl``.
 
 Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``,
-``references``, ``rates``, and of a trial's coldness ``amplification`` and ``limits``; of findings
-``title``, ``threshold``, ``share`` and ``primary``.
+``references``, ``rates``, ``run_id``, and of a trial's coldness ``amplification`` and ``limits``; of
+findings ``title``, ``threshold``, ``share`` and ``primary``.
 A reader ignores keys that it does not know, so that a version can add a part which older versions
 do not read. A version that removes a key or changes its meaning raises the number, and older
 versions refuse its files.
@@ -74,7 +74,9 @@ class Result:
     """One run. ``started`` is ISO 8601 in UTC; ``summary`` is empty until trials are done.
 
     ``forecast`` is the prediction before it began; empty if there was none. ``references`` are the
-    limits and prices that its figures are compared with (``iobench.references``).
+    limits and prices that its figures are compared with (``iobench.references``). ``run_id`` is in
+    the names of the files and objects that its probes write, also after ``--resume``; empty in
+    results of older versions and of ``iobench.watch``.
 
     ``rates`` is the rule by which the rates of training loops and loaders were measured:
     ``STEADY_STATE``, or empty in results of the former rule, which counted samples that had been
@@ -88,6 +90,7 @@ class Result:
     trials: Sequence[Trial] = ()
     summary: Mapping[str, Any] = field(default_factory=dict)
     findings: Sequence[Finding] = ()
+    run_id: str = ""
     forecast: Mapping[str, Any] = field(default_factory=dict)
     references: Mapping[str, Any] = field(default_factory=dict)
     rates: str = ""

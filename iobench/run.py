@@ -33,6 +33,7 @@ from iobench.rundir import (
     REPORT,
     add_line,
     begin_log,
+    new_run_id,
     open_run,
     run_lock,
     scratch_folder,
@@ -91,7 +92,8 @@ def run(
     begun = replace(_begun(config, specs), forecast=forecast or {})
     limits = references(config, begun.environment)
     with run_lock(folder):
-        result = open_run(folder, config, begun.environment, resume=resume) or begun
+        continued = open_run(folder, config, begun.environment, resume=resume)
+        result = continued or begun
         counts = Counter(trial.status for trial in result.trials)
         again = [f"{counts[why]:,} {why}" for why in ("failed", "skipped") if counts[why]]
         if again:
@@ -103,7 +105,10 @@ def run(
         result = replace(result, references=known, trials=tuple(measured), rates=rates)
         begin_log(folder, result)
         try:
-            _measure(config, specs, measured, folder, display, result, known)
+            # If this run was killed, its files and objects may still be in any of its places.
+            used = {name for spec in specs for name in places_of(spec)} if continued else set()
+            places = Places(config, display.note, result.run_id, used)
+            _measure(config, specs, measured, folder, display, places, result, known)
         finally:
             # Also after Ctrl-C: a report of what there is.
             ordered = in_config_order(config, measured)
@@ -121,16 +126,17 @@ def _measure(
     measured: list[Trial],
     folder: Path,
     display: Lines,
+    places: Places,
     result: Result,
     known: dict[str, Any],
 ) -> None:
     """Run the trials that are not in ``measured``, and add them to it and to the log.
 
-    ``known`` are the references of ``result``; facts about the data are added to them.
+    ``places`` are entered meanwhile. ``known`` are the references of ``result``; facts about the
+    data are added to them.
     """
     done = {trial.id for trial in measured}
     to_come = [spec for spec in specs if spec.id not in done]
-    earlier = {name for spec in specs if spec.id in done for name in places_of(spec)}
     with usable(folder):
         fingerprints = dict(known.get("fingerprints", {}) if done else {})
     hopeless: dict[str, str] = {}
@@ -139,7 +145,7 @@ def _measure(
     display.start([spec.kind for spec in to_come], len(done))
     with contextlib.ExitStack() as stack:
         stack.callback(display.stop)
-        places = stack.enter_context(Places(config, display.note, earlier))
+        stack.enter_context(places)
         for spec in to_come:
             display.begin(spec)
             # If a framework is missing, it is missing in every repeat.
@@ -170,6 +176,7 @@ def _begun(config: BenchConfig, specs: Sequence[TrialSpec]) -> Result:
     brought = others(specs)
     targets |= {target.label: Path(target.path).expanduser() for target in disks}
     return Result(
+        run_id=new_run_id(),
         name=config.name,
         started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         environment=describe(targets, _stores(config, specs))

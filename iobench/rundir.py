@@ -7,6 +7,7 @@ import datetime
 import fcntl
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -49,9 +50,15 @@ CONFIG, TRIALS, SERIES = "config.yaml", "trials.parquet", "series.parquet"
 SAMPLES = "samples.parquet"
 REPORT = "report.html"
 SCRATCH = ".scratch"
+_RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 # Disks that are not measured come and go, and the governor of processors changes.
 _PASSING = {"disks", "governor"}
 _LASTING_OF_TARGETS = {"file_system", "kind", "device", "read_ahead_kb"}
+
+
+def new_run_id() -> str:
+    """A name that no other run has: the time in UTC, and 32 random bits."""
+    return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
 def open_run(
@@ -69,6 +76,8 @@ def open_run(
         write_file(folder / CONFIG, dump(config).encode())
         return None
     found = read(folder)
+    if found.run_id and not _RUN_ID.fullmatch(found.run_id):
+        raise ResultError(f"{folder}: {found.run_id!r} is no run_id: the run was changed by hand")
     with usable(folder):
         changed = _changed(found.config, config)
         differing = _other_machine(found.environment, environment)
@@ -88,7 +97,11 @@ def open_run(
         summarised(found)  # fails now rather than after hours of measuring
     shutil.rmtree(folder / SCRATCH, ignore_errors=True)  # of a run that was killed
     write_file(folder / CONFIG, dump(config).encode())
-    return replace(found, config=config.model_dump(mode="json"))
+    return replace(
+        found,
+        config=config.model_dump(mode="json"),
+        run_id=found.run_id or new_run_id(),  # a run of an older version has none
+    )
 
 
 def begin_log(folder: Path, result: Result) -> None:

@@ -10,6 +10,8 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from iobench.machine.processes import starting
+
 # Not through a proxy that the environment may name.
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _SERVER = """
@@ -30,7 +32,8 @@ class MotoServer:
     It accepts any credentials, and some must be set: see ``ENVIRONMENT``.
 
     Raises:
-        RuntimeError: moto is not installed (extra ``demo``) or does not start.
+        RuntimeError: moto is not installed (extra ``demo``) or does not start; ``TrialFailed`` if
+            the system refuses to start a process.
     """
 
     ENVIRONMENT = {  # noqa: RUF012  a constant
@@ -42,13 +45,14 @@ class MotoServer:
     }
 
     def __enter__(self) -> MotoServer:
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _SERVER, str(os.getpid())],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            start_new_session=True,  # Ctrl-C in a terminal is not for the server
-        )
+        with starting("moto's S3 server"):
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _SERVER, str(os.getpid())],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                start_new_session=True,  # Ctrl-C in a terminal is not for the server
+            )
         assert self._process.stdout is not None  # noqa: S101  it is a pipe
         port = self._process.stdout.readline().strip()
         if not port:

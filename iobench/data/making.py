@@ -5,9 +5,10 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
+import os
 import shutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,24 +27,33 @@ from dataprep.image.policy import ImagePolicy
 from dataprep.image.rgb import decode_whole
 from dataprep.job import shard
 from dataprep.manifest import FormatEntry, ShardEntry
+from dataprep.ordered import in_order
 from dataprep.record_file import RecordFile
 from dataprep.sample import draw_tree
-from dataprep.samples import read_table, stored_table
+from dataprep.samples import in_numpy, read_table, stored_table
 from dataprep.sources.imagefolder import ImageFolder
-from dataprep.stores import StoreOptions, open_store
+from dataprep.stores import open_store
+from iobench.data.copying import AT_ONCE, DEFAULT_FORMAT, Part, copy
 from iobench.data.given import expanded
 from iobench.data.settings import DataSettings, side_of, split_name
 from iobench.errors import Unavailable
-from iobench.pixels import packed
+from iobench.pixels import CHANNELS, packed
 from iobench.stored import open_shards
 from iobench.trial import Place
+
+_BLOCK_BYTES = 4096  # a file takes whole ones
+_FEATURES_BYTES = 1000  # of a sample beside its pixels, at most
 
 
 class Maker:
     """Makes data by their names, once; what an earlier run made is used again.
 
-    ``bucket`` is entered while something is copied to the store and gives the place for copies;
-    ``note`` gets a line about each piece of work.
+    Args:
+        settings: which images, and where.
+        bucket: entered while something is copied to the store; gives the place for copies.
+        note: receives a line about each piece of work.
+        formats_read: the record formats that trials read of the data of a name; None for all. Only
+            shards of these formats are copied.
     """
 
     def __init__(
@@ -51,8 +61,10 @@ class Maker:
         settings: DataSettings,
         bucket: Callable[[], AbstractContextManager[Place]],
         note: Callable[[str], None],
+        formats_read: Callable[[str], Collection[str] | None] = lambda name: None,
     ) -> None:
         self._settings, self._bucket, self._note = settings, bucket, note
+        self._formats_read = formats_read
         self._folder = Path(settings.folder).expanduser()
         self._made: dict[str, Place] = {}
         self._listed: str | None = None
@@ -81,14 +93,14 @@ class Maker:
                     )
                 return place
             case "files":
-                return Place(self._unpacked("files", _unpack), "files")
+                return Place(self._unpacked("files", DEFAULT_FORMAT, _unpack), "files")
             case "pixels":
-                uri = self._unpacked("pixels", write_pixel_shards)
+                uri = self._unpacked("pixels", "tfrecord", write_pixel_shards)
                 return Place(uri, "shards", split=self._settings.split, decoded=True)
             case "originals":
                 return self._sharded(size_bytes, None)
             case _:
-                return self._shards(size_bytes, side_of(name))
+                return self._shards(size_bytes, side_of(name), self._formats_read(name))
 
     def _photos(self) -> str:
         settings = self._settings
@@ -103,14 +115,22 @@ class Maker:
         )
         return str(self._once(settings.drawn, f"drawing {settings.images:,} images", draw))
 
-    def _unpacked(self, form: str, write: Callable[[Place, Path], None]) -> str:
-        """Write the images of the shards in another form; returns the folder."""
-        source = self._shards(None, None)
+    def _unpacked(self, form: str, reads: str, write: Callable[[Place, Path], None]) -> str:
+        """Write the images of the shards in another form; returns the folder.
+
+        ``write`` reads shards of the format ``reads``.
+        """
+        source = self._shards(None, None, {reads})
         note = f"writing the images of the shards as {form}"
         return str(self._once(f"{form}-{_edition(source)}", note, partial(write, source)))
 
-    def _shards(self, size_bytes: int | None, side: int | None) -> Place:
-        """Shards of a size, with images of a size; None for those of the settings."""
+    def _shards(
+        self, size_bytes: int | None, side: int | None, formats: Collection[str] | None
+    ) -> Place:
+        """Shards of a size, with images of a size; None for those of the settings.
+
+        Given shards on a store are copied here in these ``formats`` alone; None for all.
+        """
         settings = self._settings
         if settings.shards is None:
             return self._sharded(size_bytes, side or settings.size)
@@ -120,11 +140,7 @@ class Maker:
         if settings.mount is not None:
             return Place(expanded(settings.mount), "shards", split=settings.split)
         place = Place(expanded(settings.shards), "shards", settings.store, settings.split)
-        if not place.is_remote:
-            return place
-        note = f"copying {place.uri} here"
-        dest = self._once(f"copy-{_edition(place)}", note, partial(_copy, place, StoreOptions()))
-        return Place(str(dest), "shards", split=place.split)
+        return self._copied_here(place, Part(formats)) if place.is_remote else place
 
     def _sharded(self, size_bytes: int | None, side: int | None) -> Place:
         """Shards of the source's images, resized to a short side; None for the original images."""
@@ -164,24 +180,46 @@ class Maker:
         if form == "photos" and "://" in source:
             return Place(source, "files", settings.store)
         local = self.place(f"{form}@disk")
+        part = Part(self._formats_read(name))
         edition = _edition(local) if local.holds == "shards" else self._content()
         key = _digest({"uri": str(Path(local.uri).absolute()), "edition": edition})
         with self._bucket() as bucket:
             target = f"{bucket.uri.rstrip('/')}/iobench-data/{form.partition('-')[0]}-{key}"
             self._note(f"copying {form} to the object store")
-            _copy(local, bucket.store, target)
-        return replace(local, uri=target, store=bucket.store)
+            remote = replace(local, uri=target, store=bucket.store)
+            require_room = partial(_require_room, remote, form, "set another data.bucket")
+            copy(local, remote, part, require_room=require_room)
+        return remote
+
+    def _copied_here(self, place: Place, part: Part) -> Place:
+        """A copy of shards on a store, in the formats of ``part``.
+
+        A later run that reads another format adds its shards to the same folder.
+        """
+        key = f"copy-{_edition(place)}"
+        dest = self._folder / key
+        with open_dataset(place.uri, place.split, options=place.store) as dataset:
+            formats = part.of(dataset).formats
+        wanted = ["complete"]
+        if formats is not None:
+            wanted = [f"{name}.complete" for name in sorted(formats)] or ["tables.complete"]
+        with self._locked(key):
+            if not dest.exists():
+                for stale in self._folder.glob(f"{key}.*complete"):
+                    stale.unlink()
+            there = {path.name.removeprefix(f"{key}.") for path in self._folder.glob(f"{key}.*")}
+            if "complete" not in there and not there.issuperset(wanted):
+                self._note(f"copying {place.uri} here")
+                local = Place(str(dest), "shards", split=place.split)
+                copy(place, local, part, require_room=partial(_require_room_here, dest, place.uri))
+                for name in wanted:
+                    (self._folder / f"{key}.{name}").touch()
+        return Place(str(dest), "shards", split=place.split)
 
     def _once(self, key: str, note: str, make: Callable[[Path], object]) -> Path:
         """Make ``folder/key``, unless an earlier run has made it completely; returns its path."""
         dest, done = self._folder / key, self._folder / f"{key}.complete"
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"data.folder {self._folder}: {error.strerror}") from None
-        with (self._folder / f"{key}.lock").open("a") as lock:
-            # Another run may make the same data.
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with self._locked(key):
             if not (done.exists() and dest.exists()):
                 self._note(note)
                 done.unlink(missing_ok=True)
@@ -189,6 +227,17 @@ class Maker:
                 make(dest)
                 done.touch()
         return dest
+
+    @contextmanager
+    def _locked(self, key: str) -> Iterator[None]:
+        """Keep other runs, which may make the same data, from it meanwhile."""
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"data.folder {self._folder}: {error.strerror}") from None
+        with (self._folder / f"{key}.lock").open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _content(self) -> dict[str, object]:
         """The settings that determine the bytes of shards that are made here."""
@@ -203,32 +252,43 @@ class Maker:
 
 
 def _unpack(source: Place, dest: Path) -> None:
-    dataset = open_dataset(source.uri, source.split, options=source.store)
-    for number, sample in enumerate(dataset):
-        # Named by the label's number, since a class may have any name.
-        folder = dest / f"{sample.label:06d}"
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{number:07d}.jpg").write_bytes(sample.image)
-
-
-def _copy(source: Place, target_store: StoreOptions, target: str | Path) -> None:
-    """Copy every object, except those that are there with the same size.
+    """Write each image of a data set on a disk as a file, several at a time.
 
     Raises:
-        StoreFull: there is too little room; nothing is copied.
+        StoreFull: there is too little room; nothing is written.
     """
-    origin, dest = open_store(source.uri, source.store), open_store(target, target_store)
-    dest.prepare()
-    there = {info.key: info.bytes for info in dest.list()}
-    missing = [info for info in origin.list() if there.get(info.key) != info.bytes]
-    needed, free = sum(info.bytes for info in missing), dest.free_bytes()
-    if free is not None and needed > free:
+    with open_dataset(source.uri, source.split, options=source.store) as dataset:
+        lengths = dataset.places.lengths
+        _require_room_here(dest, "files", int(np.sum(-(-lengths // _BLOCK_BYTES) * _BLOCK_BYTES)))
+
+        def write(number: int) -> None:
+            sample = dataset[number]  # one record is read, not its shard
+            # Named by the label's number, since a class may have any name.
+            path = dest / f"{sample.label:06d}" / f"{number:07d}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(sample.image)
+
+        for _ in in_order(write, range(len(dataset)), AT_ONCE):
+            pass
+
+
+def _require_room(target: Place, what: str, remedy: str, needed_bytes: int) -> None:
+    """Refuse to write more than there is room for, where the target knows how much that is.
+
+    Raises:
+        StoreFull: says what is missing, where, and what to do.
+    """
+    free_bytes = open_store(target.uri, target.store).free_bytes()
+    if free_bytes is not None and needed_bytes > free_bytes:
         raise StoreFull(
-            f"{source.uri} has {needed / 1e6:,.0f} MB to copy, and data.folder has "
-            f"{free / 1e6:,.0f} MB free: set another data.folder, or read data called ...@s3"
+            f"{what}: about {needed_bytes / 1e6:,.0f} MB would be written to {target.uri}, where "
+            f"{free_bytes / 1e6:,.0f} MB are free: {remedy}"
         )
-    for info in missing:
-        dest.put(info.key, origin.get(info.key))
+
+
+def _require_room_here(dest: Path, what: str, needed_bytes: int) -> None:
+    remedy = "set another data.folder on a larger disk, or free some space"
+    _require_room(Place(str(dest), "empty"), what, remedy, needed_bytes)
 
 
 def _edition(place: Place) -> str:
@@ -247,46 +307,58 @@ def write_pixel_shards(source: Place, dest: Path) -> None:
 
     There are as many shards, with the same samples in the same order, so that reading them differs
     only in decoding. They are for measuring: of dataprep's tools only the record readers read them.
+    Several are written at a time, an image after the other.
 
     Raises:
+        StoreFull: there is too little room; nothing is written.
         Unavailable: the data set has no TFRecord shards.
         ImageError: an image of it cannot be decoded.
         DatasetError: its table of samples is damaged.
     """
     with open_shards(source, "tfrecord") as dataset:
-        entries: list[ShardEntry] = []
-        places: list[tuple[int, int]] = []
-        for stored in dataset.shards():
-            path = dest / stored.key
-            places += _decode_records(dataset, stored, path)
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            entries.append(ShardEntry(stored.key, path.stat().st_size, len(stored), digest))
+        rows = stored_table(dataset.store, dataset.manifest)
+        sides = rows.columns(["width", "height"], written=True)
+        widths, heights = (in_numpy(column).astype(np.int64) for column in sides.columns)
+        pixels = int(np.sum(widths * heights))
+        needed_bytes = pixels * CHANNELS + len(dataset) * _FEATURES_BYTES
+        _require_room_here(dest, "pixels", needed_bytes)
+        shards = dataset.shards()
+        for folder in {(dest / shard.key).parent for shard in shards}:
+            folder.mkdir(parents=True, exist_ok=True)
+        threads = min(AT_ONCE, len(os.sched_getaffinity(0)))
+        decode = partial(_decode_records, dataset, dest)
+        written = list(in_order(decode, shards, threads))
         (dest / keys.LABELS).write_bytes(dataset.store.get(keys.LABELS))
-        table = read_table(stored_table(dataset.store, dataset.manifest).content)
+        table = read_table(rows.content)
+        places = [place for _, shard_places in written for place in shard_places]
         pq.write_table(_placed(table, places), dest / keys.samples(source.split))
         entry = FormatEntry(
             label_offset=dataset.manifest.formats["tfrecord"].label_offset,
             records=len(places),
-            bytes=sum(made.bytes for made in entries),
-            shards=tuple(entries),
+            bytes=sum(shard.bytes for shard, _ in written),
+            shards=tuple(shard for shard, _ in written),
         )
         manifest = replace(dataset.manifest, formats={"tfrecord": entry}, table=None)
         # Last, as in every data set: its presence means complete.
         (dest / keys.manifest(source.split)).write_bytes(manifest.to_json())
 
 
-def _decode_records(dataset: Dataset, source: Shard, path: Path) -> list[tuple[int, int]]:
-    """Write a shard with pixels; returns offset and length of each record."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _decode_records(
+    dataset: Dataset, dest: Path, shard: Shard
+) -> tuple[ShardEntry, list[tuple[int, int]]]:
+    """Write a shard with pixels; returns its entry, and offset and length of each record."""
+    path = dest / shard.key
     places = []
     with RecordFile(path) as file:
         writer = get_format("tfrecord").writer(file, dataset.manifest.record_options("tfrecord"))
-        for sample in source:
+        for number in shard.samples:
+            sample = dataset[number]  # one record is read, not the shard
             image = packed(decode_whole(sample.image))
             pixels = replace(sample, image=image, encoding="RGB", colorspace="RGB", channels=3)
             places.append(writer.write(pixels))
-    return places
+    with path.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    return ShardEntry(shard.key, path.stat().st_size, len(shard), digest), places
 
 
 def _placed(table: pa.Table, places: list[tuple[int, int]]) -> pa.Table:

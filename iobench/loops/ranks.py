@@ -29,7 +29,8 @@ def run_ranks(
     ``meeting``, the path of a file in memory that all ranks share.
 
     Raises:
-        TrialFailed: a rank failed; the message is that of the rank that failed first.
+        TrialFailed: a rank failed or could not be started; the message is that of the rank that
+            failed first.
         Unavailable: something that a rank needs is missing.
     """
     ranks: list[ChildProcess] = []
@@ -38,7 +39,10 @@ def run_ranks(
         stack.callback(os.close, descriptor)
         shared = {**params, "world_size": count, "meeting": f"/proc/self/fd/{descriptor}"}
         for number in range(count):
-            rank = ChildProcess(environment, own_session=False, keep=[descriptor])
+            try:
+                rank = ChildProcess(environment, own_session=False, keep=[descriptor])
+            except TrialFailed as error:
+                raise TrialFailed(f"rank {number} of {count}: {error}") from None
             ranks.append(stack.enter_context(rank))
             ends_within_s = context.give_up_s - context.clock.now_s()
             spec = TrialSpec(kind, {**shared, "rank": number})

@@ -1,9 +1,10 @@
-"""Processes: find programs, end with a parent, descendants, memory, suspended time."""
+"""Processes: find and start programs, end with a parent, descendants, memory, suspended time."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import re
 import shutil
@@ -17,6 +18,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import psutil
+
+from iobench.errors import TrialFailed
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _PSS = re.compile(rb"^(Pss|Pss_Anon|Pss_Shmem):\s+(\d+) kB$", re.M)
@@ -35,6 +38,40 @@ def find_program(name: str) -> str | None:
     folders = [f"{package}/bin" for package in (spec and spec.submodule_search_locations) or ()]
     folders += [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     return shutil.which(name, path=os.pathsep.join(folders))
+
+
+_REMEDIES = {
+    errno.EAGAIN: "end other programs, or raise the limit of processes (ulimit -u, or pids.max of "
+    "the control group)",
+    errno.ENOMEM: "end other programs, or use fewer workers: this machine lacks free memory",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "end other programs: this machine has too many open files",
+}
+
+
+@contextlib.contextmanager
+def starting(what: str) -> Iterator[None]:
+    """Turn the system's refusal to start a process or a thread into a failed trial.
+
+    Such a refusal may pass, so that the next trial is tried all the same. ``what`` is started by
+    the block, and begins the message.
+
+    Raises:
+        TrialFailed: the block raised OSError, or the RuntimeError of ``Thread.start``.
+    """
+    try:
+        yield
+    except OSError as error:
+        remedy = _REMEDIES.get(error.errno or 0, "")
+        advice = f": {remedy}, then continue with --resume" if remedy else ""
+        raise TrialFailed(
+            f"{what} could not be started: {error.strerror or error}{advice}"
+        ) from None
+    except RuntimeError as error:
+        remedy = _REMEDIES[errno.EAGAIN]
+        raise TrialFailed(
+            f"{what} could not be started: {error}: {remedy}, then continue with --resume"
+        ) from None
 
 
 def end_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
@@ -99,7 +136,8 @@ def repeated(look: Callable[[], float]) -> Iterator[Cost]:
         cost.core_share = time.thread_time() / max(time.perf_counter() - begun_s, 1e-9)
 
     thread = threading.Thread(target=run, name=look.__qualname__, daemon=True)
-    thread.start()
+    with starting("a thread of the measurement"):
+        thread.start()
     try:
         yield cost
     finally:

@@ -137,11 +137,13 @@ def beside(settings: SamplingSettings | None, process: int) -> Iterator[Recorder
         recorder.sample()
         return max(0.0, begun_s + period_s - clock.now_s())
 
+    core_share = 0.0
     try:
         with repeated(sample) as cost:
             yield recorder
+        core_share = cost.core_share
     finally:
-        recorder.end(cost.core_share)
+        recorder.end(core_share)
 
 
 def _close(sampler: Sampler) -> None:

@@ -12,7 +12,6 @@ import itertools
 import json
 import mmap
 import os
-import re
 import secrets
 import shutil
 import subprocess
@@ -29,17 +28,15 @@ from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.coldness import IN_MEMORY
 from iobench.machine.mounts import file_system
 from iobench.machine.page_cache import physical_read_bytes, prepared
-from iobench.machine.processes import find_program
+from iobench.machine.processes import find_program, starting
 from iobench.probes.processes import Moved, Progress, drive
 from iobench.probes.settings import DiskOperation, DiskTrial
 from iobench.stats import QUANTILES, enough
 from iobench.trial import Context, Metrics, Outcome, TrialSpec
 
-# 64 random bits make the name of a written file unique; earlier versions wrote "partial" files. The
-# name of a file to read is always the same, so its content is checked.
-_WRITTEN = re.compile(r"\.iobench-(write|partial)-[0-9a-f]{16}")
-_TO_READ = re.compile(r"\.iobench-read-(\d+)")
-_CHECKED_BYTES = 4096
+FOLDER = ".iobench-probe-"
+"""Begins the name of the folder that a run makes in a target; the rest is the run's own name."""
+
 _PIECE_BYTES = 2**23
 # A file takes a little more room than its bytes.
 _SPARE_BYTES = 2**24
@@ -52,6 +49,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     """Read or write blocks of a test file in parallel for some seconds.
 
     Cold and direct trials touch each byte at most once and end with the file; warm ones start over.
+    The place of the target is the run's own folder in it (``folder_of_run``).
 
     Raises:
         Unavailable: the target does not exist, O_DIRECT does not work there, or the engine is
@@ -86,49 +84,37 @@ def _metrics(moved: Moved) -> Metrics:
     return {**moved.metrics(), "iops": iops, **engine}
 
 
-def clean(folder: Path) -> None:
-    """Remove every test file from ``folder``, also those that a killed trial left there.
+def folder_of_run(target: Path, run: str) -> Path:
+    """The folder in a target that holds the test files of one run, and nothing else."""
+    return target / f"{FOLDER}{run}"
 
-    A file with the name of a test file and other content stays.
+
+def clean(target: Path, run: str) -> None:
+    """Remove the test files of one run, also those that a killed trial left; no other files.
+
+    Raises:
+        OSError: they cannot be removed.
     """
-    with contextlib.suppress(OSError):
-        for path in folder.iterdir():
-            if _WRITTEN.fullmatch(path.name) or _is_ours(path):
-                path.unlink(missing_ok=True)
-
-
-def _is_ours(path: Path) -> bool:
-    """Whether a file to read starts with the bytes that iobench writes; a link never does."""
-    name = _TO_READ.fullmatch(path.name)
-    if not name or path.is_symlink() or not path.is_file():
-        return False
-    with path.open("rb") as file:
-        start = file.read(_CHECKED_BYTES)
-    return _content(int(name[1])).bytes(_CHECKED_BYTES).startswith(start)
-
-
-def _content(size_bytes: int) -> np.random.Generator:
-    """Return the source of a file's bytes: random, so that no layer below can compress them."""
-    return np.random.Generator(np.random.SFC64(size_bytes))
+    folder = folder_of_run(target, run)
+    if os.path.lexists(folder):
+        shutil.rmtree(folder)
 
 
 def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
     """Return a file of random bytes that is on the disk; make it if an earlier trial did not.
 
+    ``folder`` is the run's own; it is made if it does not exist.
+
     Raises:
-        Unavailable: there is no such folder.
-        TrialFailed: it cannot be written to, is full, or has another file of that name.
+        Unavailable: the folder of the target does not exist.
+        TrialFailed: it cannot be written to, or is full.
     """
-    path = folder / f".iobench-read-{size_bytes}"
-    with _translated(target, folder):
-        if os.path.lexists(path) and not _is_ours(path):
-            raise TrialFailed(
-                f"target {target!r}: {path} exists, and iobench did not make it: move it away, or "
-                "choose another file_bytes"
-            )
+    path = folder / f"read-{size_bytes}"
+    with _translated(target, folder.parent):
         if path.exists() and path.stat().st_size == size_bytes:
             return path
-        generator = _content(size_bytes)
+        # Random, so that no layer below can compress the file.
+        generator = np.random.Generator(np.random.SFC64(size_bytes))
         with file_to_write(folder, size_bytes, target) as made, made.open("r+b") as file:
             for start in range(0, size_bytes, _PIECE_BYTES):
                 file.write(generator.bytes(min(size_bytes - start, _PIECE_BYTES)))
@@ -142,17 +128,21 @@ def file_to_read(folder: Path, size_bytes: int, target: str) -> Path:
 def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
     """Make an empty file with all its room allocated, as fio does; remove it after the block.
 
+    ``folder`` is the run's own; it is made if it does not exist.
+
     Raises:
-        Unavailable: there is no such folder.
+        Unavailable: the folder of the target does not exist.
         TrialFailed: it cannot be written to, or is full, also by the block.
     """
-    path = folder / f".iobench-write-{secrets.token_hex(8)}"
-    with _translated(target, folder):
+    path = folder / f"write-{secrets.token_hex(8)}"
+    with _translated(target, folder.parent):
+        folder.mkdir(exist_ok=True)
         free_bytes = shutil.disk_usage(folder).free
         if free_bytes < size_bytes + min(_SPARE_BYTES, size_bytes):
             raise TrialFailed(
-                f"target {target!r} is full: {free_bytes / 1e6:,.0f} MB are free in {folder} "
-                f"({file_system(folder)}), the test file takes {size_bytes / 1e6:,.0f} MB"
+                f"target {target!r} is full: {free_bytes / 1e6:,.0f} MB are free in "
+                f"{folder.parent} ({file_system(folder)}), the test file takes "
+                f"{size_bytes / 1e6:,.0f} MB"
             )
         try:
             with path.open("xb") as file:
@@ -302,9 +292,10 @@ def by_fio(path: Path, trial: DiskTrial, clock: Clock, progress: Progress) -> Mo
         with opened_blocks(path, trial.operation, trial.block_bytes, direct=True):
             """Raise a refusal of O_DIRECT with the message of the other engine."""
     before = physical_read_bytes()
-    done = subprocess.run(
-        [program, *fio_options(path, trial)], capture_output=True, text=True, check=False
-    )
+    with starting("fio"):
+        done = subprocess.run(
+            [program, *fio_options(path, trial)], capture_output=True, text=True, check=False
+        )
     after = physical_read_bytes()  # of children that have ended, too
     physical = None if before is None or after is None else after - before
     moved = fio_figures(done, trial.operation, physical)

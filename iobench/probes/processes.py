@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from iobench.clock import Clock
 from iobench.errors import TrialFailed
 from iobench.machine.page_cache import physical_read_bytes
-from iobench.machine.processes import end_with
+from iobench.machine.processes import end_with, starting
 from iobench.stats import quantiles
 
 Progress = Callable[[float, str], None]
@@ -79,7 +79,7 @@ def drive(
 
     Raises:
         Exception: the error of the first process that failed; the others are ended.
-        TrialFailed: a process ended without an answer.
+        TrialFailed: a process could not be started, or ended without an answer.
     """
     context = multiprocessing.get_context("fork")
     all_open = context.Barrier(len(shares))
@@ -87,10 +87,11 @@ def drive(
     answers: dict[Any, _Done] = {}
     try:
         for share in shares:
-            ours, theirs = context.Pipe()
-            given = (opened, share, clock, seconds, all_open, theirs, os.getpid())
-            child: BaseProcess = context.Process(target=_child, args=given)
-            child.start()
+            with starting("a process of the probe"):
+                ours, theirs = context.Pipe()
+                given = (opened, share, clock, seconds, all_open, theirs, os.getpid())
+                child: BaseProcess = context.Process(target=_child, args=given)
+                child.start()
             theirs.close()
             children[ours] = child
         while len(answers) < len(children):

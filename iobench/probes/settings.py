@@ -56,7 +56,7 @@ class DiskTarget(BaseModel):
     """Name in the report."""
 
     path: Annotated[str, Field(min_length=1), AfterValidator(check_home)]
-    """Folder on the disk for test files."""
+    """Folder on the disk for test files, which go below `.iobench-probe-RUN_ID/`."""
 
 
 class DiskSettings(BaseModel):

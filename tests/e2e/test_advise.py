@@ -80,7 +80,7 @@ def config(folder: Path, **training_: Any) -> BenchConfig:
 
 def measure(wanted: BenchConfig, folder: Path) -> Result:
     """A run, each trial on a clock of its own, saved where ``iobench`` reads runs."""
-    with Places(wanted, lambda note: None) as places:
+    with Places(wanted, lambda note: None, "run") as places:
         done = [_trial(spec, places) for spec in trials(wanted)]
     result = Result("round-trip", "2026-11-21T12:00:00+00:00", {"processors": 2}, {}, tuple(done))
     told = json.loads(json.dumps(wanted.model_dump(mode="json")))

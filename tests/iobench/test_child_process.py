@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import os
 import selectors
 import signal
+import subprocess
 import time
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest.mock import Mock
 
 import psutil
 import pytest
 
 from iobench.child_process import ChildProcess, Message, Verdict, run_isolated
+from iobench.clock import SystemClock
+from iobench.errors import TrialFailed, Unavailable
+from iobench.loops.ranks import run_ranks
 from iobench.machine.processes import SuspendedTime
 from iobench.machine.sampling import SamplingSettings
-from iobench.trial import Place, TrialSpec
+from iobench.trial import Context, Place, TrialSpec
 from tests.commandline import wait_until
 from tests.iobench.small_runs import ThirdParty
 
@@ -49,6 +56,40 @@ def test_what_it_says_and_how_it_ended() -> None:
         assert child.how == "ended with exit code 0: KeyError: 'nobody'"
 
 
+def test_a_message_longer_than_one_read_is_read_to_its_end() -> None:
+    """A process that has ended left all of its message in a pipe that holds more than one read."""
+    target = "x" * 300_000  # a label that the reason for skipping the trial repeats
+    with ChildProcess(os.environ, own_session=False) as child:
+        fcntl.fcntl(child.fileno(), fcntl.F_SETPIPE_SZ, 2**20)
+        child.ask(TrialSpec("disk", {**DISK, "target": target}), _disk(target))
+        wait_until(lambda: child.ended, "its end")
+        (message,) = child.messages()
+        assert target in message["skipped"]
+
+
+def test_a_rank_that_has_ended_with_unread_output_is_not_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its long message arrives whole, also if its parent looks only after its end."""
+    target = "x" * 300_000
+
+    class Roomy(ChildProcess):
+        """Has a pipe as on a machine with pages of 64 KiB; is looked at after its end."""
+
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, **options)
+            fcntl.fcntl(self.fileno(), fcntl.F_SETPIPE_SZ, 2**20)
+
+        def messages(self) -> list[Message]:
+            wait_until(lambda: self.ended, "its end")
+            return super().messages()
+
+    monkeypatch.setattr("iobench.loops.ranks.ChildProcess", Roomy)
+    context = Context(_disk(target), SystemClock(), lambda done, unit: None)
+    with pytest.raises(Unavailable, match=r"xxx.* does not exist"):
+        run_ranks("disk", {**DISK, "target": target}, 1, context, environment=os.environ)
+
+
 def test_it_is_gone_when_nobody_wants_it_any_more() -> None:
     """Also where it was asked for nothing."""
     with ChildProcess(os.environ, own_session=True) as child:
@@ -74,6 +115,52 @@ def test_one_that_is_killed_says_by_what() -> None:
         assert child.how == "killed by SIGKILL (out of memory?): it said nothing"
 
 
+@pytest.mark.parametrize("code", [errno.EAGAIN, errno.ENOMEM, errno.EMFILE])
+def test_a_process_that_cannot_be_started_fails_its_trial(
+    monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """The reason says what is missing and what to do; no descriptor stays open."""
+    descriptors = Path("/proc/self/fd")
+    before = len(list(descriptors.iterdir()))
+    refused = Mock(side_effect=OSError(code, os.strerror(code)))
+    monkeypatch.setattr("subprocess.Popen", refused)
+    status, outcome, reason = tried("steady")
+    assert (status, outcome) == ("failed", None)
+    said = f"the process of the trial could not be started: {os.strerror(code)}: "
+    assert reason.startswith(said)
+    assert reason.endswith("then continue with --resume")
+    assert len(list(descriptors.iterdir())) == before
+
+
+def test_a_rank_that_cannot_be_started_fails_its_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reason names the rank, and the ranks that were started have ended."""
+    popen = subprocess.Popen
+    refused = Mock(side_effect=[OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))])
+
+    def second_fails(*given: Any, **options: Any) -> Any:
+        monkeypatch.setattr("subprocess.Popen", refused)
+        return popen(*given, **options)
+
+    monkeypatch.setattr("subprocess.Popen", second_fails)
+    context = Context({}, SystemClock(), lambda done, unit: None)
+    with pytest.raises(TrialFailed, match=r"rank 1 of 2: .* could not be started: Resource"):
+        run_ranks("rank", PARAMS, 2, context, environment=os.environ)
+    assert _children() == []
+
+
+def _disk(target: str) -> dict[str, Place]:
+    return {f"disk/{target}": Place("/nowhere/at-all", "empty")}
+
+
+DISK: dict[str, Any] = {
+    "operation": "read",
+    "pattern": "random",
+    "block_bytes": 4096,
+    "cache": "warm",
+    "file_bytes": 4096,
+    "parallelism": 1,
+    "seconds": 1.0,
+}
 PARAMS: dict[str, Any] = {
     "data": "",
     "cache": "warm",

@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -22,33 +23,46 @@ from tests.iobench.small_runs import Configs
 
 pytestmark = pytest.mark.slow
 
+RUN = "20261121T143000Z-0123abcd"
+
 
 def placed(configs: Configs, notes: list[str] | None = None, **given: Any) -> Places:
     """Those of a config."""
     said = [] if notes is None else notes
-    return Places(BenchConfig.model_validate(configs.values(**given)), said.append)
+    return Places(BenchConfig.model_validate(configs.values(**given)), said.append, RUN)
 
 
 def test_disk_targets_are_where_they_say(
     configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By label; ``~`` is the home."""
+    """By label, in a folder of the run; ``~`` is the home."""
     monkeypatch.setenv("HOME", str(tmp_path))
     targets = [{"label": "here", "path": "."}, {"label": "home", "path": "~/disk"}]
     with placed(configs, disk={"targets": targets}) as places:
-        assert places.get("disk/here").uri == "."
-        assert places.get("disk/home").uri == str(tmp_path / "disk")
+        assert places.get("disk/here").uri == f".iobench-probe-{RUN}"
+        assert places.get("disk/home").uri == str(tmp_path / "disk" / f".iobench-probe-{RUN}")
         assert places.environment(["disk/here"]) == {}
 
 
-def test_what_probes_leave_behind_is_removed(
-    configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of every target that was asked for, also when the run fails."""
-    cleaned: list[Path] = []
-    monkeypatch.setattr("iobench.places.disk.clean", cleaned.append)
-    targets = [{"label": name, "path": str(tmp_path / name)} for name in ("a", "b")]
-    places = placed(configs, disk={"targets": targets})
+def disks(folder: Path) -> dict[str, Any]:
+    """Two targets in a folder, ``a`` and ``b``."""
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+    return {"targets": [{"label": name, "path": str(folder / name)} for name in ("a", "b")]}
+
+
+def left(folder: Path, run: str = RUN) -> Path:
+    """Leave a file in a target, as a killed trial of a run does."""
+    path = folder / f".iobench-probe-{run}" / "write-0"
+    path.parent.mkdir()
+    path.touch()
+    return path
+
+
+def test_what_probes_leave_behind_is_removed(configs: Configs, tmp_path: Path) -> None:
+    """From every target that was asked for, also when the run fails."""
+    places = placed(configs, disk=disks(tmp_path))
+    own, unused = left(tmp_path / "a"), left(tmp_path / "b")
 
     def stopped() -> None:
         with places:
@@ -57,7 +71,31 @@ def test_what_probes_leave_behind_is_removed(
 
     with pytest.raises(KeyboardInterrupt):
         stopped()
-    assert cleaned == [tmp_path / "a"]
+    assert not own.parent.exists()
+    assert unused.exists()
+
+
+def test_what_another_run_writes_stays(configs: Configs, tmp_path: Path) -> None:
+    """The first of two runs on one disk to end removes its own files alone."""
+    settings = disks(tmp_path)
+    own, theirs = left(tmp_path / "a"), left(tmp_path / "a", "20261121T143000Z-ffffffff")
+    with placed(configs, disk=settings) as places:
+        places.get("disk/a")
+    assert not own.exists()
+    assert theirs.exists()
+
+
+def test_what_cannot_be_removed_is_noted(
+    configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the folder that holds it."""
+    notes: list[str] = []
+    settings = disks(tmp_path)
+    with monkeypatch.context() as refusing, placed(configs, notes, disk=settings) as places:
+        places.get("disk/a")
+        own = left(tmp_path / "a")
+        refusing.setattr("shutil.rmtree", Mock(side_effect=PermissionError(13, "Not permitted")))
+    assert notes == [f"files may be left in {own.parent}: Not permitted"]
 
 
 def test_what_an_earlier_process_left_is_removed(
@@ -65,18 +103,22 @@ def test_what_an_earlier_process_left_is_removed(
 ) -> None:
     """It was killed before it could; what trials of it named is asked for no more."""
     cleaned: list[Any] = []
-    monkeypatch.setattr("iobench.places.disk.clean", cleaned.append)
-    monkeypatch.setattr("iobench.places.clean_store", lambda place: cleaned.append(place.uri))
+    monkeypatch.setattr(
+        "iobench.places.pool.clean", lambda place, run: cleaned.append((place.uri, run))
+    )
+    settings = disks(tmp_path)
     config = configs.values(
-        disk={"targets": [{"label": "a", "path": str(tmp_path / "a")}]},
+        disk=settings,
         object_store={
             "targets": [{"label": "b", "uri": "s3://bucket/b"}, {"label": "own", "uri": "local"}]
         },
     )
+    own = left(tmp_path / "a")
     earlier = ("disk/a", "store/b", "store/own", "shards@disk")
-    with Places(BenchConfig.model_validate(config), print, earlier):
+    with Places(BenchConfig.model_validate(config), print, RUN, earlier):
         pass
-    assert sorted(map(str, cleaned)) == [str(tmp_path / "a"), "s3://bucket/b"]
+    assert not own.exists()
+    assert cleaned == [("s3://bucket/b", RUN)]
 
 
 @pytest.mark.parametrize(
@@ -92,15 +134,15 @@ def test_what_a_store_keeps_because_it_refuses_is_said(
 ) -> None:
     """Where nothing could be written, nothing is left to speak of."""
 
-    def refusing(place: Place) -> int:
+    def refusing(place: Place, run: str) -> int:
         raise error
 
-    monkeypatch.setattr("iobench.places.clean_store", refusing)
+    monkeypatch.setattr("iobench.places.pool.clean", refusing)
     notes: list[str] = []
     target = {"label": "real", "uri": "s3://bucket/prefix/"}
     with placed(configs, notes, object_store={"targets": [target]}) as places:
         places.get("store/real")
-    left = f"objects may be left below s3://bucket/prefix/iobench-probe/: {error}"
+    left = f"objects may be left below s3://bucket/prefix/iobench-probe/{RUN}/: {error}"
     assert notes == ([left] if said else [])
 
 
@@ -153,7 +195,7 @@ class TestOwnServer:
         monkeypatch.setenv("AWS_PROFILE", "nobody")
         store = {"targets": [{"label": "own", "uri": "local"}]}
         with placed(configs, object_store=store) as places:
-            assert places.get("store/own").uri == "s3://iobench/probe"
+            assert places.get("store/own").uri == f"s3://iobench/iobench-probe/{RUN}"
 
     def test_without_moto_its_trials_are_skipped(
         self, configs: Configs, monkeypatch: pytest.MonkeyPatch
@@ -180,7 +222,7 @@ def test_a_bucket_of_ones_own_keeps_its_credentials(configs: Configs) -> None:
     target = {"label": "real", "uri": "s3://bucket/prefix"}
     with placed(configs, object_store={"targets": [target]}) as places:
         place = places.get("store/real")
-        assert (place.uri, place.holds) == ("s3://bucket/prefix", "empty")
+        assert (place.uri, place.holds) == (f"s3://bucket/prefix/iobench-probe/{RUN}", "empty")
         assert places.environment(["store/real"]) == {}
         # It is not there: nothing is to be cleaned up in it.
         places._found.clear()

@@ -21,8 +21,9 @@ from pydantic import ValidationError
 from dataprep.errors import ConfigError
 from iobench.config import BenchConfig, dump, load
 from iobench.ladder import RUNGS, THREE
-from iobench.plan import in_config_order, ladder_config, places_of, trials
+from iobench.plan import formats_read, in_config_order, ladder_config, places_of, trials
 from iobench.trial import TrialSpec
+from tests.iobench.small_runs import ThirdParty
 from tests.iobench.test_config import SHIPPED
 from tests.iobench.test_words import EVERYTHING
 
@@ -245,6 +246,31 @@ def test_planning_touches_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_places_of_a_trial(kind: str, params: dict[str, str], names: list[str]) -> None:
     """What must be there before it can run, each once."""
     assert places_of(TrialSpec(kind, params)) == names
+
+
+@pytest.mark.parametrize(
+    ("loaders", "formats"),
+    [
+        ({"loader": ["torch-map", "dali"]}, frozenset({"tfrecord"})),
+        ({"loader": "mxnet-record"}, frozenset({"recordio"})),
+        ({"loader": ["mxnet-record", "tf-data"]}, frozenset({"recordio", "tfrecord"})),
+        ({"loader": "raw"}, frozenset({""})),
+        ({"loader": "torch-map", "data": "shards-4MB@disk"}, None),
+        ({"loader": "odd-steady"}, None),
+    ],
+)
+def test_formats_that_trials_read(
+    third_party: ThirdParty, loaders: dict[str, Any], formats: frozenset[str] | None
+) -> None:
+    """Of data by their name; all where none is read, or a loader of another package reads."""
+    specs = planned(loaders=[loaders])
+    assert formats_read(specs, "shards@disk") == formats
+
+
+def test_layouts_read_the_default_format() -> None:
+    """They name none."""
+    specs = planned(disk={"layout_data": "shards@disk", "layouts": "records"})
+    assert formats_read(specs, "shards@disk") == frozenset({""})
 
 
 def test_what_is_done_to_the_machines_caches_is_of_cold_trials() -> None:

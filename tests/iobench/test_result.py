@@ -79,7 +79,7 @@ def test_the_schema_comes_first() -> None:
     """So that a person and a later version find it."""
     assert list(json.loads(EMPTY.to_json())) == [
         *("schema", "name", "started", "environment", "config", "trials", "summary", "findings"),
-        *("forecast", "references"),
+        *("run_id", "forecast", "references"),
     ]
 
 

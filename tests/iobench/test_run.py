@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import re
 import shutil
 import socket
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,17 +20,19 @@ import pytest
 import dataprep
 from dataprep.errors import ConfigError
 from dataprep.sample import draw_tree
+from dataprep.stores import StoreOptions, open_store
 from iobench import run
 from iobench.analysis.analyse import summarised
 from iobench.config import BenchConfig
 from iobench.display import Lines
-from iobench.errors import NothingRan, RunConflict
+from iobench.errors import NothingRan, ResultError, RunConflict
 from iobench.faults import FaultProxy, Match, Rule, Status
+from iobench.memory_s3 import MemoryS3
 from iobench.plan import trials
 from iobench.probes.object_store.pool import OVERLOADED
 from iobench.result import Result
 from iobench.rundir import read
-from iobench.s3_server import MotoServer
+from iobench.s3_server import MotoServer, signed_in
 from iobench.trial import Trial, TrialSpec
 from tests.iobench.small_runs import Configs, ThirdParty, loaders
 
@@ -58,6 +63,18 @@ def warm_disk(folder: Path, **changes: Any) -> dict[str, Any]:
         "seconds": 0.05,
         **changes,
     }
+
+
+SMALL_OBJECTS: dict[str, Any] = {
+    "clients": "boto3",
+    "operations": "get",
+    "object_bytes": 1000,
+    "connections": 1,
+    "at_object_bytes": 1000,
+    "at_connections": 1,
+    "max_requests": 4,
+    "pool_bytes": 4000,
+}
 
 
 def by_loader(trials: Any) -> dict[str, Trial]:
@@ -423,6 +440,108 @@ def test_more_workers_are_tried_while_they_are_worth_it(
     assert ("more are not tried" in done.counts) == (gain is not None)
 
 
+class Beside(Lines):
+    """Does something before each trial but the first."""
+
+    def __init__(self, stream: io.StringIO, between: Callable[[], None]) -> None:
+        super().__init__(stream)
+        self.between: Callable[[], None] | None = None
+        self.then = between
+
+    def begin(self, spec: TrialSpec) -> None:
+        """Do it."""
+        if self.between is not None:
+            self.between()
+        self.between = self.then
+        super().begin(spec)
+
+
+class TestTwoRunsAtOnce:
+    """Runs with folders of their own share a disk or a bucket, as those of two hosts do."""
+
+    def test_on_one_disk(self, configs: Configs, tmp_path: Path) -> None:
+        """The first run to end keeps the files of the other; each removes its own."""
+        target = tmp_path / "disk"
+        target.mkdir()
+        values = configs.values(disk=warm_disk(target, operations="read"), repeats=2)
+        kept: list[set[int]] = []
+
+        def files() -> set[int]:
+            return {path.stat().st_ino for path in target.rglob("*") if path.is_file()}
+
+        def other_run() -> None:
+            before = files()
+            assert measured(values, tmp_path / "other").exit_code == 0
+            assert files() == before
+            kept.append(before)
+
+        config = BenchConfig.model_validate(values)
+        done = run.run(config, tmp_path / "run", Beside(io.StringIO(), other_run))
+        assert done.exit_code == 0
+        assert [len(before) for before in kept] == [1]
+        assert list(target.iterdir()) == []
+
+    def test_on_one_bucket(self, configs: Configs, tmp_path: Path) -> None:
+        """The first run to end keeps the objects of the other; each removes its own."""
+        objects = MemoryS3()
+        with signed_in(), FaultProxy(objects.answer) as proxy:
+            options = StoreOptions(endpoint_url=proxy.url)
+            target = {"uri": "s3://bucket/p", "store": options.model_dump(mode="json")}
+            values = configs.values(object_store={**SMALL_OBJECTS, "targets": [target]}, repeats=2)
+            store = open_store("s3://bucket", options)
+            store.put("p/mine", b"data")
+            kept: list[set[str]] = []
+
+            def other_run() -> None:
+                before = {info.key for info in store.list()}
+                assert measured(values, tmp_path / "other").exit_code == 0
+                assert {info.key for info in store.list()} == before
+                kept.append(before)
+
+            config = BenchConfig.model_validate(values)
+            done = run.run(config, tmp_path / "run", Beside(io.StringIO(), other_run))
+            assert done.exit_code == 0, done.counts
+            own = f"p/iobench-probe/{done.result.run_id}/"
+            assert all(key == "p/mine" or key.startswith(own) for key in kept[0])
+            assert len(kept[0]) > 2
+            assert [info.key for info in store.list()] == ["p/mine"]
+
+    def test_what_a_killed_run_left_is_removed_when_it_goes_on(
+        self, configs: Configs, tmp_path: Path
+    ) -> None:
+        """Also if it was killed in its first trial, and its run_id stays the same."""
+        target, folder = tmp_path / "disk", tmp_path / "run"
+        target.mkdir()
+        values = configs.values(disk=warm_disk(target, operations="read"))
+        run_id = measured(values, folder).result.run_id
+        (folder / "result.json").unlink()
+        log = folder / "trials.jsonl"
+        log.write_bytes(log.read_bytes().splitlines(keepends=True)[0])
+        for name in (run_id, "20200101T000000Z-01234567"):
+            (target / f".iobench-probe-{name}").mkdir()
+            (target / f".iobench-probe-{name}" / "write-of-a-killed-trial").touch()
+        done = measured(values, folder, resume=True)
+        assert (done.exit_code, done.result.run_id) == (0, run_id)
+        assert [path.name for path in target.iterdir()] == [
+            ".iobench-probe-20200101T000000Z-01234567"
+        ]
+        assert measured(values, tmp_path / "another").result.run_id != run_id
+
+    def test_a_run_of_an_older_version_gets_a_run_id(
+        self, configs: Configs, tmp_path: Path
+    ) -> None:
+        """When it goes on; one that was changed by hand, which might name any folder, does not."""
+        values, folder = configs.values(loaders=NULL), tmp_path / "run"
+        measured(values, folder)
+        saved = json.loads((folder / "result.json").read_text())
+        (folder / "result.json").write_text(json.dumps({**saved, "run_id": "/../../home"}))
+        with pytest.raises(ResultError, match="was changed by hand"):
+            measured(values, folder, resume=True)
+        del saved["run_id"]
+        (folder / "result.json").write_text(json.dumps(saved))
+        assert measured(values, folder, resume=True).result.run_id != ""
+
+
 class TestBadPlaces:
     """What trials need cannot be had; what needs nothing is measured all the same."""
 
@@ -446,6 +565,30 @@ class TestBadPlaces:
         trials = by_loader(done.result.trials)
         assert trials["raw"].reason == "LookupError: nobody knows shards@disk"
         assert trials["null"].status == "done"
+
+    def test_a_process_that_cannot_be_started(
+        self, configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One failed fork fails one trial; the next one is measured, and --resume does the rest."""
+        popen = subprocess.Popen
+
+        def first_fails(*given: Any, **options: Any) -> Any:
+            monkeypatch.setattr("subprocess.Popen", popen)
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+        class Refusing(Lines):
+            def start(self, *given: Any) -> None:
+                super().start(*given)
+                monkeypatch.setattr("subprocess.Popen", first_fails)
+
+        values = configs.values(loaders=NULL, repeats=2)
+        config = BenchConfig.model_validate(values)
+        done = run.run(config, tmp_path / "run", Refusing(io.StringIO()))
+        assert done.exit_code == 1
+        failed, kept = done.result.trials
+        assert (failed.status, kept.status) == ("failed", "done")
+        assert "could not be started: Resource temporarily unavailable" in failed.reason
+        assert measured(values, tmp_path / "run", resume=True).exit_code == 0
 
     def test_data_that_cannot_be_made(self, configs: Configs, tmp_path: Path) -> None:
         """Their folder is a file: each trial of them fails with the reason, once tried."""
@@ -492,19 +635,9 @@ class TestBadPlaces:
         reasons = {trial.reason for trial in done.result.trials if trial.status == "failed"}
         assert reasons == {f"{said}: {OVERLOADED}"}
         assert [t.status for t in done.result.trials] == ["failed", "failed", "done", "done"]
-        left = f"objects may be left below s3://{bucket}/p/iobench-probe/: {said}"
+        prefix = f"s3://{bucket}/p/iobench-probe/{done.result.run_id}/"
+        left = f"objects may be left below {prefix}: {said}"
         assert left in stream.getvalue().splitlines()
-
-    def test_a_disk_with_a_file_of_somebody_elses(self, configs: Configs, tmp_path: Path) -> None:
-        """It is as it was when the run has ended, and other trials are not kept from theirs."""
-        theirs = tmp_path / f".iobench-read-{2**20}"
-        theirs.write_bytes(b"mine" * 2**18)
-        done = measured(configs.values(disk=warm_disk(tmp_path)), tmp_path / "run")
-        statuses = {trial.params["operation"]: trial.status for trial in done.result.trials}
-        assert statuses == {"read": "failed", "write": "done"}
-        assert "iobench did not make it: move it away" in done.counts
-        assert theirs.read_bytes() == b"mine" * 2**18
-        assert [path.name for path in tmp_path.glob(".iobench-*")] == [theirs.name]
 
     def test_a_bucket_that_is_not_there(
         self, configs: Configs, tmp_path: Path, s3_server: MotoServer, bucket: str
@@ -523,6 +656,40 @@ class TestBadPlaces:
         trials = by_loader(done.result.trials)
         assert (trials["raw"].status, trials["null"].status) == ("failed", "done")
         assert f"{bucket}-missing" in trials["raw"].reason
+
+    def test_shards_on_a_store_are_copied_in_the_format_that_is_read(
+        self, configs: Configs, tmp_path: Path
+    ) -> None:
+        """RecordIO stays where it is if all trials read TFRecord."""
+        shards = tmp_path / "shards"
+        draw_tree(tmp_path / "photos", images=20, classes=2, seed=0)
+        dataprep.shard(
+            dataprep.ShardConfig.model_validate(
+                {
+                    "source": str(tmp_path / "photos"),
+                    "output": str(shards),
+                    "format": ("tfrecord", "recordio"),
+                }
+            )
+        )
+        objects = MemoryS3()
+        objects.fill("bucket", shards)
+        with signed_in(), FaultProxy(objects.answer) as proxy:
+            values = configs.values(loaders=loaders("raw", data=["shards@disk", "files@disk"]))
+            values["data"] = {
+                "shards": "s3://bucket",
+                "store": {"endpoint_url": proxy.url},
+                "folder": str(tmp_path / "data"),
+            }
+            done = measured(values, tmp_path / "run")
+            assert done.exit_code == 0, done.counts
+            paths = "\n".join(request.path for request in proxy.requests)
+        copied = [path for path in (tmp_path / "data").glob("copy-*") if path.is_dir()]
+        assert len(copied) == 1
+        assert (copied[0] / "tfrecord").is_dir()
+        assert not (copied[0] / "recordio").exists()
+        assert "/tfrecord/train-00000" in paths
+        assert "/recordio/train-00000" not in paths
 
     def test_an_own_server_holds_copies(self, configs: Configs, tmp_path: Path) -> None:
         """``local``: started for the run, with credentials of its own, gone with it."""

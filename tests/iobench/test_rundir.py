@@ -40,12 +40,14 @@ from iobench.trial import Trial
 from tests.strategies import json_values
 
 CONFIG = BenchConfig(name="small")
+RUN = "20261121T120000Z-0123abcd"
 SERIES = {"step_end_s": [1.0, 2.0], "wait_s": [0.5, 0.5], "compute_s": [0.25, 0.25]}
 
 
 def begun(config: BenchConfig = CONFIG) -> Result:
     """A run without a trial."""
-    return Result("small", "2026-11-21T12:00:00+00:00", {}, config.model_dump(mode="json"))
+    content = config.model_dump(mode="json")
+    return Result("small", "2026-11-21T12:00:00+00:00", {}, content, run_id=RUN)
 
 
 def trial(name: str = "a", **metrics: Any) -> Trial:

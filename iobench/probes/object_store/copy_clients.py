@@ -14,7 +14,7 @@ from dataprep.names import escape
 from dataprep.stores.s3_bucket import S3Bucket
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.machine.processes import find_program
+from iobench.machine.processes import find_program, starting
 from iobench.probes.object_store.s3_client import address_of
 from iobench.trial import Place
 
@@ -48,15 +48,16 @@ class _Program:
         return [f"{name}={value}" for name, value in given.items() if value is not None]
 
     def _run(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        done = subprocess.run(
-            [self._path, *command],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="surrogateescape",
-            check=False,
-            env={**os.environ, **environment},
-        )
+        with starting(self.name):
+            done = subprocess.run(
+                [self._path, *command],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="surrogateescape",
+                check=False,
+                env={**os.environ, **environment},
+            )
         if done.returncode:
             words = escape(" ".join((done.stderr or done.stdout).split())[-_LAST_WORDS:])
             raise TrialFailed(f"{self.name} ended with exit code {done.returncode}: {words}")

@@ -1,7 +1,8 @@
 """The store that a trial uses: reach it, put objects there, remove them.
 
-All objects are below one prefix. Objects to read are named by their size and number, so that the
-next trial finds them. Their bytes are random, so that they cannot be compressed or deduplicated.
+Each run has a prefix of its own below the target, and trials get that as their place: what one run
+removes belongs to no other. Objects to read are named by their size and number, so that the next
+trial finds them. Their bytes are random, so that they cannot be compressed or deduplicated.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,7 +23,9 @@ from iobench.trial import Place
 
 OVERLOADED = "the store refuses requests for now: try again later, or with fewer connections"
 PREFIX = "iobench-probe/"
-WARM_UP = PREFIX + "warm-up"
+"""Begins the keys of all runs below a target; then comes the name of the run and a slash."""
+
+WARM_UP = "warm-up"
 
 _OVERLOAD = re.compile(r"\b(?:429|500|502|503|504|SlowDown|ServiceUnavailable|InternalError)\b")
 _MOST_OBJECTS = 64
@@ -36,7 +39,7 @@ AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """``count`` objects of ``bytes`` each, below the prefix."""
+    """``count`` objects of ``bytes`` each, below the prefix of the run."""
 
     bytes: int
     count: int
@@ -48,7 +51,7 @@ class Objects:
     @property
     def prefix(self) -> str:
         """The beginning of the keys of these objects only."""
-        return f"{PREFIX}read/{self.bytes}/"
+        return f"read/{self.bytes}/"
 
 
 def to_get(object_bytes: int, pool_bytes: int) -> Objects:
@@ -95,15 +98,27 @@ def provide(store: Store, objects: Objects) -> None:
     list(in_order(put, missing, threads))
 
 
-def clean(place: Place) -> int:
-    """Delete all objects below the probes' prefix, abort uploads, and return how many objects.
+def place_of_run(target: Place, run: str) -> Place:
+    """The prefix below a target that holds the objects of one run, and nothing else.
+
+    Raises:
+        ValueError: ``run`` is empty: that would be the prefix of all runs.
+    """
+    if not run:
+        raise ValueError("a run without a name has no objects of its own")
+    return replace(target, uri=f"{target.uri.rstrip('/')}/{PREFIX}{run}")
+
+
+def clean(target: Place, run: str) -> int:
+    """Delete the objects of one run, abort its uploads, and return how many objects.
 
     Raises:
         StoreError: they cannot be listed or deleted, or the store refuses requests for now.
     """
+    place = place_of_run(target, run)
     store = open_store(place.uri, place.store)
     store.prepare()
-    keys = [info.key for info in store.list(PREFIX)]
+    keys = [info.key for info in store.list()]
     list(in_order(store.delete, keys, AT_ONCE))
     if not place.uri.startswith("s3://"):
         return len(keys)
@@ -117,11 +132,13 @@ def clean(place: Place) -> int:
         contextlib.closing(bucket.connect()) as client,
     ):
         pages = client.get_paginator("list_multipart_uploads")
-        for page in pages.paginate(Bucket=bucket.name, Prefix=bucket.prefix + PREFIX):
+        for page in pages.paginate(Bucket=bucket.name, Prefix=bucket.prefix):
             for upload in page.get("Uploads", ()):
-                client.abort_multipart_upload(
-                    Bucket=bucket.name, Key=upload["Key"], UploadId=upload["UploadId"]
-                )
+                # Checked again, since some servers ignore the prefix of this request.
+                if upload["Key"].startswith(bucket.prefix):
+                    client.abort_multipart_upload(
+                        Bucket=bucket.name, Key=upload["Key"], UploadId=upload["UploadId"]
+                    )
     return len(keys)
 
 

@@ -244,7 +244,7 @@ def _writer(trial: ObjectTrial, client: ObjectClient, written: set[str]) -> Requ
     ring = pool.ring(trial.object_bytes, trial.pool_bytes, trial.connections)
 
     def write(stream: int, turn: int) -> Timing:
-        key = f"{pool.PREFIX}{trial.operation}/{stream:05d}-{turn % ring:05d}"
+        key = f"{trial.operation}/{stream:05d}-{turn % ring:05d}"
         body = bodies[turn % len(bodies)]
         written.add(key)
         if trial.operation == "put":

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import shutil
+import threading
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from dataprep.dataset import open_dataset
 from dataprep.errors import ConfigError, DataprepError, StoreFull
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
+from dataprep.stores.s3 import S3Store
 from iobench.data import making
 from iobench.data.making import Maker
 from iobench.data.settings import DataSettings
@@ -35,10 +38,18 @@ def nowhere() -> Any:
 class Made:
     """A maker, and what it said."""
 
-    def __init__(self, folder: Path, bucket: Any = nowhere, **given: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        bucket: Any = nowhere,
+        formats: Any = None,
+        **given: Any,
+    ) -> None:
         self.notes: list[str] = []
         settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **given})
-        self.maker = Maker(settings, lambda: nullcontext(bucket()), self.notes.append)
+        self.maker = Maker(
+            settings, lambda: nullcontext(bucket()), self.notes.append, lambda name: formats
+        )
 
     def place(self, name: str) -> Place:
         """By name."""
@@ -76,6 +87,15 @@ def images(place: Place) -> list[tuple[str, str]]:
     else:
         dataset = open_dataset(place.uri, place.split, options=place.store)
         found = [(f"{sample.label:06d}", bytes(sample.image)) for sample in dataset]
+    return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in found)
+
+
+def images_on_store(place: Place) -> list[tuple[str, str]]:
+    """The same of files or shards on a store."""
+    if place.holds == "shards":
+        return images(place)
+    store = open_store(place.uri, place.store)
+    found = [(info.key.split("/")[0], store.get(info.key)) for info in store.list()]
     return sorted((name, hashlib.sha256(data).hexdigest()) for name, data in found)
 
 
@@ -182,6 +202,43 @@ class TestInterrupted:
         assert images(place) == images(made.place("shards@disk"))
 
 
+@pytest.mark.parametrize("form", ["files", "pixels"])
+class TestUnpacked:
+    def test_too_little_room_is_said_before_the_first_byte(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+    ) -> None:
+        """How much is needed, where, and what to do; nothing is written."""
+        shards = Made(folder).place("shards@disk")
+        written = Made(folder).place(f"{form}@disk")
+        needed_bytes = sum(path.stat().st_size for path in Path(written.uri).rglob("*.*"))
+        monkeypatch.setattr(LocalStore, "free_bytes", lambda self: needed_bytes // 2)
+        data = tmp_path / "data"
+        match = rf"{form}: about [\d,]+ MB would be written to {data}/.*: set another data\.folder"
+        with pytest.raises(StoreFull, match=match):
+            Made(data, shards=shards.uri).place(f"{form}@disk")
+        assert [path for path in data.rglob("*") if path.suffix != ".lock"] == []
+
+    def test_no_shard_is_held_whole(
+        self, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+    ) -> None:
+        """Single records are read, several at a time."""
+        shards = Made(folder).place("shards-1MB@disk")
+        read, numbers, both = LocalStore.get_versioned, itertools.count(), threading.Barrier(2)
+
+        def of_records(store: Any, key: str, offset: int = 0, length: int | None = None) -> Any:
+            if key.startswith("tfrecord/"):
+                assert length is not None
+                if next(numbers) < 2:
+                    both.wait(10)
+            return read(store, key, offset, length)
+
+        with monkeypatch.context() as patched:
+            patched.setattr("os.sched_getaffinity", lambda process: {0, 1})
+            patched.setattr(LocalStore, "get_versioned", of_records)
+            place = Made(tmp_path / "data", shards=shards.uri).place(f"{form}@disk")
+        assert len(images(place)) == 60
+
+
 class TestGiven:
     """An output of ``dataprep shard``, or class folders."""
 
@@ -259,6 +316,65 @@ class TestRemote:
         Made(folder, lambda: store).place("files@s3")
         assert sorted(copied) == keys[:2]
 
+    @pytest.mark.parametrize("name", ["shards@s3", "files@s3"])
+    def test_no_object_is_held_whole(
+        self, folder: Path, store: Place, name: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Files are mapped, not read into memory, and several are sent at a time."""
+        made = Made(folder, lambda: store)
+        local = made.place(name.replace("@s3", "@disk"))
+        put, numbers, both = S3Store.put, itertools.count(), threading.Barrier(2)
+
+        def refused(self: LocalStore, key: str) -> bytes:
+            raise AssertionError(key)
+
+        def two_at_once(self: S3Store, key: str, data: Any) -> Any:
+            if next(numbers) < 2:
+                both.wait(10)
+            return put(self, key, data)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(LocalStore, "get", refused)
+            patched.setattr(S3Store, "put", two_at_once)
+            remote = made.place(name)
+        assert images_on_store(remote) == images(local)
+
+    def test_only_what_trials_read_is_copied(
+        self, folder: Path, store: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Shards of one format with their indexes; a later run adds those of another."""
+
+        def refused(self: S3Store, key: str) -> bytes:
+            raise AssertionError(f"{key} is held whole")
+
+        remote = Made(folder, lambda: store).place("shards@s3")
+        given = {"shards": remote.uri, "store": remote.store.model_dump()}
+        data = tmp_path / "data"
+        monkeypatch.setattr(S3Store, "get", refused)
+        found: list[set[str]] = []
+        for formats in ({""}, {"tfrecord"}, {"tfrecord", "recordio"}):
+            made = Made(data, formats=frozenset(formats), **given)
+            local = Path(made.place("shards@disk").uri)
+            paths = [path.relative_to(local) for path in local.rglob("*") if path.is_file()]
+            found.append({str(path.parent) for path in paths})
+            assert bool(made.notes) == (formats != {"tfrecord"})
+        tables = {".", "index/tfrecord", "tfrecord"}
+        assert found == [tables, tables, {*tables, "index/recordio", "recordio"}]
+        for name in ("tfrecord", "recordio"):
+            with open_dataset(local, format=name) as dataset:
+                assert sum(1 for _ in dataset) == 60
+        shutil.rmtree(local)
+        made = Made(data, formats=frozenset({"recordio"}), **given)
+        assert {path.name for path in Path(made.place("shards@disk").uri).iterdir()} >= {"recordio"}
+        assert not (local / "tfrecord").exists()
+
+    def test_copies_to_a_store_leave_other_formats_out(self, folder: Path, store: Place) -> None:
+        """Those that no trial reads there."""
+        remote = Made(folder, lambda: store, frozenset({"recordio"})).place("shards@s3")
+        names = {info.key.partition("/")[0] for info in open_store(remote.uri, remote.store).list()}
+        assert "recordio" in names
+        assert "tfrecord" not in names
+
     def test_shards_on_a_store_are_read_there(
         self, folder: Path, store: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -269,7 +385,7 @@ class TestRemote:
         assert made.place("shards@s3") == remote
         with monkeypatch.context() as full:
             full.setattr(LocalStore, "free_bytes", lambda self: 1000)
-            with pytest.raises(StoreFull, match=r"0 MB free: set another data\.folder"):
+            with pytest.raises(StoreFull, match=r"0 MB are free: set another data\.folder"):
                 made.place("shards@disk")
             assert not list((tmp_path / "data").glob("copy-*/tfrecord"))
         local = made.place("shards@disk")

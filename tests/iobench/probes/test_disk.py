@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -52,7 +53,7 @@ def test_a_cold_read_that_was_answered_from_memory_is_called_warm(
 ) -> None:
     """If eviction has no effect, the trial is not labelled cold."""
     probe(disk_folder, cache="warm", seconds=0.01)
-    if not residency([disk_folder / f".iobench-read-{FILE_BYTES}"]):
+    if not residency([disk_folder / f"read-{FILE_BYTES}"]):
         pytest.skip("what is resident cannot be told here")
     monkeypatch.setattr("iobench.machine.page_cache.evict", lambda paths, drop_caches: None)
     cold = probe(disk_folder).cold
@@ -102,14 +103,16 @@ def test_a_disk_in_memory(probe: Probe) -> None:
     """On tmpfs direct trials are unavailable and no read is cold."""
     if not SHM.is_dir() or file_system(SHM) != "tmpfs":
         pytest.skip("no /dev/shm here")
+    run = secrets.token_hex(8)
+    folder = disk.folder_of_run(SHM, run)
     try:
-        outcome = probe(SHM)
+        outcome = probe(folder)
         for operation in ("read", "write"):
             with pytest.raises(Unavailable, match=r"O_DIRECT.* no device below"):
-                probe(SHM, cache="direct", operation=operation)
-        assert not list(SHM.glob(".iobench-write-*"))
+                probe(folder, cache="direct", operation=operation)
+        assert [path.name for path in folder.iterdir()] == [f"read-{FILE_BYTES}"]
     finally:
-        disk.clean(SHM)
+        disk.clean(SHM, run)
     check(outcome)
     assert outcome.cold is not None
     assert (outcome.cold.label, outcome.cold.why) == ("warm", "tmpfs is memory")
@@ -128,12 +131,13 @@ def test_a_disk_that_fills_up_fails_and_is_left_clean(
 
 def test_the_file_is_shared_by_trials_and_cleaned_at_the_end(tmp_path: Path, probe: Probe) -> None:
     """The file is made once; blocks that do not divide it are left out."""
+    folder = disk.folder_of_run(tmp_path, "run")
     told: list[tuple[Any, str]] = []
     size = FILE_BYTES + 70_000
-    check(probe(tmp_path, file_bytes=size, progress=lambda *done: told.append(done)))
+    check(probe(folder, file_bytes=size, progress=lambda *done: told.append(done)))
     assert told[-1] == (FILE_BYTES, "bytes")
-    made = [path.stat().st_ino for path in tmp_path.iterdir()]
-    probe(tmp_path, pattern="random", file_bytes=size)
-    assert [path.stat().st_ino for path in tmp_path.iterdir()] == made
-    disk.clean(tmp_path)
+    made = [path.stat().st_ino for path in folder.iterdir()]
+    probe(folder, pattern="random", file_bytes=size)
+    assert [path.stat().st_ino for path in folder.iterdir()] == made
+    disk.clean(tmp_path, "run")
     assert list(tmp_path.iterdir()) == []

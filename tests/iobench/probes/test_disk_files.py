@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from iobench.errors import TrialFailed, Unavailable
-from iobench.probes.disk import clean, file_to_read, file_to_write
+from iobench.probes.disk import clean, file_to_read, file_to_write, folder_of_run
 from tests.permissions import reachable_folder, unprivileged
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ def test_a_file_to_read_is_made_once(tmp_path: Path) -> None:
     assert file_to_read(tmp_path, SIZE, "t").stat().st_ino == made
     os.truncate(path, 10)
     content = file_to_read(tmp_path, SIZE, "t").read_bytes()
-    assert names(tmp_path) == [f".iobench-read-{SIZE}"]
+    assert names(tmp_path) == [f"read-{SIZE}"]
     # A file system that compresses must not be measured as faster than its disk.
     assert len(content) == SIZE
     assert len(zlib.compress(content)) > 0.99 * SIZE
@@ -43,7 +43,7 @@ def test_a_file_to_read_is_made_once(tmp_path: Path) -> None:
 def test_a_file_to_write_is_there_for_the_block_only(tmp_path: Path) -> None:
     """The file is removed, also when the block fails."""
     with file_to_write(tmp_path, SIZE, "t") as path:
-        assert path.name.startswith(".iobench-write-")
+        assert path.name.startswith("write-")
         assert path.stat().st_size == SIZE
     assert names(tmp_path) == []
     with pytest.raises(ZeroDivisionError), file_to_write(tmp_path, SIZE, "t"):
@@ -51,55 +51,32 @@ def test_a_file_to_write_is_there_for_the_block_only(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_clean_removes_ours_and_nothing_else(tmp_path: Path) -> None:
-    """Files of killed trials are removed too; other files stay."""
-    file_to_read(tmp_path, SIZE, "t")
-    for name in (f".iobench-partial-{'0a' * 8}", f".iobench-write-{'ff' * 8}"):
-        (tmp_path / name).touch()
-    others = [".iobench-notes", ".iobench-write-ff", "read-5"]
+def test_clean_removes_the_files_of_one_run(tmp_path: Path) -> None:
+    """Files of killed trials are removed too; those of another run and all others stay."""
+    own, theirs = (folder_of_run(tmp_path, run) for run in ("run-1", "run-10"))
+    for folder in (own, theirs):
+        file_to_read(folder, SIZE, "t")
+        (folder / "write-of-a-killed-trial").touch()
+    others = [".iobench-notes", f".iobench-read-{SIZE}", "read-5"]
     for name in others:
         (tmp_path / name).touch()
-    clean(tmp_path)
-    assert names(tmp_path) == others
-    clean(tmp_path / "gone")
-
-
-@pytest.mark.parametrize("kind", ["other content", "shorter", "link", "folder", "another size"])
-def test_somebody_elses_file(tmp_path: Path, kind: str) -> None:
-    """A file that iobench did not make is neither read, overwritten nor removed."""
-    path = tmp_path / f".iobench-read-{SIZE}"
-    elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
-    match kind:
-        case "link":
-            path.symlink_to(file_to_read(elsewhere, SIZE, "t"))
-        case "folder":
-            path.mkdir()
-        case "another size":
-            file_to_read(elsewhere, 2 * SIZE, "t").rename(path)
-        case _:
-            path.write_bytes(b"x" * (SIZE if kind == "other content" else 5))
-    before = path.lstat()
-    match = rf"{path} exists, and iobench did not make it: move it away"
-    with pytest.raises(TrialFailed, match=match):
-        file_to_read(tmp_path, SIZE, "t")
-    clean(tmp_path)
-    after = path.lstat()
-    assert (after.st_ino, after.st_mtime, after.st_size) == (
-        *(before.st_ino, before.st_mtime, before.st_size),
-    )
+    clean(tmp_path, "run-1")
+    assert names(tmp_path) == sorted([*others, theirs.name])
+    assert names(theirs) == [f"read-{SIZE}", "write-of-a-killed-trial"]
+    clean(tmp_path, "run-1")
+    clean(tmp_path / "gone", "run-1")
 
 
 @pytest.mark.parametrize("make", [file_to_read, lambda *args: file_to_write(*args).__enter__()])
 def test_refusals(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message says why there is no file; no part of it is left."""
     with pytest.raises(Unavailable, match=r"target 't': .*/gone does not exist"):
-        make(tmp_path / "gone", SIZE, "t")
+        make(tmp_path / "gone" / "run", SIZE, "t")
     with pytest.raises(TrialFailed, match=r"target 't' is full: .* MB are free"):
-        make(tmp_path, 2**60, "t")
+        make(tmp_path / "run", 2**60, "t")
     denied = pytest.raises(TrialFailed, match="may not be written to: Permission denied")
     with reachable_folder() as folder, unprivileged(), denied:
-        make(folder, SIZE, "t")
+        make(folder / "run", SIZE, "t")
 
     for code, said in ((errno.ENOSPC, "is full: .*No space left"), (errno.EROFS, "Read-only")):
 
@@ -108,8 +85,8 @@ def test_refusals(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -
 
         monkeypatch.setattr(os, "posix_fallocate", refused)
         with pytest.raises(TrialFailed, match=said):
-            make(tmp_path, SIZE, "t")
-    assert names(tmp_path) == []
+            make(tmp_path / "run", SIZE, "t")
+    assert names(tmp_path / "run") == []
     (tmp_path / "file").touch()
     with pytest.raises(TrialFailed, match="is not a directory"):
-        make(tmp_path / "file", SIZE, "t")
+        make(tmp_path / "file" / "run", SIZE, "t")

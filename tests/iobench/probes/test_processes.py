@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import multiprocessing
 import os
@@ -11,6 +12,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -134,3 +136,18 @@ def test_a_process_that_ends_early_is_noticed(end: Callable[[], Any], said: str)
     """The message has the signal or exit code; the other processes are ended."""
     with pytest.raises(TrialFailed, match=said):
         doing(signal.pause, end)
+
+
+def test_a_process_that_cannot_be_started_fails_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what is missing and what to do; the processes before it are ended."""
+    fork = os.fork
+
+    def second_fails() -> int:
+        refused = Mock(side_effect=OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)))
+        monkeypatch.setattr(os, "fork", refused)
+        return fork()
+
+    monkeypatch.setattr(os, "fork", second_fails)
+    with pytest.raises(TrialFailed, match=r"a process of the probe could not be started: .*pids"):
+        doing(signal.pause, nothing)
+    assert multiprocessing.active_children() == []

@@ -30,7 +30,7 @@ class Copier:
 
     def copy(self, prefix: str, folder: Path) -> None:
         """Make files of the given sizes."""
-        assert prefix == "iobench-probe/read/1000/"
+        assert prefix == "read/1000/"
         assert list(folder.iterdir()) == []
         self.folders.append(folder)
         for number, size in enumerate(self._sizes):

@@ -14,14 +14,13 @@ from dataprep.errors import ConfigError, PermissionRefused
 from dataprep.stores import open_store
 from iobench.errors import TrialFailed, Unavailable
 from iobench.faults import FaultProxy, Match, Rule, Status, Truncate
-from iobench.probes.object_store.pool import PREFIX
 from iobench.trial import Outcome, Place
 from tests.iobench.probes.object_store.kinds import COPY_CLIENTS, REQUEST_CLIENTS
 
 pytestmark = pytest.mark.slow
 
 RunTrial = Callable[..., Outcome]
-READ = r"/iobench-probe/read/"
+READ = r"/a/prefix/read/"
 PARTS = {"object_bytes": 6_000_000, "part_bytes": 5 * 2**20}
 METRICS = {
     *("mb_per_s", "requests_per_s", "bytes", "seconds", "requests"),
@@ -50,7 +49,7 @@ def test_every_operation_has_figures(
     assert found["mb_per_s"] == pytest.approx(found["bytes"] / found["seconds"] / 1e6)
     json.dumps(found, allow_nan=False)
     is_read = operation.endswith("get")
-    assert is_read or stored(place) == [PREFIX + "warm-up"]
+    assert is_read or stored(place) == ["warm-up"]
     assert (outcome.cold is not None and outcome.cold.label == "server cache unknown") == is_read
 
 

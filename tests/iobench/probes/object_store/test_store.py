@@ -15,7 +15,7 @@ from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.s3_bucket import S3Bucket
 from iobench.errors import Unavailable
 from iobench.faults import FaultProxy, Match, Rule, Status
-from iobench.probes.object_store.pool import PREFIX, clean, is_overload, reach
+from iobench.probes.object_store.pool import clean, is_overload, place_of_run, reach
 from iobench.trial import Outcome, Place
 
 pytestmark = pytest.mark.slow
@@ -74,32 +74,43 @@ def test_what_passes(reason: str, passes: bool) -> None:
     assert is_overload(reason) == passes
 
 
-def test_only_what_probes_wrote_is_removed(trial: Callable[..., Outcome], place: Place) -> None:
-    """Objects beside the probes' own prefix stay."""
+def test_only_what_a_run_wrote_is_removed(trial: Callable[..., Outcome], place: Place) -> None:
+    """Objects of another run, and those beside the probes' prefix, stay."""
     store = open_store(place.uri, place.store)
     store.put("mine", b"data")
-    trial()
-    assert clean(place) == 5  # four objects to read, and one to open connections with
-    assert [info.key for info in store.list()] == ["mine"]
-    assert clean(place) == 0
+    trial(place_of_run(place, "run-1"))
+    trial(place_of_run(place, "run-10"))
+    theirs = {info.key for info in store.list("iobench-probe/run-10/")}
+    assert len(theirs) == 5
+    assert clean(place, "run-1") == 5  # four objects to read, and one to open connections with
+    assert {info.key for info in store.list()} == {"mine", *theirs}
+    assert clean(place, "run-1") == 0
+
+
+def test_a_run_without_a_name_removes_nothing(place: Place) -> None:
+    """Its prefix would be that of all runs."""
+    with pytest.raises(ValueError, match="a run without a name"):
+        clean(place, "")
 
 
 def test_uploads_of_killed_trials_are_aborted(place: Place) -> None:
-    """Unfinished uploads of probes are aborted, and no others."""
+    """Unfinished uploads of this run's probes are aborted; those of another run go on."""
     bucket = S3Bucket(place.uri, place.store)
+    theirs = ["iobench-probe/run-10/multipart/0", "mine"]
     with closing(bucket.connect(attempts=2)) as client:
-        for key in (PREFIX + "multipart/0", "mine"):
+        for key in ("iobench-probe/run-1/multipart/0", *theirs):
             client.create_multipart_upload(Bucket=bucket.name, Key=bucket.prefix + key)
-        clean(place)
+        clean(place, "run-1")
         left = client.list_multipart_uploads(Bucket=bucket.name)["Uploads"]
-    assert [upload["Key"] for upload in left] == [bucket.prefix + "mine"]
+    assert sorted(upload["Key"] for upload in left) == [bucket.prefix + key for key in theirs]
 
 
 def test_who_may_not_list_uploads_may_still_clean(place: Place, proxy: FaultProxy) -> None:
     """Objects are removed without that permission."""
-    open_store(place.uri, place.store).put(PREFIX + "read/1/00000", b"x")
+    own = place_of_run(place, "run-1")
+    open_store(own.uri, own.store).put("read/1/00000", b"x")
     proxy.replace_rules([Rule(Match("GET", "uploads"), Status(403, "AccessDenied"))])
-    assert clean(place) == 1
+    assert clean(place, "run-1") == 1
 
 
 def test_a_store_that_refuses_is_given_up_at_once(place: Place, proxy: FaultProxy) -> None:
@@ -107,5 +118,5 @@ def test_a_store_that_refuses_is_given_up_at_once(place: Place, proxy: FaultProx
     proxy.replace_rules([Rule(Match(), Status(503, "SlowDown"))])
     patient = replace(place, store=place.store.model_copy(update={"max_attempts": 50}))
     with pytest.raises(StoreError, match="503"):
-        clean(patient)
+        clean(patient, "run-1")
     assert [request.method for request in proxy.requests] == ["HEAD", "HEAD"]
