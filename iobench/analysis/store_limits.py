@@ -86,10 +86,19 @@ def of_data(result: Result, label: str) -> bool:
     target = next((t for t in probe.get("targets") or () if t.get("label", "s3") == label), None)
     if target is None:
         return False
-    given = next((data[k] for k in ("shards", "source") if "://" in str(data.get(k) or "")), None)
+    uri, endpoint_url = address_of_data(data)
+    of_target = (target.get("store") or {}).get("endpoint_url")
+    return _bucket(uri, endpoint_url) == _bucket(str(target.get("uri") or LOCAL), of_target)
+
+
+def address_of_data(data: Mapping[str, Any]) -> tuple[str, str | None]:
+    """URI and endpoint of the store that holds the data, from the section ``data`` of a config."""
+    for key in ("shards", "source"):
+        uri = str(data.get(key) or "")
+        if "://" in uri:
+            return uri, (data.get("store") or {}).get("endpoint_url")
     bucket = data.get("bucket") or {}
-    uri, store = (given, data.get("store")) if given else (bucket.get("uri"), bucket.get("store"))
-    return _address(uri, store) == _address(target.get("uri"), target.get("store"))
+    return str(bucket.get("uri") or LOCAL), (bucket.get("store") or {}).get("endpoint_url")
 
 
 def points_of(result: Result, trials: Sequence[Trial]) -> list[StorePoint]:
@@ -217,9 +226,5 @@ def _size(count: int) -> str:
     return f"{count / 1e6:.3g} MB" if count >= 1e6 else f"{count / 1e3:.3g} kB"
 
 
-def _address(uri: Any, store: Any) -> tuple[str, str]:
-    """Endpoint and bucket of a place on a store."""
-    if uri in (None, LOCAL):
-        return "", LOCAL
-    endpoint = str((store or {}).get("endpoint_url") or "")
-    return endpoint.rstrip("/"), urlsplit(str(uri)).netloc
+def _bucket(uri: str, endpoint_url: str | None) -> tuple[str, str]:
+    return (endpoint_url or "").rstrip("/"), urlsplit(uri).netloc or uri
