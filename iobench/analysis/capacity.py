@@ -200,7 +200,7 @@ class Capacities:
             if decoding.rate is None or rate.median < 0.9 * decoding.rate.median:
                 return Prediction(rate, limit, basis)
             return Prediction(_least(rate, decoding.rate), "decode", decoding.basis)
-        reading = None if setting.loader in BY_SAMPLE else self._reading(setting)
+        reading = self.storage_rate(setting)
         missing = [*decoding.missing, *([limit] if reading is None else [])]
         if missing or reading is None or decoding.rate is None:
             return Prediction(None, missing=tuple(missing))
@@ -268,8 +268,10 @@ class Capacities:
         nearest = min(groups, key=lambda found: _distance(found, setting, groups[found]))
         return nearest, groups[nearest]
 
-    def _reading(self, setting: Setting) -> Estimate | None:
-        """Reading without decoding: by loader ``raw``, else by a probe."""
+    def storage_rate(self, setting: Setting) -> Estimate | None:
+        """Reading without decoding, by loader ``raw``, else by a probe; None for single samples."""
+        if setting.loader in BY_SAMPLE:
+            return None
         alike = {
             found.changed(workers=0): found.form
             for found in self.reading

@@ -171,6 +171,9 @@ def _given(loop: Loop, known: Capacities) -> tuple[Estimate | None, Estimate | N
     alone = known.supply(setting, from_loops=False).rate
     if alone is not None:
         return (loss, None) if alone.median < 1.25 * rate.median else (None, loss)
+    storage = known.storage_rate(setting.changed(source=loop.farthest))
+    if storage is not None and storage.median < 1.25 * rate.median:
+        return None, loss
     busy = loop.metric("cpu_busy_share")
     if busy is not None and busy >= BUSY:
         return loss, None

@@ -54,7 +54,7 @@ def judged(asked: str = "cold", **changes: Any) -> Cold:
 
 def not_counted(saw: dict[str, Any]) -> bool:
     """Whether the kernel counts no physical bytes on this file system."""
-    return saw["file_system"] == "fuse.sshfs" and saw["physical_ratio"] == 0
+    return bool(saw["file_system"] == "fuse.sshfs" and saw["physical_ratio"] == 0)
 
 
 @given(seen)
@@ -111,7 +111,7 @@ def test_why_it_is_warm(changes: dict[str, Any], why: str) -> None:
 @pytest.mark.parametrize("file_system", ["nfs4", "lustre", "fuse.mountpoint-s3", "fuse.unheard"])
 def test_cold_behind_a_server_is_cold_on_this_host_alone(file_system: str) -> None:
     """The kernel counts no physical bytes there, and the server's cache cannot be seen."""
-    uncounted = {"physical_ratio": 0.0, "file_system": file_system}
+    uncounted: dict[str, Any] = {"physical_ratio": 0.0, "file_system": file_system}
     records = judged(sequential=False, **uncounted)
     assert records.label == "cold"
     assert records.limits == (HOST_ONLY,)
