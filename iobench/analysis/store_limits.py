@@ -14,6 +14,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from dataprep.adapters.records import _RANGES_AT_ONCE, _WINDOW_BYTES, _WINDOWS_AT_ONCE
+from dataprep.counted import counted
 from iobench.analysis.curve import at_workers
 from iobench.analysis.points import by_point, figure
 from iobench.data.settings import LOCAL
@@ -207,7 +208,8 @@ def _steps_words(by_connections: _Step | None, by_size: _Step | None) -> Iterato
     if by_connections is not None:
         lower, upper = by_connections.lower, by_connections.upper
         yield (
-            f"the probe gives {lower.mb_per_s:,.3g} MB/s with {lower.varied} connections and "
+            f"the probe gives {lower.mb_per_s:,.3g} MB/s with "
+            f"{counted(lower.varied, 'connection')} and "
             f"{upper.mb_per_s:,.3g} MB/s with {upper.varied}"
         )
     if by_size is not None:
