@@ -11,7 +11,7 @@ from iobench.analysis import findings as causes
 from iobench.analysis import supplies, verdict
 from iobench.analysis.capacity import Capacities, capacities
 from iobench.analysis.ceilings import beyond
-from iobench.analysis.evidence import evidence, unmeasured_ceilings
+from iobench.analysis.evidence import evidence, storage_of, unmeasured_ceilings
 from iobench.analysis.loops import Loop, leading, loops, scaling
 from iobench.analysis.qualifiers import qualifiers
 from iobench.analysis.recommend import (
@@ -87,7 +87,7 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
     made = [*found_causes, *causes.watched(proof.trials), *causes.of_probes(sound_result)]
     made += causes.first_batches(proof.trials)
     made += [*_sharing(proof.trials), *proof.faults, *qualifiers(result, shown)]
-    made += [*beyond(result), *unmeasured_ceilings(result, proof.trials, usable)]
+    made += [*beyond(result), *unmeasured_ceilings(storage_of(result, proof.trials), usable)]
     primary = _primary(made, loop)
     now = situation(sound_result, own, loop) if is_sound else None
     advice = _advice(now, loop, primary, found_causes, sound_result, own)

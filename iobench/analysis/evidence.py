@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dataprep.counted import counted
 from iobench.analysis.loops import Loop
 from iobench.analysis.points import Repeats, by_point, cold_label, figure, is_number, values
 from iobench.analysis.rules import found, percent
 from iobench.analysis.store_limits import (
     TO_MEASURE,
+    StorePoint,
     connections_of,
     limit_of,
     points_of,
@@ -23,6 +25,7 @@ from iobench.analysis.store_limits import (
 )
 from iobench.data.given import read_from
 from iobench.result import Finding, Result
+from iobench.stats import Estimate
 from iobench.trial import Params, Trial
 from iobench.words import params_words
 
@@ -55,6 +58,23 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class Storage:
+    """The storage of a run, measured by itself.
+
+    Attributes:
+        raw: cold points of loader ``raw``, and its points over a store.
+        disks: cold and direct reads of the disk probe.
+        store: reads of the object-store probe, from the store that holds the data.
+        targets: descriptions of the disks, by label.
+    """
+
+    raw: Sequence[tuple[Params, Estimate]]
+    disks: Sequence[tuple[Params, Estimate]]
+    store: Sequence[StorePoint]
+    targets: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class StorageCeiling:
     """The most that storage gave by itself, in MB/s: the upper end of the best interval."""
 
@@ -71,9 +91,10 @@ def evidence(result: Result) -> Evidence:
     # Reading without decoding is a ceiling for other loaders only if it is possible itself.
     for kind, is_raw in (("loader", True), ("loader", False), ("train", False)):
         trials = _without(result.trials, reasons)
+        storage = storage_of(result, trials)
         for params, repeats in by_point(trials, kind):
             if is_raw is (params.get("loader") == "raw"):
-                reason = _too_fast(result, trials, params, repeats)
+                reason = _too_fast(storage, params, repeats)
                 if reason:
                     reasons |= dict.fromkeys((trial.id for trial in repeats), reason)
                     faults.append(_fault(kind, params, reason))
@@ -85,13 +106,27 @@ def evidence(result: Result) -> Evidence:
     return Evidence(_without(result.trials, reasons), tuple(faults), doubted)
 
 
-def unmeasured_ceilings(
-    result: Result, trials: Sequence[Trial], loops: Sequence[Loop]
-) -> Iterator[Finding]:
+def storage_of(result: Result, trials: Sequence[Trial]) -> Storage:
+    """What the trials measured of the storage by itself."""
+    raw, disks = [], []
+    for params, repeats in by_point(trials, "loader"):
+        rate = figure(repeats, "mb_per_s")
+        if params.get("loader") == "raw" and rate and _is_read(params, repeats):
+            raw.append((params, rate))
+    for params, repeats in by_point(trials, "disk"):
+        rate = figure(repeats, "mb_per_s")
+        is_proved = cold_label(repeats) in ("cold", "direct")
+        if params.get("operation") == "read" and rate and is_proved:
+            disks.append((params, rate))
+    targets = result.environment.get("targets") or {}
+    return Storage(raw, disks, points_of(result, trials), targets)
+
+
+def unmeasured_ceilings(storage: Storage, loops: Sequence[Loop]) -> Iterator[Finding]:
     """A finding for each loop whose storage was not measured by itself."""
     for loop in loops:
         is_read = loop.farthest == "store" or loop.label == "cold"
-        if is_read and storage_ceiling(result, trials, loop.params, loop.trials) is None:
+        if is_read and storage_ceiling(storage, loop.params, loop.trials) is None:
             where = "store" if loop.farthest == "store" else "disk"
             keys = TO_MEASURE if where == "store" else "disk.targets and .parallelism"
             connections = connections_of(loop.params)
@@ -104,9 +139,7 @@ def unmeasured_ceilings(
             )
 
 
-def storage_ceiling(
-    result: Result, trials: Sequence[Trial], params: Params, repeats: Repeats
-) -> StorageCeiling | None:
+def storage_ceiling(storage: Storage, params: Params, repeats: Repeats) -> StorageCeiling | None:
     """The best result of the storage that a loader reads, with at least its connections.
 
     None if the storage was not measured so. Results of loader ``raw`` count for the same data, and
@@ -118,53 +151,49 @@ def storage_ceiling(
         return None
     if not is_remote:  # the reader opens one file at a time in each worker
         wanted = max(1, int(params.get("workers") or 0))
-    ceilings = [*_raw(trials, params, wanted)]
+    ceilings = [*_raw(storage, params, wanted)]
     if is_remote:
-        ceilings += _probed_store(result, trials, params, repeats, wanted)
+        ceilings += _probed_store(storage, params, repeats, wanted)
     else:
-        ceilings += _probed_disk(result, trials, params, wanted)
+        ceilings += _probed_disk(storage, params, wanted)
     return max(ceilings, key=lambda ceiling: ceiling.mb_per_s, default=None)
 
 
-def _raw(trials: Sequence[Trial], params: Params, wanted: int) -> Iterator[StorageCeiling]:
-    if params.get("loader") == "raw":
-        return
-    for other, repeats in by_point(trials, "loader"):
-        data = (str(params.get("data")), str(params.get("access", "direct")))
+def _is_read(params: Params, repeats: Repeats) -> bool:
+    """Whether samples came from a store, or from a disk as proved."""
+    return str(params.get("data", "")).endswith("@s3") or cold_label(repeats) == "cold"
+
+
+def _raw(storage: Storage, params: Params, wanted: int) -> Iterator[StorageCeiling]:
+    data = (str(params.get("data")), str(params.get("access", "direct")))
+    for other, rate in storage.raw:
         same = (str(other.get("data")), str(other.get("access", "direct"))) == data
-        is_read = data[0].endswith("@s3") or cold_label(repeats) == "cold"
-        rate = figure(repeats, "mb_per_s")
         workers = max(1, int(other.get("workers") or 0))
-        if other.get("loader") == "raw" and same and is_read and rate and workers >= wanted:
-            yield StorageCeiling(rate.high, f"loader raw with {workers} workers")
+        if params.get("loader") != "raw" and same and workers >= wanted:
+            yield StorageCeiling(rate.high, f"loader raw with {counted(workers, 'worker')}")
 
 
 def _probed_store(
-    result: Result, trials: Sequence[Trial], params: Params, repeats: Repeats, wanted: int
+    storage: Storage, params: Params, repeats: Repeats, wanted: int
 ) -> Iterator[StorageCeiling]:
-    points = points_of(result, trials)
     object_bytes = max(values(repeats, "mean_object_bytes"), default=None)
     read_bytes = read_bytes_of(params, _sample_bytes(repeats), object_bytes)
-    is_constant = limit_of(points, wanted, read_bytes).limit == "bandwidth"
-    for point in points:
+    is_constant = limit_of(storage.store, wanted, read_bytes).limit == "bandwidth"
+    for point in storage.store:
         as_large = point.object_bytes >= read_bytes
         if is_constant or (point.connections >= wanted and as_large):
-            by = f"the probe of the store with {point.connections} connections"
+            by = f"the probe of the store with {counted(point.connections, 'connection')}"
             yield StorageCeiling(point.mb_per_s.high, by)
 
 
-def _probed_disk(
-    result: Result, trials: Sequence[Trial], params: Params, wanted: int
-) -> Iterator[StorageCeiling]:
-    targets = result.environment.get("targets") or {}
-    own = read_from(str(params.get("data", "")), targets)
-    for other, repeats in by_point(trials, "disk"):
-        rate = figure(repeats, "mb_per_s")
+def _probed_disk(storage: Storage, params: Params, wanted: int) -> Iterator[StorageCeiling]:
+    own = read_from(str(params.get("data", "")), storage.targets)
+    for other, rate in storage.disks:
         target, count = str(other.get("target")), int(other.get("parallelism") or 1)
-        is_read = other.get("operation") == "read" and cold_label(repeats) in ("cold", "direct")
-        large = int(other.get("block_bytes") or 0) >= _READ_AHEAD_BYTES
-        if rate and is_read and large and count >= wanted and _same_disk(targets, own, target):
-            yield StorageCeiling(rate.high, f"the probe of the disk with {count} processes")
+        is_large = int(other.get("block_bytes") or 0) >= _READ_AHEAD_BYTES
+        if is_large and count >= wanted and _same_disk(storage.targets, own, target):
+            by = f"the probe of the disk with {counted(count, 'read')} at a time"
+            yield StorageCeiling(rate.high, by)
 
 
 def _same_disk(targets: Mapping[str, Any], one: str, other: str) -> bool:
@@ -178,15 +207,18 @@ def _same_disk(targets: Mapping[str, Any], one: str, other: str) -> bool:
     return known and all(first.get(key) == second.get(key) for key in _SAME_DISK)
 
 
-def _too_fast(result: Result, trials: Sequence[Trial], params: Params, repeats: Repeats) -> str:
+def _too_fast(storage: Storage, params: Params, repeats: Repeats) -> str:
     """Why a rate is not possible; empty if it is."""
-    is_read = str(params.get("data", "")).endswith("@s3") or cold_label(repeats) == "cold"
     rate = figure(repeats, "mb_per_s")
-    if not is_read or rate is None or str(params.get("access", "direct")) != "direct":
+    if (
+        not _is_read(params, repeats)
+        or rate is None
+        or str(params.get("access", "direct")) != "direct"
+    ):
         return ""
     if params.get("input", "store") not in ("cold", "store") and "group" in params:
         return ""
-    ceiling = storage_ceiling(result, trials, params, repeats)
+    ceiling = storage_ceiling(storage, params, repeats)
     if ceiling is None or rate.median <= FASTER * ceiling.mb_per_s:
         return ""
     return (
