@@ -47,6 +47,11 @@ class Advised:
             NoAdvice: the run has no loop and no loader whose settings could change.
         """
         found = self.found
+        if found.doubt and found.loop is not None:
+            raise NoAdvice(
+                f"the figures of the loop {found.loop.group!r} are no evidence ({found.doubt}): "
+                "measure again with more images or more steps, and with nothing else running"
+            )
         if found.now is None:
             raise NoAdvice(
                 "this run has no training loop over data and no loader that decodes: "
@@ -61,7 +66,7 @@ class Advised:
             found=found,
             plain=escape,
             gain=_gain,
-            how_words=how_words,
+            how_words=self._how,
             names=settings_words,
             no_effect_words=no_effect_words,
             limits=_LIMITS,
@@ -69,6 +74,14 @@ class Advised:
             confidence="\n".join(map(escape, _wrapped(confidence))),
         )
         return page.decode().rstrip("\n")
+
+    def _how(self, change: Recommendation) -> list[str]:
+        """How to make a change, with the config of this run in commands that measure."""
+        config = shlex.quote(str(self.folder / CONFIG))
+        return [
+            line.replace("iobench run CONFIG ", f"iobench run {config} ")
+            for line in how_words(change)
+        ]
 
     @property
     def json(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from iobench.machine.coldness import FIRST_EPOCH_COLD
+from iobench.machine.coldness import FIRST_EPOCH_COLD, HOST_ONLY
 from iobench.trial import Cold
 
 NOT_SHOWN = "asked cold, not proved"
@@ -18,7 +18,8 @@ def badge(repeats: Sequence[Cold]) -> str:
 
     ``cold`` shows the share of the bytes read that came from storage, the smallest of all repeats,
     or the amplification by read-ahead. ``warm`` shows that share if it is above 5 %. One repeat
-    that was asked cold and not proved counts for all. Empty if nothing is known.
+    that was asked cold and not proved counts for all. On NFS, Lustre, FUSE and others, ``cold`` is
+    ``cold on this host; server cache unknown``. Empty if nothing is known.
     """
     known = [one for one in repeats if one.label != "not applicable"]
     if not known:
@@ -30,6 +31,8 @@ def badge(repeats: Sequence[Cold]) -> str:
     if len(labels) > 1:
         return ", ".join(sorted(labels))
     (label,) = labels
+    if label == "cold" and any(HOST_ONLY in one.limits for one in known):
+        return f"cold on this host{_of_storage(known)}; server cache unknown"
     if label == "cold":
         return f"cold{_of_storage(known)}"
     if label == FIRST_EPOCH_COLD:

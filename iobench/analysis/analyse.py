@@ -11,6 +11,7 @@ from iobench.analysis import findings as causes
 from iobench.analysis import supplies, verdict
 from iobench.analysis.capacity import Capacities, capacities
 from iobench.analysis.ceilings import beyond
+from iobench.analysis.evidence import evidence, storage_of, unmeasured_ceilings
 from iobench.analysis.loops import Loop, leading, loops, scaling
 from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.qualifiers import qualifiers
@@ -25,6 +26,7 @@ from iobench.analysis.recommend import (
     situation,
     times_words,
 )
+from iobench.analysis.remedies import REMEDIES, ordered, without_gain
 from iobench.analysis.rules import RULES, found
 from iobench.analysis.sizing import Feeds, Supply, cost, feeds, scale
 from iobench.analysis.sizing import supplies as host_supplies
@@ -47,6 +49,7 @@ class Analysis:
         confidence: None where there is no training loop.
         feeds: accelerators fed; None where nothing of that was measured.
         summary: the same as ``result.json`` stores it.
+        doubt: why the figures of ``loop`` are no evidence; empty if they are.
     """
 
     result: Result
@@ -62,34 +65,46 @@ class Analysis:
     supplies: Sequence[Supply]
     verdict: str
     summary: Mapping[str, Any]
+    doubt: str = ""
 
 
 def analyse(result: Result, group: str | None = None) -> Analysis:
-    """Everything that follows from a result's trials, for its leading loop or that of ``group``."""
-    every = loops(result.trials)
+    """Everything that follows from a result's trials, for its leading loop or that of ``group``.
+
+    Tables and the headline show all completed trials. Findings about causes, predictions and advice
+    use only trials that are evidence (``iobench.analysis.evidence``).
+    """
+    shown = loops(result.trials)
+    proof = evidence(result)
+    sound_result = replace(result, trials=proof.trials)
+    sound = {loop.group: loop for loop in loops(proof.trials)}
+    every = [_sound_or_shown(loop, sound) for loop in shown]
+    usable = [loop for loop in every if loop is sound.get(loop.group)]
     loop = leading([one for one in every if group in (None, one.group)])
-    known = {one.group: capacities(result, one, every) for one in every}
-    own = known[loop.group] if loop is not None else capacities(result, None, every)
-    now = situation(result, own, loop)
-    advice = advise(now) if now is not None else Advice()
-    found_causes = [f for one in every for f in causes.of_loop(one, known[one.group])]
-    made = [*found_causes, *causes.watched(result.trials), *causes.of_probes(result)]
-    made += causes.first_batches(result.trials)
-    made += [*_sharing(result.trials), *qualifiers(result, every), *beyond(result)]
+    known = {one.group: capacities(sound_result, one, usable) for one in every}
+    own = known[loop.group] if loop is not None else capacities(sound_result, None, usable)
+    is_sound = loop is None or loop in usable
+    found_causes = [f for one in usable for f in causes.of_loop(one, known[one.group])]
+    made = [*found_causes, *causes.watched(proof.trials), *causes.of_probes(sound_result)]
+    made += causes.first_batches(proof.trials)
+    made += [*_sharing(proof.trials), *proof.faults, *qualifiers(result, shown)]
+    made += [*beyond(result), *unmeasured_ceilings(storage_of(result, proof.trials), usable)]
     primary = _primary(made, loop)
-    if loop is not None and primary is not None:
-        advice = _with_static(advice, loop, primary, found_causes, result, own)
+    now = situation(sound_result, own, loop) if is_sound else None
+    advice = _advice(now, loop, primary, found_causes, sound_result, own)
     told = tuple(_told(finding, finding is primary, advice, loop) for finding in made)
-    parts = host_supplies(result, own, loop)
-    is_fed = loop is not None or any(one.samples_per_s for one in parts)
-    fed = feeds(parts, loop, advice) if is_fed else None
+    sized = loop if is_sound else None
+    parts = host_supplies(sound_result, own, sized)
+    is_fed = sized is not None or any(one.samples_per_s for one in parts)
+    fed = feeds(parts, sized, advice) if is_fed else None
     stored = _stored(result, every)
     done = any(trial.status == "done" for trial in result.trials)
-    said = verdict.without_loop(stored, done)
+    said = verdict.without_loop(stored, done, result.environment)
+    doubt = proof.doubted.get(loop.group, "") if loop is not None and not is_sound else ""
     if loop is not None and loop.farthest:
-        said = verdict.of_loop(loop, told, named=len(every) > 1)
-    sure = verdict.confidence(loop, told) if loop is not None else None
-    found_checks = checks(every, known)
+        said = verdict.of_loop(loop, told, named=len(every) > 1, doubt=doubt)
+    sure = verdict.confidence(loop, told, doubt) if loop is not None else None
+    found_checks = checks(usable, known)
     summary = {
         "verdict": said,
         "confidence": str(sure) if sure is not None else None,
@@ -101,13 +116,20 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
         "predictions": [check.as_dict() for check in found_checks],
         "feeds": fed.as_dict() if fed is not None else None,
         "mlperf_storage": [mark.as_dict() for mark in pass_marks(result, every)],
-        **_asked(result, own, loop),
+        **_asked(sound_result, own, sized),
     }
     return Analysis(
         *(result, every, loop, own, now, advice, found_checks, told, sure, fed, parts),
         verdict=said,
         summary=summary,
+        doubt=doubt,
     )
+
+
+def _sound_or_shown(loop: Loop, sound: Mapping[str, Loop]) -> Loop:
+    """The loop without the repeats that are no evidence, if each input has others."""
+    other = sound.get(loop.group)
+    return other if other is not None and other.inputs.keys() == loop.inputs.keys() else loop
 
 
 def summarised(result: Result) -> Result:
@@ -168,6 +190,11 @@ def _primary(found_all: Sequence[Finding], loop: Loop | None) -> Finding | None:
     """
     named = loop.group if loop is not None else ""
     causes_of = [f for f in found_all if RULES[f.code].kind == "cause" and f.of == named]
+    largest = max((finding.share or 0.0 for finding in causes_of), default=0.0)
+    for finding in causes_of:
+        # What the slowest rank takes longer is in the share of its input, too.
+        if finding.code == "uneven-ranks" and (finding.share or 0.0) >= largest / 2:
+            return finding
     for severity in _GRAVEST_FIRST:
         shared = [f for f in causes_of if f.severity == severity and f.share is not None]
         if shared:
@@ -179,31 +206,35 @@ def _primary(found_all: Sequence[Finding], loop: Loop | None) -> Finding | None:
     return None
 
 
-def _with_static(
-    advice: Advice,
-    loop: Loop,
-    primary: Finding,
+def _advice(
+    now: Situation | None,
+    loop: Loop | None,
+    primary: Finding | None,
     found_causes: Sequence[Finding],
     result: Result,
     known: Capacities,
 ) -> Advice:
-    """Add changes without a predicted gain: those for the primary cause first."""
-    changes = {change.setting: change for change in advice.changes}
-    ordered = [primary, *(f for f in found_causes if f is not primary and f.of == loop.group)]
-    for finding in ordered:
-        more = list(causes.static(loop, finding, result, known))
-        if finding.recommendation is not None:
-            more.append(finding.recommendation)  # type: ignore[arg-type]
-        for change in more:
-            if change.setting not in advice.without_effect:
-                changes.setdefault(change.setting, change)
-    hardware = changes.pop("processors", None)
-    kept = [*changes.values(), *([hardware] if hardware is not None else [])]
-    named = {change.setting for change in kept}
+    """Changes with a gain and remedies without one: those for the primary cause first."""
+    remedies = REMEDIES.get(primary.code, ()) if primary is not None else ()
+    predicted = advise(now, remedies) if now is not None else Advice()
+    if loop is None or primary is None:
+        return predicted
+    more: list[Recommendation] = []
+    for finding in [primary, *(f for f in found_causes if f is not primary)]:
+        if finding.of == loop.group:
+            more += without_gain(loop, finding, result, known, now)
+            if isinstance(finding.recommendation, Recommendation):
+                more.append(finding.recommendation)
+    without_effect = set(predicted.without_effect)
+    if "workers" in without_effect:
+        without_effect.add("measure_workers")
+    more = [change for change in more if change.setting not in without_effect]
+    changes = ordered(primary, predicted.changes, more)
+    named = {change.setting for change in changes}
     return Advice(
-        tuple(kept),
-        advice.without_effect,
-        tuple(name for name in advice.not_measured if name not in named),
+        changes,
+        predicted.without_effect,
+        tuple(name for name in predicted.not_measured if name not in named),
     )
 
 
@@ -252,13 +283,14 @@ def _headline(loop: Loop | None) -> dict[str, float | None]:
     """Medians of the loop of which the verdict speaks."""
     if loop is None:
         names = ("au_mlperf", "au_ceiling", "samples_per_second", "stall_fraction")
-        return dict.fromkeys(names)
-    rate, share, loss = loop.rate(), loop.au_ceiling, loop.loss
+        return dict.fromkeys((*names, "waiting_fraction"))
+    rate, share, loss, waiting = loop.rate(), loop.au_ceiling, loop.loss, loop.waiting
     return {
         "au_mlperf": loop.metric("au_mlperf"),
         "au_ceiling": share.median if share is not None else None,
         "samples_per_second": rate.median if rate is not None and loop.farthest else None,
         "stall_fraction": loss.median if loss is not None else None,
+        "waiting_fraction": waiting.median if waiting is not None else None,
     }
 
 

@@ -2,8 +2,8 @@
 
 With workers, device and loader run side by side and the slower decides. Without workers the process
 that trains also loads, so that seconds add. A loader's rate at another number of workers comes from
-the numbers that were measured: between two of them by a straight line, beyond them by growth up to
-the CPUs. Predictions are checked against loops that were measured (``iobench.analysis.recommend``).
+the curve of the numbers that were measured (``iobench.analysis.curve``). Predictions are checked
+against loops that were measured (``iobench.analysis.recommend``).
 """
 
 from __future__ import annotations
@@ -13,14 +13,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from iobench.analysis.curve import at_workers
 from iobench.analysis.loops import Loop
 from iobench.analysis.points import (
     Repeats,
     by_point,
     cold_label,
+    is_number,
     middle,
     processors_of,
     rate_of,
+)
+from iobench.analysis.store_limits import (
+    StorePoint,
+    connections_of,
+    points_of,
+    rate_at,
+    read_bytes_of,
 )
 from iobench.loaders.own import BY_SAMPLE, UNDECODED
 from iobench.result import Result
@@ -28,9 +37,6 @@ from iobench.stats import Estimate, median
 from iobench.trial import Params, Trial
 
 Source = Literal["warm", "cold", "store"]
-
-LEAST_GROWTH = 0.3
-"""Of a second hardware thread on a core: two of them give 1.3 to 2 times what one gives."""
 
 _LIMITED = 0.9
 """A loop that gets less of its device's rate shows what its loader supplies."""
@@ -147,9 +153,11 @@ class Capacities:
         reading: samples/s of reading without decoding by setting (loader ``raw``).
         laid: the same of whole shards or files without a loader, by form, from a cold disk.
         disk_bytes_per_s: the fastest disk.
-        store_points: connections and bytes/s of whole reads from a store.
+        store_points: the probe's reads from the store that holds the data.
         sample_bytes: stored bytes of a sample by form.
+        object_bytes: mean bytes of a shard or file by form.
         processors: CPUs that may be used.
+        memory_bytes: memory of the machine, or of its control group.
     """
 
     takes: Estimate | None
@@ -158,9 +166,11 @@ class Capacities:
     reading: Mapping[Setting, Estimate]
     laid: Mapping[str, Estimate] = field(default_factory=dict)
     disk_bytes_per_s: float | None = None
-    store_points: Mapping[int, float] = field(default_factory=dict)
+    store_points: Sequence[StorePoint] = ()
     sample_bytes: Mapping[str, float] = field(default_factory=dict)
+    object_bytes: Mapping[str, float] = field(default_factory=dict)
     processors: float | None = None
+    memory_bytes: float | None = None
 
     def predict(self, setting: Setting, *, from_loops: bool = True) -> Prediction:
         """The rate of a loop with this setting, or of a loader alone where no loop was measured.
@@ -190,7 +200,7 @@ class Capacities:
             if decoding.rate is None or rate.median < 0.9 * decoding.rate.median:
                 return Prediction(rate, limit, basis)
             return Prediction(_least(rate, decoding.rate), "decode", decoding.basis)
-        reading = None if setting.loader in BY_SAMPLE else self._reading(setting)
+        reading = self.storage_rate(setting)
         missing = [*decoding.missing, *([limit] if reading is None else [])]
         if missing or reading is None or decoding.rate is None:
             return Prediction(None, missing=tuple(missing))
@@ -209,6 +219,43 @@ class Capacities:
         self, setting: Setting, source: Source, *, from_loops: bool
     ) -> tuple[Estimate, str] | None:
         """The rate of this loader from one place, by the most similar setting that was measured."""
+        nearest, points = self._nearest(setting, source, from_loops=from_loops)
+        if nearest is None:
+            return None
+        side_by_side = None if source == "store" else self.processors
+        rate = at_workers(points, setting.all_workers, side_by_side)
+        if rate is None:
+            return None
+        seen = ", ".join(str(count) for count in sorted(points))
+        return rate, f"{setting.loader} over {nearest.form or 'no data'}, workers {seen}"
+
+    def curve(self, setting: Setting) -> Mapping[int, Estimate]:
+        """Rates by number of workers of this loader, from the place that the setting names."""
+        source: Source = "store" if setting.source == "store" else "warm"
+        return self._nearest(setting, source, from_loops=True)[1]
+
+    def memory_of(self, setting: Setting) -> float | None:
+        """Bytes of memory that the loader takes with these workers, in proportion beyond the
+        measured counts; None if it was not measured."""
+        measured: dict[int, float] = {}
+        for table in (self.loops, self.alone):
+            for other, repeats in table.items():
+                taken = middle(repeats, "memory_bytes")
+                same = (other.loader, other.kind, other.work)
+                if taken and same == (setting.loader, setting.kind, setting.work):
+                    measured[other.all_workers] = max(taken, measured.get(other.all_workers, 0.0))
+        if not measured:
+            return None
+        least, most = min(measured), max(measured)
+        each = measured[most] / max(most, 1)
+        if most > least:
+            each = max(0.0, (measured[most] - measured[least]) / (most - least))
+        return measured[most] + each * max(0, setting.all_workers - most)
+
+    def _nearest(
+        self, setting: Setting, source: Source, *, from_loops: bool
+    ) -> tuple[Setting | None, Mapping[int, Estimate]]:
+        """The most similar measured setting, and its rates by number of workers."""
         groups = _alike(self.alone, setting, source, math.inf)
         if not groups and from_loops:
             most = _LIMITED * self.takes.median if self.takes else math.inf
@@ -217,18 +264,14 @@ class Capacities:
                 if 0 in points and self.takes is not None:
                     points[0] = _without(points[0], self.takes)
         if not groups:
-            return None
+            return None, {}
         nearest = min(groups, key=lambda found: _distance(found, setting, groups[found]))
-        points = groups[nearest]
-        side_by_side = None if source == "store" else self.processors
-        rate = at_workers(points, setting.all_workers, side_by_side)
-        if rate is None:
-            return None
-        seen = ", ".join(str(count) for count in sorted(points))
-        return rate, f"{setting.loader} over {nearest.form or 'no data'}, workers {seen}"
+        return nearest, groups[nearest]
 
-    def _reading(self, setting: Setting) -> Estimate | None:
-        """Reading without decoding: by loader ``raw``, else by a probe."""
+    def storage_rate(self, setting: Setting) -> Estimate | None:
+        """Reading without decoding, by loader ``raw``, else by a probe; None for single samples."""
+        if setting.loader in BY_SAMPLE:
+            return None
         alike = {
             found.changed(workers=0): found.form
             for found in self.reading
@@ -247,52 +290,32 @@ class Capacities:
             return self.laid[setting.form]
         if setting.source == "cold" and self.disk_bytes_per_s and each:
             return _exactly(self.disk_bytes_per_s / each)
-        if setting.source == "store" and self.store_points and each:
-            points = {count: _exactly(rate / each) for count, rate in self.store_points.items()}
-            return at_workers(points, setting.all_workers, None)
+        if setting.source == "store" and each:
+            return self._probed(setting, each)
         return None
 
-
-def at_workers(points: Mapping[int, Estimate], workers: int, most: float | None) -> Estimate | None:
-    """The rate with ``workers``, from the numbers that were measured.
-
-    ``most``: the number from which on more bring nothing; None where waiting, not computing, is
-    what workers do side by side. Of a single number the growth is not known: from
-    ``LEAST_GROWTH`` of a worker to a whole one each. None where no number above 0 was measured.
-    """
-    if workers not in points and set(points) == {0}:
-        points = {1: points[0]}  # the same work in a process of its own
-    seen = sorted(count for count in points if count > 0)
-    if not seen and workers not in points:
-        return None
-    workers = workers if workers in points else max(workers, 1)
-    if workers in points:
-        return points[workers]
-    lower = [count for count in seen if count < workers]
-    upper = [count for count in seen if count > workers]
-    if not lower:
-        first = points[upper[0]]
-        rate = first.median * workers / upper[0]
-        return Estimate(rate, rate, first.high, 0.0, first.repeats)
-    last = points[lower[-1]]
-    if upper:
-        share = (workers - lower[-1]) / (upper[0] - lower[-1])
-        return _between(last, points[upper[0]], share)
-    grown = max(lower[-1], min(workers, most) if most else workers)
-    growth = (grown - lower[-1]) / lower[-1]
-    if len(lower) == 1:
-        low, high = last.median * (1 + LEAST_GROWTH * growth), last.median * (1 + growth)
-        return Estimate(math.sqrt(low * high), low, high, 0.0, last.repeats)
-    before = points[lower[-2]]
-    brought = (last.median / before.median - 1) / (lower[-1] / lower[-2] - 1)
-    efficiency = min(1.0, max(0.0, brought))
-    rate = last.median * (1 + efficiency * growth)
-    return Estimate(rate, last.median, last.median * (1 + growth), 0.0, last.repeats)
+    def _probed(self, setting: Setting, sample_bytes: float) -> Estimate | None:
+        """Reading from the store as its probe measured it, with the connections of the loader."""
+        params = {
+            "loader": setting.loader,
+            "workers": setting.workers,
+            "batch_size": setting.batch_size,
+        }
+        each = connections_of(params)
+        if each is None:
+            return None
+        read_bytes = read_bytes_of(params, sample_bytes, self.object_bytes.get(setting.form))
+        rate = rate_at(self.store_points, each * setting.devices, read_bytes)
+        if rate is None:
+            return None
+        factor = 1e6 / sample_bytes
+        low, high = rate.low * factor, rate.high * factor
+        return Estimate(rate.median * factor, low, high, rate.coverage, rate.repeats)
 
 
 def capacities(result: Result, loop: Loop | None, every: Sequence[Loop]) -> Capacities:
     """What a run measured of ``loop``'s parts, or of loaders alone where it is None."""
-    trials = result.trials
+    trials, memory = result.trials, result.environment.get("memory_bytes")
     return Capacities(
         takes=_takes(loop) if loop is not None else None,
         alone=dict(_alone(trials)),
@@ -300,9 +323,11 @@ def capacities(result: Result, loop: Loop | None, every: Sequence[Loop]) -> Capa
         reading=dict(_read(trials)),
         laid=_laid(trials),
         disk_bytes_per_s=_fastest_disk(trials),
-        store_points=_store_points(trials),
+        store_points=points_of(result, trials),
         sample_bytes=_sample_bytes(trials),
+        object_bytes=_object_bytes(trials),
         processors=processors_of(result.environment),
+        memory_bytes=memory if is_number(memory) else None,
     )
 
 
@@ -380,17 +405,6 @@ def _fastest_disk(trials: Sequence[Trial]) -> float | None:
     return best or None
 
 
-def _store_points(trials: Sequence[Trial]) -> dict[int, float]:
-    """The best bytes/s of whole reads at each number of connections."""
-    best: dict[int, float] = {}
-    for params, repeats in by_point(trials, "object"):
-        rate = (middle(repeats, "mb_per_s") or 0.0) * 1e6
-        count = int(params["connections"])
-        if params.get("operation") == "get" and rate > best.get(count, 0.0):
-            best[count] = rate
-    return best
-
-
 def _sample_bytes(trials: Sequence[Trial]) -> dict[str, float]:
     found: dict[str, list[float]] = {}
     for trial in trials:
@@ -399,6 +413,16 @@ def _sample_bytes(trials: Sequence[Trial]) -> dict[str, float]:
         if trial.status == "done" and rate and moved and form:
             found.setdefault(form, []).append(float(moved) * 1e6 / float(rate))
     return {form: median(each) for form, each in found.items()}
+
+
+def _object_bytes(trials: Sequence[Trial]) -> dict[str, float]:
+    sizes: dict[str, list[float]] = {}
+    for trial in trials:
+        size = trial.metrics.get("mean_object_bytes")
+        form = str(trial.params.get("data", "")).partition("@")[0]
+        if trial.status == "done" and is_number(size) and size > 0 and form:
+            sizes.setdefault(form, []).append(float(size))
+    return {form: median(each) for form, each in sizes.items()}
 
 
 def _alike(
@@ -423,17 +447,6 @@ def _distance(found: Setting, wanted: Setting, points: Mapping[int, Estimate]) -
         abs(math.log(max(found.batch_size, 1) / max(wanted.batch_size, 1))),
         abs(found.prefetch - wanted.prefetch),
         found.pin_memory != wanted.pin_memory,
-    )
-
-
-def _between(one: Estimate, other: Estimate, share: float) -> Estimate:
-    """Interpolate linearly between two rates."""
-    return Estimate(
-        one.median + (other.median - one.median) * share,
-        one.low + (other.low - one.low) * share,
-        one.high + (other.high - one.high) * share,
-        coverage=0.0,
-        repeats=min(one.repeats, other.repeats),
     )
 
 

@@ -14,6 +14,7 @@ from iobench.analysis.capacity import Capacities, setting_of
 from iobench.analysis.loops import Loop, by_rank
 from iobench.analysis.points import by_point, cold_label, middle, rate_of
 from iobench.analysis.recommend import Recommendation
+from iobench.analysis.remedies import shard_command
 from iobench.analysis.rules import (
     BUSY,
     CROWDED,
@@ -26,6 +27,12 @@ from iobench.analysis.rules import (
     found,
     percent,
     share_words,
+)
+from iobench.analysis.store_limits import (
+    TO_MEASURE,
+    connections_of,
+    limit_of,
+    read_bytes_of,
 )
 from iobench.analysis.watched import data_wait
 from iobench.data.settings import AS_FILES
@@ -59,7 +66,7 @@ def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
         code = "slow-device" if loop.loss is not None else "input-fine"
         yield found(
             code,
-            f"{loop.group}: input takes {share_words(loss)} of its time",
+            f"{loop.group}: {_lost(loop, loss)}",
             of=loop.group,
             share=loss,
         )
@@ -67,7 +74,7 @@ def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
         ladder = ", or run iobench ladder CONFIG" if loop.has_all_rungs else ""
         yield found(
             "input-bound",
-            f"{loop.group}: input takes {share_words(loss)} of its time; of which part is unknown",
+            f"{loop.group}: {_lost(loop, loss)}; which part of the input is slow is unknown",
             f"add inputs: training.inputs: [synthetic, warm, cold]{ladder}",
             of=loop.group,
             share=loss,
@@ -91,6 +98,13 @@ def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
     yield from _ranks(loop)
 
 
+def _lost(loop: Loop, share: Estimate) -> str:
+    """The loss in words; where it is not known, the time that the loop waits for batches."""
+    if loop.loss is None:
+        return f"the loop waits for batches {share_words(share)} of its time"
+    return f"the loss is {share_words(share)} of a step"
+
+
 def _causes(loop: Loop, known: Capacities) -> Iterator[Finding]:
     alone = _alone(loop)
     own = _own_rungs(loop, alone)
@@ -100,8 +114,13 @@ def _causes(loop: Loop, known: Capacities) -> Iterator[Finding]:
             if rung == "copy" and loop.on_gpu and not loop.params.get("pin_memory"):
                 code = "unpinned-copy"
             said = f"{loop.group}: {doing} takes {share_words(share)} of a step"
+            crowd = _crowd(loop, known) if rung in ("augment", "decode") else ""
+            if crowd:
+                code = "other-programs"
             if rung == "decode":
-                said += _processors(loop, known)
+                said += crowd or _processors(loop, known)
+            elif rung == "augment":
+                said += crowd
             yield found(code, said, of=loop.group, share=share)
     preparing, reading = loop.preparation_stall, loop.fetch_stall
     if preparing is None and "decode" not in alone:
@@ -116,7 +135,7 @@ def _causes(loop: Loop, known: Capacities) -> Iterator[Finding]:
     farthest = "store" if loop.farthest == "store" else "cold"
     waiting = own.get(farthest) or reading
     if waiting is not None and _counts(waiting):
-        yield _storage(loop, waiting)
+        yield _storage(loop, known, waiting)
 
 
 def _alone(loop: Loop) -> set[str]:
@@ -152,6 +171,9 @@ def _given(loop: Loop, known: Capacities) -> tuple[Estimate | None, Estimate | N
     alone = known.supply(setting, from_loops=False).rate
     if alone is not None:
         return (loss, None) if alone.median < 1.25 * rate.median else (None, loss)
+    storage = known.storage_rate(setting.changed(source=loop.farthest))
+    if storage is not None and storage.median < 1.25 * rate.median:
+        return None, loss
     busy = loop.metric("cpu_busy_share")
     if busy is not None and busy >= BUSY:
         return loss, None
@@ -188,7 +210,7 @@ def _crowd(loop: Loop, known: Capacities) -> str:
     )
 
 
-def _storage(loop: Loop, share: Estimate) -> Finding:
+def _storage(loop: Loop, known: Capacities, share: Estimate) -> Finding:
     where = "the object store" if loop.farthest == "store" else "the disk"
     said = f"{loop.group}: reading from {where} takes {share_words(share)} of a step"
     refused, requests = loop.metric("store_refused"), loop.metric("store_requests")
@@ -202,105 +224,27 @@ def _storage(loop: Loop, share: Estimate) -> Finding:
     if loop.farthest != "store":
         return found("slow-disk", said + _of_disk(loop), of=loop.group, share=share)
     first_s, whole_s = loop.metric("store_first_byte_s"), loop.metric("store_get_s")
-    if first_s is None or not whole_s:
+    if first_s is not None and whole_s:
+        waits = percent(first_s / whole_s)
+        said += f"; a GET takes {whole_s * 1e3:,.0f} ms, {waits} of it to the first byte"
+    connections = connections_of(loop.params)
+    if not known.store_points or connections is None:
+        said += f"; whether latency or bandwidth limits was not measured ({TO_MEASURE})"
         return found("slow-store", said, of=loop.group, share=share)
-    waits = first_s / whole_s
-    said += f"; a GET takes {whole_s * 1e3:,.0f} ms, {percent(waits)} of it to the first byte"
-    code = "slow-store-latency" if waits > 0.5 else "slow-store-bandwidth"
-    return found(code, said, of=loop.group, share=share)
+    form = str(loop.params.get("data", "")).partition("@")[0]
+    read_bytes = read_bytes_of(loop.params, known.sample_bytes.get(form), size)
+    limit = limit_of(known.store_points, connections * loop.devices, read_bytes)
+    said += f"; {limit.evidence}" if limit.evidence else ""
+    if limit.limit == "unclear":
+        said += f": neither latency nor bandwidth for certain; vary {TO_MEASURE}"
+        return found("slow-store", said, of=loop.group, share=share)
+    return found(f"slow-store-{limit.limit}", said, of=loop.group, share=share)
 
 
 def _of_disk(loop: Loop) -> str:
     rate, waiting = loop.metric("disk_read_mb_per_s"), loop.metric("cpu_iowait_share")
     said = f"; disks gave {rate:,.0f} MB/s" if rate is not None else ""
     return said + (f", iowait {percent(waiting)}" if waiting is not None else "")
-
-
-def static(
-    loop: Loop, finding: Finding, result: Result, known: Capacities
-) -> Iterator[Recommendation]:
-    """Changes for a cause that are possible for this loader, where no gain is predicted."""
-    data: Any = result.config.get("data") or {}
-    yield from _static_keys(loop, finding.code)
-    if finding.code.startswith(("slow-store", "store-")):
-        yield from _static_store(loop, data)
-    preparing = finding.code in ("slow-decode", "slow-preparation")
-    each = max(1, int(known.processors or 1) // loop.devices)
-    now = int(loop.params.get("workers") or 0)
-    if (preparing or finding.code.startswith("slow-store")) and each > now:
-        is_torch = str(loop.params.get("loader")).startswith("torch")
-        yield Recommendation(
-            "workers",
-            f"Use {each} loader workers instead of {now}",
-            config={f"training.{loop.index}.workers": each},
-            code=f"DataLoader(num_workers={each})" if is_torch else "",
-            value=each,
-            now=now,
-        )
-    elif preparing:
-        yield Recommendation("processors", "Use a machine with more CPUs")
-    if finding.code == "other-programs":
-        action = "Stop the other programs on this machine, and measure again"
-        yield Recommendation("other_programs", action)
-    if finding.code == "tiny-files":
-        command = _shard_command(data, "")
-        yield Recommendation("sharding", "Pack the images into shards", command=command)
-    form = str(loop.params.get("data", "")).partition("@")[0].partition("-")[0]
-    is_large = form in ("photos", "originals") or int(data.get("size") or 0) > 256
-    fits = int(loop.params.get("image_size") or 224) <= 256 and not data.get("shards")
-    if (preparing or finding.code == "slow-disk") and is_large and fits:
-        command = _shard_command(data, " --size 256")
-        yield Recommendation("resize", "Store images at 256 pixels", command=command)
-
-
-def _static_keys(loop: Loop, code: str) -> Iterator[Recommendation]:
-    """Keys of the loop: pinned memory, where images are normalised, augmentations."""
-    key, params = f"training.{loop.index}", loop.params
-    if code == "unpinned-copy" and str(params.get("loader", "")).startswith("torch"):
-        yield Recommendation(
-            "pin_memory",
-            "Copy batches from pinned memory",
-            config={f"{key}.pin_memory": True},
-            code="DataLoader(pin_memory=True)",
-        )
-    if code in ("unpinned-copy", "slow-copy", "slow-collate") and params.get("normalise", True):
-        yield Recommendation(
-            "normalise",
-            "Hand over uint8 and normalise on the device: a quarter of the bytes",
-            config={f"{key}.normalise": False},
-            value=False,
-        )
-    for name in ("colour_jitter", "pca_noise") if code == "slow-augmentation" else ():
-        if params.get(name):
-            words = name.replace("_", " ")
-            yield Recommendation(name, f"Leave out {words}", config={f"{key}.{name}": False})
-    if code == "slow-read-path" and params.get("loader") == "torch-map":
-        yield _in_sequence(key)
-
-
-def _static_store(loop: Loop, data: Any) -> Iterator[Recommendation]:
-    """Reading less often from a store, or not at all while training."""
-    if loop.params.get("loader") == "torch-map":
-        yield _in_sequence(f"training.{loop.index}")
-    if not loop.reads_files:
-        yield Recommendation(
-            "stage",
-            "Copy the shards to a local disk before training",
-            command=f"dataprep stage {data.get('shards') or 'OUTPUT'} DEST",
-        )
-
-
-def _in_sequence(key: str) -> Recommendation:
-    return Recommendation(
-        "loader",
-        "Read shards in sequence instead of single records",
-        config={f"{key}.loader": "torch-iterable"},
-        value="torch-iterable",
-    )
-
-
-def _shard_command(data: Any, options: str) -> str:
-    return f"dataprep shard --source {data.get('source') or 'SOURCE'} --output OUTPUT{options}"
 
 
 def first_batches(trials: Sequence[Trial]) -> Iterator[Finding]:
@@ -353,7 +297,7 @@ def of_probes(result: Result) -> Iterator[Finding]:
         if files and shards and files < 0.5 * shards:
             rates_said = f"small files give {files:,.0f} samples/s, shards {shards:,.0f}"
             said = f"on {place}, {label}: {rates_said}"
-            yield found("tiny-files", said, _shard_command(result.config.get("data") or {}, ""))
+            yield found("tiny-files", said, shard_command(result.config.get("data") or {}, ""))
 
 
 def watched(trials: Sequence[Trial]) -> Iterator[Finding]:

@@ -136,7 +136,8 @@ class Loop:
 
     @property
     def loss(self) -> Estimate | None:
-        """``(T2 - T1) / T2``: the share of its time that the device waits for input."""
+        """``(T2 - T1) / T2``: the share of a step that a step on data in device memory does not
+        take, contention for the CPUs included."""
         return self._paired(lambda t1, t2: (t2 - t1) / t2, "synthetic", self.farthest)
 
     @property
@@ -160,9 +161,9 @@ class Loop:
 
     @property
     def waiting(self) -> Estimate | None:
-        """Share of its time that the loop spent in ``next()``, where the loss is not known.
+        """The share of a step in which the device has no batch: the loop waits in ``next()``.
 
-        A host may wait while its GPU still computes: what the GPU was idle bounds it.
+        A host may wait while its GPU still computes, so that the idle time of the GPU bounds it.
         """
         shares = []
         for trial in self.trials:
@@ -209,6 +210,7 @@ class Loop:
             "au_mlperf": kept(figure(self.trials, "au_mlperf")),
             "au_ceiling": kept(self.au_ceiling),
             "stall_fraction": kept(self.loss),
+            "waiting_fraction": kept(self.waiting),
             "preparation_stall": kept(self.preparation_stall),
             "fetch_stall": kept(self.fetch_stall),
         }

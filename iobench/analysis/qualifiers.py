@@ -20,7 +20,7 @@ _MEMORY_ADVICE = "use a data set of at least 5 times the memory"
 _KINDS = (
     ("target-in-memory", "memory", "give a path on the disk that is meant"),
     ("target-in-layers", "layers", "mount the disk that is meant, and give a path on it"),
-    ("target-over-network", "network", "cold is cold on this machine alone"),
+    ("target-over-network", "network", "read cold as cold on this host; server cache unknown"),
 )
 
 
@@ -34,7 +34,7 @@ def qualifiers(result: Result, loops: Sequence[Loop]) -> Iterator[Finding]:
             if scatters(trials):
                 yield _scattered(f"{loop.group}, {source}", trials, "samples_per_s", loop.group)
         if loop.emulated:
-            said = f"{loop.group}: a pace is kept, nothing is computed"
+            said = f"{loop.group}: the device sleeps for each step and computes nothing"
             yield found("emulated", said, "measure the real loop before you buy", of=loop.group)
     resident = any(loop.is_cache_resident for loop in loops)
     for finding in _cold("", [trial for trial in done if trial.kind != "train"]):

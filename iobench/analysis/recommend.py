@@ -2,8 +2,9 @@
 
 A change is one setting of the loader or one form of the data. Its gain is measured where loops with
 and without it ran; else it is the ratio of two predictions, in which what both are off by cancels.
-The best change is taken, then the best on top of it, until none gains 2 %. A prediction counts only
-where the same model, without having seen the loop, comes within 20 % of what the loop got.
+The best remedy of the primary cause is taken, then the best change on top of it, until none gains
+5 %. A prediction counts only where the same model, without having seen the loop, comes within 20 %
+of what the loop got.
 """
 
 from __future__ import annotations
@@ -14,19 +15,28 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from iobench.analysis.capacity import Capacities, Prediction, Setting, setting_of
+from iobench.analysis.curve import FEWEST_COUNTS, REACH, at_workers, extrapolated
 from iobench.analysis.loops import FARTHEST, Loop
 from iobench.analysis.points import Repeats, kept, rate_of, times
 from iobench.loaders.own import READ_RECORDIO
 from iobench.result import Result
 from iobench.stats import Estimate
 
-WORTH = 1.02
-"""Times the rate from which on a change is worth making."""
+WORTH = 1.05
+"""Smallest gain of a change that is recommended."""
+_ABOVE_1 = 1.005
+"""Lower end of an interval that does not reach 1 in the two decimals that are shown."""
+_EQUAL = 1.02
+"""Rates closer than this are equal: the first of them is taken."""
+MEMORY_SHARE = 0.8
+"""Share of the machine's memory that workers may take."""
 ALLOWED = 0.10
 """Error of a prediction within which the model holds."""
 _USABLE = 0.20
 _EASIER = 1.05
 """A change that is easier to make comes first if the better one gains less than so much more."""
+_CHANGE_TRAINING = ("colour_jitter", "pca_noise")
+"""Settings that change what the model sees: only proposed where they are a remedy."""
 _MAKES_SHARDS = {"sharding", "resize", "shard_size"}
 _UNSIZED = {"photos", "originals"}
 
@@ -174,7 +184,7 @@ def checks(loops: Sequence[Loop], of: Mapping[str, Capacities]) -> list[Check]:
 class Advice:
     """What to change, and what would have no effect.
 
-    ``without_effect`` are settings whose best other value gains less than 2 %, or not for certain;
+    ``without_effect`` are settings whose best other value gains less than 5 %, or not for certain;
     ``not_measured`` those of which the run tells nothing.
     """
 
@@ -183,21 +193,25 @@ class Advice:
     not_measured: tuple[str, ...] = ()
 
 
-def advise(found: Situation) -> Advice:
-    """The changes that gain, best first; each on top of those before."""
+def advise(found: Situation, remedies: Sequence[str] = ()) -> Advice:
+    """The changes that gain, each on top of those before.
+
+    Settings in ``remedies``, which can remedy the primary cause, come before all others.
+    """
     made: list[Recommendation] = []
     now, rate, done = found.now, found.rate.median, set[str]()
     judged: set[str] = set()
     while True:
         gains = []
-        for change in _best_values(found, now):
+        for change in _best_values(found, now, remedies):
             gained = gain_of(found, now, change.to)
             judged.add(change.setting)
             if change.setting not in done and gained is not None:
                 gains.append((gained, change))
-        good = [pair for pair in gains if pair[0][0].median >= WORTH and pair[0][0].low > 1]
+        good = [pair for pair in gains if is_worth(pair[0][0])]
         if not good:
             break
+        good = [pair for pair in good if pair[1].setting in remedies] or good
         most = max(gain.median for (gain, _), _ in good)
         near = [pair for pair in good if pair[0][0].median * _EASIER >= most]
         (gain, basis), change = min(near, key=lambda pair: (pair[1].effort, -pair[0][0].median))
@@ -212,7 +226,7 @@ def advise(found: Situation) -> Advice:
                 code=change.code,
                 value=change.value,
                 now=change.now,
-                why=f"{predicted.basis}" if basis == "predicted" else "loops with both were run",
+                why=_why(found, change.to, basis, predicted.basis),
             )
         )
         now = change.to
@@ -226,6 +240,30 @@ def advise(found: Situation) -> Advice:
         tuple(name for name in settings if name in judged - chosen),
         tuple(name for name in settings if name not in judged),
     )
+
+
+def is_worth(gain: Estimate) -> bool:
+    """Whether a gain is at least 5 % and its interval does not reach 1."""
+    return gain.median >= WORTH and gain.low >= _ABOVE_1
+
+
+def counts_of(known: Capacities, setting: Setting) -> list[int]:
+    """The numbers of workers of each device with which this loader was measured, in order."""
+    counts = set()
+    for measured in (*known.alone, *known.loops):
+        same = (measured.loader, measured.kind) == (setting.loader, setting.kind)
+        if same and measured.all_workers % setting.devices == 0:
+            counts.add(measured.all_workers // setting.devices)
+    return sorted(counts - {0})
+
+
+def _why(found: Situation, to: Setting, basis: Basis, seen: str) -> str:
+    if basis == "measured":
+        return "loops with both were run"
+    taken, memory = found.known.memory_of(to), found.known.memory_bytes
+    if to.workers == found.now.workers or not taken or not memory:
+        return seen
+    return f"{seen}; takes about {taken / 1e9:.2g} of {memory / 1e9:.2g} GB of memory"
 
 
 def _settings_of(found: Situation) -> list[str]:
@@ -292,10 +330,12 @@ def _check(loop: Loop, known: Capacities, source: str) -> Check:
     return Check(loop.group, setting, known.predict(setting, from_loops=False), rate)
 
 
-def _best_values(found: Situation, now: Setting) -> Iterator[_Change]:
+def _best_values(found: Situation, now: Setting, remedies: Sequence[str]) -> Iterator[_Change]:
     """The best value of each setting: the first that comes within 2 % of the best."""
     by_setting: dict[str, list[_Change]] = {}
     for change in _candidates(found, now):
+        if change.setting in _CHANGE_TRAINING and change.setting not in remedies:
+            continue
         by_setting.setdefault(change.setting, []).append(change)
     for changes in by_setting.values():
         rates = []
@@ -305,7 +345,7 @@ def _best_values(found: Situation, now: Setting) -> Iterator[_Change]:
                 rates.append((gained[0].median, change))
         if rates:
             best = max(rate for rate, _ in rates)
-            yield next(change for rate, change in rates if rate * WORTH >= best)
+            yield next(change for rate, change in rates if rate * _EQUAL >= best)
 
 
 def _candidates(found: Situation, now: Setting) -> Iterator[_Change]:
@@ -319,10 +359,10 @@ def _candidates(found: Situation, now: Setting) -> Iterator[_Change]:
 
 def _workers(found: Situation, now: Setting) -> Iterator[_Change]:
     known = found.known
-    measured = (*known.alone, *known.loops)
-    numbers = {s.workers for s in measured if (s.loader, s.kind) == (now.loader, now.kind)}
-    if known.processors:
-        numbers.add(max(1, int(known.processors) // now.devices))
+    counts = counts_of(known, now)
+    numbers = set(counts)
+    if len(counts) >= FEWEST_COUNTS:
+        numbers.add(_most_workers(known, now, REACH * counts[-1]))
     for number in sorted(numbers - {0, now.workers}):
         if (
             number < now.workers
@@ -340,9 +380,29 @@ def _workers(found: Situation, now: Setting) -> Iterator[_Change]:
         )
 
 
+def _most_workers(known: Capacities, now: Setting, most: int) -> int:
+    """The largest number of workers to propose: within CPUs, if these decide, and memory."""
+    if now.source != "store" and known.processors:
+        most = min(most, max(1, int(known.processors) // now.devices))
+    limit = MEMORY_SHARE * known.memory_bytes if known.memory_bytes else math.inf
+    measured = max(counts_of(known, now))
+    while most > measured and (known.memory_of(now.changed(workers=most)) or 0.0) > limit:
+        most -= 1
+    return most
+
+
 def _varied(found: Situation, now: Setting) -> Iterator[_Change]:
-    """Prefetch and pinned memory, at values that were measured."""
-    known = found.known
+    """Prefetch, pinned memory and augmentations, at values that were measured."""
+    known, work = found.known, dict(now.work)
+    for name in _CHANGE_TRAINING:
+        if work.get(name):
+            yield _Change(
+                name,
+                now.changed(work=tuple({**work, name: False}.items())),
+                f"Leave out {name.replace('_', ' ')}",
+                *(False, True, 1),
+                config={f"{found.key}.{name}": False},
+            )
     table = known.loops if found.loop is not None else known.alone
     for setting in (*table, *known.alone):
         if setting.prefetch != now.prefetch:
@@ -467,25 +527,47 @@ def _script(now: Setting, argument: str) -> str:
 
 
 def _more_processors(found: Situation, now: Setting, rate: float) -> Iterator[Recommendation]:
-    """More CPUs, if the prediction is usable, decoding is the limit and all CPUs have a worker."""
+    """More CPUs, if decoding is the limit and all CPUs have a worker.
+
+    The gain comes from the curve of workers up to the CPUs, of which each had a CPU of its own. It
+    needs as many measured counts as any extrapolation, and reaches no further.
+    """
     known, takes = found.known, found.known.takes
     if found.loop is None or takes is None or not known.processors or not found.is_usable:
         return
-    if known.predict(now).limit != "decode" or now.all_workers < int(known.processors):
+    there = int(known.processors)
+    if known.predict(now).limit != "decode" or now.all_workers < there:
         return
-    if rate * WORTH >= takes.median:
+    curve = {n: point for n, point in known.curve(now).items() if 0 < n <= there}
+    base = at_workers(curve, there, None)
+    if base is None or len(curve) < FEWEST_COUNTS:
         return
-    gain = takes.median / rate
-    wanted = math.ceil(known.processors * gain)
+    rates = {n: extrapolated(curve, n) for n in range(there + 1, REACH * max(curve) + 1)}
+    predicted = {n: point for n, point in rates.items() if point is not None}
+    enough = [n for n, point in predicted.items() if point.median >= takes.median]
+    wanted = min(enough, default=max(predicted, default=0))
+    if not wanted:
+        return
+    after = predicted[wanted]
+    most = takes.median / rate
+    gain = Estimate(
+        min(after.median / base.median, most),
+        min(after.low / base.high, most),
+        min(after.high / base.low, takes.high / rate),
+        0.0,
+        after.repeats,
+    )
+    if not is_worth(gain):
+        return
+    about = f"about {wanted} for this device" if enough else f"{wanted} or more"
     yield Recommendation(
         "processors",
-        f"Use a machine with more CPUs: about {wanted} for this device instead of "
-        f"{known.processors:g}",
-        Estimate(gain, gain, gain, 0.0, 1),
+        f"Use a machine with more CPUs: {about} instead of {known.processors:g}",
+        gain,
         "predicted",
-        takes.median,
-        limit="device",
+        rate * gain.median,
+        limit="device" if enough else "decode",
         value=wanted,
         now=known.processors,
-        why="decoding grows with the CPUs; not measured here",
+        why=f"the curve of {', '.join(map(str, sorted(curve)))} workers on this machine",
     )

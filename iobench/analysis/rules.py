@@ -149,6 +149,16 @@ RULES = {
             *("measurement", "warning", "Warm was asked for and storage was read"),
             "storage was read, or pages were missing before",
         ),
+        Rule(
+            "faster-than-storage",
+            *("measurement", "problem", "Faster than its storage: the measurement is at fault"),
+            "over 1.1 times what the probe or loader raw got from the same storage",
+        ),
+        Rule(
+            "ceiling-not-measured",
+            *("measurement", "info", "What the storage can give was not measured"),
+            "no probe of the storage and no loader raw with as many requests at a time",
+        ),
         Rule("ranks-differ", "measurement", "problem", "Ranks trained separate networks", "always"),
         Rule(
             "few-repeats",
@@ -194,7 +204,7 @@ RULES = {
         ),
         Rule(
             "target-over-network",
-            *("measurement", "info", "A target is behind a network"),
+            *("measurement", "info", "A target is behind a network: server cache unknown"),
             "EBS, NFS, Lustre and others",
         ),
         Rule(

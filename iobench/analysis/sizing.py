@@ -351,7 +351,7 @@ def cost_lines(found: Cost) -> Iterator[str]:
     for row in found.rows:
         said = f"  {row.place:<6}  {duration_words(row.hours * 3600)} an epoch"
         if row.waiting_hours is not None:
-            said += f", the device waits {duration_words(row.waiting_hours * 3600)}"
+            said += f", {duration_words(row.waiting_hours * 3600)} of it loss"
         if row.usd is not None:
             all_usd = money(row.usd * found.epochs, found.currency)
             said += f"; {money(row.usd, found.currency)} an epoch, {all_usd} in all"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from iobench.analysis.rules import ENOUGH, FINE, percent, range_words
 from iobench.analysis.watched import UNKNOWN_RATE, entry_data_wait, rate_words
 from iobench.loaders.own import SYNTHETIC
 from iobench.result import Finding
+from iobench.stats import Estimate
 
 _BOTTLENECKS = {
     "slow-decode": "Decoding is the bottleneck.",
@@ -31,6 +33,11 @@ _BOTTLENECKS = {
     "uneven-ranks": "Ranks wait for a slower one.",
 }
 _DOUBTS = {"unfinished", "stood-still", "not-shown-cold"}
+_SMOKE = 3
+"""Repeats up to which a run is a smoke run."""
+_HIGH, _MEDIUM = 0.05, 0.15
+"""Half-widths of the interval, as shares of the median, below which confidence is high or
+medium."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,54 +57,102 @@ def bottleneck(findings: Sequence[Finding]) -> str:
     return _BOTTLENECKS.get(first.code, "") if first is not None else ""
 
 
-def of_loop(loop: Loop, findings: Sequence[Finding], *, named: bool) -> str:
-    """The verdict on a loop: its share of the device's rate, and the bottleneck."""
+def of_loop(loop: Loop, findings: Sequence[Finding], *, named: bool, doubt: str = "") -> str:
+    """The verdict on a loop: its share of the device's rate, the bottleneck, and what is simulated.
+
+    ``doubt`` says why its figures are no evidence: no cause is then named.
+    """
+    said = _of_loop(loop, findings, named, doubt)
+    if loop.emulated and "emulated device" not in said:
+        said += " The device is emulated."
+    if _is_own_store(loop, findings):
+        said += " The store runs on this machine."
+    return said
+
+
+def _is_own_store(loop: Loop, findings: Sequence[Finding]) -> bool:
+    codes = {finding.code for finding in findings}
+    return loop.farthest == "store" and "store-on-this-machine" in codes
+
+
+def _of_loop(loop: Loop, findings: Sequence[Finding], named: bool, doubt: str) -> str:
     subject = f"The loop {loop.group!r}" if named else "The loop"
     rate, share = loop.rate(), loop.au_ceiling
     if rate is None:
         return f"{subject} was measured without stored data."
     if share is None:
         said = f"{subject} gets {rate.median:,.0f} samples/s; its device's rate was not measured."
-        return f"{said} {bottleneck(findings)}".strip()
+        return f"{said} {_doubted(doubt) or bottleneck(findings)}".strip()
     taker = "the emulated device" if loop.emulated else "the device"
     if loop.devices > 1:
-        taker = f"its {loop.devices} devices"
+        taker = f"its {loop.devices} {'emulated ' * loop.emulated}devices"
     got = f"{subject} gets {min(share.median, 1.0) * 100:.0f} % of what {taker} can consume."
+    if doubt:
+        return f"{got} {_doubted(doubt)}"
     if 1 - share.median < FINE:
         return f"{got} The device is the limit: its input keeps up."
     cause = bottleneck(findings) or "Which part of the input is slow was not measured."
     return f"{got} {cause}"
 
 
-def confidence(loop: Loop, findings: Sequence[Finding]) -> Confidence:
-    """Confidence in a loop's figures, by repeats, interval and qualifying findings."""
-    share = loop.au_ceiling
+def _doubted(doubt: str) -> str:
+    return f"This is no evidence: {doubt}." if doubt else ""
+
+
+def confidence(loop: Loop, findings: Sequence[Finding], doubt: str = "") -> Confidence:
+    """Confidence in a loop's figures, by its interval and by findings that qualify it.
+
+    High needs six repeats and a half-width below 5 % of the median, medium one below 15 %. Nothing
+    that an emulated device or a store on this machine shows about storage is high.
+    """
+    share = loop.au_ceiling or loop.rate()
     repeats = share.repeats if share is not None else len(loop.trials)
     doubts = [f for f in findings if f.code in _DOUBTS and f.of in ("", loop.group)]
     said = counted(repeats, "repeat")
-    if share is not None and share.repeats > 1:
-        said = f"{said}: {range_words(share)}"
-    if repeats <= 3:
+    if loop.au_ceiling is not None and repeats > 1:
+        said = f"{said}: {range_words(loop.au_ceiling)}"
+    if doubt:
+        return Confidence("low", f"no evidence: {doubt}")
+    if repeats <= _SMOKE:
         return Confidence("low", f"smoke run, {said}")
     if any(scatters(trials) for trials in loop.inputs.values()):
         return Confidence("low", f"repeats differ widely: {said}")
     if doubts:
         return Confidence("low", f"{doubts[0].title.lower()}; {said}")
-    return Confidence("high" if repeats >= ENOUGH else "medium", said)
+    width = _half_width(share)
+    if width >= _MEDIUM:
+        return Confidence("low", f"{said}, half-width {percent(width)}")
+    if width >= _HIGH or repeats < ENOUGH:
+        return Confidence("medium", f"{said}, half-width {percent(width)}")
+    if loop.farthest in ("cold", "store") and loop.emulated:
+        return Confidence("medium", f"emulated device; {said}")
+    if _is_own_store(loop, findings):
+        return Confidence("medium", f"the store runs on this machine; {said}")
+    return Confidence("high", said)
 
 
-def without_loop(summary: Mapping[str, Any], any_done: bool) -> str:
+def _half_width(figure: Estimate | None) -> float:
+    """Half of the interval's width as a share of the median; infinite if unknown."""
+    if figure is None or figure.median <= 0:
+        return math.inf
+    return (figure.high - figure.low) / 2 / figure.median
+
+
+def without_loop(summary: Mapping[str, Any], any_done: bool, environment: Mapping[str, Any]) -> str:
     """The verdict of a run that has no training loop."""
+    stores = environment.get("stores") or {}
+    own = {label for label, store in stores.items() if store.get("kind") == "own-server"}
     if summary["watched"]:
         return _watched(summary["watched"])
     readers = [one for one in summary["loaders"] if one["loader"] not in SYNTHETIC]
     if readers := [one for one in readers if one["samples_per_s"]]:
-        return _loaders(readers)
+        return _loaders(readers, own_store="data" in own)
     if summary["object_stores"]:
         best = max(summary["object_stores"], key=lambda entry: entry["peak_mb_per_s"])
         return (
             f"The object store {best['store']} gives at most {best['peak_mb_per_s']:,.0f} MB/s "
             f"({best['client']}, {best['operation']})."
+            + (" It runs on this machine." if best["store"] in own else "")
         )
     if summary["disks"]:
         return _disks(summary["disks"])
@@ -121,7 +176,7 @@ def _disks(disks: Sequence[Mapping[str, Any]]) -> str:
     return f"{subject} {verb} at most {rate:,.0f} MB/s ({how})."
 
 
-def _loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
+def _loaders(loaders: Sequence[Mapping[str, Any]], *, own_store: bool) -> str:
     """The fastest loader that decodes, else the fastest that only reads."""
     decoding = [one for one in loaders if one["loader"] != "raw" and one.get("decode", True)]
     best = max(decoding or loaders, key=lambda entry: float(entry["samples_per_s"]["median"]))
@@ -130,9 +185,12 @@ def _loaders(loaders: Sequence[Mapping[str, Any]]) -> str:
     where += f", {best['processes']} processes" if "processes" in best else ""
     rate = f"{best['samples_per_s']['median']:,.0f} samples/s"
     rate += f" ({best['label']})" if best["label"] else ""
+    said = f"Reading without decoding, {best['loader']}{where} gives {rate}."
     if decoding:
-        return f"The fastest loader is {best['loader']}{where}: {rate}."
-    return f"Reading without decoding, {best['loader']}{where} gives {rate}."
+        said = f"The fastest loader is {best['loader']}{where}: {rate}."
+    if own_store and str(best["data"]).endswith("@s3"):
+        said += " The store runs on this machine."
+    return said
 
 
 def _watched(entries: Sequence[Mapping[str, Any]]) -> str:

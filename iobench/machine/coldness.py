@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from iobench.machine.storage_kinds import has_server
 from iobench.trial import Cold
 
 RESIDENT_AT_MOST = 0.01
@@ -17,6 +18,12 @@ FIRST_EPOCH_COLD = "first epoch cold"
 
 LEFT = "as left"
 """State of an epoch that is not prepared: its cache is as the epoch before left it."""
+
+HOST_ONLY = (
+    "cold on this host; server cache unknown: the file system has a server or a FUSE program, "
+    "whose cache cannot be seen from here"
+)
+"""Limit of a cold trial on NFS, Lustre, FUSE and other file systems that have a server."""
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs", "hugetlbfs"})
 """File systems that are nothing but page cache."""
@@ -50,11 +57,16 @@ def judge(
         file_system: its type, as the kernel calls it.
         limits: what is not possible or not visible on this machine.
     """
+    served = has_server(file_system)
+    if asked == "cold" and served and physical_ratio == 0:
+        physical_ratio = None
     doubt = {
         "cold": _why_not_cold(resident_before, physical_ratio, sequential, file_system),
         "direct": _why_not_the_device(physical_ratio, file_system),
         "warm": _why_not_all_warm(resident_before, physical_ratio),
     }.get(asked, "")
+    if asked == "cold" and served and not doubt:
+        limits = (HOST_ONLY, *limits)
     return Cold(
         asked=asked,
         label="warm" if asked == "cold" and doubt else asked,

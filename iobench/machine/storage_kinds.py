@@ -256,6 +256,13 @@ def reach(kind: str) -> Reach:
     return KINDS[kind].reach if kind in KINDS else "unknown"
 
 
+def has_server(file_system: str) -> bool:
+    """Whether files of this type come from a server or a FUSE program with a cache of its own."""
+    kind = kind_of_mount(file_system, "")
+    is_remote = kind is not None and reach(kind[0]) == "network"
+    return is_remote or file_system.startswith("fuse")
+
+
 def kind_of_mount(file_system: str, source: str) -> tuple[str, str] | None:
     """The kind of a mount by its type and source, with its evidence; None if unknown."""
     for types, sources, kind, why in _MOUNTS:

@@ -42,16 +42,25 @@ _LOOP_FIGURES = (
     ("share of the device's rate (au_ceiling)", "au_ceiling"),
     ("au_mlperf", "au_mlperf"),
     ("loss", "stall_fraction"),
+    ("waiting", "waiting_fraction"),
     ("preparation stall", "preparation_stall"),
     ("fetch stall", "fetch_stall"),
 )
 _MET = {True: "yes", False: "no", None: "unknown"}
-_SHARES = {"au_ceiling", "au_mlperf", "stall_fraction", "preparation_stall", "fetch_stall"}
+_SHARES = {
+    *("au_ceiling", "au_mlperf", "stall_fraction", "waiting_fraction"),
+    *("preparation_stall", "fetch_stall"),
+}
 
 DEFINITIONS: Mapping[str, str] = {
     "loss": (
-        "The share of its time that the device waits for input: (T2 - T1) / T2, where T1 are "
-        "the loop's seconds on data in the device's memory and T2 from the farthest place measured."
+        "(T2 - T1) / T2, where T1 are the loop's seconds on data in the device's memory and T2 "
+        "from the farthest place measured: how much longer a step takes, as a share of the longer "
+        "step. Contention for the CPUs is included."
+    ),
+    "waiting": (
+        "The share of a step in which the device has no batch. It differs from the loss where "
+        "loading also slows the device's own work."
     ),
     "au_ceiling": (
         "1 - loss: samples/s, divided by those of the same loop on data in the device's memory."
@@ -74,23 +83,31 @@ DEFINITIONS: Mapping[str, str] = {
     ),
     "cold, warm": (
         "Cold: at most 1 % of the files' pages were in the page cache before, and storage "
-        "gave at least 95 % of the bytes. Warm: anything else. Direct: O_DIRECT, past the cache."
+        "gave at least 95 % of the bytes. Warm: anything else. Direct: O_DIRECT, past the cache. "
+        "On NFS, Lustre and FUSE: cold on this host; server cache unknown."
     ),
     "5 times the memory": (
         "Of smaller data, later epochs may come from the page cache instead of the disk."
     ),
     "confidence": (
-        "High from 6 repeats on, medium from 4, low below (a smoke run), where repeats are "
-        "scattered, or where cold was not proved."
+        "High: at least 6 repeats and an interval whose half-width is below 5 % of the median; "
+        "medium: below 15 %; else low. Low as well for a smoke run of up to 3 repeats, for "
+        "scattered repeats, for figures that are no evidence, and where cold was not proved. "
+        "Storage under an emulated device, or a store on the same machine, is never high."
     ),
     "emulated device": "Batches are taken at a fixed rate and nothing is computed.",
     "interval": (
         "Of a median: the exact order-statistic interval. From 6 repeats on it covers 95 %."
     ),
     "predicted": (
-        "The least of what device, loader and storage gave alone, with the same settings."
+        "The minimum of the rates of device, loader and storage, each measured separately. More "
+        "workers than were measured are predicted from a curve of at least three counts, up to "
+        "twice the largest."
     ),
-    "scattered": ("Repeats differ by more than a factor of 1.5: the range is shown."),
+    "scattered": (
+        "Repeats differ by more than a factor of 1.5: the range is shown. By more than a factor "
+        "of 2: no finding and no prediction uses the figure."
+    ),
 }
 """Every term on the page."""
 

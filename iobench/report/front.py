@@ -40,6 +40,8 @@ _BADGES = {
     "unfinished": "the run was stopped early",
     "stood-still": "a trial was suspended",
     "beyond-limit": "faster than the link: a cache answered",
+    "faster-than-storage": "faster than its storage: measure again",
+    "ceiling-not-measured": "the storage was not measured by itself",
     "target-in-memory": "the target is memory, not a disk",
 }
 _SETTINGS = {
@@ -170,7 +172,10 @@ def _lead(loop: Loop) -> str:
     said += f"Loss {percent(loss.median)}"
     if loss.repeats > 1:
         said += f" ({percent(loss.low)} to {percent(loss.high)})"
-    return f"{said}: the share of its time that the device waits for input."
+    said += ": a step on data in the device's memory takes that much less time."
+    if (waiting := loop.waiting) is not None:
+        said += f" Waiting {percent(waiting.median)}: the device has no batch in that share."
+    return said
 
 
 def _badges(found: Analysis) -> Iterator[str]:

@@ -26,6 +26,8 @@ pytestmark = pytest.mark.slow
 
 PROCESSORS = os.cpu_count() or 1
 SHARD = r"/tfrecord/train-"
+READ = rf"{SHARD}|/iobench-probe/"
+"""Objects that a loop or the object-store probe reads."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,13 @@ def slow_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def measured(folder: Path, data: dict[str, Any], form: str = "shards", **loop: Any) -> Result:
+def measured(
+    folder: Path,
+    data: dict[str, Any],
+    form: str = "shards",
+    probe: dict[str, Any] | None = None,
+    **loop: Any,
+) -> Result:
     """A loop on an emulated device, once; what could not be measured is told."""
     usual = {"consumer": "paced", "images_per_s": 400, "loader": "raw", "workers": 0}
     usual |= {"batch_size": 8, "group": "loop", "data": form}
@@ -60,6 +68,7 @@ def measured(folder: Path, data: dict[str, Any], form: str = "shards", **loop: A
         "data": data,
         "training": [{**usual, **loop}],
         "sampling": {"per_s": 10},
+        "object_store": probe,
     }
     stream = io.StringIO()
     done = run(BenchConfig.model_validate(config), folder, Lines(stream))
@@ -73,6 +82,15 @@ def begun_with(result: Result) -> Finding:
     return found
 
 
+_PROBE = {
+    "object_bytes": ["100kB", "1MB"],
+    "connections": [1, 4],
+    "at_object_bytes": "1MB",
+    "at_connections": 1,
+    "seconds": 3,
+}
+
+
 class Remote:
     """The same data on a store that faults stand before."""
 
@@ -84,7 +102,9 @@ class Remote:
         with FaultProxy(self._upstream, [Rule(match, fault) for match, fault in faults]) as proxy:
             place = {"uri": f"s3://{self._bucket}/x", "store": {"endpoint_url": proxy.url}}
             inputs: dict[str, Any] = {"inputs": ["synthetic", "warm", "store"]}
-            return measured(self._folder, {**self._data, "bucket": place}, **inputs, **loop)
+            probe = {"targets": [place], "clients": ["boto3"], "operations": ["get"], **_PROBE}
+            data = {**self._data, "bucket": place}
+            return measured(self._folder, data, probe=probe, **inputs, **loop)
 
 
 @pytest.fixture
@@ -95,17 +115,18 @@ def remote(tmp_path: Path, data: dict[str, Any], bucket: str, s3_server: MotoSer
 
 def test_a_store_that_begins_late(remote: Remote) -> None:
     """Each shard's first byte takes half a second."""
-    result = remote.measured([(Match("GET", SHARD), Delay(0.5))])
+    result = remote.measured([(Match("GET", READ), Delay(0.5))])
     found = begun_with(result)
     assert (found.code, found.severity) == ("slow-store-latency", "problem")
     assert found.share is not None
     assert found.share > 0.5
     assert "to the first byte" in found.evidence
+    assert "with 1 connection and" in found.evidence
 
 
 def test_a_store_that_delivers_slowly(remote: Remote) -> None:
-    """A shard of two megabytes takes a second on its way."""
-    found = begun_with(remote.measured([(Match("GET", SHARD), RateLimit(2e6))]))
+    """A shard of two megabytes takes a second on its way, whatever the connections."""
+    found = begun_with(remote.measured([(Match("GET", READ), RateLimit(2e6))]))
     assert (found.code, found.severity) == ("slow-store-bandwidth", "problem")
 
 
@@ -118,7 +139,7 @@ def test_a_store_that_throttles(remote: Remote) -> None:
     result = remote.measured([*refused, (Match("GET", SHARD), Delay(0.2))])
     found = begun_with(result)
     assert (found.code, found.severity) == ("store-throttles", "problem")
-    (store,) = [trial for trial in result.trials if trial.params["input"] == "store"]
+    (store,) = [trial for trial in result.trials if trial.params.get("input") == "store"]
     assert store.metrics["store_refused"] >= 2
     assert f"{store.metrics['store_refused']:,} of" in found.evidence
 
@@ -148,7 +169,7 @@ def test_slow_preparing(tmp_path: Path, data: dict[str, Any], name: str) -> None
     assert found.code == "slow-preparation"
     assert f"0 workers on {PROCESSORS} CPUs" in found.evidence
     assert found.recommendation is not None
-    assert found.recommendation["setting"] == "workers"
+    assert found.recommendation["setting"] == "measure_workers"
 
 
 def test_a_slow_device(tmp_path: Path, data: dict[str, Any]) -> None:

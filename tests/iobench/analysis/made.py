@@ -15,6 +15,8 @@ REMOTE = Cold("store", "server cache unknown")
 LABELS = {"cold": COLD, "warm": WARM, "store": REMOTE}
 SAMPLE_BYTES = 40_000
 DATA = {"source": "/photos", "size": 256, "quality": 95, "shard_size": 16_000_000, "seed": 3}
+PROBED: dict[str, Any] = {"object_store": {"targets": [{"label": "s3", "uri": "local"}]}}
+"""Config of a run whose probe and whose data are on the same store."""
 GPU = {"device": "NVIDIA H100"}
 
 
@@ -84,6 +86,16 @@ def loop(
         *("train", told, cold or LABELS.get(source), repeats),
         **{"samples_per_s": rate, **(read if reads else {}), **found},
     )
+
+
+def probe(rates: Mapping[tuple[int, int], float], client: str = "boto3") -> list[Trial]:
+    """The object-store probe: MB/s by object size and connections; see ``PROBED``."""
+    trials = []
+    for (object_bytes, connections), rate in rates.items():
+        params: dict[str, Any] = {"store": "s3", "client": client, "operation": "get"}
+        params |= {"object_bytes": object_bytes, "connections": connections}
+        trials += done("object", params, None, mb_per_s=rate)
+    return trials
 
 
 def together(*parts: Sequence[Trial]) -> list[Trial]:

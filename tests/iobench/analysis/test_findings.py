@@ -9,9 +9,11 @@ import pytest
 
 from iobench.analysis.analyse import analyse
 from iobench.analysis.rules import RULES
+from iobench.report.front import front
 from iobench.trial import Trial
 from tests.iobench.analysis.made import (
     GPU,
+    PROBED,
     UNPROVED,
     WARM,
     analysed,
@@ -20,6 +22,7 @@ from tests.iobench.analysis.made import (
     loader,
     loop,
     primary,
+    probe,
     run,
     together,
 )
@@ -67,21 +70,50 @@ def test_copies_from_unpinned_memory_are_named_on_a_gpu_alone() -> None:
     assert primary(ladder("copy", metrics=GPU, pin_memory=True)) == "slow-copy"
 
 
+STORE_LOOP = together(loop("synthetic", 1000), loop("warm", 990), loop("store", 200))
+GROWS = {(8_000_000, 1): 3.0, (8_000_000, 4): 11.6, (8_000_000, 16): 44.0, (1_000_000, 4): 11.0}
+LARGER = {(1_000_000, 2): 2.0, (4_000_000, 2): 7.5, (16_000_000, 2): 28.0}
+FLAT = {(8_000_000, 1): 11.8, (8_000_000, 4): 12.0, (8_000_000, 16): 12.0, (1_000_000, 4): 11.7}
+BY_SIZE = {(1_000_000, 4): 11.9, (8_000_000, 4): 12.0}
+
+
 @pytest.mark.parametrize(
-    ("first_s", "whole_s", "code"),
+    ("rates", "code"),
     [
-        (0.4, 0.5, "slow-store-latency"),
-        (0.1, 0.5, "slow-store-bandwidth"),
-        (None, None, "slow-store"),
+        (GROWS, "slow-store-latency"),
+        (LARGER, "slow-store-latency"),
+        (FLAT, "slow-store-bandwidth"),
+        (BY_SIZE, "slow-store"),
     ],
 )
 def test_a_store_is_slow_by_latency_or_by_bandwidth(
-    first_s: float | None, whole_s: float | None, code: str
+    rates: dict[tuple[int, int], float], code: str
 ) -> None:
-    """By how much of a GET passes before its first byte."""
-    seen = {"store_first_byte_s": first_s, "store_get_s": whole_s}
-    trials = [*loop("synthetic", 1000), *loop("warm", 990), *loop("store", 300, metrics=seen)]
-    assert primary(trials) == code
+    """The growth with connections or object size decides, whatever the share of the first byte."""
+    found = analysed(STORE_LOOP, probe(rates), **PROBED)
+    (first,) = [finding for finding in found.findings if finding.primary]
+    assert first.code == code
+    assert "the probe gives" in first.evidence or "it gives" in first.evidence
+
+
+def test_the_first_byte_decides_nothing() -> None:
+    """Without points of the probe the result says so, and how to measure them."""
+    seen = {"store_first_byte_s": 0.4, "store_get_s": 0.5}
+    found = analysed(loop("synthetic", 1000), loop("warm", 990), loop("store", 300, metrics=seen))
+    (first,) = [finding for finding in found.findings if finding.primary]
+    assert first.code == "slow-store"
+    assert "whether latency or bandwidth limits was not measured" in first.evidence
+    assert "object_store.targets, .connections and .object_bytes" in first.evidence
+    commands = [change.command for change in found.advice.changes]
+    assert any("connections: [1, 4, 16, 64]" in command for command in commands)
+
+
+def test_a_probe_of_another_store_says_nothing_of_this_one() -> None:
+    """The bucket of the data is another one."""
+    elsewhere = {"object_store": {"targets": [{"label": "s3", "uri": "s3://elsewhere/x"}]}}
+    assert "slow-store" in by_code(STORE_LOOP, probe(FLAT), **elsewhere)
+    given = {"data": {"shards": "s3://elsewhere/imagenet"}, **elsewhere}
+    assert "slow-store-bandwidth" in by_code(STORE_LOOP, probe(FLAT), **given)
 
 
 def test_a_store_that_refuses_comes_before_its_latency() -> None:
@@ -155,6 +187,28 @@ def test_a_watched_loop_whose_device_computes_meanwhile_loses_nothing() -> None:
     assert not {"waiting", "waiting-workers"} & by_code(watched(device_wait_share=0.01)).keys()
 
 
+def test_loss_and_waiting_are_two_figures() -> None:
+    """The loss compares with data in device memory; the device waits for less than that."""
+    found = analysed(loop("synthetic", 1000), loop("warm", 500, metrics={"wait_share": 0.3}))
+    assert found.summary["stall_fraction"] == pytest.approx(0.5, abs=0.01)
+    assert found.summary["waiting_fraction"] == pytest.approx(0.3)
+    (stored,) = found.summary["training"]
+    assert stored["waiting_fraction"]["median"] == pytest.approx(0.3)
+    said = front(found).lead
+    assert "Loss 50" in said
+    assert "Waiting 30" in said
+    assert "device waits" not in said
+
+
+def test_ranks_that_wait_for_a_slower_one_are_the_cause() -> None:
+    """Where that is half of the loss or more, and not what the slowest rank prepares."""
+    seen = {"devices": 2, "rank_uneven_share": 0.3, "rank_wait_s": [0.01, 0.05]}
+    found = analysed(loop("synthetic", 1000), loop("warm", 550, metrics=seen))
+    (first,) = [finding for finding in found.findings if finding.primary]
+    assert first.code == "uneven-ranks"
+    assert found.advice.changes[0].setting == "even_ranks"
+
+
 def test_uneven_ranks_and_ranks_that_trained_apart() -> None:
     """One waits; another has other parameters in the end."""
     seen = {
@@ -225,12 +279,56 @@ def test_repeats_that_scatter_are_flagged() -> None:
     assert found.confidence.level == "low"
 
 
-@pytest.mark.parametrize(("repeats", "level"), [(2, "low"), (5, "medium"), (6, "high")])
-def test_confidence_grows_with_the_repeats(repeats: int, level: str) -> None:
-    """Two are a smoke run."""
-    found = analysed(loop("synthetic", 1000, repeats=repeats), loop("warm", 500, repeats=repeats))
+def spread(source: str, rate: float, width: float, repeats: int = 6, **params: Any) -> list[Trial]:
+    """Repeats whose interval has a half-width of ``width`` times the rate."""
+    return [
+        replace(
+            t,
+            metrics={
+                **t.metrics,
+                "samples_per_s": rate * (1 + width * (2 * t.repeat / (repeats - 1) - 1)),
+            },
+        )
+        for t in loop(source, rate, repeats=repeats, **params)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("repeats", "width", "level"),
+    [
+        (2, 0.01, "low"),
+        (5, 0.01, "medium"),
+        (6, 0.01, "high"),
+        (6, 0.08, "medium"),
+        (6, 0.18, "low"),
+    ],
+)
+def test_confidence_comes_from_the_interval(repeats: int, width: float, level: str) -> None:
+    """High needs six repeats and a half-width below 5 %, medium a half-width below 15 %."""
+    found = analysed(
+        loop("synthetic", 1000, repeats=repeats), spread("warm", 500, width, repeats=repeats)
+    )
     assert found.confidence is not None
     assert found.confidence.level == level
+
+
+def test_confidence_about_storage_is_never_high_on_an_emulated_device() -> None:
+    """Nor where the store is a server on this machine; the headline says both."""
+    cold = analysed(loop("synthetic", 1000), loop("cold", 500))
+    assert cold.confidence is not None
+    assert cold.confidence.level == "medium"
+    assert "emulated device" in cold.verdict
+    stores = {"data": {"kind": "own-server", "name": "moto"}}
+    gpu = [loop("synthetic", 1000, metrics=GPU), loop("store", 500, metrics=GPU)]
+    own = analysed(*gpu, environment={"stores": stores})
+    assert own.confidence is not None
+    assert own.confidence.level == "medium"
+    assert own.verdict.endswith("The store runs on this machine.")
+    other = analysed(*gpu)
+    assert other.confidence is not None
+    assert other.confidence.level == "high"
+    unknown = analysed(loop("warm", 100))
+    assert unknown.verdict.endswith("The device is emulated.")
 
 
 def test_a_rate_above_its_link_is_a_cache() -> None:
@@ -252,6 +350,7 @@ def test_storage_behind_a_target_qualifies_its_figures() -> None:
     trials = [done("disk", {"target": name, **params}, WARM, mb_per_s=9.0) for name in ("a", "b")]
     targets = {"a": {"kind": "tmpfs"}, "b": {"kind": "nfs", "read_ahead_kb": 128}}
     found = by_code(*trials, environment={"targets": targets})
+    assert "cold on this host; server cache unknown" in found["target-over-network"].advice
     assert {"target-in-memory", "target-over-network", "nfs-reads-little-ahead"} <= found.keys()
 
 

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import shlex
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from dataprep.config_file import parse_settings
 from iobench.analysis.analyse import how_words, result_lines
+from iobench.analysis.store_limits import connections_of
+from iobench.config import BenchConfig
 from iobench.stats import Estimate
-from tests.iobench.analysis.made import GPU, analysed, by_code, loader, loop, run, together
+from iobench.trial import Trial
+from tests.iobench.analysis.made import (
+    GPU,
+    PROBED,
+    SAMPLE_BYTES,
+    analysed,
+    by_code,
+    loader,
+    loop,
+    probe,
+    run,
+    together,
+)
 
 ONE_WORKER = together(
     *(loader(900, 1), loader(1440, 2)), *(loop("synthetic", 2000), loop("warm", 880))
@@ -71,7 +88,7 @@ def test_a_decode_bound_loop() -> None:
     assert gain(resize.gain) == pytest.approx(1.5, rel=0.02)
     assert resize.command == "dataprep shard --source /photos --output OUTPUT --size 256"
     assert more.setting == "processors"
-    assert gain(more.gain) == pytest.approx(2000 / (595 * 1.5), rel=0.02)
+    assert more.gain is None
 
 
 def test_a_device_slower_than_its_input() -> None:
@@ -92,22 +109,164 @@ def test_measured_loops_decide_before_predictions() -> None:
     assert gain(first.gain) == pytest.approx(1100 / 880, rel=0.01)
 
 
-def test_one_measured_number_of_workers_predicts_a_range() -> None:
-    """From what a second hardware thread gives to a whole processor."""
-    found = analysed(loop("synthetic", 4000), loop("warm", 800))
+@pytest.mark.parametrize(
+    ("trials", "processors", "counts"),
+    [
+        (together(loop("synthetic", 4000), loop("warm", 800)), 2, "1,2,4"),
+        (together(loop("synthetic", 4000), loop("warm", 800)), 8, "1,2,4,8"),
+        (
+            together(loop("synthetic", 4000, workers=0), loop("warm", 800, workers=0)),
+            2,
+            "1,2,4",
+        ),
+        (together(loader(820, 1), loop("synthetic", 4000), loop("warm", 800)), 4, "1,2,4"),
+    ],
+)
+def test_one_measured_number_of_workers_is_no_prediction(
+    trials: list[Trial], processors: int, counts: str
+) -> None:
+    """The advice is the command that measures more of them; a config accepts it."""
+    found = analysed(trials, processors=processors)
     (first, *_) = found.advice.changes
-    assert first.setting == "workers"
+    assert (first.setting, first.gain) == ("measure_workers", None)
+    assert f"workers: [{counts}]" in first.command
+    assert all(change.gain is None for change in found.advice.changes)
+    program, name, config, *settings = shlex.split(first.command)
+    assert (program, name, config) == ("iobench", "run", "CONFIG")
+    asked = parse_settings([word for word in settings if word != "--set"])
+    measured = BenchConfig.model_validate(asked)
+    assert measured.loaders[0].workers == tuple(int(count) for count in counts.split(","))
+
+
+def test_the_command_measures_the_loader_that_the_config_has() -> None:
+    """By its place under ``loaders``; an entry with other work is not the same."""
+    other = {"loader": ["torch-iterable"], "data": ["shards@disk"], "image_size": [64]}
+    same = {**other, "image_size": [224], "workers": [1]}
+    trials = [loader(820, 1), loop("synthetic", 4000), loop("warm", 800)]
+    found = analysed(*trials, loaders=[other, same], processors=4)
+    assert "--set 'loaders.1.workers=[1,2,4]'" in found.advice.changes[0].command
+
+
+def test_workers_that_a_run_left_out_as_useless_are_not_measured_again() -> None:
+    """Two brought nothing over one, so that four were skipped."""
+    skipped = [
+        replace(trial, status="skipped", reason="2 workers brought +0.5% (more_workers_gain)")
+        for trial in loader(900, 4)
+    ]
+    flat = [loader(900, 1), loader(904, 2), skipped]
+    found = analysed(*flat, loop("synthetic", 4000), loop("warm", 890), processors=8)
+    assert "workers" in found.advice.without_effect
+    assert "measure_workers" not in {change.setting for change in found.advice.changes}
+
+
+CURVE = together(loader(400, 1), loader(780, 2), loader(1480, 4))
+
+
+def test_three_measured_numbers_of_workers_predict_twice_the_largest_at_most() -> None:
+    """Of 32 CPUs; the interval shows the extrapolation."""
+    trials = [CURVE, loop("synthetic", 9000), loop("warm", 398)]
+    (first, *_) = analysed(*trials, processors=32).advice.changes
+    assert (first.setting, first.value, first.basis) == ("workers", 8, "predicted")
     assert first.gain is not None
-    assert first.gain.low == pytest.approx(1.3, rel=0.03)
-    assert first.gain.high == pytest.approx(2.0, rel=0.03)
+    assert first.gain.low < 0.85 * first.gain.median
+    assert 4 < first.gain.median < 8
+    (first, *_) = analysed(*trials, processors=6).advice.changes
+    assert first.value == 6
+    (first, *_) = analysed(*trials, processors=4).advice.changes
+    assert first.value == 4
 
 
-def test_without_workers_the_loop_itself_tells_what_loading_takes() -> None:
-    """Seconds of device and loader add; with a worker the slower of the two decides."""
-    found = analysed(loop("synthetic", 1000, workers=0), loop("warm", 500, workers=0), processors=1)
-    (first, *_) = found.advice.changes
-    assert (first.setting, first.value) == ("workers", 1)
-    assert gain(first.gain) == pytest.approx(2.0, rel=0.05)
+def test_workers_whose_memory_is_not_there_are_not_recommended() -> None:
+    """Three GB each on a machine with 16."""
+    curve = [
+        replace(trial, metrics={**trial.metrics, "memory_bytes": 3e9 * trial.params["workers"]})
+        for trial in CURVE
+    ]
+    trials = [curve, loop("synthetic", 9000), loop("warm", 398)]
+    small = analysed(*trials, processors=32, environment={"memory_bytes": 16e9})
+    assert small.advice.changes[0].value == 4
+    large = analysed(*trials, processors=32, environment={"memory_bytes": 64e9})
+    assert large.advice.changes[0].value == 8
+    assert "takes about 24 of 64 GB" in large.advice.changes[0].why
+
+
+def test_more_processors_need_the_curve_and_have_an_interval() -> None:
+    """As workers; without three counts up to the CPUs no number of CPUs is named."""
+    trials = [loop("synthetic", 9000, workers=4), loop("warm", 1470, workers=4)]
+    (first,) = analysed(CURVE, *trials, processors=4).advice.changes
+    assert (first.setting, first.basis, first.value) == ("processors", "predicted", 8)
+    assert first.gain is not None
+    assert 1 < first.gain.low < first.gain.median < 2
+    slower = [loop("synthetic", 2000, workers=4), loop("warm", 1470, workers=4)]
+    (first,) = analysed(CURVE, *slower, processors=4).advice.changes
+    assert "about 6 for this device" in first.action
+    assert gain(first.gain) == pytest.approx(2000 / 1470, rel=0.02)
+    two = together(loader(400, 1), loader(1480, 4))
+    (*_, last) = analysed(two, *trials, processors=4).advice.changes
+    assert (last.setting, last.gain) == ("processors", None)
+
+
+def test_the_remedy_of_the_cause_comes_before_a_small_gain() -> None:
+    """Other programs take the CPUs: they are stopped before a worker is added."""
+    seen = {"cpu_busy_share": 0.98, "cores_busy": 0.5, "cpu_s_per_1000_samples": 2.0}
+    crowded = [loop("synthetic", 2000, workers=2), loop("warm", 300, workers=2, metrics=seen)]
+    third = loop("warm", 309, group="three", workers=3, metrics=seen)
+    found = analysed(*crowded, third, processors=4)
+    assert found.advice.changes[0].setting == "other_programs"
+    assert "workers" in found.advice.without_effect
+    faster = loop("warm", 450, group="three", workers=3, metrics=seen)
+    found = analysed(*crowded, faster, processors=4)
+    assert [change.setting for change in found.advice.changes][:2] == ["other_programs", "workers"]
+
+
+def test_a_change_whose_interval_reaches_1_is_not_recommended() -> None:
+    """1.05 (1.00 to 1.14) is no advice."""
+    gains = [0.999, 1.02, 1.05, 1.06, 1.1, 1.14]
+    more = [
+        replace(trial, metrics={**trial.metrics, "samples_per_s": 800 * gains[trial.repeat]})
+        for trial in loop("warm", 800, group="two", workers=2)
+    ]
+    steady = [replace(t, metrics={**t.metrics, "samples_per_s": 800}) for t in loop("warm", 800)]
+    found = analysed(loop("synthetic", 2000), steady, more)
+    assert "workers" in found.advice.without_effect
+
+
+def test_behind_a_narrow_link_smaller_images_or_a_nearer_copy_come_first() -> None:
+    """More workers share the same link."""
+    flat = {(8_000_000, 1): 11.8, (8_000_000, 4): 12.0, (8_000_000, 16): 12.0}
+    trials = together(
+        *(loader(rate, n) for rate, n in ((900, 1), (1700, 2), (1710, 4))),
+        *(loader(rate, n, data="shards@s3") for rate, n in ((285, 1), (295, 2), (299, 4))),
+        loop("synthetic", 2000, workers=2),
+        loop("store", 293, workers=2),
+        probe(flat),
+    )
+    found = analysed(trials, **PROBED)
+    assert found.findings[0].code == "slow-store-bandwidth"
+    assert found.advice.changes[0].setting in ("stage", "resize")
+    assert "workers" in found.advice.without_effect
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "connections"),
+    [("torch-iterable", 2, 4), ("torch-map", 2, 64), ("tf-data", 8, 2), ("raw", 3, 3)],
+)
+def test_a_store_is_predicted_with_the_connections_of_the_loader(
+    name: str, workers: int, connections: int
+) -> None:
+    """Two windows of a sequential worker, 32 ranges of a worker that reads single samples."""
+    params = {"loader": name, "workers": workers, "batch_size": 64}
+    assert connections_of(params) == connections
+
+
+def test_the_probe_predicts_a_loop_by_its_connections() -> None:
+    """Two workers have four windows under way: the point with four connections counts."""
+    rates = {(8_000_000, 1): 4.0, (8_000_000, 2): 8.0, (8_000_000, 4): 16.0, (8_000_000, 8): 31.0}
+    trials = [loader(1700, 2), loop("synthetic", 2000, workers=2), loop("store", 390, workers=2)]
+    (check,) = analysed(*trials, probe(rates), **PROBED).checks
+    assert check.prediction.rate is not None
+    assert check.prediction.rate.median == pytest.approx(16e6 / SAMPLE_BYTES, rel=0.01)
+    assert check.prediction.limit == "store"
 
 
 @pytest.mark.parametrize(

@@ -180,10 +180,10 @@ def test_a_run_that_tells_nothing_is_a_wrong_request(tmp_path: Path) -> None:
 
 
 def test_an_epoch_in_hours_and_dollars(tmp_path: Path) -> None:
-    """The hours that the device waits are the loss; ``cost`` is the same command."""
+    """The loss in hours is named beside the hours; ``cost`` is the same command."""
     options = ("--samples", "3600000", "--usd-per-h", "3", "--epochs", "2")
     said = asked(tmp_path, whole(LOOP), *options)
-    assert "cold    1 h an epoch, the device waits 30 min; $3.00 an epoch, $6.00 in all" in said
+    assert "cold    1 h an epoch, 30 min of it loss; $3.00 an epoch, $6.00 in all" in said
     found = CliRunner().invoke(app, ["cost", str(tmp_path), *options, "--json"])
     (row,) = json.loads(found.output)["cost"]["rows"]
     assert row["usd"] == pytest.approx(3.0, rel=0.01)

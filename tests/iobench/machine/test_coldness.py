@@ -6,11 +6,13 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from iobench.badges import badge
 from iobench.machine.coldness import (
     FIRST_EPOCH_COLD,
+    HOST_ONLY,
     IN_MEMORY,
     LEFT,
     judge,
@@ -50,6 +52,11 @@ def judged(asked: str = "cold", **changes: Any) -> Cold:
     return judge(asked=asked, **{**proof, **changes})
 
 
+def not_counted(saw: dict[str, Any]) -> bool:
+    """Whether the kernel counts no physical bytes on this file system."""
+    return bool(saw["file_system"] == "fuse.sshfs" and saw["physical_ratio"] == 0)
+
+
 @given(seen)
 def test_cold_is_never_said_without_its_proof(saw: dict[str, Any]) -> None:
     """Nothing resident, and physical bytes for what was read from end to end; else there is a why.
@@ -58,7 +65,7 @@ def test_cold_is_never_said_without_its_proof(saw: dict[str, Any]) -> None:
     """
     cold = judge(asked="cold", **saw)
     assert (cold.asked, cold.resident_before) == ("cold", saw["resident_before"])
-    assert cold.physical_ratio == saw["physical_ratio"]
+    assert cold.physical_ratio == (None if not_counted(saw) else saw["physical_ratio"])
     assert cold.label == ("warm" if cold.why else "cold")
     if cold.label == "cold":
         assert cold.resident_before is not None
@@ -75,6 +82,7 @@ def test_less_proof_never_makes_a_trial_colder(
     saw: dict[str, Any], resident: float, ratio: float
 ) -> None:
     """More resident pages, or fewer physical bytes, cannot turn warm into cold."""
+    assume(not not_counted(saw))
     better = {**saw, "resident_before": min(resident, saw["resident_before"] or 0.0)}
     if saw["physical_ratio"] is not None:
         better["physical_ratio"] = max(ratio, saw["physical_ratio"])
@@ -98,6 +106,20 @@ def test_why_it_is_warm(changes: dict[str, Any], why: str) -> None:
     cold = judged(**changes)
     assert cold.label == "warm"
     assert why in cold.why
+
+
+@pytest.mark.parametrize("file_system", ["nfs4", "lustre", "fuse.mountpoint-s3", "fuse.unheard"])
+def test_cold_behind_a_server_is_cold_on_this_host_alone(file_system: str) -> None:
+    """The kernel counts no physical bytes there, and the server's cache cannot be seen."""
+    uncounted: dict[str, Any] = {"physical_ratio": 0.0, "file_system": file_system}
+    records = judged(sequential=False, **uncounted)
+    assert records.label == "cold"
+    assert records.limits == (HOST_ONLY,)
+    assert badge([records]) == "cold on this host, by residency; server cache unknown"
+    shards = judged(**uncounted)
+    assert (shards.label, shards.limits) == ("warm", ())
+    assert shards.why == f"physical bytes are not counted on {file_system}"
+    assert HOST_ONLY not in judged().limits
 
 
 def test_random_reads_are_proved_by_residency() -> None:

@@ -1,0 +1,76 @@
+"""Rates by number of workers: between the measured counts, and a little beyond them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.analysis.curve import Scalability, at_workers, fitted
+from iobench.stats import Estimate
+
+laws = st.builds(Scalability, st.floats(1, 1e4), st.floats(0, 0.5), st.floats(0, 0.02))
+
+
+def measured(rates: dict[int, float], width: float = 0.0) -> dict[int, Estimate]:
+    """Rates with an interval of ``width`` to both sides."""
+    return {
+        count: Estimate(rate, rate * (1 - width), rate * (1 + width), 0.97, 6)
+        for count, rate in rates.items()
+    }
+
+
+@given(laws, st.lists(st.integers(1, 64), min_size=3, max_size=6, unique=True))
+def test_the_law_is_found_again(law: Scalability, counts: list[int]) -> None:
+    """Rates that follow the universal scalability law give its coefficients back."""
+    found = fitted({count: law.rate(count) for count in counts})
+    for count in range(1, 65):
+        if count <= 2 * max(counts):
+            assert found.rate(count) == pytest.approx(law.rate(count), rel=0.01)
+
+
+@given(laws, st.floats(0, 0.03))
+def test_the_interval_of_an_extrapolation_holds_the_truth(law: Scalability, width: float) -> None:
+    """It is wider than those of the rates that were measured."""
+    points = measured({count: law.rate(count) for count in (1, 2, 4)}, width)
+    found = at_workers(points, 8, None)
+    assert found is not None
+    assert found.low <= law.rate(8) * 1.0001
+    assert found.high >= law.rate(8) * 0.9999
+    assert found.median == pytest.approx(law.rate(8), rel=0.01)
+    if law.rate(8) > 1.3 * law.rate(4):
+        assert found.low < 0.95 * found.median
+
+
+@pytest.mark.parametrize("rates", [{1: 100.0}, {0: 100.0}, {1: 100.0, 2: 200.0}])
+def test_one_or_two_counts_predict_nothing_beyond_them(rates: dict[int, float]) -> None:
+    """Growth is not known."""
+    assert at_workers(measured(rates), 4, None) is None
+    assert at_workers(measured(rates), 4, 8) is None
+
+
+def test_no_prediction_goes_beyond_twice_the_largest_count() -> None:
+    """Four were measured: eight are predicted, nine are not."""
+    points = measured({1: 100.0, 2: 195.0, 4: 370.0})
+    assert at_workers(points, 8, None) is not None
+    assert at_workers(points, 9, None) is None
+
+
+def test_more_workers_than_processors_bring_nothing() -> None:
+    """Where workers compute."""
+    points = measured({1: 100.0, 2: 195.0, 4: 370.0})
+    assert at_workers(points, 8, 4) == points[4]
+    six = at_workers(points, 6, 6)
+    assert six == at_workers(points, 8, 6)
+
+
+def test_a_curve_that_does_not_follow_the_law_is_not_extended() -> None:
+    """Such as one that grows faster than its workers."""
+    assert at_workers(measured({1: 100.0, 2: 400.0, 4: 500.0}), 8, None) is None
+
+
+def test_between_two_counts_the_rate_is_interpolated() -> None:
+    """Also where only two were measured."""
+    found = at_workers(measured({2: 100.0, 4: 200.0}), 3, None)
+    assert found is not None
+    assert found.median == pytest.approx(150)
