@@ -1,8 +1,8 @@
 """The result of a run, as stored in ``result.json`` and ``trials.jsonl``.
 
 Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``,
-``references``, ``rates``, ``run_id``, and of a trial's coldness ``amplification`` and ``limits``; of
-findings ``title``, ``threshold``, ``share`` and ``primary``.
+``references``, ``rates``, ``run_id``, and of a trial's coldness ``amplification`` and ``limits``;
+of findings ``title``, ``threshold``, ``share`` and ``primary``.
 A reader ignores keys that it does not know, so that a version can add a part which older versions
 do not read. A version that removes a key or changes its meaning raises the number, and older
 versions refuse its files.
