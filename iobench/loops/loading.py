@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from iobench.access import DIRECT, metered
@@ -29,6 +29,8 @@ from iobench.loops.opening import (
     data_of,
     rate_plan,
     reached,
+    warm_metrics,
+    with_warm_part,
 )
 from iobench.loops.ranks import RankMeeting, run_ranks
 from iobench.loops.times import LoopTimes, epochs_as_one
@@ -39,8 +41,10 @@ from iobench.trial import Cold, Context, Outcome, TrialSpec
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """Run one point of the grid."""
     trial = LoaderTrial.model_validate(spec.params)
+    is_warm = trial.cache == "warm"
+    context, share = with_warm_part(context, trial.data, is_warm=is_warm)
     if trial.processes > 1:
-        return _several_processes(spec, trial, context)
+        return _several_processes(spec, trial, context, warm_metrics(share, is_warm=is_warm))
     place = context.places[trial.data] if trial.data else None
     begun_s = context.clock.now_s()
     loader = reached(trial, place, context)
@@ -64,6 +68,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     metrics = {**loop_metrics(times, data, measured.rule, measured.bounds), **parts}
     metrics |= harness_metrics(trial.loader, "null", context.clock, times)
     metrics |= {**needed, **_epoch_metrics(measured, cache.judged)}
+    metrics |= warm_metrics(share, is_warm=is_warm)
     metrics["notes"] = opened.notes
     counted_s = times.begun_s - times.requested_s
     return Outcome(
@@ -146,11 +151,13 @@ def _pauses(measured: Measured) -> list[tuple[float, float]]:
     ]
 
 
-def _several_processes(spec: TrialSpec, trial: LoaderTrial, context: Context) -> Outcome:
+def _several_processes(
+    spec: TrialSpec, trial: LoaderTrial, context: Context, more: Mapping[str, float]
+) -> Outcome:
     """Run loaders in several processes at the same time, like the ranks of a job.
 
     Each has a share of the samples and its own workers. This process counts the bytes; it loads
-    nothing itself.
+    nothing itself. ``more`` metrics are added.
 
     Raises:
         Unavailable: the loader does not share its samples among processes.
@@ -172,6 +179,7 @@ def _several_processes(spec: TrialSpec, trial: LoaderTrial, context: Context) ->
     metrics = {
         **loop_metrics(whole, data, " and ".join(rules)),
         **harness_metrics(trial.loader, "null", context.clock, whole),
+        **more,
         "process_samples_per_s": rates,
         # 1 if all have the same rate.
         "process_evenness": min(rates) / max(rates) if max(rates) > 0 else 1.0,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from dataprep.counted import counted
 from dataprep.reading.read_counter import ReadTotals
 from iobench.access import DownloadedLoader
+from iobench.data.warm import warm_part
 from iobench.errors import TrialFailed, Unavailable
 from iobench.extensions import made
 from iobench.loaders import (
@@ -71,6 +73,26 @@ def built(trial: LoopTrial, place: Place | None, context: Context) -> Loader:
         made(LOADERS, name, Loader, lambda: kind(place, trial, context.clock))
     )
     return loader
+
+
+def with_warm_part(context: Context, name: str, *, is_warm: bool) -> tuple[Context, float]:
+    """The context of a trial that reads the data ``name``, and the share of them that it reads.
+
+    A warm trial reads the part that stays in the page cache; others read all.
+
+    Raises:
+        Unavailable: not even one shard or file fits into half of the free memory.
+    """
+    place = context.places.get(name)
+    if place is None or not is_warm or place.holds == "empty":
+        return context, 1.0
+    part = warm_part(place)
+    return replace(context, places={**context.places, name: part.place}), part.share
+
+
+def warm_metrics(share: float, *, is_warm: bool) -> dict[str, float]:
+    """The share of the data that a warm trial read; empty for other trials."""
+    return {"warm_share": share} if is_warm else {}
 
 
 def data_of(place: Place | None, loader: Loader) -> Stored | None:

@@ -245,7 +245,7 @@ def _share(trial: TrainingTrial, context: Context, place: Place | None, ranks: R
                 if ranks.kind != "paced":
                     check_frameworks(loader, "torch")
                 check_shares(loader, trial.loader, "devices", "devices: 1")
-            data = data_of(over, loader)
+            data = data_of(place or over, loader)
             flow = flow_through(loader, share, data)
         if data is not None:
             whole.append(whole_batches(loader, share, data.samples))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import repeat
 from typing import Any
 
@@ -28,7 +29,9 @@ from iobench.loops.opening import (
     data_of,
     rate_plan,
     reached,
+    warm_metrics,
     whole_batches,
+    with_warm_part,
 )
 from iobench.loops.several_devices import ranks_of, thread_limits
 from iobench.loops.times import times_of
@@ -47,14 +50,18 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     environment = dict(os.environ)
     on_cpu = trial.device == "cpu"
     os.environ.update(thread_limits(trial.threads, trial.workers, environment, on_cpu=on_cpu))
+    is_warm = trial.input == "warm"
+    context, share = with_warm_part(context, trial.data, is_warm=is_warm)
+    warm = warm_metrics(share, is_warm=is_warm)
     if (ranks := ranks_of(trial)) is not None:
-        return several_devices.run(spec, trial, context, ranks, environment)
+        outcome = several_devices.run(spec, trial, context, ranks, environment)
+        return replace(outcome, metrics={**outcome.metrics, **warm})
     over = context.places[trial.over] if trial.over else None
     place = context.places[trial.data] if trial.data else None
     begun_s = context.clock.now_s()
     loader = reached(trial, place or over, context)
     opening_s = context.clock.now_s() - begun_s
-    data = data_of(over, loader)
+    data = data_of(place or over, loader)
     whole = [whole_batches(loader, trial, data.samples)] if data is not None else []
     check_batches(trial, data, whole)
     epoch_samples = whole[0] * trial.batch_size if whole else None
@@ -75,7 +82,8 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     if trial.input in ("synthetic", "copy"):
         loader.close()
         return _one_batch(trial, context, consumer, data)
-    return _read(spec, trial, context, loader, consumer, data, epoch_samples, opening_s)
+    outcome = _read(spec, trial, context, loader, consumer, data, epoch_samples, opening_s)
+    return replace(outcome, metrics={**outcome.metrics, **warm})
 
 
 def _one_batch(
