@@ -25,7 +25,7 @@ from iobench.analysis.store_limits import (
 )
 from iobench.data.given import read_from
 from iobench.result import Finding, Result
-from iobench.stats import Estimate
+from iobench.stats import Estimate, median
 from iobench.trial import Params, Trial
 from iobench.words import params_words
 
@@ -117,7 +117,7 @@ def storage_of(result: Result, trials: Sequence[Trial]) -> Storage:
         rate = figure(repeats, "mb_per_s")
         is_proved = cold_label(repeats) in ("cold", "direct")
         if params.get("operation") == "read" and rate and is_proved:
-            disks.append((params, rate))
+            disks.append((params, _with_read_ahead(rate, repeats)))
     targets = result.environment.get("targets") or {}
     return Storage(raw, disks, points_of(result, trials), targets)
 
@@ -157,6 +157,19 @@ def storage_ceiling(storage: Storage, params: Params, repeats: Repeats) -> Stora
     else:
         ceilings += _probed_disk(storage, params, wanted)
     return max(ceilings, key=lambda ceiling: ceiling.mb_per_s, default=None)
+
+
+def _with_read_ahead(rate: Estimate, repeats: Repeats) -> Estimate:
+    """The rate of a disk with what the kernel read ahead of the probe, which it did not take."""
+    ratios = [
+        trial.cold.physical_ratio
+        for trial in repeats
+        if trial.cold is not None and trial.cold.physical_ratio is not None
+    ]
+    brought = max(1.0, median(ratios)) if ratios else 1.0
+    return replace(
+        rate, median=rate.median * brought, low=rate.low * brought, high=rate.high * brought
+    )
 
 
 def _is_read(params: Params, repeats: Repeats) -> bool:
