@@ -48,7 +48,7 @@ class MockLoader:
         self.notes: Sequence[str] = (f"emulated: each item takes {settings.item_s * 1e3:g} ms",)
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """A million samples; each batch comes when it is ready."""
+        """Batches without end; each comes when it is ready."""
         settings, clock = self._settings, self._clock
         sizes = batch_sizes(settings.batch_size)
         workers = max(1, settings.workers)

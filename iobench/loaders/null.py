@@ -10,8 +10,8 @@ from iobench.clock import Clock
 from iobench.loaders.protocol import Batch, Framework, LoaderSettings
 from iobench.trial import Place
 
-SAMPLES = 1_000_000
-"""Samples per epoch of ``null`` and ``mock``."""
+SAMPLES = 10**12
+"""Samples per epoch of ``null`` and ``mock``: an epoch does not end within a trial."""
 
 
 def placeholder(samples: int) -> Batch:
@@ -36,7 +36,7 @@ class NullLoader:
         self._batch = placeholder(settings.batch_size)
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """A million samples."""
+        """Batches without end, as far as a trial is concerned."""
         for size in batch_sizes(self._batch.samples):
             yield self._batch if size == self._batch.samples else placeholder(size)
 

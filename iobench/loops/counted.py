@@ -30,6 +30,8 @@ Rule = Literal["steady", "epochs", "bounds"]
 
 LEAST_ROUNDS = 20
 """Rounds that a steady rate covers at least: a partial round shifts it by at most 5 %."""
+ENOUGH_STEPS = 1_000_000
+"""Steps after which a loop may end before its least time: each step takes 24 bytes of memory."""
 LEAST_EPOCHS = 3
 """Whole epochs that a rate covers at least where it includes the starts of epochs."""
 BALANCED = 0.05
@@ -116,7 +118,8 @@ class Least:
         """Whether these windows together have enough steps and seconds."""
         steps = sum(window.steps for window in windows)
         seconds = sum(window.seconds for window in windows)
-        return steps >= self.steps and seconds >= self.seconds
+        is_long = seconds >= self.seconds or steps >= ENOUGH_STEPS
+        return steps >= self.steps and is_long
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +394,8 @@ class BoundedWindow:
         is_long_enough = later.samples >= LEAST_ROUNDS * self._flow.round_samples
         if is_long_enough and self.agree and self._least.is_reached([later]):
             return True
-        self.look_at_samples = samples + self._flow.round_samples
+        # Looking takes time, which must be negligible in a loop that does nothing else.
+        self.look_at_samples = samples + max(self._flow.round_samples, later.samples // 50)
         return now_s >= self._give_up_s
 
     @property
