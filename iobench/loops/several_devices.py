@@ -322,7 +322,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
                         "were counted beforehand"
                     )
                 shared.after()
-                times.append(times_of(driven, driven.window))
+                times.append(_with_dropped(times_of(driven, driven.window), trial, data))
             fetched = gets.fetched() if gets else None
     finally:
         opened.loader.close()
@@ -338,6 +338,19 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     }
     group.leave()
     return Outcome(metrics)
+
+
+def _with_dropped(times: LoopTimes, trial: TrainingTrial, data: Stored | None) -> LoopTimes:
+    """The times with the samples that were read and not consumed, where whole epochs count.
+
+    A rank stops after the steps that all ranks have. The rest of its share of the epoch has been
+    read ahead by then.
+    """
+    if not times.starts or data is None or times.arrived_samples is None:
+        return times
+    share = len(range(trial.rank, data.samples, trial.world_size))
+    unused = min(times.arrived_samples, share) - times.samples
+    return replace(times, dropped=max(0, unused))
 
 
 def _member(
