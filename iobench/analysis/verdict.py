@@ -30,6 +30,7 @@ _BOTTLENECKS = {
     "store-throttles": "The object store refuses requests.",
     "tiny-files": "Reading many small files is the bottleneck.",
     "other-programs": "Other programs use the CPUs.",
+    "epoch-starts": "The starts of epochs are the bottleneck.",
     "uneven-ranks": "Ranks wait for a slower one.",
 }
 _DOUBTS = {"unfinished", "stood-still", "not-shown-cold"}
@@ -78,6 +79,10 @@ def _is_own_store(loop: Loop, findings: Sequence[Finding]) -> bool:
 def _of_loop(loop: Loop, findings: Sequence[Finding], named: bool, doubt: str) -> str:
     subject = f"The loop {loop.group!r}" if named else "The loop"
     rate, share = loop.rate(), loop.au_ceiling
+    if (bounds := loop.bounds) is not None:
+        low, high = bounds
+        got = f"{subject} gets between {low:,.0f} and {high:,.0f} samples/s"
+        return f"{got}; its rate cannot be told more exactly."
     if rate is None:
         return f"{subject} was measured without stored data."
     if share is None:
