@@ -46,6 +46,7 @@ FARTHEST = ("store", "cold", "warm")
 """Inputs whose samples are read, the farthest first."""
 
 _WORK = ("image_size", "augment", "normalise", "colour_jitter", "pca_noise")
+_STARTS = ("time_to_first_batch_s", "epoch_start_s", "epoch_start_share")
 _NOT_ASKED = "not asked for (training.inputs)"
 _THREADS = re.compile(r"\bthreads?\b")
 
@@ -275,7 +276,10 @@ class Loop:
             "consumes": kept(self.consumes),
             **{source: kept(self.rate(source)) for source in ("warm", "cold", "store")},
             "achieved": kept(self.rate()) if self.farthest else None,
+            "achieved_between": self.bounds,
+            **{name: kept(figure(self.trials, name)) for name in _STARTS},
             "au_mlperf": kept(figure(self.trials, "au_mlperf")),
+            "au_mlperf_slowest": kept(figure(self.trials, "au_mlperf_slowest")),
             "au_ceiling": kept(self.au_ceiling),
             "stall_fraction": kept(self.loss),
             "waiting_fraction": kept(self.waiting),
