@@ -4,6 +4,10 @@ The cost of a part is the difference between its rung and the one above it, in s
 The form with three rungs (device-resident, warm cache, cold) is that of Mohan et al., "Analyzing
 and mitigating data stalls in DNN training", VLDB 2021. Wall times of whole loops are subtracted, so
 work that overlaps with other work shows only as far as it makes the loop longer.
+
+Where whole epochs were measured, their rates include the starts of epochs, in which the loader
+fills its buffers and the device has no batch. The rung ``start`` shows them, so that the rungs
+still add up: it is the rung above, and the time that the first loop with a loader spent in starts.
 """
 
 from __future__ import annotations
@@ -19,9 +23,13 @@ Seconds = Mapping[int, float]
 RUNGS = ("synthetic", "copy", "collate", "augment", "decode", "warm", "cold", "store")
 """Inputs of a training loop, from the device to the farthest."""
 
+START = "start"
+"""The rung of the starts of epochs. It is computed: no loop runs with such an input."""
+
 WORDS: Mapping[str, str] = {
     "synthetic": "device-resident",
     "copy": "+ copy to the device",
+    START: "+ start of each epoch",
     "collate": "+ collate and inter-process",
     "augment": "+ augment",
     "decode": "+ decode",
@@ -39,11 +47,14 @@ HELD_RUNGS = frozenset({"collate", "augment", "decode"})
 THREE = ("synthetic", "warm", "cold", "store")
 """The rungs of a pipeline that is a framework's own."""
 
+_WITHOUT_LOADER = ("synthetic", "copy")
+_WITH_LOADER = RUNGS[2:]
+_ORDER = (*_WITHOUT_LOADER, START, *_WITH_LOADER)
 # A rung is compared with the first of these that was measured. The store replaces the local read,
 # so it is compared with the last rung that does not read.
 _ABOVE: Mapping[str, Sequence[str]] = {
-    **{rung: RUNGS[:place][::-1] for place, rung in enumerate(RUNGS)},
-    "store": ("decode", "warm", "augment", "collate", "copy", "synthetic"),
+    **{rung: _ORDER[:place][::-1] for place, rung in enumerate(_ORDER)},
+    "store": ("decode", "warm", "augment", "collate", START, "copy", "synthetic"),
 }
 _FARTHEST = ("store", "cold", "warm")
 
@@ -53,9 +64,10 @@ class Rung:
     """One loop on the ladder. Differences and shares are calculated within repeats.
 
     Attributes:
-        rung: its input.
+        rung: its input, or ``START``.
         seconds: a sample.
         above: the rung that it is compared with; None for the first.
+        within: rungs between the two that were not measured; this rung includes their cost.
         part: seconds a sample that it adds to that; negative if it takes less.
         share: of the time of the farthest rung.
     """
@@ -63,6 +75,7 @@ class Rung:
     rung: str
     seconds: Estimate
     above: str | None = None
+    within: tuple[str, ...] = ()
     part: Estimate | None = None
     share: Estimate | None = None
 
@@ -91,9 +104,30 @@ class Ladder:
     stall_share: Estimate | None = None
 
 
+def first_with_loader(measured: Sequence[str]) -> str | None:
+    """The rung nearest to the device that has a loader; None if none was measured."""
+    return next((rung for rung in _WITH_LOADER if rung in measured), None)
+
+
+def with_starts(seconds: Mapping[str, Seconds], starts: Seconds) -> dict[str, Seconds]:
+    """Add the rung ``START`` below the last rung without a loader.
+
+    Args:
+        seconds: a sample, by rung and repeat.
+        starts: seconds a sample that the rung ``first_with_loader`` spent in starts of epochs.
+
+    Nothing is added if no start is part of a rate, or if no rung without a loader was measured.
+    """
+    upper = next((rung for rung in _WITHOUT_LOADER[::-1] if seconds.get(rung)), None)
+    if upper is None or not any(starts.values()):
+        return dict(seconds)
+    repeats = sorted(set(seconds[upper]) & set(starts))
+    return {**seconds, START: {n: seconds[upper][n] + starts[n] for n in repeats}}
+
+
 def ladder(seconds: Mapping[str, Seconds]) -> Ladder:
     """The ladder of loops by their input; other inputs are left out."""
-    known = [rung for rung in RUNGS if seconds.get(rung)]
+    known = [rung for rung in _ORDER if seconds.get(rung)]
     farthest = next((rung for rung in _FARTHEST if rung in known), known[-1] if known else None)
     if farthest is None:
         return Ladder((), ())
@@ -116,6 +150,8 @@ def above(rung: str, known: Sequence[str]) -> str | None:
 
 def within(rung: str, upper: str) -> tuple[str, ...]:
     """Rungs between two measured ones that were not measured; the lower one includes their cost."""
+    if rung == START:
+        return ()
     end = RUNGS.index("warm" if rung == "store" else rung)
     return RUNGS[RUNGS.index(upper) + 1 : end]
 
@@ -125,8 +161,15 @@ def _rung(rung: str, seconds: Mapping[str, Seconds], known: Sequence[str], farth
     own = estimate(list(seconds[rung].values()))
     if upper is None:
         return Rung(rung, own)
-    part = _difference(seconds, upper, rung)
-    return Rung(rung, own, upper, part, _difference(seconds, upper, rung, farthest))
+    measured_above = above(START, known) if upper == START else upper
+    return Rung(
+        rung,
+        own,
+        upper,
+        within(rung, measured_above) if measured_above is not None else (),
+        _difference(seconds, upper, rung),
+        _difference(seconds, upper, rung, farthest),
+    )
 
 
 def _difference(

@@ -107,6 +107,11 @@ def enough(count: int, q: float) -> bool:
     return count * (1 - q) >= 10 - 1e-9
 
 
+def missing(count: int, q: float) -> int:
+    """How many more samples the quantile ``q`` needs; 0 if there are enough."""
+    return max(0, math.ceil((10 - 1e-9) / (1 - q)) - count)
+
+
 @dataclass(frozen=True, slots=True)
 class Ratio:
     """``new / base``, with an interval that holds it with the probability ``coverage``.

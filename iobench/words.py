@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dataprep.names import escape
@@ -44,14 +44,25 @@ def result_words(trial: Trial) -> str:
     if trial.status != "done":
         return f"{trial.status} {point}: {escape(trial.reason)}"
     figures = []
-    if "samples_per_s" in trial.metrics:
-        figures.append(rate_words(trial.metrics["samples_per_s"], "samples"))
+    if samples := samples_words(trial.metrics):
+        figures.append(samples)
     if "mb_per_s" in trial.metrics:
         figures.append(rate_words(trial.metrics["mb_per_s"] * 1e6, "bytes"))
     marks = ["emulated"] if trial.metrics.get("emulated") else []
     if shown := badges.words(trial.cold):
         marks.append(shown)
     return f"{point}: {', '.join(figures)}" + (f" ({', '.join(marks)})" if marks else "")
+
+
+def samples_words(metrics: Mapping[str, Any], number: Callable[[float], str] | None = None) -> str:
+    """``1,234 samples/s``; ``between 290 and 1,256 samples/s`` where only bounds are known."""
+    say = number or number_words
+    if (rate := metrics.get("samples_per_s")) is not None:
+        return f"{say(rate)} samples/s"
+    low, high = (metrics.get(f"samples_per_s_{end}") for end in ("low", "high"))
+    if low is None or high is None:
+        return ""
+    return f"between {say(low)} and {say(high)} samples/s"
 
 
 def rate_words(per_s: float, unit: str) -> str:

@@ -8,7 +8,7 @@ from shlex import quote
 from typing import Any
 
 from iobench.analysis import findings as causes
-from iobench.analysis import supplies, verdict
+from iobench.analysis import side_by_side, supplies, verdict
 from iobench.analysis.capacity import Capacities, capacities
 from iobench.analysis.ceilings import beyond
 from iobench.analysis.evidence import evidence, storage_of, unmeasured_ceilings
@@ -95,8 +95,10 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
     told = tuple(_told(finding, finding is primary, advice, loop) for finding in made)
     sized = loop if is_sound else None
     parts = host_supplies(sound_result, own, sized)
-    is_fed = sized is not None or any(one.samples_per_s for one in parts)
-    fed = feeds(parts, sized, advice) if is_fed else None
+    ran = side_by_side.counts(usable, found_causes)
+    is_fed = ran or sized is not None or any(one.samples_per_s for one in parts)
+    measured = side_by_side.measured_rows(ran)
+    fed = feeds(parts, sized, advice, measured=measured) if is_fed else None
     stored = _stored(result, every)
     done = any(trial.status == "done" for trial in result.trials)
     said = verdict.without_loop(stored, done, result.environment)
@@ -115,6 +117,7 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
         "not_measured": list(advice.not_measured),
         "predictions": [check.as_dict() for check in found_checks],
         "feeds": fed.as_dict() if fed is not None else None,
+        "accelerators": [count.as_dict() for family in ran for count in family],
         "mlperf_storage": [mark.as_dict() for mark in pass_marks(result, every)],
         **_asked(sound_result, own, sized),
     }

@@ -42,6 +42,7 @@ _IMAGES = ("images", "classes", "seed")
 _RATE = Figure("samples_per_s", "samples/s", higher_is_better=True)
 _MB = Figure("mb_per_s", "MB/s", higher_is_better=True)
 _FIRST = Figure("time_to_first_batch_s", "time to first batch", False, "s")
+_START = Figure("epoch_start_s", "start of later epochs", False, "s")
 _MEMORY = Figure("memory_bytes", "memory", False, "bytes")
 # The first figure of a kind is the main figure of its points. If neither run has it, the next one
 # is.
@@ -50,12 +51,12 @@ _FIGURES: Mapping[str, tuple[Figure, ...]] = {
     "layout": (_RATE,),
     "object": (_MB, Figure("first_byte_s_p50", "first byte, p50", False, "s")),
     "loader": (
-        *(_RATE, _FIRST, _MEMORY),
+        *(_RATE, _FIRST, _START, _MEMORY),
         Figure("cpu_s_per_1000_samples", "CPU s/1,000 samples", False),
         Figure("first_epoch_s", "first epoch", False, "s"),
         Figure("steady_samples_per_s", "later epochs, samples/s", True),
     ),
-    "train": (_RATE, _FIRST, _MEMORY),
+    "train": (_RATE, _FIRST, _START, _MEMORY),
     "watch": (_RATE, _FIRST, Figure("wait_share", "share of waiting", False)),
 }
 

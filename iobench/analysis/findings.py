@@ -36,7 +36,6 @@ from iobench.analysis.store_limits import (
 )
 from iobench.analysis.watched import data_wait
 from iobench.data.settings import AS_FILES
-from iobench.ladder import within
 from iobench.result import Finding, Result
 from iobench.stats import Estimate
 from iobench.trial import Trial
@@ -122,7 +121,8 @@ def _causes(loop: Loop, known: Capacities) -> Iterator[Finding]:
             elif rung == "augment":
                 said += crowd
             yield found(code, said, of=loop.group, share=share)
-    preparing, reading = loop.preparation_stall, loop.fetch_stall
+    yield from _epoch_starts(loop)
+    preparing, reading = loop.preparing_share, loop.fetch_stall
     if preparing is None and "decode" not in alone:
         preparing, reading = _given(loop, known)
     if "decode" not in alone and preparing is not None and _counts(preparing):
@@ -138,13 +138,23 @@ def _causes(loop: Loop, known: Capacities) -> Iterator[Finding]:
         yield _storage(loop, known, waiting)
 
 
+def _epoch_starts(loop: Loop) -> Iterator[Finding]:
+    """The starts of epochs, where whole epochs were measured."""
+    share, trials = loop.start_share, loop.start_trials
+    if share is None or not _counts(share):
+        return
+    said = f"{loop.group}: the starts of epochs take {share_words(share)} of the time"
+    source = trials[0].params.get("input")
+    said += f" with input {source}" if source != loop.farthest else ""
+    first_s, later_s = (middle(trials, name) for name in ("time_to_first_batch_s", "epoch_start_s"))
+    if first_s is not None and later_s is not None:
+        said += f": {first_s:.2g} s for the first batch, {later_s:.2g} s for each later start"
+    yield found("epoch-starts", said, of=loop.group, share=share)
+
+
 def _alone(loop: Loop) -> set[str]:
     """Rungs of the ladder that are one part alone, on the way to the farthest."""
-    hides = {
-        rung.rung: set(within(rung.rung, rung.above)) - {"warm"}
-        for rung in loop.ladder.rungs
-        if rung.above
-    }
+    hides = {rung.rung: set(rung.within) - {"warm"} for rung in loop.ladder.rungs if rung.above}
     return {rung for rung in loop.ladder.path if not hides.get(rung)}
 
 
@@ -161,8 +171,11 @@ def _own_rungs(loop: Loop, alone: set[str]) -> dict[str, Estimate]:
 
 
 def _given(loop: Loop, known: Capacities) -> tuple[Estimate | None, Estimate | None]:
-    """Attribute the whole loss to preparing or to reading, where inputs do not separate them."""
-    loss, rate = loop.loss or loop.waiting, loop.rate()
+    """Attribute the loss to preparing or to reading, where inputs do not separate them.
+
+    The starts of epochs are a cause of their own, and are not part of it.
+    """
+    loss, rate = loop.lost_beyond_starts, loop.rate()
     if loss is None or rate is None or loop.farthest is None:
         return None, None
     if loop.farthest == "warm":

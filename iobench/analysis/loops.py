@@ -14,10 +14,30 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iobench.analysis.points import Repeats, cold_label, figure, kept, middle, rate_of, values
+from iobench.analysis.points import (
+    Repeats,
+    bounds_of,
+    cold_label,
+    figure,
+    kept,
+    middle,
+    rate_of,
+    values,
+)
 from iobench.badges import shown
 from iobench.data.settings import AS_FILES
-from iobench.ladder import RUNGS, THREE, WORDS, Ladder, Rung, ladder, within
+from iobench.ladder import (
+    RUNGS,
+    START,
+    THREE,
+    WORDS,
+    Ladder,
+    Rung,
+    Seconds,
+    first_with_loader,
+    ladder,
+    with_starts,
+)
 from iobench.loaders.own import FROM_MEMORY
 from iobench.stats import Estimate, estimate
 from iobench.trial import Params, Trial
@@ -26,6 +46,7 @@ FARTHEST = ("store", "cold", "warm")
 """Inputs whose samples are read, the farthest first."""
 
 _WORK = ("image_size", "augment", "normalise", "colour_jitter", "pca_noise")
+_STARTS = ("time_to_first_batch_s", "epoch_start_s", "epoch_start_share")
 _NOT_ASKED = "not asked for (training.inputs)"
 _THREADS = re.compile(r"\bthreads?\b")
 
@@ -37,6 +58,7 @@ class Loop:
     Attributes:
         group: its name.
         inputs: completed trials by input.
+        seconds: a sample, by rung and repeat; also of the rung ``START``.
         farthest: the farthest input that was measured, on which its figures rest.
         ladder: its rungs, in seconds a sample.
         not_measured: why, for each rung that is missing.
@@ -45,6 +67,7 @@ class Loop:
 
     group: str
     inputs: Mapping[str, Repeats]
+    seconds: Mapping[str, Seconds]
     farthest: str | None
     ladder: Ladder
     not_measured: Mapping[str, str]
@@ -174,6 +197,52 @@ class Loop:
         return estimate(shares) if shares else None
 
     @property
+    def start_share(self) -> Estimate | None:
+        """The share of the time that the starts of epochs take; None where no start was counted.
+
+        It is the share of the rung ``START`` if there is one. The rest of the starts, which the
+        farther rungs add, is then part of those rungs. Otherwise it is the share of the farthest
+        loop.
+        """
+        for rung in self.ladder.rungs:
+            if rung.rung == START:
+                return rung.share
+        return _counted_starts(self.trials)
+
+    @property
+    def start_trials(self) -> Repeats:
+        """The trials of ``start_share``."""
+        if START in self.seconds:
+            return self.inputs.get(first_with_loader(list(self.inputs)) or "", ())
+        return self.trials
+
+    @property
+    def preparing_share(self) -> Estimate | None:
+        """``preparation_stall`` without the starts of epochs."""
+        if START not in self.seconds or not self._is_split:
+            return self.preparation_stall
+        return self._paired(lambda start, t3, t2: (t3 - start) / t2, START, "warm", self.farthest)
+
+    @property
+    def lost_beyond_starts(self) -> Estimate | None:
+        """The loss, or the waiting where the loss is unknown, without the starts of epochs."""
+        if START in self.seconds:
+            return self._paired(lambda start, t2: (t2 - start) / t2, START, self.farthest)
+        if self.loss is not None:
+            return self.loss
+        waiting, starts = self.waiting, self.start_share
+        if waiting is None or starts is None:
+            return waiting
+        rest = max(0.0, waiting.median - starts.median)
+        lower = max(0.0, waiting.low - starts.high)
+        return Estimate(rest, min(lower, rest), waiting.high, waiting.coverage, waiting.repeats)
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Lower and upper bound of the samples/s with the farthest input, where it has no rate."""
+        return bounds_of(self.trials) if self.rate() is None else None
+
+    @property
     def _is_split(self) -> bool:
         # Only what came from memory separates preparing from reading.
         return self.farthest in ("cold", "store") and all(
@@ -183,7 +252,7 @@ class Loop:
 
     def _paired(self, formula: Callable[..., float], *sources: str | None) -> Estimate | None:
         """``formula`` of seconds a sample, over the repeats in which every input has a rate."""
-        sides = [_seconds(self.inputs.get(source or "", ())) for source in sources]
+        sides = [self.seconds.get(source or "", {}) for source in sources]
         repeats = sorted(set.intersection(*(set(side) for side in sides)))
         found = [formula(*(side[repeat] for side in sides)) for repeat in repeats]
         return estimate(found) if found else None
@@ -207,7 +276,10 @@ class Loop:
             "consumes": kept(self.consumes),
             **{source: kept(self.rate(source)) for source in ("warm", "cold", "store")},
             "achieved": kept(self.rate()) if self.farthest else None,
+            "achieved_between": self.bounds,
+            **{name: kept(figure(self.trials, name)) for name in _STARTS},
             "au_mlperf": kept(figure(self.trials, "au_mlperf")),
+            "au_mlperf_slowest": kept(figure(self.trials, "au_mlperf_slowest")),
             "au_ceiling": kept(self.au_ceiling),
             "stall_fraction": kept(self.loss),
             "waiting_fraction": kept(self.waiting),
@@ -233,17 +305,17 @@ class Loop:
 
     def _rung(self, rung: Rung) -> dict[str, Any]:
         name = rung.rung
-        trials = self.inputs[name]
+        trials = self.inputs.get(name, ())
         return {
             "rung": name,
             "words": self.rung_words(rung),
-            "input": name,
+            "input": first_with_loader(list(self.inputs)) if name == START else name,
             "samples_per_s": kept(rate_of(trials)),
             "seconds_per_sample": kept(rung.seconds),
             "label": cold_label(trials),
             "badge": shown([trial.cold for trial in trials if trial.cold is not None]),
             "above": rung.above,
-            "within": list(within(name, rung.above)) if rung.above else [],
+            "within": list(rung.within),
             "part": kept(rung.part),
             "share": kept(rung.share),
             "tells": rung.tells,
@@ -257,8 +329,7 @@ class Loop:
             own = "+ batch in host memory (CPU: no copy)"
         elif name == "copy":
             own += " (pinned)" if self.params.get("pin_memory") else " (not pinned)"
-        more = within(name, rung.above) if rung.above else ()
-        hidden = [other for other in more if other != "warm"]
+        hidden = [other for other in rung.within if other != "warm"]
         if not hidden:
             return own
         return f"+ {', '.join(hidden)}, {own.removeprefix('+ ')}"
@@ -287,7 +358,7 @@ def largest(loop: Loop) -> tuple[str, Estimate] | None:
     others that were not measured.
     """
     found = loop.ladder
-    if all(rung in THREE for rung in found.path):
+    if all(rung in (*THREE, START) for rung in found.path):
         return None
     told = [
         (rung.share.median, rung)
@@ -297,7 +368,7 @@ def largest(loop: Loop) -> tuple[str, Estimate] | None:
     if not told:
         return None
     rung = max(told, key=lambda pair: pair[0])[1]
-    if rung.share is None or (rung.above and within(rung.rung, rung.above)):
+    if rung.share is None or rung.within:
         return None
     return rung.rung, rung.share
 
@@ -336,8 +407,7 @@ def step_parts(loop: Loop) -> list[Part]:
 
 def _part_name(loop: Loop, rung: str) -> str:
     """``decode`` if it was measured separately; ``prepare`` if it was measured with other parts."""
-    upper = next(one.above for one in loop.ladder.rungs if one.rung == rung)
-    hidden = within(rung, upper) if upper else ()
+    hidden = next(other.within for other in loop.ladder.rungs if other.rung == rung)
     if not hidden or set(hidden) == {"warm"}:
         return {"warm": "read", "cold": "storage"}.get(rung, rung)
     if rung == "warm":
@@ -400,12 +470,15 @@ def _loop(group: str, trials: Sequence[Trial], index: int) -> Loop:
         for name, members in every.items()
     }
     inputs = {name: members for name, members in done.items() if members}
-    found = ladder({name: _seconds(members) for name, members in inputs.items()})
+    measured = {name: _seconds(members) for name, members in inputs.items()}
+    nearest = inputs.get(first_with_loader(list(inputs)) or "", ())
+    seconds = with_starts(measured, _start_seconds(nearest))
+    found = ladder(seconds)
     loader = str(trials[0].params.get("loader", ""))
-    measured = {rung.rung for rung in found.rungs}
-    missing = {r: _why(r, every.get(r, ()), loader) for r in RUNGS if r not in measured}
+    drawn = {rung.rung for rung in found.rungs}
+    missing = {r: _why(r, every.get(r, ()), loader) for r in RUNGS if r not in drawn}
     farthest = next((source for source in FARTHEST if source in inputs), None)
-    return Loop(group, inputs, farthest, found, missing, index)
+    return Loop(group, inputs, seconds, farthest, found, missing, index)
 
 
 def _why(rung: str, trials: Sequence[Trial], loader: str) -> str:
@@ -421,3 +494,22 @@ def _seconds(trials: Repeats) -> dict[int, float]:
     """Seconds a sample by repeat."""
     rates = {trial.repeat: trial.metrics.get("samples_per_s") for trial in trials}
     return {repeat: 1 / float(rate) for repeat, rate in rates.items() if rate}
+
+
+def _start_seconds(trials: Repeats) -> dict[int, float]:
+    """Seconds a sample that were spent in starts of epochs, by repeat.
+
+    Empty for results of earlier versions, whose rates left the starts out.
+    """
+    starts = {}
+    for trial in trials:
+        share, rate = (trial.metrics.get(key) for key in ("epoch_start_share", "samples_per_s"))
+        if share is not None and rate:
+            starts[trial.repeat] = float(share) / float(rate)
+    return starts
+
+
+def _counted_starts(trials: Repeats) -> Estimate | None:
+    """The share of starts in the counted time; None where no start was counted."""
+    shares = figure(trials, "epoch_start_share")
+    return shares if shares is not None and shares.high > 0 else None

@@ -52,6 +52,12 @@ def middle(trials: Repeats, metric: str) -> float | None:
     return median(found) if found else None
 
 
+def bounds_of(trials: Repeats) -> tuple[float, float] | None:
+    """The lowest lower and the highest upper bound of samples/s; None where repeats have none."""
+    lows, highs = (values(trials, f"samples_per_s_{end}") for end in ("low", "high"))
+    return (min(lows), max(highs)) if lows and highs else None
+
+
 def cold_label(trials: Repeats) -> str:
     """The label of all repeats: ``cold`` only if each was proved cold."""
     labels = [trial.cold.label for trial in trials if trial.cold is not None]

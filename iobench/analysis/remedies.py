@@ -12,6 +12,7 @@ from typing import Any
 from iobench.analysis.capacity import Capacities, Setting, setting_of
 from iobench.analysis.curve import FEWEST_COUNTS
 from iobench.analysis.loops import Loop
+from iobench.analysis.points import middle
 from iobench.analysis.recommend import Recommendation, Situation, counts_of
 from iobench.analysis.store_limits import OWN_CLIENT, address_of_data
 from iobench.result import Finding, Result
@@ -36,6 +37,7 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
     "slow-store": ("loader", "stage", "resize", "workers", "probe_store"),
     "other-programs": ("other_programs",),
     "uneven-ranks": ("even_ranks",),
+    "epoch-starts": ("more_images", "keep_workers", "longer_epochs", "smaller_windows"),
     "input-bound": ("measure_parts",),
 }
 """Settings that can remedy a cause."""
@@ -56,16 +58,9 @@ def without_gain(
     loop: Loop, finding: Finding, result: Result, known: Capacities, now: Situation | None
 ) -> Iterator[Recommendation]:
     """Changes for a cause that are possible for this loader, whose gain is not predicted."""
-    code, key = finding.code, f"training.{loop.index}"
+    code = finding.code
     data: Mapping[str, Any] = result.config.get("data") or {}
-    if code == "other-programs":
-        action = "Stop the other programs on this machine, and measure again"
-        yield Recommendation("other_programs", action)
-    if code == "uneven-ranks":
-        action = "Give the slowest rank the CPUs, disk and network of the others"
-        yield Recommendation("even_ranks", f"{action}; then try prefetch: 4")
-    if code == "input-bound":
-        yield _measure_parts(key)
+    yield from _of_the_run(loop, code)
     if code == "tiny-files":
         command = shard_command(data, "")
         yield Recommendation("sharding", "Pack the images into shards", command=command)
@@ -84,6 +79,20 @@ def without_gain(
             "Use a machine with more CPUs",
             why=f"a prediction needs {FEWEST_COUNTS} measured numbers of workers up to the CPUs",
         )
+
+
+def _of_the_run(loop: Loop, code: str) -> Iterator[Recommendation]:
+    """How the loop is run: beside what, on which ranks, with which inputs and epochs."""
+    if code == "other-programs":
+        action = "Stop the other programs on this machine, and measure again"
+        yield Recommendation("other_programs", action)
+    if code == "uneven-ranks":
+        action = "Give the slowest rank the CPUs, disk and network of the others"
+        yield Recommendation("even_ranks", f"{action}; then try prefetch: 4")
+    if code == "input-bound":
+        yield _measure_parts(f"training.{loop.index}")
+    if code == "epoch-starts":
+        yield from _shorter_starts(loop)
 
 
 def measure_workers(loop: Loop, result: Result, known: Capacities) -> Recommendation:
@@ -260,6 +269,44 @@ def _probe_store(data: Mapping[str, Any]) -> Recommendation:
         command=f"iobench run CONFIG --set {quote(keys)}",
         why="the probe varies object_store.object_bytes and object_store.connections",
     )
+
+
+def _shorter_starts(loop: Loop) -> Iterator[Recommendation]:
+    """Starting less often, and with less to do before the first batch.
+
+    A job has its first start only once, so that a long one matters in a short measurement alone.
+    """
+    first_s, later_s = (
+        middle(loop.start_trials, name) for name in ("time_to_first_batch_s", "epoch_start_s")
+    )
+    if first_s is not None and later_s is not None and later_s < first_s / 2:
+        yield Recommendation(
+            "more_images",
+            "Measure with more images, so that the first start is a smaller part of the time",
+            why="a job has its first start only once",
+        )
+    elif loop.workers and loop.farthest == "cold" and _ends_workers(loop):
+        is_torch = str(loop.params.get("loader")).startswith("torch")
+        yield Recommendation(
+            "keep_workers",
+            "Keep the workers from epoch to epoch",
+            code="DataLoader(persistent_workers=True)" if is_torch else "",
+            why="cold epochs are measured with new workers",
+        )
+    yield Recommendation(
+        "longer_epochs",
+        "Make epochs longer: more images, or several passes over the data in one epoch",
+    )
+    if not loop.reads_files:
+        yield Recommendation(
+            "smaller_windows",
+            "Read less ahead before the first batch: smaller windows and shuffle buffers",
+        )
+
+
+def _ends_workers(loop: Loop) -> bool:
+    """Whether workers end before the page cache is emptied for each epoch."""
+    return bool(loop.params.get("evict", "every-epoch") == "every-epoch")
 
 
 def _measure_parts(key: str) -> Recommendation:

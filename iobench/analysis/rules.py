@@ -93,7 +93,11 @@ RULES = {
             _CLOUD,
         ),
         Rule("waiting", "cause", "problem", "The loop waits for data", _WAITS, _PROFILER),
-        Rule("epoch-starts", "cause", "warning", "Each epoch starts anew", "over 5 % of the time"),
+        Rule(
+            "epoch-starts",
+            *("cause", "warning", "The starts of epochs take long"),
+            f"{FINE:.0%} of the time or more, from the request of an epoch to its first batch",
+        ),
         Rule("uneven-ranks", "cause", "warning", "Ranks wait for a slower rank", "over 5 %"),
         Rule(
             "slow-device",

@@ -271,7 +271,8 @@ def feeds_line(found: Feeds) -> str:
     measured = [row for row in found.rows if row.how == "measured"]
     of_host = sorted((row for row in found.rows if "host" in row.of), key=lambda row: row.of)
     row = [*measured, *of_host, *found.rows][0]
-    counts = "   ".join(f"{count:.2g} {name}" for name, count in row.feeds.items())
+    more = " or more" if row.at_least and row.how == "measured" else ""
+    counts = "   ".join(f"{count:.2g}{more} {name}" for name, count in row.feeds.items())
     subject = "This host feeds" if row.how == "measured" or of_host else "This loop feeds"
     return f"{subject}, for {found.model}:  {counts}  ({row.how})"
 

@@ -20,8 +20,9 @@ from iobench.stats import ratio
 from iobench.trial import Params, Trial
 
 _LOADER = (
-    *("samples_per_s", "mb_per_s", "time_to_first_batch_s", "memory_bytes"),
-    "cpu_s_per_1000_samples",
+    *("samples_per_s", "samples_per_s_low", "samples_per_s_high", "mb_per_s", "balance"),
+    *("time_to_first_batch_s", "epoch_start_s", "epoch_start_share"),
+    *("memory_bytes", "cpu_s_per_1000_samples"),
 )
 _ACCESS = (
     *("time_to_first_batch_s", "first_epoch_s", "steady_samples_per_s", "samples_per_s"),

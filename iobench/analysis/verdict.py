@@ -10,10 +10,11 @@ from typing import Any, Literal
 from dataprep.counted import counted
 from iobench.analysis.loops import Loop, scatters
 from iobench.analysis.rules import ENOUGH, FINE, percent, range_words
-from iobench.analysis.watched import UNKNOWN_RATE, entry_data_wait, rate_words
+from iobench.analysis.watched import UNKNOWN_RATE, entry_data_wait, median_of, rate_words
 from iobench.loaders.own import SYNTHETIC
 from iobench.result import Finding
 from iobench.stats import Estimate
+from iobench.words import samples_words
 
 _BOTTLENECKS = {
     "slow-decode": "Decoding is the bottleneck.",
@@ -30,6 +31,7 @@ _BOTTLENECKS = {
     "store-throttles": "The object store refuses requests.",
     "tiny-files": "Reading many small files is the bottleneck.",
     "other-programs": "Other programs use the CPUs.",
+    "epoch-starts": "The starts of epochs are the bottleneck.",
     "uneven-ranks": "Ranks wait for a slower one.",
 }
 _DOUBTS = {"unfinished", "stood-still", "not-shown-cold"}
@@ -78,6 +80,10 @@ def _is_own_store(loop: Loop, findings: Sequence[Finding]) -> bool:
 def _of_loop(loop: Loop, findings: Sequence[Finding], named: bool, doubt: str) -> str:
     subject = f"The loop {loop.group!r}" if named else "The loop"
     rate, share = loop.rate(), loop.au_ceiling
+    if (bounds := loop.bounds) is not None:
+        low, high = bounds
+        got = f"{subject} gets between {low:,.0f} and {high:,.0f} samples/s"
+        return f"{got}; its rate cannot be told more exactly."
     if rate is None:
         return f"{subject} was measured without stored data."
     if share is None:
@@ -144,9 +150,8 @@ def without_loop(summary: Mapping[str, Any], any_done: bool, environment: Mappin
     own = {label for label, store in stores.items() if store.get("kind") == "own-server"}
     if summary["watched"]:
         return _watched(summary["watched"])
-    readers = [one for one in summary["loaders"] if one["loader"] not in SYNTHETIC]
-    if readers := [one for one in readers if one["samples_per_s"]]:
-        return _loaders(readers, own_store="data" in own)
+    if (best := best_loader(summary["loaders"])) is not None:
+        return _loader(best, own_store="data" in own)
     if summary["object_stores"]:
         best = max(summary["object_stores"], key=lambda entry: entry["peak_mb_per_s"])
         return (
@@ -176,18 +181,30 @@ def _disks(disks: Sequence[Mapping[str, Any]]) -> str:
     return f"{subject} {verb} at most {rate:,.0f} MB/s ({how})."
 
 
-def _loaders(loaders: Sequence[Mapping[str, Any]], *, own_store: bool) -> str:
-    """The fastest loader that decodes, else the fastest that only reads."""
-    decoding = [one for one in loaders if one["loader"] != "raw" and one.get("decode", True)]
-    best = max(decoding or loaders, key=lambda entry: float(entry["samples_per_s"]["median"]))
+def best_loader(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """The fastest loader that decodes, else the fastest that only reads; None without a rate.
+
+    A loader of which only bounds are known is chosen if no loader has a rate, by its lower bound.
+    """
+    readers = [entry for entry in entries if entry["loader"] not in SYNTHETIC]
+    for name in ("samples_per_s", "samples_per_s_low"):
+        rated = [entry for entry in readers if entry[name]]
+        decoding = [one for one in rated if one["loader"] != "raw" and one.get("decode", True)]
+        if rated:
+            return max(decoding or rated, key=lambda entry: float(entry[name]["median"]))
+    return None
+
+
+def _loader(best: Mapping[str, Any], *, own_store: bool) -> str:
     where = f" from {best['data']}" if best["data"] else ""
     where += f", access {best['access']}" if "access" in best else ""
     where += f", {best['processes']} processes" if "processes" in best else ""
-    rate = f"{best['samples_per_s']['median']:,.0f} samples/s"
+    names = ("samples_per_s", "samples_per_s_low", "samples_per_s_high")
+    rate = samples_words({name: median_of(best, name) for name in names}, "{:,.0f}".format)
     rate += f" ({best['label']})" if best["label"] else ""
-    said = f"Reading without decoding, {best['loader']}{where} gives {rate}."
-    if decoding:
-        said = f"The fastest loader is {best['loader']}{where}: {rate}."
+    said = f"The fastest loader is {best['loader']}{where}: {rate}."
+    if best["loader"] == "raw" or not best.get("decode", True):
+        said = f"Reading without decoding, {best['loader']}{where} gives {rate}."
     if own_store and str(best["data"]).endswith("@s3"):
         said += " The store runs on this machine."
     return said

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import yaml
@@ -13,27 +12,27 @@ from dataprep.counted import counted
 from iobench import badges
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.mlperf import pass_marks
-from iobench.analysis.points import by_point, is_number, middle
+from iobench.analysis.points import is_number
 from iobench.analysis.sizing import cost, cost_lines, scale, scale_lines
 from iobench.analysis.supplies import access_modes, shared
 from iobench.consumers.accelerators import ACCELERATORS
 from iobench.ladder import RUNGS
 from iobench.machine.storage_kinds import kind_name
-from iobench.report import watched
+from iobench.report import counted as counted_rates
+from iobench.report import latencies, ranks, starts, watched
 from iobench.report.numbers import number, percent, seconds, size, with_interval
+from iobench.report.tables import Section, Table
 from iobench.result import Result
 from iobench.stats import Estimate
 from iobench.trial import Trial
-from iobench.words import model_words, params_words
+from iobench.words import model_words, params_words, samples_words
 
 _MOST_ROWS = 400
 _RATES = {
-    "samples_per_s": "samples/s",
     "mb_per_s": "MB/s",
     "iops": "IOPS",
     "requests_per_s": "requests/s",
 }
-_FIRST_BATCH = ("listing", "worker_start", "fetch", "decode", "rest")
 _LOOP_FIGURES = (
     ("the device consumes, samples/s", "consumes"),
     ("warm, samples/s", "warm"),
@@ -41,15 +40,20 @@ _LOOP_FIGURES = (
     ("from the object store, samples/s", "store"),
     ("share of the device's rate (au_ceiling)", "au_ceiling"),
     ("au_mlperf", "au_mlperf"),
+    ("au_mlperf of the slowest rank", "au_mlperf_slowest"),
     ("loss", "stall_fraction"),
     ("waiting", "waiting_fraction"),
     ("preparation stall", "preparation_stall"),
     ("fetch stall", "fetch_stall"),
+    ("time to first batch", "time_to_first_batch_s"),
+    ("start of later epochs", "epoch_start_s"),
+    ("starts, share of the time", "epoch_start_share"),
 )
+_SECONDS = ("time_to_first_batch_s", "epoch_start_s")
 _MET = {True: "yes", False: "no", None: "unknown"}
 _SHARES = {
-    *("au_ceiling", "au_mlperf", "stall_fraction", "waiting_fraction"),
-    *("preparation_stall", "fetch_stall"),
+    *("au_ceiling", "au_mlperf", "au_mlperf_slowest", "stall_fraction", "waiting_fraction"),
+    *("preparation_stall", "fetch_stall", "epoch_start_share"),
 }
 
 DEFINITIONS: Mapping[str, str] = {
@@ -112,28 +116,6 @@ DEFINITIONS: Mapping[str, str] = {
 """Every term on the page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Rows of text; a cell that begins with a digit is set to the right."""
-
-    title: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """One collapsed part: tables, lines of text, and code."""
-
-    id: str
-    title: str
-    tables: Sequence[Table] = ()
-    lines: Sequence[str] = ()
-    code: str = ""
-    terms: Mapping[str, str] | None = None
-
-
 def sections(found: Analysis) -> list[Section]:
     """All parts that have content."""
     result = found.result
@@ -146,7 +128,9 @@ def sections(found: Analysis) -> list[Section]:
             [Table("", watched.COLUMNS, watched.rows(found.summary["watched"]))],
             lines=list(watched.notes(result.trials)),
         ),
-        Section("first-batch", "Until the first batch", _first_batch(result)),
+        Section("counted", "How the rates were counted", counted_rates.tables(result)),
+        Section("first-batch", "Starts of epochs", starts.tables(result)),
+        Section("latencies", "Latencies of steps and requests", latencies.tables(result)),
         Section("compared", "Access modes, processes, devices", list(_compared(found))),
         Section("predictions", "Prediction beside measurement", _predictions(found)),
         Section("hosts", "Hosts and cost", lines=list(_hosts(found))),
@@ -172,7 +156,7 @@ def _loops(found: Analysis) -> Iterator[Table]:
         return
     rows = []
     for words, key in _LOOP_FIGURES:
-        say = percent if key in _SHARES else number
+        say = percent if key in _SHARES else seconds if key in _SECONDS else number
         cells = [_told(one.get(key), say) for one in stored]
         rows += [[words, *cells]] if any(cells) else []
     for key in ("loader", "data", "workers", "batch_size", "device", "precision", "label"):
@@ -198,35 +182,8 @@ def _loops(found: Analysis) -> Iterator[Table]:
         note = "Only mlpstorage, the benchmark's own program, gives results of MLPerf Storage."
         asked = ("MLPerf Storage asks for", "measured", "met")
         yield Table(f"{mark.group}: {mark.model} on {mark.device}", asked, rules, note)
-    latencies = []
-    for params, repeats in by_point(found.result.trials, "train"):
-        waits = [middle(repeats, f"step_s_{q}") for q in ("p50", "p90", "p99")]
-        cells = [seconds(wait) if wait is not None else "" for wait in waits]
-        if any(cells):
-            latencies.append([str(params.get("group")), str(params.get("input")), *cells])
-    yield Table("Step times", ("loop", "input", "median", "p90", "p99"), latencies)
-
-
-def _first_batch(result: Result) -> list[Table]:
-    rows = []
-    for kind in ("train", "loader"):
-        for params, repeats in by_point(result.trials, kind):
-            whole = middle(repeats, "time_to_first_batch_s")
-            parts = [middle(repeats, f"first_batch_{part}_s") for part in _FIRST_BATCH]
-            if whole is None or all(part is None for part in parts):
-                continue
-            cells = ["" if part is None else seconds(part) for part in parts]
-            rows.append([params_words(kind, params), seconds(whole), *cells])
-    columns = (
-        "loop or loader",
-        "first batch",
-        "listing",
-        "worker start",
-        "fetch",
-        "decode",
-        "rest",
-    )
-    return [Table("", columns, rows[:_MOST_ROWS], "Medians over repeats.")]
+    for loop in found.loops:
+        yield from ranks.tables(loop)
 
 
 def _compared(found: Analysis) -> Iterator[Table]:
@@ -263,6 +220,7 @@ def _compared(found: Analysis) -> Iterator[Table]:
         ]
         for row in found.summary["scaling"]
     ]
+    yield ranks.side_by_side(found.summary["accelerators"])
     note = "Published: 97.5 % from 4 to 8 GPUs, 92 % at 64, 90 % at 256."
     yield Table("Devices", ("loop", "devices", "samples/s", "scaling efficiency"), scaled, note)
 
@@ -330,6 +288,8 @@ def _trials(result: Result) -> list[Table]:
             for name, unit in _RATES.items()
             if is_number(trial.metrics.get(name))
         ]
+        if samples := samples_words(trial.metrics, number):
+            rates.insert(0, samples)
         shown = ", ".join(rates) if trial.status == "done" else trial.reason
         rows.append(
             [_named(trial), trial.status, shown, badges.words(trial.cold), seconds(trial.seconds)]

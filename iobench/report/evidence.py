@@ -12,8 +12,8 @@ from markupsafe import Markup
 from dataprep.counted import counted
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.loops import Loop, largest
-from iobench.analysis.points import Repeats, by_point, cold_label, figure, rate_of
-from iobench.ladder import THREE
+from iobench.analysis.points import Repeats, bounds_of, by_point, cold_label, figure, rate_of
+from iobench.ladder import START, THREE
 from iobench.report.charts import SERIES, Bar, Curve, Guide, Point, bars, lines, thinned
 from iobench.report.numbers import number, percent, seconds, with_interval
 from iobench.stats import Estimate
@@ -83,7 +83,7 @@ def _ladder(loop: Loop | None) -> Card | None:
     caption = "Milliseconds a sample as one real part more is added each time."
     if most is not None:
         caption += f" The rung {most[0]} adds most: {percent(most[1].median)} of the whole."
-    elif loop.has_all_rungs and all(rung in THREE for rung in loop.ladder.path):
+    elif loop.has_all_rungs and all(rung in (*THREE, START) for rung in loop.ladder.path):
         caption += " iobench ladder CONFIG measures the parts in between."
     return Card("One real part more at a time", caption, bars(rows, "ms per sample"))
 
@@ -126,10 +126,14 @@ def _loaders(found: Analysis) -> Card | None:
     rows = []
     for params, repeats in by_point(found.result.trials, "loader"):
         rate = rate_of(repeats)
+        words = params_words("loader", params).removeprefix("loader ")
         if rate is not None:
-            words = params_words("loader", params).removeprefix("loader ")
             text = with_interval(rate)
             rows.append(Bar(words, rate.median, text, "s0", rate.low, rate.high))
+        elif (bounds := bounds_of(repeats)) is not None:
+            low, high = bounds
+            text = f"between {number(low)} and {number(high)}"
+            rows.append(Bar(words, low, text, "s0", low, high))
     rows.sort(key=lambda row: -row.value)
     if not rows:
         return None

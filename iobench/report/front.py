@@ -13,7 +13,9 @@ from iobench.analysis.analyse import Analysis, checked_words, how_words
 from iobench.analysis.loops import Loop, step_parts
 from iobench.analysis.recommend import Advice, Recommendation, times_words
 from iobench.analysis.sizing import Feeds, FeedsRow
-from iobench.report import watched
+from iobench.analysis.verdict import best_loader
+from iobench.analysis.watched import median_of
+from iobench.report import starts, watched
 from iobench.report.charts import Bar, pile
 from iobench.report.numbers import number, percent, size
 from iobench.result import Result
@@ -21,6 +23,7 @@ from iobench.words import model_words
 
 PART_WORDS = {
     "device": "device works",
+    "start": "start of each epoch",
     "prepare": "decode and augment",
     "read": "read, from memory",
     "storage": "read, cold",
@@ -85,7 +88,7 @@ class Front:
 def front(found: Analysis) -> Front:
     """The first screen of a result."""
     loop = found.loop if found.loop is not None and found.loop.farthest else None
-    lead = _lead(loop) if loop is not None else _counts(found.result)
+    lead = _lead(loop) if loop is not None else _lead_of_loader(found)
     changes = [_change(change) for change in found.advice.changes]
     if watched_loops := found.summary["watched"]:
         lead = watched.lead(watched_loops[0])
@@ -165,17 +168,52 @@ def _counts(result: Result) -> str:
 
 
 def _lead(loop: Loop) -> str:
-    rate, consumes, loss = loop.rate(), loop.consumes, loop.loss
-    if rate is None or consumes is None or loss is None:
-        return ""
-    said = f"{number(rate.median)} of {number(consumes.median)} samples/s. "
-    said += f"Loss {percent(loss.median)}"
-    if loss.repeats > 1:
-        said += f" ({percent(loss.low)} to {percent(loss.high)})"
-    said += ": a step on data in the device's memory takes that much less time."
+    """The rate, the loss and the waiting, which are two figures, and the starts of epochs."""
+    said = [_rate_sentence(loop)]
+    if (loss := loop.loss) is not None:
+        between = ""
+        if loss.repeats > 1:
+            between = f" ({percent(loss.low)} to {percent(loss.high)})"
+        said.append(
+            f"Loss {percent(loss.median)}{between}: a step on data in the device's memory takes "
+            "that much less time."
+        )
     if (waiting := loop.waiting) is not None:
-        said += f" Waiting {percent(waiting.median)}: the device has no batch in that share."
-    return said
+        share = percent(waiting.median)
+        said.append(f"Waiting {share}: in that share of the time the device has no batch.")
+    first_s, later_s, share_of_starts = (
+        loop.metric(name)
+        for name in ("time_to_first_batch_s", "epoch_start_s", "epoch_start_share")
+    )
+    starting = starts.sentence(first_s, later_s, share_of_starts)
+    if share_of_starts is not None and share_of_starts > starts.MAIN:
+        said.insert(0, starting)
+    else:
+        said.append(starting)
+    return " ".join(filter(None, said))
+
+
+def _rate_sentence(loop: Loop) -> str:
+    """``877 of 2,000 samples/s.``"""
+    consumes = f" of {number(loop.consumes.median)}" if loop.consumes is not None else ""
+    if (bounds := loop.bounds) is not None:
+        low, high = bounds
+        return f"Between {number(low)} and {number(high)}{consumes} samples/s."
+    rate = loop.rate()
+    return f"{number(rate.median)}{consumes} samples/s." if rate is not None else ""
+
+
+def _lead_of_loader(found: Analysis) -> str:
+    """The starts of epochs of the fastest loader, where there is no loop; and the trials."""
+    entry = best_loader(found.summary["loaders"])
+    starting = ""
+    if entry is not None:
+        starting = starts.sentence(
+            median_of(entry, "time_to_first_batch_s"),
+            median_of(entry, "epoch_start_s"),
+            median_of(entry, "epoch_start_share"),
+        )
+    return f"{starting} {_counts(found.result)}.".strip()
 
 
 def _badges(found: Analysis) -> Iterator[str]:
@@ -248,6 +286,7 @@ def _feeds_note(feeds: Feeds | None) -> str:
     hows = {row.how for row in feeds.rows}
     if "measured" in hows:
         said.append("Measured: the devices were emulated side by side, each with its own loader.")
+        said += [row.basis for row in feeds.rows if row.how == "measured"]
     if "computed" in hows:
         said.append("Computed: samples/s divided by the rate of one device.")
     return " ".join(said).strip()

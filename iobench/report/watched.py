@@ -7,6 +7,7 @@ from typing import Any
 
 from iobench.analysis.rules import RULES
 from iobench.analysis.watched import median_of, rate_words
+from iobench.report import starts
 from iobench.report.numbers import number, percent, seconds
 from iobench.result import Finding
 from iobench.trial import Trial
@@ -29,13 +30,9 @@ _TO_CHANGE = ("cause", "start")
 
 def lead(entry: Mapping[str, Any]) -> str:
     """The time to the first batch of a loop, and how its later epochs start."""
-    said = []
-    first_s, start_s = median_of(entry, "time_to_first_batch_s"), median_of(entry, "epoch_start_s")
-    if first_s is not None:
-        said.append(f"The first batch came after {seconds(first_s)}.")
-    if start_s is not None:
-        said.append(f"Later epochs wait {seconds(start_s)} for theirs.")
-    return " ".join(said)
+    return starts.sentence(
+        median_of(entry, "time_to_first_batch_s"), median_of(entry, "epoch_start_s")
+    )
 
 
 def rows(entries: Sequence[Mapping[str, Any]]) -> list[list[str]]:

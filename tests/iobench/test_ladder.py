@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.ladder import RUNGS, WORDS, above, ladder, within
+from iobench.ladder import (
+    RUNGS,
+    START,
+    WORDS,
+    above,
+    first_with_loader,
+    ladder,
+    with_starts,
+    within,
+)
 
 times = st.floats(1e-4, 10)
 loops = st.dictionaries(
@@ -112,6 +121,44 @@ def test_what_cannot_be_told() -> None:
     assert not once.rungs[1].tells
 
 
+@given(loops, st.integers(0, 5), st.floats(0.01, 1.0))
+def test_rungs_add_up_with_the_starts_of_epochs(
+    seconds: dict[str, dict[int, float]], repeat: int, share: float
+) -> None:
+    """The starts are a rung between the loops without a loader and those with one."""
+    one = {rung: {0: values[repeat]} for rung, values in seconds.items() if repeat in values}
+    nearest = first_with_loader(list(one))
+    starts = {0: share * one[nearest][0]} if nearest is not None else {}
+    found = ladder(with_starts(one, starts))
+    by_rung = {rung.rung: rung for rung in found.rungs}
+    if nearest is None or not {"synthetic", "copy"} & set(one):
+        assert START not in by_rung
+        return
+    part = by_rung[START].part
+    assert part is not None
+    assert part.median == pytest.approx(starts[0])
+    assert by_rung[nearest].above == START
+    assert by_rung[START].above == ("copy" if "copy" in one else "synthetic")
+    if found.stall is not None:
+        parts = [by_rung[rung].part for rung in found.path[1:]]
+        assert START in found.path
+        assert sum(part.median for part in parts if part) == pytest.approx(found.stall.median)
+
+
+def test_a_rung_below_the_starts_has_in_it_what_was_not_measured() -> None:
+    """The start itself hides nothing: the copy is in the first rung with a loader."""
+    found = ladder(with_starts({"synthetic": {0: 1.0}, "warm": {0: 4.0}}, {0: 2.0}))
+    hidden = {rung.rung: rung.within for rung in found.rungs}
+    assert hidden[START] == ()
+    assert hidden["warm"] == ("copy", "collate", "augment", "decode")
+
+
+def test_a_steady_state_has_no_rung_of_starts() -> None:
+    """No start is part of its rates."""
+    seconds = {"synthetic": {0: 1.0}, "warm": {0: 4.0}}
+    assert with_starts(seconds, {0: 0.0}) == with_starts(seconds, {}) == seconds
+
+
 def test_nothing_measured() -> None:
     """No rungs; an input that is none is passed over."""
     assert ladder({}).rungs == ladder({"lukewarm": {0: 1.0}, "warm": {}}).rungs == ()
@@ -119,4 +166,4 @@ def test_nothing_measured() -> None:
 
 def test_every_rung_has_words() -> None:
     """In the order of the ladder."""
-    assert tuple(WORDS) == RUNGS
+    assert tuple(WORDS) == (*RUNGS[:2], START, *RUNGS[2:])

@@ -64,6 +64,50 @@ def test_the_rung_that_costs_most_is_the_primary_finding(rung: str, code: str) -
     assert "bottleneck" in found.verdict
 
 
+STARTS = {"epoch_start_share": 0.4, "epoch_start_s": 0.1, "time_to_first_batch_s": 2.0}
+
+
+def test_the_starts_of_epochs_are_a_cause_of_their_own() -> None:
+    """What preparing and reading take is counted without them, so that the causes add up."""
+    trials = together(
+        loop("synthetic", 1000),
+        loop("warm", 250, metrics=STARTS),
+        loop("cold", 200, metrics={**STARTS, "epoch_start_share": 0.5}),
+    )
+    found = analysed(trials)
+    by_name = {finding.code: finding for finding in found.findings}
+    starts = by_name["epoch-starts"]
+    # A sample takes 1 ms, 4 ms of which 1.6 ms are starts, and 5 ms.
+    assert starts.share == pytest.approx(0.32, rel=0.05)
+    assert starts.evidence.endswith(
+        "of the time with input warm: 2 s for the first batch, 0.1 s for each later start"
+    )
+    assert by_name["slow-preparation"].share == pytest.approx(0.28, rel=0.05)
+    assert by_name["slow-disk"].share == pytest.approx(0.2, rel=0.05)
+    assert found.loop is not None
+    assert found.loop.loss is not None
+    causes = [
+        by_name[code].share or 0.0 for code in by_name if RULES[by_name[code].code].kind == "cause"
+    ]
+    assert sum(causes) == pytest.approx(found.loop.loss.median, rel=0.02)
+
+
+def test_starts_of_epochs_that_take_little_are_no_cause() -> None:
+    """Below 5 %, and in a steady state, whose rate has no start."""
+    for share in (0.04, 0.0):
+        metrics = {**STARTS, "epoch_start_share": share}
+        trials = together(loop("synthetic", 1000), loop("warm", 250, metrics=metrics))
+        assert "epoch-starts" not in by_code(trials)
+
+
+def test_starts_of_epochs_count_where_the_device_was_not_measured() -> None:
+    """By their share of the loop's own time."""
+    metrics = {**STARTS, "wait_share": 0.6, "cpu_busy_share": 0.9}
+    found = by_code(loop("warm", 250, metrics=metrics))
+    assert found["epoch-starts"].share == pytest.approx(0.4)
+    assert found["slow-preparation"].share == pytest.approx(0.2)
+
+
 def test_copies_from_unpinned_memory_are_named_on_a_gpu_alone() -> None:
     """A CPU copies nothing over a link."""
     assert primary(ladder("copy", metrics=GPU)) == "unpinned-copy"

@@ -49,6 +49,27 @@ def test_no_part_of_a_step_exceeds_the_loss(seconds: list[float]) -> None:
             assert part.share <= loss + 1e-9
 
 
+def test_the_ladder_has_a_rung_for_the_starts_of_epochs() -> None:
+    """In JSON and in the parts of a step, which still add up to the loss."""
+    metrics = {"epoch_start_share": 0.4}
+    trials = together(loop("synthetic", 1000), loop("warm", 250, metrics=metrics))
+    (found,) = loops(trials)
+    entry = found.ladder_dict()
+    assert entry["path"] == ["synthetic", "start", "warm"]
+    rung = entry["rungs"][1]
+    assert (rung["words"], rung["input"], rung["above"]) == (
+        "+ start of each epoch",
+        "warm",
+        "synthetic",
+    )
+    assert rung["seconds_per_sample"]["median"] == pytest.approx(1e-3 + 0.4 * 4e-3, rel=0.01)
+    assert "start" not in entry["not_measured"]
+    parts = {part.name: part.share for part in step_parts(found)}
+    assert list(parts) == ["device", "start", "prepare"]
+    assert parts["start"] == pytest.approx(0.4, rel=0.02)
+    assert sum(parts.values()) == pytest.approx(1.0)
+
+
 def test_preparing_and_fetching_are_split_by_a_warm_loop() -> None:
     """Of the time of the farthest; not where warm was not quite warm."""
     (found,) = loops([*loop("synthetic", 1000), *loop("warm", 500), *loop("cold", 250)])

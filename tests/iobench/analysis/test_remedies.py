@@ -17,6 +17,7 @@ from tests.iobench.analysis.test_findings import FLAT, GROWS, ladder
 CROWDED = {"cpu_busy_share": 0.98, "cores_busy": 0.5, "cpu_s_per_1000_samples": 2.0}
 UNEVEN = {"devices": 2, "rank_uneven_share": 0.4, "rank_wait_s": [0.01, 0.05]}
 REFUSING = {"store_refused": 5, "store_requests": 95}
+STARTS = {"epoch_start_share": 0.5, "epoch_start_s": 1.8, "time_to_first_batch_s": 2.0}
 FILES = {"mean_object_bytes": 40_000}
 STORE = together(loop("synthetic", 1000), loop("warm", 990))
 LARGE: dict[str, Any] = {"data": {"size": 512}}
@@ -60,6 +61,11 @@ CAUSES: dict[str, tuple[Sequence[Trial], dict[str, Any], str]] = {
         "even_ranks",
     ),
     "input-bound": (together(loop("synthetic", 1000), loop("cold", 300)), {}, "measure_parts"),
+    "epoch-starts": (
+        together(loop("synthetic", 1000), loop("cold", 300, metrics=STARTS)),
+        {},
+        "keep_workers",
+    ),
 }
 
 
@@ -76,9 +82,19 @@ def test_the_first_change_is_a_remedy_of_the_cause(code: str) -> None:
 
 def test_every_cause_of_a_loop_has_a_remedy() -> None:
     """Causes of watched loops have their advice in the finding itself."""
-    watched = ("waiting", "epoch-starts")
+    watched = "waiting"
     causes = {rule.code for rule in RULES.values() if rule.kind == "cause"}
     assert {code for code in causes if not code.startswith(watched)} == set(CAUSES)
+
+
+def test_a_first_start_that_is_long_by_itself_asks_for_a_longer_measurement() -> None:
+    """A job has it only once, and its workers are kept for the later epochs already."""
+    once = {**STARTS, "epoch_start_s": 0.1}
+    found = analyse(run(loop("synthetic", 1000), loop("cold", 300, metrics=once)))
+    assert [change.setting for change in found.advice.changes][:2] == [
+        "more_images",
+        "longer_epochs",
+    ]
 
 
 def test_large_images_behind_a_slow_disk_are_resized_before_it_is_replaced() -> None:
