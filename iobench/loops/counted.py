@@ -262,7 +262,11 @@ class FixedSteps:
 
 
 class SteadyWindow:
-    """Count whole rounds once everything that was in flight at the first batch is consumed."""
+    """Count whole rounds once everything that was in flight at the first batch is consumed.
+
+    If time is up before, the loop fails, or it stops if earlier epochs have given a rate already
+    (``is_known``).
+    """
 
     def __init__(
         self,
@@ -270,8 +274,11 @@ class SteadyWindow:
         flow: Flow,
         least: Least,
         give_up_s: float = math.inf,
+        *,
+        is_known: bool = False,
     ) -> None:
         self._arrived, self._flow, self._least = arrived, flow, least
+        self._is_known = is_known
         self.look_at_samples = math.inf
         self.look_at_s = self._give_up_s = give_up_s
         self._requested_s = 0.0
@@ -294,7 +301,7 @@ class SteadyWindow:
         mark = Mark(steps, samples, now_s, self._arrived())
         if self._start is None:
             if now_s >= self._give_up_s:
-                raise TrialFailed(self._late(samples, now_s))
+                return self._ends_without_window(samples, now_s)
             self._start = mark
             self.look_at_samples = samples + LEAST_ROUNDS * self._flow.round_samples
             return False
@@ -303,12 +310,16 @@ class SteadyWindow:
         if samples >= self.look_at_samples and self._is_done_after(rounds, window):
             return True
         if now_s >= self._give_up_s:
-            if self._accepted is None:
-                raise TrialFailed(self._late(samples, now_s))
-            return True
+            return self._accepted is not None or self._ends_without_window(samples, now_s)
         next_round = max(LEAST_ROUNDS, rounds + 1)
         self.look_at_samples = self._start.samples + next_round * self._flow.round_samples
         return False
+
+    def _ends_without_window(self, samples: int, now_s: float) -> bool:
+        """Stop the loop if a rate is known without this epoch, else fail."""
+        if not self._is_known:
+            raise TrialFailed(self._late(samples, now_s))
+        return True
 
     def _is_done_after(self, rounds: int, window: Window) -> bool:
         """Accept a number of whole rounds, or go on until they are even better balanced."""
