@@ -327,10 +327,10 @@ class SteadyWindow:
         # Of two windows that are even, the longer one is better.
         if window.imbalance <= max(best, EVEN):
             self._accepted = window
-        if self._reached_at is None and self._least.is_reached([window]):
-            self._reached_at = rounds
-        if self._reached_at is None or self._accepted is None:
+        if self._accepted is None or not self._least.is_reached([self._accepted]):
             return False
+        if self._reached_at is None:
+            self._reached_at = rounds
         waited = rounds - self._reached_at
         return self._accepted.imbalance <= EVEN or waited >= ROUNDS_TO_WAIT
 
