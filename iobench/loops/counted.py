@@ -382,28 +382,44 @@ class BoundedWindow:
     def look(self, steps: int, samples: int, now_s: float) -> bool:
         """Begin the later window, or compare both bounds."""
         mark = Mark(steps, samples, now_s)
+        is_late = now_s >= self._give_up_s
         if self._start is None:
-            if now_s >= self._give_up_s:
-                raise TrialFailed(
-                    f"time is up after {samples:,} samples, of which the first "
-                    f"{self._flow.most_in_flight:,} do not count: set a longer trial_timeout_s, or "
-                    "take fewer workers or smaller batches"
-                )
+            if is_late:
+                raise TrialFailed(self._late(samples, now_s))
             self._start = mark
-            self.look_at_samples = samples + LEAST_ROUNDS * self._flow.round_samples
+            self.look_at_samples = samples + self._least_samples
             return False
         assert self._requested is not None  # noqa: S101  begin is called first
         since_request, later = Window(self._requested, mark), Window(self._start, mark)
+        if later.samples < self._least_samples:
+            if is_late:
+                raise TrialFailed(self._late(samples, now_s))
+            return False
         self._last = later
-        if later.samples > 0 and later.seconds > 0:
+        if later.seconds > 0:
             low = since_request.samples / since_request.seconds
             high = later.samples / later.seconds
             self.bounds = min(low, high), max(low, high)
-        is_long_enough = later.samples >= LEAST_ROUNDS * self._flow.round_samples
-        if is_long_enough and self.agree and self._least.is_reached([later]):
-            return True
         self.look_at_samples = samples + self._flow.round_samples
-        return now_s >= self._give_up_s
+        return is_late or (self.agree and self._least.is_reached([later]))
+
+    @property
+    def _least_samples(self) -> int:
+        """Samples that the later window has at least."""
+        return LEAST_ROUNDS * self._flow.round_samples
+
+    def _late(self, samples: int, now_s: float) -> str:
+        assert self._requested is not None  # noqa: S101  begin is called first
+        spent_s = now_s - self._requested.time_s
+        wanted = self._flow.most_in_flight + self._least_samples
+        wanted_s = spent_s * wanted / max(samples, 1)
+        return (
+            f"the rate was not known after {spent_s:,.0f} s and {samples:,} samples: the first "
+            f"{self._flow.most_in_flight:,} do not count, and {LEAST_ROUNDS} rounds of "
+            f"{self._flow.round_samples:,} samples need about {wanted_s:,.0f} s; set "
+            f"trial_timeout_s to {math.ceil(wanted_s / GIVE_UP_SHARE):,} or more, or take fewer "
+            "workers or smaller batches"
+        )
 
     @property
     def agree(self) -> bool:
