@@ -265,7 +265,11 @@ class FixedSteps:
 
 
 class SteadyWindow:
-    """Count whole rounds once everything that was in flight at the first batch is consumed."""
+    """Count whole rounds once everything that was in flight at the first batch is consumed.
+
+    If time is up before, the loop fails, or it stops if earlier epochs have given a rate already
+    (``is_known``).
+    """
 
     def __init__(
         self,
@@ -273,8 +277,11 @@ class SteadyWindow:
         flow: Flow,
         least: Least,
         give_up_s: float = math.inf,
+        *,
+        is_known: bool = False,
     ) -> None:
         self._arrived, self._flow, self._least = arrived, flow, least
+        self._is_known = is_known
         self.look_at_samples = math.inf
         self.look_at_s = self._give_up_s = give_up_s
         self._requested_s = 0.0
@@ -297,7 +304,7 @@ class SteadyWindow:
         mark = Mark(steps, samples, now_s, self._arrived())
         if self._start is None:
             if now_s >= self._give_up_s:
-                raise TrialFailed(self._late(samples, now_s))
+                return self._ends_without_window(samples, now_s)
             self._start = mark
             self.look_at_samples = samples + LEAST_ROUNDS * self._flow.round_samples
             return False
@@ -306,12 +313,16 @@ class SteadyWindow:
         if samples >= self.look_at_samples and self._is_done_after(rounds, window):
             return True
         if now_s >= self._give_up_s:
-            if self._accepted is None:
-                raise TrialFailed(self._late(samples, now_s))
-            return True
+            return self._accepted is not None or self._ends_without_window(samples, now_s)
         next_round = max(LEAST_ROUNDS, rounds + 1)
         self.look_at_samples = self._start.samples + next_round * self._flow.round_samples
         return False
+
+    def _ends_without_window(self, samples: int, now_s: float) -> bool:
+        """Stop the loop if a rate is known without this epoch, else fail."""
+        if not self._is_known:
+            raise TrialFailed(self._late(samples, now_s))
+        return True
 
     def _is_done_after(self, rounds: int, window: Window) -> bool:
         """Accept a number of whole rounds, or go on until they are even better balanced."""
@@ -319,10 +330,10 @@ class SteadyWindow:
         # Of two windows that are even, the longer one is better.
         if window.imbalance <= max(best, EVEN):
             self._accepted = window
-        if self._reached_at is None and self._least.is_reached([window]):
-            self._reached_at = rounds
-        if self._reached_at is None or self._accepted is None:
+        if self._accepted is None or not self._least.is_reached([self._accepted]):
             return False
+        if self._reached_at is None:
+            self._reached_at = rounds
         waited = rounds - self._reached_at
         return self._accepted.imbalance <= EVEN or waited >= ROUNDS_TO_WAIT
 
@@ -374,29 +385,45 @@ class BoundedWindow:
     def look(self, steps: int, samples: int, now_s: float) -> bool:
         """Begin the later window, or compare both bounds."""
         mark = Mark(steps, samples, now_s)
+        is_late = now_s >= self._give_up_s
         if self._start is None:
-            if now_s >= self._give_up_s:
-                raise TrialFailed(
-                    f"time is up after {samples:,} samples, of which the first "
-                    f"{self._flow.most_in_flight:,} do not count: set a longer trial_timeout_s, or "
-                    "take fewer workers or smaller batches"
-                )
+            if is_late:
+                raise TrialFailed(self._late(samples, now_s))
             self._start = mark
-            self.look_at_samples = samples + LEAST_ROUNDS * self._flow.round_samples
+            self.look_at_samples = samples + self._least_samples
             return False
         assert self._requested is not None  # noqa: S101  begin is called first
         since_request, later = Window(self._requested, mark), Window(self._start, mark)
+        if later.samples < self._least_samples:
+            if is_late:
+                raise TrialFailed(self._late(samples, now_s))
+            return False
         self._last = later
-        if later.samples > 0 and later.seconds > 0:
+        if later.seconds > 0:
             low = since_request.samples / since_request.seconds
             high = later.samples / later.seconds
             self.bounds = min(low, high), max(low, high)
-        is_long_enough = later.samples >= LEAST_ROUNDS * self._flow.round_samples
-        if is_long_enough and self.agree and self._least.is_reached([later]):
-            return True
         # Looking takes time, which must be negligible in a loop that does nothing else.
         self.look_at_samples = samples + max(self._flow.round_samples, later.samples // 50)
-        return now_s >= self._give_up_s
+        return is_late or (self.agree and self._least.is_reached([later]))
+
+    @property
+    def _least_samples(self) -> int:
+        """Samples that the later window has at least."""
+        return LEAST_ROUNDS * self._flow.round_samples
+
+    def _late(self, samples: int, now_s: float) -> str:
+        assert self._requested is not None  # noqa: S101  begin is called first
+        spent_s = now_s - self._requested.time_s
+        wanted = self._flow.most_in_flight + self._least_samples
+        wanted_s = spent_s * wanted / max(samples, 1)
+        return (
+            f"the rate was not known after {spent_s:,.0f} s and {samples:,} samples: the first "
+            f"{self._flow.most_in_flight:,} do not count, and {LEAST_ROUNDS} rounds of "
+            f"{self._flow.round_samples:,} samples need about {wanted_s:,.0f} s; set "
+            f"trial_timeout_s to {math.ceil(wanted_s / GIVE_UP_SHARE):,} or more, or take fewer "
+            "workers or smaller batches"
+        )
 
     @property
     def agree(self) -> bool:

@@ -36,12 +36,14 @@ class RatePlan:
         flow: how samples flow through the loader.
         least: what the counted steps must reach at least.
         give_up_s: the moment on the loop's clock after which the trial ends by itself.
+        epoch_samples: samples of an epoch of this process; None if there is no end.
     """
 
     rule: Rule
     flow: Flow
     least: Least = field(default_factory=Least)
     give_up_s: float = math.inf
+    epoch_samples: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,10 @@ class _State:
         if self._rule == "steady" and self._arrived is not None:
             for window in self._windows:
                 missing = missing.less(window)
-            return SteadyWindow(self._arrived, plan.flow, missing, plan.give_up_s)
+            is_known = bool(self._windows)
+            return SteadyWindow(
+                self._arrived, plan.flow, missing, plan.give_up_s, is_known=is_known
+            )
         if self._rule == "bounds":
             return BoundedWindow(plan.flow, missing, plan.give_up_s)
         if len(self._epochs) >= plan.least.epochs:
@@ -171,22 +176,28 @@ class _State:
     def _late(self, samples: int, now_s: float) -> str:
         samples_before = sum(epoch.whole.samples for epoch in self._epochs)
         spent_s = now_s - self._started_s
-        return _late(self._plan.least.epochs, len(self._epochs), samples_before, samples, spent_s)
+        done = len(self._epochs)
+        epoch_samples = samples_before / done if done else self._plan.epoch_samples
+        read = samples_before + samples
+        return _late(self._plan.least.epochs, done, epoch_samples, read, spent_s)
 
 
-def _late(least_epochs: int, done: int, samples_before: int, samples: int, spent_s: float) -> str:
-    """The reason why whole epochs were not enough in time."""
-    read = samples_before + samples
-    if not done:
+def _late(
+    least_epochs: int, done: int, epoch_samples: float | None, read: int, spent_s: float
+) -> str:
+    """The reason why whole epochs were not enough in time.
+
+    ``epoch_samples`` is None if the first epoch is not over and its length is unknown.
+    """
+    if epoch_samples is None:
         return (
             f"the first epoch did not end within {spent_s:,.0f} s and {read:,} samples, and "
             f"{least_epochs} whole epochs are needed: set a longer trial_timeout_s, or take fewer "
             "images"
         )
-    each = samples_before / done
-    wanted_s = spent_s * least_epochs * each / max(read, 1)
+    wanted_s = spent_s * least_epochs * epoch_samples / max(read, 1)
     return (
-        f"{done} of {least_epochs} whole epochs of {each:,.0f} samples were read in "
+        f"{done} of {least_epochs} whole epochs of {epoch_samples:,.0f} samples were read in "
         f"{spent_s:,.0f} s: about {wanted_s:,.0f} s are needed; set trial_timeout_s to "
         f"{math.ceil(wanted_s / GIVE_UP_SHARE):,} or more, or take fewer images"
     )

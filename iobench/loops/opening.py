@@ -211,11 +211,11 @@ def rate_plan(
     """
     flow = flow_through(loader, trial, data)
     if by_epochs or trial.access == "file":
-        return RatePlan("epochs", flow, least, give_up_s)
+        return RatePlan("epochs", flow, least, give_up_s, epoch_samples)
     if not isinstance(loader, CountsReads):
         return RatePlan("bounds", flow, least, give_up_s)
     is_long = epoch_samples is None or epoch_samples >= flow.least_epoch
-    return RatePlan("steady" if is_long else "epochs", flow, least, give_up_s)
+    return RatePlan("steady" if is_long else "epochs", flow, least, give_up_s, epoch_samples)
 
 
 def check_batches(trial: TrainingTrial, data: Stored | None, whole: Sequence[int]) -> None:

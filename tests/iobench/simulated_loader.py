@@ -2,7 +2,7 @@
 
 Workers request windows of samples from a store, decode them and make batches, as the workers of
 torch's DataLoader do over dataprep's reader. The store has a latency, and all transfers share its
-rate. The simulation knows nothing of how ``iobench`` measures.
+rate. The simulation knows nothing of how ``iobench`` measures, so that its rates are the truth.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,26 +18,30 @@ from iobench.clock import VirtualClock
 from iobench.loaders.null import placeholder
 from iobench.loaders.protocol import Batch, Framework, ReadPattern
 
-SAMPLE_BYTES = 40_000
+ENDLESS = 10**9
+"""Samples of an epoch that no test reads to its end."""
 
-Event = Generator[float, None, None]
+Process = Generator[float, None, None]
 """A process of the simulation: it yields the seconds that it sleeps, or ``WAITING``."""
 
 WAITING = -1.0
 
 
 @dataclass(frozen=True)
-class Simulated:
+class Simulation:
     """What is simulated.
 
     Attributes:
         workers, prefetch, batch: as of torch's DataLoader; 0 workers load when a batch is taken.
         item_s: seconds in which a worker decodes a sample.
-        window: samples that a worker requests together; ``at_once`` of them at the same time.
+        window: samples that a worker requests together.
+        at_once: windows that a worker requests at the same time, beside the one that it consumes.
+        buffer: samples that a worker keeps back in its shuffle buffer.
         latency_s: from a request until its transfer begins.
         store_per_s: samples/s of all transfers together.
         epoch_samples: samples of an epoch.
-        start_s: how long workers take to start, before the first epoch.
+        start_s: seconds in which the workers start, before the first epoch.
+        sample_bytes: size of a sample.
     """
 
     workers: int = 2
@@ -47,32 +50,52 @@ class Simulated:
     item_s: float = 0.0
     window: int = 10
     at_once: int = 1
+    buffer: int = 0
     latency_s: float = 0.0
     store_per_s: float = math.inf
-    epoch_samples: int = 10**9
+    epoch_samples: int = ENDLESS
     start_s: float = 0.5
+    sample_bytes: int = 40_000
+
+    @property
+    def streams(self) -> int:
+        """Workers, or the loop itself if there are none."""
+        return max(1, self.workers)
 
     @property
     def pattern(self) -> ReadPattern:
-        """How it reads ahead."""
-        return ReadPattern(max(1, self.workers), self.window, self.at_once)
+        """How the loader reads ahead."""
+        return ReadPattern(self.streams, self.window, self.at_once, self.buffer)
 
-    def longer(self) -> Simulated:
-        """The same with an epoch that does not end."""
-        return replace(self, epoch_samples=10**9)
+    @property
+    def batches(self) -> int:
+        """Batches of an epoch, the last one perhaps a smaller one."""
+        return -(-self.epoch_samples // self.batch)
+
+    def batch_samples(self, number: int) -> int:
+        """Samples of the batch with this number."""
+        return min(self.batch, self.epoch_samples - number * self.batch)
+
+    def worker_samples(self, worker: int) -> int:
+        """Samples of an epoch that a worker reads."""
+        numbers = range(worker, self.batches, self.streams)
+        samples = len(numbers) * self.batch
+        if numbers and numbers[-1] == self.batches - 1:
+            samples -= self.batch - self.batch_samples(self.batches - 1)
+        return samples
 
 
 class _Link:
     """Transfers that share one rate."""
 
-    def __init__(self, rate: float) -> None:
-        self._rate = rate
+    def __init__(self, per_s: float) -> None:
+        self._per_s = per_s
         self._left: dict[int, float] = {}
         self._now_s = 0.0
         self._numbers = itertools.count()
 
     def begin(self, samples: int, now_s: float) -> int:
-        """Begin a transfer."""
+        """Begin a transfer and return its number."""
         self._move(now_s)
         number = next(self._numbers)
         self._left[number] = samples
@@ -82,49 +105,53 @@ class _Link:
         """When the next transfer ends, if no other begins before."""
         if not self._left:
             return math.inf
-        return self._now_s + min(self._left.values()) * len(self._left) / self._rate
+        return self._now_s + min(self._left.values()) * len(self._left) / self._per_s
 
     def ended(self, now_s: float) -> list[int]:
-        """The transfers that have ended by now."""
+        """The numbers of the transfers that have ended by now."""
         self._move(now_s)
-        done = [number for number, left in self._left.items() if left <= 1e-6]
-        for number in done:
+        numbers = [number for number, left in self._left.items() if left <= 1e-6]
+        for number in numbers:
             del self._left[number]
-        return done
+        return numbers
 
     def _move(self, now_s: float) -> None:
         if self._left:
-            each = (now_s - self._now_s) * self._rate / len(self._left)
+            each = (now_s - self._now_s) * self._per_s / len(self._left)
             self._left = {number: left - each for number, left in self._left.items()}
         self._now_s = now_s
 
 
 class _Epoch:
-    """One epoch of the workers, which advances to any moment."""
+    """One epoch of the workers, which advances to any moment.
 
-    def __init__(self, told: Simulated, now_s: float, count: int, is_first: bool) -> None:
-        self._told = told
+    Attributes:
+        now_s: the moment to which it has advanced.
+        arrived: samples that have arrived from the store.
+        ready: for each worker, finished batches that were not taken yet.
+    """
+
+    def __init__(self, simulation: Simulation, now_s: float, *, is_first: bool) -> None:
+        self._simulation = simulation
         self.now_s = now_s
         self.arrived = 0
-        self._sleeping: list[tuple[float, int, Event]] = []
+        self._sleeping: list[tuple[float, int, Process]] = []
         self._order = itertools.count()
-        self._blocked: list[Event] = []
-        self._link = _Link(told.store_per_s)
-        self._windows: dict[int, tuple[int, int]] = {}
-        sizes = [told.batch] * (count // told.batch)
-        if count % told.batch:
-            sizes.append(count % told.batch)
-        workers = max(1, told.workers)
-        self._left = [deque(sizes[worker::workers]) for worker in range(workers)]
-        self._unread = [sum(sizes) for sizes in self._left]
-        self._requested_batches = [told.prefetch if told.workers else 0] * workers
-        self.ready = [0] * workers
-        self._buffers = [0] * workers
-        self._outstanding = [0] * workers
-        self._transfers = [0] * workers
-        self.sizes = sizes
-        for worker in range(workers):
-            self._run(self._worker(worker, told.start_s if is_first else 0.0))
+        self._blocked: list[Process] = []
+        self._link = _Link(simulation.store_per_s)
+        self._transfers: dict[int, tuple[int, int]] = {}  # worker and samples, by number
+        streams = simulation.streams
+        self._requested_batches = [simulation.prefetch if simulation.workers else 0] * streams
+        self.ready = [0] * streams
+        # For each worker: samples that it has not requested, and that it waits for; samples that
+        # have arrived; windows that it has not consumed, and that are on their way.
+        self._unread = [simulation.worker_samples(worker) for worker in range(streams)]
+        self._missing = list(self._unread)
+        self._waiting_samples = [0] * streams
+        self._open_windows = [0] * streams
+        self._windows_on_their_way = [0] * streams
+        for worker in range(streams):
+            self._run(self._worker(worker, simulation.start_s if is_first else 0.0))
 
     def advance(self, until_s: float) -> None:
         """Let everything happen until that moment."""
@@ -134,21 +161,20 @@ class _Epoch:
 
     def next_event_s(self) -> float:
         """The moment of the next event."""
-        sleeping = self._sleeping[0][0] if self._sleeping else math.inf
-        return min(sleeping, self._link.ends_at_s())
+        wakes_s = self._sleeping[0][0] if self._sleeping else math.inf
+        return min(wakes_s, self._link.ends_at_s())
 
     def step(self, at_s: float) -> None:
         """Let the next event happen."""
         self.now_s = max(self.now_s, at_s)
-        for transfer in self._link.ended(self.now_s):
-            worker, samples = self._windows.pop(transfer)
-            self._arrive(worker, samples)
+        for number in self._link.ended(self.now_s):
+            self._arrive(*self._transfers.pop(number))
         while self._sleeping and self._sleeping[0][0] <= self.now_s:
             self._run(heapq.heappop(self._sleeping)[2])
         self._wake()
 
     def request_batch(self, worker: int) -> None:
-        """A batch of this worker was taken, or is wanted: it may make one more."""
+        """Let this worker make one more batch."""
         self._requested_batches[worker] += 1
         self._wake()
 
@@ -157,7 +183,7 @@ class _Epoch:
         for process in blocked:
             self._run(process)
 
-    def _run(self, process: Event) -> None:
+    def _run(self, process: Process) -> None:
         seconds = next(process, None)
         if seconds is None:
             return
@@ -166,86 +192,95 @@ class _Epoch:
         else:
             heapq.heappush(self._sleeping, (self.now_s + seconds, next(self._order), process))
 
-    def _fetch(self, worker: int, samples: int) -> Event:
-        while self._transfers[worker] == self._told.at_once:
+    def _fetch(self, worker: int, samples: int) -> Process:
+        simulation = self._simulation
+        while self._windows_on_their_way[worker] == simulation.at_once:
             yield WAITING
-        self._transfers[worker] += 1
-        yield self._told.latency_s
-        if math.isinf(self._told.store_per_s):
+        self._windows_on_their_way[worker] += 1
+        yield simulation.latency_s
+        if math.isinf(simulation.store_per_s):
             self._arrive(worker, samples)
-            return
-        self._windows[self._link.begin(samples, self.now_s)] = worker, samples
+        else:
+            self._transfers[self._link.begin(samples, self.now_s)] = worker, samples
 
     def _arrive(self, worker: int, samples: int) -> None:
-        self._transfers[worker] -= 1
-        self._buffers[worker] += samples
+        self._windows_on_their_way[worker] -= 1
+        self._missing[worker] -= samples
+        self._waiting_samples[worker] += samples
         self.arrived += samples
 
     def _request_windows(self, worker: int) -> None:
         """Keep ``at_once`` windows requested beyond the one that is being consumed."""
-        while self._unread[worker] and self._outstanding[worker] < self._told.at_once + 1:
-            samples = min(self._told.window, self._unread[worker])
+        simulation = self._simulation
+        while self._unread[worker] and self._open_windows[worker] < simulation.at_once + 1:
+            samples = min(simulation.window, self._unread[worker])
             self._unread[worker] -= samples
-            self._outstanding[worker] += 1
+            self._open_windows[worker] += 1
             self._run(self._fetch(worker, samples))
 
-    def _worker(self, worker: int, start_s: float) -> Event:
+    def _worker(self, worker: int, start_s: float) -> Process:
+        """Make one requested batch after the other."""
+        simulation = self._simulation
         if start_s:
             yield start_s
-        in_window = 0
-        for size in self._left[worker]:
+        of_window = in_buffer = 0
+        for number in range(worker, simulation.batches, simulation.streams):
             while self._requested_batches[worker] == 0:
                 yield WAITING
             self._requested_batches[worker] -= 1
-            missing = size
-            while missing:
+            wanted = simulation.batch_samples(number)
+            while wanted:
                 self._request_windows(worker)
-                while not self._buffers[worker]:
+                while not self._waiting_samples[worker] and self._missing[worker]:
                     yield WAITING
-                part = min(missing, self._buffers[worker])
-                self._buffers[worker] -= part
-                missing -= part
-                in_window += part
-                while in_window >= self._told.window:
-                    in_window -= self._told.window
-                    self._outstanding[worker] -= 1
+                room = simulation.buffer + wanted - in_buffer
+                moved = min(room, self._waiting_samples[worker])
+                self._waiting_samples[worker] -= moved
+                in_buffer += moved
+                of_window += moved
+                while of_window >= simulation.window:
+                    of_window -= simulation.window
+                    self._open_windows[worker] -= 1
                     self._request_windows(worker)
-                yield part * self._told.item_s
+                has_more = self._missing[worker] or self._waiting_samples[worker]
+                kept_back = simulation.buffer if has_more else 0
+                taken = min(wanted, max(0, in_buffer - kept_back))
+                in_buffer -= taken
+                wanted -= taken
+                yield taken * simulation.item_s
             self.ready[worker] += 1
 
 
 class SimulatedLoader:
-    """Batches of a simulated loader; counts what arrives."""
+    """Batches of a simulated loader, which counts what arrives."""
 
     framework: Framework = "none"
     reads: str | None = None
     notes: Sequence[str] = ()
 
-    def __init__(self, told: Simulated, clock: VirtualClock) -> None:
-        self.told, self._clock = told, clock
+    def __init__(self, simulation: Simulation, clock: VirtualClock) -> None:
+        self.simulation, self._clock = simulation, clock
         self._arrived_before = 0
         self._epoch: _Epoch | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """One epoch; taking a batch requests the next one of the same worker."""
-        told, clock = self.told, self._clock
+        simulation, clock = self.simulation, self._clock
         if self._epoch is not None:
             self._arrived_before += self._epoch.arrived
-        count = min(told.epoch_samples, 2_000_000)
-        epoch = self._epoch = _Epoch(told, clock.now_s(), count, not number)
-        workers = max(1, told.workers)
-        for index, size in enumerate(epoch.sizes):
-            worker = index % workers
+        epoch = self._epoch = _Epoch(simulation, clock.now_s(), is_first=not number)
+        for index in range(simulation.batches):
+            worker = index % simulation.streams
             epoch.advance(clock.now_s())
-            if not told.workers:
+            if not simulation.workers:
                 epoch.request_batch(worker)
             while not epoch.ready[worker]:
                 epoch.step(epoch.next_event_s())
             epoch.ready[worker] -= 1
             clock.sleep(epoch.now_s - clock.now_s())
-            if told.workers:
+            if simulation.workers:
                 epoch.request_batch(worker)
-            yield placeholder(size)
+            yield placeholder(simulation.batch_samples(index))
 
     def read_so_far(self) -> ReadTotals:
         """What has arrived until now."""
@@ -253,24 +288,24 @@ class SimulatedLoader:
             return ReadTotals()
         self._epoch.advance(self._clock.now_s())
         samples = self._arrived_before + self._epoch.arrived
-        return ReadTotals(samples, samples * SAMPLE_BYTES)
+        return ReadTotals(samples, samples * self.simulation.sample_bytes)
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
         """How it reads ahead."""
-        return self.told.pattern
+        return self.simulation.pattern
 
     def close(self) -> None:
         """Nothing to end."""
 
 
-def long_run_rate(told: Simulated, device_per_s: float, samples: int) -> float:
-    """The rate of a loop over an epoch that does not end, far from its start.
+def long_run_rate(simulation: Simulation, device_per_s: float, samples: int) -> float:
+    """The samples/s of a loop over an epoch that does not end, far from its start.
 
     This is the truth for a steady state: ``samples`` are consumed first, then five times as many
     are timed, by a plain loop.
     """
     clock = VirtualClock()
-    loader = SimulatedLoader(told.longer(), clock)
+    loader = SimulatedLoader(replace(simulation, epoch_samples=ENDLESS), clock)
     consumed, begun_s, begun = 0, math.nan, 0
     for batch in loader.epoch(0):
         clock.sleep(batch.samples / device_per_s)
@@ -282,10 +317,10 @@ def long_run_rate(told: Simulated, device_per_s: float, samples: int) -> float:
     return (consumed - begun) / (clock.now_s() - begun_s)
 
 
-def whole_epochs_rate(told: Simulated, device_per_s: float, epochs: int) -> float:
-    """The rate of a loop over whole epochs with their starts, by a plain loop."""
+def whole_epochs_rate(simulation: Simulation, device_per_s: float, epochs: int) -> float:
+    """The samples/s of a loop over whole epochs with their starts, by a plain loop."""
     clock = VirtualClock()
-    loader = SimulatedLoader(told, clock)
+    loader = SimulatedLoader(simulation, clock)
     consumed = 0
     for number in range(epochs):
         for batch in loader.epoch(number):

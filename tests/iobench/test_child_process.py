@@ -18,7 +18,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from iobench.child_process import ChildProcess, Message, Verdict, run_isolated
+from iobench.child_process import ChildProcess, Message, TrialRequest, Verdict, run_isolated
 from iobench.clock import SystemClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loops.ranks import run_ranks
@@ -48,7 +48,7 @@ def test_what_it_says_and_how_it_ended() -> None:
         assert child.messages() == []
         assert not child.ended
         assert os.getpgid(child.pid) == os.getpgid(0)
-        child.ask(TrialSpec("nobody", {}), {})
+        child.ask(TrialRequest(TrialSpec("nobody", {}), {}))
         (message,) = heard(child)
         assert message["failed"] == "KeyError: 'nobody'"
         assert message["at_s"] > 0
@@ -61,7 +61,7 @@ def test_a_message_longer_than_one_read_is_read_to_its_end() -> None:
     target = "x" * 300_000  # a label that the reason for skipping the trial repeats
     with ChildProcess(os.environ, own_session=False) as child:
         fcntl.fcntl(child.fileno(), fcntl.F_SETPIPE_SZ, 2**20)
-        child.ask(TrialSpec("disk", {**DISK, "target": target}), _disk(target))
+        child.ask(TrialRequest(TrialSpec("disk", {**DISK, "target": target}), _disk(target)))
         wait_until(lambda: child.ended, "its end")
         (message,) = child.messages()
         assert target in message["skipped"]

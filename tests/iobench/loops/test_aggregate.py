@@ -3,81 +3,96 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.schema import typed
 from iobench.errors import TrialFailed
-from iobench.loops.aggregate import (
-    epochs_as_one,
-    processes_as_one,
-    rank_metrics,
-    ranks_as_one,
-)
-from iobench.loops.drive import LoopTimes, drive
+from iobench.loops.aggregate import processes_as_one, rank_metrics, ranks_as_one
+from iobench.loops.counted import FixedSteps
+from iobench.loops.drive import drive
+from iobench.loops.times import LoopTimes, epochs_as_one, times_of
 from tests.iobench.loops.fakes import SAMPLES, STEP_S, WAIT_S, SlowConsumer, looped, warm
 
 
-def epoch(asked_s: float, steps: int = 2, step_s: float = 1.0, begun_s: float = 3.0) -> LoopTimes:
-    """Of equal steps, half of each computed; the first took as long to come as ``begun_s``."""
-    return LoopTimes(
-        time_to_first_batch_s=begun_s - step_s,
-        au_mlperf=0.5,
-        samples=10 * steps,
-        taken=10 * (steps + 1),
-        seconds=steps * step_s,
+def loop(
+    wait_s: Sequence[float], step_s: Sequence[float], compute_s: Sequence[float], **changes: Any
+) -> LoopTimes:
+    """A loop of 10 samples a step, requested at 100 s, whose steps count from 110 s."""
+    times = LoopTimes(
+        requested_s=100.0,
+        time_to_first_batch_s=2.0,
+        begun_s=110.0,
+        seconds=float(sum(step_s)),
+        samples=10 * len(step_s),
+        taken=10 * (len(step_s) + 1),
+        wait_s=np.array(wait_s, float),
+        step_s=np.array(step_s, float),
+        compute_s=np.array(compute_s, float),
         left_out=1,
-        wait_s=(step_s / 2,) * steps,
-        step_s=(step_s,) * steps,
-        compute_s=(step_s / 2,) * steps,
-        asked_s=asked_s,
-        begun_s=begun_s,
-        running_s=steps * step_s,
+        running_s=float(sum(step_s)),
+        computing_s=float(sum(compute_s)),
     )
+    return replace(times, **changes)
+
+
+def assert_same(times: LoopTimes, other: LoopTimes) -> None:
+    """Both are equal, up to the last bits of sums."""
+    for field in fields(LoopTimes):
+        expected = getattr(other, field.name)
+        assert getattr(times, field.name) == pytest.approx(expected), field.name
 
 
 def test_steps_that_count_are_added_up() -> None:
-    """The first batch is that of the first epoch."""
-    whole = epochs_as_one([epoch(0.0), epoch(100.0, steps=4, begun_s=9.0)])
-    assert (whole.samples, whole.taken, whole.seconds, whole.left_out) == (60, 80, 6.0, 2)
-    assert (whole.time_to_first_batch_s, whole.asked_s, whole.begun_s) == (2.0, 0.0, 3.0)
-    assert len(whole.step_s) == len(whole.wait_s) == len(whole.compute_s) == 6
-    assert whole.samples_per_s == 10
+    """The first batch is that of the first epoch; steps that begin epochs keep their places."""
+    first = loop([2, 1], [3, 2], [1, 1], starts=(0,), arrived_samples=20, arrived_bytes=800)
+    second = loop([4], [5], [1], starts=(0,), arrived_samples=10, arrived_bytes=400, dropped=3)
+    whole = epochs_as_one([first, second])
+    assert (whole.samples, whole.taken, whole.dropped, whole.seconds) == (30, 50, 3, 10.0)
+    assert whole.wait_s.tolist() == [2, 1, 4]
+    assert whole.starts == (0, 2)
+    assert whole.epoch_starts_s.tolist() == [2, 4]
+    assert whole.later_steps.tolist() == [False, True, False]
+    assert (whole.arrived_samples, whole.arrived_bytes) == (30, 1_200)
+    assert whole.balance == 30 / 33
+    assert whole.samples_per_s == 3
+    assert whole.au_mlperf == 0.3
+
+
+def test_a_loop_that_does_not_count_has_no_balance() -> None:
+    """Nor have epochs of which one does not count."""
+    times = loop([1], [1], [1])
+    assert times.balance is None
+    assert epochs_as_one([times, replace(times, arrived_samples=10)]).balance is None
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.floats(0.1, 10)), min_size=1, max_size=5))
-def test_the_share_of_computing_lies_within_those_of_the_epochs(
-    given_: list[tuple[int, float]],
+def test_rates_and_shares_lie_within_those_of_the_epochs(
+    drawn: list[tuple[int, float]],
 ) -> None:
-    """Weighted by their time; rates too."""
-    times = [epoch(100.0 * n, steps, step_s) for n, (steps, step_s) in enumerate(given_)]
+    """Epochs are weighted by their time."""
+    times = [
+        loop([step_s / 2] * steps, [step_s] * steps, [step_s / 2] * steps)
+        for steps, step_s in drawn
+    ]
     whole = epochs_as_one(times)
     assert whole.au_mlperf == pytest.approx(0.5)
-    rates = [one.samples_per_s for one in times]
+    rates = [epoch.samples_per_s for epoch in times]
     assert min(rates) - 1e-9 <= whole.samples_per_s <= max(rates) + 1e-9
-    assert sum(whole.step_s) == pytest.approx(whole.seconds)
+    assert whole.step_s.sum() == pytest.approx(whole.seconds)
 
 
-# Asked at 100 and 101; steps that count begin at 110 and 111; three of 4 s each, in step.
-EVEN = LoopTimes(
-    time_to_first_batch_s=2.0,
-    au_mlperf=0.75,
-    samples=30,
-    taken=40,
-    seconds=12.0,
-    left_out=1,
-    wait_s=(1.0, 1.0, 1.0),
-    step_s=(4.0, 4.0, 4.0),
-    compute_s=(3.0, 3.0, 3.0),
-    asked_s=100.0,
-    begun_s=10.0,
-    running_s=12.0,
-)
+# Three steps of 4 s each, in step; the slow rank is requested and begins a second later.
+EVEN = loop([1, 1, 1], [4, 4, 4], [3, 3, 3], arrived_samples=30, arrived_bytes=900)
 SLOW = replace(
-    EVEN, wait_s=(1.0, 3.0, 2.0), compute_s=(3.0, 1.0, 2.0), asked_s=101.0, au_mlperf=0.5
+    loop([1, 3, 2], [4, 4, 4], [3, 1, 2], arrived_samples=28, arrived_bytes=840),
+    requested_s=101.0,
+    begun_s=111.0,
 )
 
 
@@ -85,119 +100,148 @@ def test_ranks_are_one_loop_that_waits_for_the_slowest() -> None:
     """From the first that begins to the last that ends; a step waits and computes as the last."""
     whole = ranks_as_one([EVEN, SLOW])
     assert (whole.samples, whole.taken, whole.seconds) == (60, 80, 13.0)
-    assert (whole.asked_s, whole.begun_s, whole.time_to_first_batch_s) == (100.0, 10.0, 3.0)
-    assert whole.step_s == (5.0, 4.0, 4.0)
-    assert whole.wait_s == (1.0, 3.0, 2.0)
-    assert whole.compute_s == (3.0, 1.0, 2.0)
-    assert whole.au_mlperf == pytest.approx(6 / 13)
+    assert (whole.requested_s, whole.begun_s, whole.time_to_first_batch_s) == (100.0, 110.0, 3.0)
+    assert whole.step_s.tolist() == [5.0, 4.0, 4.0]
+    assert whole.wait_s.tolist() == [1.0, 3.0, 2.0]
+    assert whole.compute_s.tolist() == [3.0, 1.0, 2.0]
+    assert (whole.arrived_samples, whole.arrived_bytes) == (58, 1_740)
+    assert whole.balance == 58 / 60
+
+
+def test_utilisation_is_the_mean_of_the_ranks() -> None:
+    """As DLIO has it; the slowest rank stands beside it."""
+    whole = ranks_as_one([EVEN, SLOW])
+    assert EVEN.au_mlperf == 0.75
+    assert SLOW.au_mlperf == 0.5
+    assert whole.au_mlperf == pytest.approx(0.625)
+    metrics = rank_metrics([[EVEN], [SLOW]], whole)
+    assert metrics["rank_au_mlperf"] == [0.75, 0.5]
+    assert metrics["au_mlperf_slowest"] == 0.5
 
 
 def test_a_wait_is_no_longer_than_its_step() -> None:
     """A rank that is ahead waits in the time of the step before, which costs nobody anything."""
-    ahead = replace(EVEN, wait_s=(6.0, 1.0, 1.0))
-    assert ranks_as_one([ahead, EVEN]).wait_s == (4.0, 1.0, 1.0)
-
-
-def test_steps_that_do_not_count_are_in_au_mlperf() -> None:
-    """As of one device: all but the first are, with the mean of what ranks computed."""
-    more = replace(EVEN, running_s=20.0, running_compute_s=(6.0, 2.0), left_out=3)
-    less = replace(more, running_compute_s=(4.0, 3.0))
-    assert ranks_as_one([more, less]).au_mlperf == pytest.approx((9 + 5 + 2.5) / 20)
+    ahead = replace(EVEN, wait_s=np.array([6.0, 1.0, 1.0]))
+    assert ranks_as_one([ahead, EVEN]).wait_s.tolist() == [4.0, 1.0, 1.0]
 
 
 def test_one_rank_is_the_loop_itself() -> None:
-    """Whatever it did, up to the last bits of a sum; as JSON has kept it, too."""
+    """Its times come back the same from the JSON that a rank sends."""
     loader, clock = looped(8)
     clock.sleep(1000)
-    alone = drive(
-        lambda: loader.epoch(0), warm(SlowConsumer, clock), clock, leave_out=2, max_steps=8
-    )
-    again = typed(LoopTimes, json.loads(json.dumps(asdict(alone))))
-    assert again == alone
-    for name, value in asdict(ranks_as_one([again])).items():
-        assert value == pytest.approx(getattr(alone, name)), name
+    rule = FixedSteps(2, 6, SAMPLES)
+    epoch = drive(lambda: loader.epoch(0), warm(SlowConsumer, clock), clock, rule)
+    assert epoch.window is not None
+    alone = times_of(epoch, epoch.window)
+    again = LoopTimes.from_json(json.loads(json.dumps(alone.as_json())))
+    assert_same(again, alone)
+    assert_same(ranks_as_one([again]), alone)
     assert alone.samples == 6 * SAMPLES
     assert alone.seconds == pytest.approx(6 * (STEP_S + WAIT_S))
 
 
 def test_each_rank_has_its_means() -> None:
-    """By rank and of its own time; and what the slowest one's waits beyond the average cost."""
-    metrics = rank_metrics([EVEN, SLOW], ranks_as_one([EVEN, SLOW]))
+    """Each has those of its own time, and the waits of the slowest beyond the mean are a share."""
+    metrics = rank_metrics([[EVEN], [SLOW]], ranks_as_one([EVEN, SLOW]))
     assert metrics.pop("rank_uneven_share") == pytest.approx((0 + 1 + 0.5) / 13)
     assert metrics == {
         "rank_wait_s": [1.0, 2.0],
         "rank_wait_share": [0.25, 0.5],
         "rank_step_s": [4.0, 4.0],
         "rank_compute_s": [3.0, 2.0],
+        "rank_samples_per_s": [2.5, 2.5],
         "rank_au_mlperf": [0.75, 0.5],
+        "au_mlperf_slowest": 0.5,
     }
-    assert rank_metrics([EVEN, EVEN], ranks_as_one([EVEN, EVEN]))["rank_uneven_share"] == 0
+    even = rank_metrics([[EVEN], [EVEN]], ranks_as_one([EVEN, EVEN]))
+    assert even["rank_uneven_share"] == 0
 
 
 def test_nothing_took_any_time() -> None:
-    """On a clock that stood still."""
-    still = replace(
-        EVEN, seconds=0.0, running_s=0.0, step_s=(0.0,), wait_s=(0.0,), compute_s=(0.0,)
-    )
+    """On a clock that stood still no share is divided by 0."""
+    still = loop([0], [0], [0])
     whole = ranks_as_one([still, still])
-    assert whole.au_mlperf == 0
-    assert rank_metrics([still], whole)["rank_uneven_share"] == 0
+    assert (whole.au_mlperf, whole.samples_per_s) == (0, 0)
+    assert rank_metrics([[still], [still]], whole)["rank_uneven_share"] == 0
 
 
 def test_ranks_that_compute_unevenly_still_compute() -> None:
     """A rank that is held up makes the other wait in its next step: that is no want of data."""
-    one = replace(EVEN, wait_s=(0.0, 0.0, 0.0), compute_s=(2.0, 6.0, 4.0))
-    two = replace(EVEN, wait_s=(0.01, 0.0, 0.01), compute_s=(6.0, 2.0, 4.0))
-    assert ranks_as_one([one, two]).compute_s == (4.0, 4.0, 4.0)
+    first = loop([0, 0, 0], [4, 4, 4], [2, 6, 4])
+    second = loop([0.01, 0, 0.01], [4, 4, 4], [6, 2, 4])
+    assert ranks_as_one([first, second]).compute_s.tolist() == [4.0, 4.0, 4.0]
 
 
-def times(asked_s: float, begun_s: float, steps: list[float], samples: int = 10) -> LoopTimes:
-    """A loop whose batches have so many samples."""
-    return LoopTimes(
+def process(
+    requested_s: float, begun_s: float, steps: Sequence[float], samples: int = 10, **changes: Any
+) -> list[LoopTimes]:
+    """The one epoch of a process, whose batches have so many samples."""
+    times = LoopTimes(
+        requested_s=requested_s,
         time_to_first_batch_s=begun_s / 2,
-        au_mlperf=0.0,
+        begun_s=begun_s,
+        seconds=sum(steps),
         samples=samples * len(steps),
         taken=samples * (len(steps) + 1),
-        seconds=sum(steps),
+        wait_s=np.array(steps) / 2,
+        step_s=np.array(steps),
+        compute_s=np.empty(0),
         left_out=1,
-        wait_s=tuple(step / 2 for step in steps),
-        step_s=tuple(steps),
-        compute_s=(),
-        asked_s=asked_s,
-        begun_s=begun_s,
     )
+    return [replace(times, **changes)]
 
 
 def test_rates_of_processes_add_up() -> None:
     """Two that take a batch of 10 in half a second and in one."""
-    whole, rates = processes_as_one([times(0, 1, [0.5] * 8), times(0, 1, [1.0] * 4)])
+    whole, rates = processes_as_one([process(0, 1, [0.5] * 8), process(0, 1, [1.0] * 4)])
     assert rates == pytest.approx([20.0, 10.0])
     assert whole.samples_per_s == pytest.approx(30.0)
     assert len(whole.wait_s) == 12
+    assert whole.balance is None
+
+
+def test_processes_keep_their_balance() -> None:
+    """What arrived is counted over the time that all have in common."""
+    counts = {"arrived_samples": 44, "arrived_bytes": 44_000}
+    whole, _ = processes_as_one(
+        [process(0, 0, [1.0] * 4, **counts), process(0, 1, [1.0] * 4, **counts)]
+    )
+    assert whole.seconds == 3.0
+    assert whole.samples == 60
+    assert whole.balance == pytest.approx(1.1)
+    assert whole.arrived_bytes == 1_000 * 66
 
 
 def test_what_one_did_alone_does_not_count() -> None:
     """The first was faster until the second came, and after it had gone."""
-    alone = times(0, 0, [0.1] * 10 + [1.0] * 4 + [0.1] * 10)
-    beside = times(0.5, 0.5, [1.0] * 4)
+    alone = process(0, 0, [0.1] * 10 + [1.0] * 4 + [0.1] * 10)
+    beside = process(0.5, 0.5 + 0.5, [1.0] * 4)
     whole, rates = processes_as_one([alone, beside])
     assert rates == pytest.approx([10.0, 10.0])
-    assert (whole.begun_s, whole.asked_s, whole.time_to_first_batch_s) == (1.0, 0, 0.75)
+    assert (whole.begun_s, whole.requested_s, whole.time_to_first_batch_s) == (1.0, 0, 1.0)
     assert whole.seconds == pytest.approx(4.0)
+
+
+def test_the_time_between_epochs_counts_for_no_process() -> None:
+    """The steps of a process are where its epochs were, not one after the other."""
+    (first,) = process(0, 0, [1.0] * 4)
+    (second,) = process(0, 6, [1.0] * 4)
+    _, rates = processes_as_one([[first, second], process(0, 0, [1.0] * 10)])
+    assert rates == pytest.approx([8.0, 10.0])
 
 
 def test_bursts_count_with_the_waits_between_them() -> None:
     """Workers hand their batches over together: the short steps alone would be a rate of 2,000."""
     bursts = [0.995, 0.005] * 5
-    _, rates = processes_as_one([times(0, 0, bursts), times(0.5, 0, bursts)])
+    _, rates = processes_as_one([process(0, 0, bursts), process(0, 0.5, bursts)])
     assert rates == pytest.approx([20.0, 20.0], rel=0.12)
 
 
-def test_processes_that_were_not_at_it_together_say_nothing() -> None:
+@pytest.mark.parametrize("begun_s", [5, 0.8])
+def test_processes_that_ran_one_after_the_other_fail(begun_s: float) -> None:
     """One had ended before the other counted, or was there for a small part."""
-    for begun_s in (5, 0.8):
-        with pytest.raises(TrialFailed, match="give more seconds"):
-            processes_as_one([times(0, 0, [0.1] * 10), times(begun_s, 0, [0.1] * 10)])
+    with pytest.raises(TrialFailed, match="give more seconds"):
+        processes_as_one([process(0, 0, [0.1] * 10), process(0, begun_s, [0.1] * 10)])
 
 
 @given(
@@ -206,7 +250,7 @@ def test_processes_that_were_not_at_it_together_say_nothing() -> None:
 )
 def test_steady_processes_keep_their_rates(begun: list[float], step_s: float) -> None:
     """Whenever each began, as long as they overlap."""
-    count = round(8 / step_s)
-    whole, rates = processes_as_one([times(each, 0.0, [step_s] * count) for each in begun])
+    steps = round(8 / step_s)
+    whole, rates = processes_as_one([process(0, begun_s, [step_s] * steps) for begun_s in begun])
     assert rates == pytest.approx([10 / step_s] * len(begun))
     assert whole.samples_per_s == pytest.approx(10 * len(begun) / step_s, rel=0.02)

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from iobench.loops import cache as cache_module
-from iobench.loops.cache import EpochCache, physical_bytes
+from iobench.loops.cache import EpochCache, SharedCache, physical_bytes, rank_epochs
 from iobench.loops.loader_grid import LoaderTrial
 from iobench.machine import page_cache
 from iobench.machine.coldness import FIRST_EPOCH_COLD, IN_MEMORY, LEFT
@@ -151,7 +151,7 @@ def test_a_store_is_left_alone(
     whole = of.whole()
     assert whole is not None
     assert (whole.label, whole.cache_resident) == ("server cache unknown", resident)
-    assert (memory.done, of.restarts) == ([], False)
+    assert (memory.done, of.evicts) == ([], False)
 
 
 def test_every_epoch_begins_cold(tmp_path: Path, memory: Memory) -> None:
@@ -159,8 +159,76 @@ def test_every_epoch_begins_cold(tmp_path: Path, memory: Memory) -> None:
     of = cache(tmp_path, "cold", trial=TRIAL.model_copy(update={"drop_caches": "always"}))
     assert epochs(of, memory) == [("cold", "cold", 1.0)] * 3
     assert memory.done == ["evict always"] * 3
-    assert of.restarts
+    assert of.evicts
     assert label(of) == "cold"
+
+
+@pytest.mark.parametrize(
+    ("mapped", "must_end"), [(0.0, False), (0.01, False), (0.02, True), (None, True)]
+)
+def test_workers_that_have_mapped_files_must_end(
+    tmp_path: Path,
+    memory: Memory,
+    monkeypatch: pytest.MonkeyPatch,
+    mapped: float | None,
+    must_end: bool,
+) -> None:
+    """``before`` says so if more than 1 % of the pages stayed, or if that is unknown."""
+    monkeypatch.setattr(page_cache, "residency", lambda paths: mapped)
+    assert cache(tmp_path, "cold").before() == must_end
+    assert not cache(tmp_path, "warm").before()
+    assert not cache(tmp_path, "store", place=REMOTE).before()
+    first_alone = cache(tmp_path, "cold", every=False)
+    assert not first_alone.before()
+
+
+def test_epochs_of_ranks_are_judged_together(tmp_path: Path, memory: Memory) -> None:
+    """The residencies are those that rank 0 has seen; bytes are those of all ranks."""
+    of = cache(tmp_path, "cold")
+    ranks = [
+        [
+            {"physical_bytes": BYTES // 2, "resident_before": 0.0, "resident_after": 1.0},
+            {"physical_bytes": 0, "resident_before": 1.0, "resident_after": 1.0},
+        ],
+        [
+            {"physical_bytes": BYTES // 2, "resident_before": None, "resident_after": None},
+            {"physical_bytes": 0, "resident_before": None, "resident_after": None},
+        ],
+    ]
+    of.after_ranks(rank_epochs(ranks, [SAMPLES, SAMPLES]))
+    assert [(cold.label, cold.resident_before) for cold in of.judged] == [
+        ("cold", 0.0),
+        ("warm", 1.0),
+    ]
+
+
+class Turns:
+    """A barrier that notes when it is reached."""
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
+
+    def wait(self) -> None:
+        """Return at once."""
+        self._done.append("wait")
+
+
+def test_rank_0_prepares_the_cache_while_the_others_wait(tmp_path: Path, memory: Memory) -> None:
+    """Every rank counts its own bytes; rank 0 adds the residencies."""
+    shared = [SharedCache(cache(tmp_path, "cold"), Turns(memory.done), rank) for rank in range(2)]
+    for each in shared:
+        memory.done.clear()
+        each.before()
+        waits = ["wait", "evict when-needed", "wait"] if each is shared[0] else ["wait", "wait"]
+        assert memory.done == waits
+    for each in shared:
+        memory.read(0.5)
+        each.after()
+    first, second = (each.epochs for each in shared)
+    assert first == [{"physical_bytes": BYTES // 2, "resident_before": 0.0, "resident_after": 0.5}]
+    assert second == [
+        {"physical_bytes": BYTES // 2, "resident_before": None, "resident_after": None}
+    ]
 
 
 def test_the_first_alone_is_evicted(tmp_path: Path, memory: Memory) -> None:
@@ -168,7 +236,7 @@ def test_the_first_alone_is_evicted(tmp_path: Path, memory: Memory) -> None:
     of = cache(tmp_path, "cold", every=False)
     assert epochs(of, memory) == [("cold", "cold", 1.0), *[(LEFT, "warm", 0.0)] * 2]
     assert memory.done == ["evict when-needed"]
-    assert not of.restarts
+    assert not of.evicts
     whole = of.whole()
     assert whole is not None
     assert whole.label == FIRST_EPOCH_COLD
@@ -207,7 +275,7 @@ def test_a_trial_without_data_has_no_verdict() -> None:
     """There is nothing to prepare."""
     of = EpochCache(TRIAL, "warm", None, None, every=True)
     of.before()
-    assert (of.ended(10), of.restarts) == (None, False)
+    assert (of.ended(10), of.evicts) == (None, False)
 
 
 def test_epochs_of_a_real_file(tmp_path: Path) -> None:

@@ -10,7 +10,15 @@ import pytest
 
 from iobench.errors import Unavailable
 from iobench.loops import several_devices as devices_module
-from iobench.loops.several_devices import Devices, devices_of, thread_limits
+from iobench.loops.several_devices import Ranks, ranks_of, thread_limits
+from iobench.loops.training_plan import Training, TrainingTrial, plan
+
+
+def trial(**changes: Any) -> TrainingTrial:
+    """A training loop; ``devices`` that only a GPU has are not checked."""
+    device = changes.pop("device", "auto")
+    (params,) = plan(Training.model_validate({"inputs": "warm", **changes}))
+    return TrainingTrial.model_validate({**params, "device": device})
 
 
 @pytest.fixture
@@ -26,29 +34,39 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "devices", "device", "found"),
+    ("gpus", "devices", "device", "expected"),
     [
-        (8, "all", "auto", Devices(8, True)),
-        (8, "all", "gpu", Devices(8, True)),
-        (8, 3, "auto", Devices(3, True)),
-        (8, 3, "cpu", Devices(3, False)),
-        (0, 3, "auto", Devices(3, False)),
+        (8, "all", "auto", Ranks(8, "gpu")),
+        (8, "all", "gpu", Ranks(8, "gpu")),
+        (8, 3, "auto", Ranks(3, "gpu")),
+        (8, 3, "cpu", Ranks(3, "cpu")),
+        (0, 3, "auto", Ranks(3, "cpu")),
         (1, "all", "gpu", None),
         (0, "all", "auto", None),
     ],
 )
 def test_gpus_where_there_are_some(
-    machine: SimpleNamespace, gpus: int, devices: Any, device: str, found: Devices | None
+    machine: SimpleNamespace, gpus: int, devices: Any, device: str, expected: Ranks | None
 ) -> None:
-    """Else processes on the processor; one of either is a loop as ever."""
+    """Else processes on the processor; one of either is a loop of one process."""
     machine.gpus = gpus
-    assert devices_of(devices, device) == found
+    assert ranks_of(trial(devices=devices, device=device)) == expected
 
 
 def test_one_device_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """No framework is imported for it, since its threads are set before."""
     monkeypatch.setattr(devices_module, "need_framework", lambda name: pytest.fail("imported"))
-    assert devices_of(1, "gpu") is None
+    assert ranks_of(trial(device="gpu")) is None
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_emulated_accelerators_need_no_framework(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """Each is a process, also a single one, so that all numbers of them compare."""
+    monkeypatch.setattr(devices_module, "need_framework", lambda name: pytest.fail("imported"))
+    paced = trial(consumer="paced", images_per_s=200, accelerators=count)
+    assert ranks_of(paced) == Ranks(count, "paced")
 
 
 @pytest.mark.parametrize(
@@ -64,17 +82,17 @@ def test_what_is_missing_is_said(
     """Before any process is started."""
     vars(machine).update(lacks)
     with pytest.raises(Unavailable) as caught:
-        devices_of(devices, device)
+        ranks_of(trial(devices=devices, device=device))
     assert str(caught.value).startswith(said)
 
 
 def test_they_are_named_together() -> None:
     """By kind and number."""
-    assert (
-        Devices(2, False).named(["AMD EPYC, 1 thread"] * 2) == "2 x CPU (AMD EPYC, 1 thread each)"
-    )
-    assert Devices(2, True).named(["NVIDIA H100"] * 2) == "2 x NVIDIA H100"
-    assert Devices(3, True).named(["A", "B", "A"]) == "2 x A + 1 x B"
+    assert Ranks(2, "cpu").named(["AMD EPYC, 1 thread"] * 2) == "2 x CPU (AMD EPYC, 1 thread each)"
+    assert Ranks(2, "gpu").named(["NVIDIA H100"] * 2) == "2 x NVIDIA H100"
+    assert Ranks(3, "gpu").named(["A", "B", "A"]) == "2 x A + 1 x B"
+    emulated = ["emulated H100 (7,000 images/s)"] * 4
+    assert Ranks(4, "paced").named(emulated) == "4 x emulated H100 (7,000 images/s)"
 
 
 NAMES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")

@@ -1,17 +1,21 @@
-"""What one loop took, exactly, on a clock that stands still."""
+"""The exact timings of one loop, on a clock that stands still."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataprep.reading.read_counter import ReadTotals
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed
 from iobench.loaders import Batch
-from iobench.loops.drive import LoopTimes, drive, steps_to_leave_out
+from iobench.loops.counted import FixedSteps, WholeEpoch, WindowRule
+from iobench.loops.drive import EpochTimes, drive
+from iobench.loops.times import LoopTimes, times_of
 from tests.iobench.loops.fakes import (
     SAMPLES,
     START_S,
@@ -24,24 +28,46 @@ from tests.iobench.loops.fakes import (
 )
 
 
-def driven(batches: int, kind: type[SlowConsumer] = SlowConsumer, **limits: float) -> LoopTimes:
+def driven(
+    batches: int,
+    rule: WindowRule,
+    kind: type[SlowConsumer] = SlowConsumer,
+    *,
+    last_samples: int = SAMPLES,
+    full_batch: int | None = None,
+) -> EpochTimes:
     """A loop over one epoch of so many batches."""
-    loader, clock = looped(batches)
-    limits = {"leave_out": 1, **limits}
-    return drive(lambda: loader.epoch(0), warm(kind, clock), clock, **limits)  # type: ignore[arg-type]
+    loader, clock = looped(batches, last_samples)
+    return drive(lambda: loader.epoch(0), warm(kind, clock), clock, rule, full_batch=full_batch)
+
+
+def counted(times: EpochTimes) -> LoopTimes:
+    """The timings of the steps that the rule accepted."""
+    assert times.window is not None
+    return times_of(times, times.window)
 
 
 def test_every_step_is_its_wait_and_its_work() -> None:
     """Of 5 batches 4 count: each waits, each computes, and their sum is the whole."""
-    times = driven(5)
-    assert times.wait_s == (WAIT_S,) * 4
-    assert times.step_s == (WAIT_S + STEP_S,) * 4
-    assert times.compute_s == (STEP_S,) * 4
-    assert times.seconds == sum(times.step_s)
-    assert times.samples == 4 * SAMPLES
-    assert times.time_to_first_batch_s == START_S + WAIT_S  # from asking for the epoch
-    assert LoopTimes(0, 0, 10, 10, 0, 1, (), (), ()).samples_per_s == 0
+    times = counted(driven(5, FixedSteps(1, 4, SAMPLES)))
+    assert times.wait_s.tolist() == [WAIT_S] * 4
+    assert times.step_s.tolist() == [WAIT_S + STEP_S] * 4
+    assert times.compute_s.tolist() == [STEP_S] * 4
+    assert times.seconds == times.step_s.sum()
+    assert (times.samples, times.left_out) == (4 * SAMPLES, 1)
+    assert times.time_to_first_batch_s == START_S + WAIT_S
     assert times.samples_per_s == SAMPLES / (WAIT_S + STEP_S)
+
+
+def test_a_whole_epoch_begins_with_its_request() -> None:
+    """Its start is the wait of its first step, and is in its time."""
+    epoch = driven(5, WholeEpoch())
+    assert (epoch.is_over, epoch.window) == (True, None)
+    times = times_of(epoch, epoch.whole)
+    assert times.wait_s.tolist() == [START_S + WAIT_S, *[WAIT_S] * 4]
+    assert times.seconds == START_S + 5 * (WAIT_S + STEP_S) == times.step_s.sum()
+    assert times.epoch_starts_s.tolist() == [START_S + WAIT_S]
+    assert times.later_steps.tolist() == [False, *[True] * 4]
 
 
 def test_utilisation_leaves_out_the_first_step_alone() -> None:
@@ -53,88 +79,119 @@ def test_utilisation_leaves_out_the_first_step_alone() -> None:
             clock.sleep(wait_s)
             yield Batch(None, None, SAMPLES)
 
-    times = drive(batches, warm(SlowConsumer, clock), clock, leave_out=3)
+    epoch = drive(batches, warm(SlowConsumer, clock), clock, FixedSteps(3, 1, SAMPLES))
+    times = counted(epoch)
     assert times.samples_per_s == SAMPLES / STEP_S
     assert times.au_mlperf == pytest.approx(3 * STEP_S / (3 * STEP_S + 1.0))
+    whole = times_of(epoch, epoch.whole)
+    assert whole.au_mlperf == times.au_mlperf
 
 
-@given(st.integers(2, 20), st.integers(1, 19))
-def test_steps_left_out_are_in_no_figure(batches: int, leave_out: int) -> None:
-    """What counts begins when the last step left out is done."""
-    if leave_out >= batches:
-        with pytest.raises(TrialFailed):
-            driven(batches, leave_out=leave_out)
+@given(st.integers(1, 20), st.integers(0, 19), st.integers(1, 20))
+def test_steps_left_out_are_in_no_figure(batches: int, left_out: int, steps: int) -> None:
+    """Time counts from the end of the last step left out; too few batches give no window."""
+    epoch = driven(batches, FixedSteps(left_out, steps, SAMPLES))
+    if left_out + steps > batches:
+        assert epoch.window is None
+        assert epoch.is_over
         return
-    times = driven(batches, leave_out=leave_out)
-    counted = batches - leave_out
-    assert times.left_out == leave_out
-    assert len(times.wait_s) == len(times.step_s) == len(times.compute_s) == counted
-    assert times.samples == counted * SAMPLES
-    assert times.seconds == pytest.approx(counted * (WAIT_S + STEP_S))
+    times = counted(epoch)
+    assert times.left_out == left_out
+    assert len(times.wait_s) == len(times.step_s) == len(times.compute_s) == steps
+    assert times.samples == steps * SAMPLES
+    start_s = 0 if left_out else START_S
+    assert times.seconds == pytest.approx(start_s + steps * (WAIT_S + STEP_S))
+    assert times.seconds == pytest.approx(times.step_s.sum())
 
 
 def test_a_device_that_computes_behind_the_loop_is_waited_for() -> None:
-    """The clock starts with an idle device and stops with one: nothing is owed or given."""
-    times = driven(5, AsynchronousConsumer)
+    """The clock starts with an idle device and stops with one."""
+    times = counted(driven(5, FixedSteps(1, 4, SAMPLES), AsynchronousConsumer))
     assert times.seconds == pytest.approx(4 * (WAIT_S + STEP_S))
     assert times.samples_per_s == pytest.approx(SAMPLES / (WAIT_S + STEP_S))
-    assert times.step_s == (WAIT_S,) * 4
+    assert times.step_s.tolist() == [WAIT_S] * 4
 
 
-def test_max_steps_counts_those_left_out() -> None:
-    """No batch beyond it is asked for."""
+def test_no_batch_is_requested_beyond_the_last_step() -> None:
+    """The loop stops as soon as enough steps count."""
     loader, clock = looped(100)
     consumer = warm(SlowConsumer, clock)
-    asked = 0
+    requested = count()
 
-    def batches():  # type: ignore[no-untyped-def]
-        nonlocal asked
+    def batches() -> Iterator[Batch]:
         for batch in loader.epoch(0):
-            asked += 1
+            next(requested)
             yield batch
 
-    times = drive(batches, consumer, clock, leave_out=2, max_steps=6)
-    assert (len(times.step_s), consumer.steps, asked) == (4, 6, 6)
+    epoch = drive(batches, consumer, clock, FixedSteps(2, 4, SAMPLES))
+    assert not epoch.is_over
+    assert (len(counted(epoch).step_s), consumer.steps, next(requested)) == (4, 6, 6)
 
 
-def test_max_seconds_ends_with_the_step_that_reaches_it() -> None:
-    """Seconds count from where the figures begin, so that one step always counts."""
-    assert len(driven(100, max_seconds=0.001).step_s) == 1
-    times = driven(100, leave_out=3, max_seconds=4 * (WAIT_S + STEP_S))
-    assert len(times.step_s) == 4
-    assert times.seconds == 4 * (WAIT_S + STEP_S)
-
-
-def test_a_smaller_last_batch_counts_with_its_samples() -> None:
-    """Samples are counted, not batches times their size; progress has all of them."""
-    seen: list[float] = []
-    loader, clock = looped(3, last_samples=4)
+def test_a_consumer_goes_on_from_epoch_to_epoch() -> None:
+    """Each epoch has the computing time of its own steps."""
+    loader, clock = looped(3)
     consumer = warm(SlowConsumer, clock)
-    times = drive(lambda: loader.epoch(0), consumer, clock, leave_out=1, progress=seen.append)
-    assert times.samples == SAMPLES + 4
+    epochs = [drive(lambda: loader.epoch(0), consumer, clock, WholeEpoch()) for _ in range(2)]
+    assert [epoch.compute_s.tolist() for epoch in epochs] == [[STEP_S] * 3] * 2
+
+
+def test_a_smaller_last_batch() -> None:
+    """A loader alone takes it with its samples; a training loop drops it and counts them."""
+    taken = driven(3, WholeEpoch(), last_samples=4)
+    assert (taken.whole.samples, taken.whole.steps, taken.dropped_samples) == (
+        2 * SAMPLES + 4,
+        3,
+        0,
+    )
+    dropped = driven(3, WholeEpoch(), last_samples=4, full_batch=SAMPLES)
+    assert (dropped.whole.samples, dropped.whole.steps) == (2 * SAMPLES, 2)
+    assert dropped.dropped_samples == 4
+
+
+def test_progress_has_all_samples_so_far() -> None:
+    """It is called after each step, whatever counts."""
+    loader, clock = looped(3, last_samples=4)
+    seen: list[float] = []
+    consumer = warm(SlowConsumer, clock)
+    drive(lambda: loader.epoch(0), consumer, clock, WholeEpoch(), progress=seen.append)
     assert seen == [10, 20, 24]
 
 
+def test_what_arrives_belongs_to_the_steps_that_count() -> None:
+    """Samples and bytes that arrived before are in no balance, nor are those of earlier epochs."""
+    loader, clock = looped(4)
+    arrivals = (ReadTotals(100 + 10 * number, 1_000 * number) for number in count())
+
+    def arrived() -> ReadTotals:
+        return next(arrivals)
+
+    rule = FixedSteps(1, 2, SAMPLES, arrived)
+    consumer = warm(SlowConsumer, clock)
+    epoch = drive(lambda: loader.epoch(0), consumer, clock, rule, arrived=arrived)
+    times = counted(epoch)
+    assert (times.arrived_samples, times.arrived_bytes) == (10, 1_000)
+    assert times.balance == 10 / (2 * SAMPLES)
+    assert epoch.whole.arrived == ReadTotals(30, 3_000)
+
+
 @pytest.mark.parametrize(
-    ("batches", "said"),
+    ("batches", "reason"),
     [
         (0, r"^the loader gave no batch$"),
-        (3, "gave 3 batches, of which the first 3 do not count: give more images"),
+        (1, "gave no whole batch of 10, only 4 samples in smaller ones: give more images"),
     ],
 )
-def test_too_few_batches_are_counted_out(batches: int, said: str) -> None:
-    """The reason says how many there were and what to do."""
-    with pytest.raises(TrialFailed, match=said):
-        driven(batches, leave_out=3)
+def test_a_loop_without_a_batch_fails(batches: int, reason: str) -> None:
+    """The reason says what there was and what to do."""
+    with pytest.raises(TrialFailed, match=reason):
+        driven(batches, WholeEpoch(), last_samples=4, full_batch=SAMPLES)
 
 
-@given(st.integers(0, 64), st.integers(1, 16), st.none() | st.integers(4, 500))
-def test_what_is_left_out(workers: int, prefetch: int, steps: int | None) -> None:
-    """At least the first step; of a known number of steps at most a quarter."""
-    found = steps_to_leave_out(workers, prefetch, steps)
-    assert found >= 1
-    if steps is None:
-        assert found == 1 + workers * prefetch
-    else:
-        assert found <= max(1, steps // 4)
-        assert found == min(1 + workers * prefetch, steps // 4)
+def test_time_is_up_within_an_epoch() -> None:
+    """An epoch that is needed fails with the samples so far; another one is left."""
+    step_s = WAIT_S + STEP_S
+    with pytest.raises(TrialFailed, match=r"^40 samples at 106\.00 s$"):
+        driven(9, WholeEpoch(105.5, lambda samples, at_s: f"{samples} samples at {at_s:.2f} s"))
+    left = driven(9, WholeEpoch(100 + START_S + 2 * step_s))
+    assert (left.is_over, left.whole.steps) == (False, 2)

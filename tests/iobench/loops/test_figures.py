@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
 from iobench.loaders import FirstBatch, LoaderSettings
-from iobench.loops.drive import LoopTimes
 from iobench.loops.figures import (
     epoch_record,
     first_batch,
@@ -18,28 +19,87 @@ from iobench.loops.figures import (
     loop_metrics,
     step_cost_s,
 )
+from iobench.loops.times import LoopTimes
 from iobench.stored import Stored
 from iobench.trial import Cold
 from tests.iobench.loops.fakes import SlowLoader, TellingLoader
 
 
+def loop(steps: int = 100, **changes: Any) -> LoopTimes:
+    """Steps of 2 s with 1 s of waiting and 20 samples, which begin 5 s after the request."""
+    times = LoopTimes(
+        requested_s=0.0,
+        time_to_first_batch_s=1.0,
+        begun_s=5.0,
+        seconds=2.0 * steps,
+        samples=20 * steps,
+        taken=20 * steps + 40,
+        wait_s=np.ones(steps),
+        step_s=np.full(steps, 2.0),
+        compute_s=np.ones(steps),
+        left_out=2,
+    )
+    return replace(times, **changes)
+
+
+DATA = Stored(samples=50, bytes=5_000_000, classes=2, files=())
+
+
 def test_mb_per_s_are_of_stored_bytes() -> None:
-    """Samples/s times the mean stored size."""
-    times = LoopTimes(1, 0, 100, 110, 10, 1, (1.0,), (1.0,), (0.0,))
-    data = Stored(samples=50, bytes=5_000_000, classes=2, files=())
-    metrics = loop_metrics(times, data)
+    """They are samples/s times the mean stored size."""
+    metrics = loop_metrics(loop(), DATA, "steady")
+    assert metrics["samples_per_s"] == 10
     assert metrics["mb_per_s"] == 10 * 100_000 / 1e6
     assert not {"objects", "mean_object_bytes"} & set(metrics)
-    in_shards = loop_metrics(times, replace(data, objects=4))
+    in_shards = loop_metrics(loop(), replace(DATA, objects=4), "steady")
     assert (in_shards["objects"], in_shards["mean_object_bytes"]) == (4, 1_250_000)
 
 
+def test_the_balance_of_a_loop() -> None:
+    """Fetched samples and bytes stand beside the rate; a loader that does not count has none."""
+    metrics = loop_metrics(loop(arrived_samples=1_900, arrived_bytes=10**8), DATA, "steady")
+    assert (metrics["fetched_samples"], metrics["fetched_bytes"]) == (1_900, 10**8)
+    assert metrics["balance"] == 0.95
+    unknown = loop_metrics(loop(), DATA, "epochs")
+    assert not {"fetched_samples", "fetched_bytes", "balance"} & set(unknown)
+
+
+def test_dropped_samples_are_in_the_balance_of_whole_epochs() -> None:
+    """They were fetched for these epochs."""
+    times = loop(10, starts=(0,), dropped=50, arrived_samples=250, arrived_bytes=1)
+    metrics = loop_metrics(times, DATA, "epochs")
+    assert (metrics["balance"], metrics["dropped_samples"]) == (1, 50)
+
+
+def test_starts_of_epochs_are_figures_of_their_own() -> None:
+    """The first one is the time to the first batch; waits of the others are in no quantile."""
+    waits = np.ones(100)
+    waits[[0, 40, 80]] = (50.0, 20.0, 30.0)
+    metrics = loop_metrics(loop(wait_s=waits, starts=(0, 40, 80)), None, "epochs")
+    assert metrics["epoch_start_s"] == 25
+    assert metrics["epoch_start_share"] == 0.5
+    assert metrics["batch_wait_s_p50"] == 1
+    steady = loop_metrics(loop(), None, "steady")
+    assert steady["epoch_start_share"] == 0
+    assert "epoch_start_s" not in steady
+
+
+def test_a_range_has_no_rate() -> None:
+    """Both bounds stand in its place, and MB/s are left out."""
+    metrics = loop_metrics(loop(), DATA, "bounds", (7.0, 10.0))
+    assert (metrics["samples_per_s_low"], metrics["samples_per_s_high"]) == (7.0, 10.0)
+    assert not {"samples_per_s", "mb_per_s"} & set(metrics)
+    assert metrics["rate_rule"] == "bounds"
+    agreed = loop_metrics(loop(), DATA, "bounds")
+    assert agreed["samples_per_s"] == 10
+    assert "samples_per_s_low" not in agreed
+
+
 def test_what_timing_costs_is_a_share_of_the_steps() -> None:
-    """None where nothing but the harness runs: there it is the measurement."""
-    times = LoopTimes(1, 0, 100, 110, 10, 1, (1.0,) * 5, (2.0,) * 5, (0.0,) * 5)
-    clock = TickingClock()
-    found = harness_metrics("raw", "null", clock, times)
-    assert found["harness_share"] == found["harness_step_s"] * 5 / 10 > 0
+    """It is left out where nothing but the harness runs: there it is the measurement."""
+    times, clock = loop(5), TickingClock()
+    metrics = harness_metrics("raw", "null", clock, times)
+    assert metrics["harness_share"] == metrics["harness_step_s"] * 5 / 10 > 0
     assert "harness_share" in harness_metrics("mock", "paced", clock, times)
     assert list(harness_metrics("null", "null", clock, times)) == ["harness_step_s"]
 

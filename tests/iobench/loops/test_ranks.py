@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iobench.loops.ranks import cause, wait_for_all
+from iobench.loops.ranks import RankMeeting, cause
 
 DONE: dict[str, Any] = {"outcome": {}}
 
@@ -37,11 +37,19 @@ def test_the_first_that_failed_is_the_cause(
     assert cause(said) == blamed
 
 
-def test_nobody_passes_before_the_last_has_come(tmp_path: Path) -> None:
-    """Whoever it is."""
-    meeting = str(tmp_path / "meeting")
+@pytest.mark.parametrize("look_every_s", [0.001, 0.0001])
+def test_nobody_passes_before_the_last_has_come(tmp_path: Path, look_every_s: float) -> None:
+    """Whoever it is, and at every meeting."""
+    path = tmp_path / "meeting"
+    path.touch()
+    meetings = [RankMeeting(str(path), 4, look_every_s) for _ in range(4)]
+    last = meetings.pop()
     with ThreadPoolExecutor(3) as threads:
-        goes = [threads.submit(wait_for_all, meeting, 4) for _ in range(3)]
-        assert wait(goes, 0.05).done == set()
-        wait_for_all(meeting, 4)
-        assert wait(goes, 60).not_done == set()
+        for _ in range(3):
+            waits = [threads.submit(meeting.wait) for meeting in meetings]
+            assert wait(waits, 0.05).done == set()
+            last.wait()
+            assert wait(waits, 60).not_done == set()
+        ends = [threads.submit(meeting.leave) for meeting in meetings]
+        last.leave()
+        assert wait(ends, 60).not_done == set()

@@ -64,7 +64,7 @@ def test_rungs_that_a_loop_cannot_have_are_refused(wrong: dict[str, Any], said: 
 def test_a_point_carries_every_setting() -> None:
     """What the config says of a loop reaches the process that runs it."""
     told = {"preset": "A100"}, {"images_per_s": 100.0}
-    carried = {*points(devices=2)[0], *points(epochs=2)[0]}
+    carried = {*points(devices=2)[0], *points(epochs=2)[0], *points(**PACED, accelerators=2)[0]}
     for device in told:
         carried |= points(consumer="paced", threads=3, item_s=0.1, **device)[0].keys()
     for access in ("file", "pipe"):
@@ -132,7 +132,17 @@ def test_a_preset_brings_its_model(preset: str, model: str) -> None:
         ({"devices": "all", "consumer": "tensorflow"}, "trains on one device"),
         ({"devices": "all", "device": "cpu"}, "on a processor give a number"),
         ({"evict": "first-epoch"}, "give epochs: 2 or more"),
-        ({"epochs": 2, "devices": 2}, "epochs: 2 are for one device"),
+        ({**PACED, "accelerators": 0}, "accelerators"),
+        ({**PACED, "accelerators": 65}, "accelerators"),
+        ({**PACED, "accelerators": []}, "accelerators"),
+        (
+            {"accelerators": 2},
+            "accelerators are emulated: they are for consumer paced, not for torch; give devices",
+        ),
+        (
+            {**PACED, "loader": "torch-map", "accelerators": [1, 2], "inputs": "decode"},
+            r"one device, not for several \(accelerators: ",
+        ),
     ],
 )
 def test_wrong_groups_are_refused(wrong: dict[str, Any], said: str) -> None:
@@ -151,6 +161,21 @@ def test_one_device_is_no_word() -> None:
     assert len({point["group"] for point in several}) == 3
     named = points(devices=[1, 2], inputs="warm", group="mine")
     assert [point["group"] for point in named] == ["mine, 1 device", "mine, 2 devices"]
+
+
+def test_each_number_of_accelerators_is_a_loop() -> None:
+    """Also 1, which is compared with the others; without the key there is no such parameter."""
+    paced = points(**PACED, accelerators=[1, 2, 2, 8], inputs="warm")
+    assert [point["accelerators"] for point in paced] == [1, 2, 8]
+    assert [point["group"] for point in paced] == [
+        "ResNet-50 on an emulated device, 1 accelerator, mock",
+        "ResNet-50 on an emulated device, 2 accelerators, mock",
+        "ResNet-50 on an emulated device, 8 accelerators, mock",
+    ]
+    named = points(**PACED, accelerators=[1, 2], inputs="warm", group="mine")
+    assert [point["group"] for point in named] == ["mine, 1 accelerator", "mine, 2 accelerators"]
+    assert all("accelerators" not in point for point in points(**PACED))
+    assert [point["accelerators"] for point in points(**PACED, accelerators=4)] == [4] * 3
 
 
 def test_one_epoch_is_no_word() -> None:
