@@ -21,16 +21,13 @@ from dataprep.adapters.augment import (
     IMAGENET_STD,
     Augmentation,
 )
-from dataprep.adapters.records import Records, windows
+from dataprep.adapters.records import LOCAL_FILE_BYTES, Records, windows
 from dataprep.assign import Order, framework_seed
 from dataprep.errors import DatasetError
 from dataprep.formats.recordio import label_count
 from dataprep.ordered import in_order
 
 mx: Any = import_framework("mxnet")
-
-LOCAL_FILE_BYTES = 64 * 10**6
-"""Size of the local files that ImageRecordIter reads."""
 
 _RECORD_START_BYTES = 32
 _Batches = Generator[tuple[Any, Any], None, None]

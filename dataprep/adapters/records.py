@@ -28,6 +28,9 @@ from dataprep.ordered import in_order
 from dataprep.reading.read_counter import ReadCounter
 from dataprep.stores.local import LocalStore, version_of
 
+LOCAL_FILE_BYTES = 64 * 10**6
+"""Size of the local files that MXNet's ImageRecordIter reads."""
+
 _OPEN_FILES = 512
 _HEAD_BYTES = 4096
 _RANGES_AT_ONCE = 32

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from dataprep.reading.read_counter import ReadTotals
 from iobench.clock import Clock
 from iobench.loaders.null import batch_sizes, placeholder
+from iobench.loaders.patterns import by_batch
 from iobench.loaders.protocol import Batch, Framework, LoaderSettings, ReadPattern
 from iobench.trial import Place
 
@@ -90,7 +91,7 @@ class MockLoader:
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
         """Each worker makes one batch at a time."""
-        return ReadPattern(streams=max(1, self._settings.workers))
+        return by_batch(self._settings)
 
     def close(self) -> None:
         """Nothing to end."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from dataprep.adapters import to_mxnet
 from iobench.clock import Clock
 from iobench.errors import Unavailable
+from iobench.loaders.patterns import of_mxnet_record
 from iobench.loaders.protocol import (
     Batch,
     FirstBatch,
@@ -75,9 +75,7 @@ class MXNetRecordLoader(PlacedLoader):
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
         """One thread writes local files, each of many samples, for ImageRecordIter."""
-        from dataprep.adapters.mxnet import LOCAL_FILE_BYTES
-
-        return ReadPattern(streams=1, window_samples=math.ceil(LOCAL_FILE_BYTES / sample_bytes))
+        return of_mxnet_record(sample_bytes)
 
     def close(self) -> None:
         """Stop reading, and remove the copies."""

@@ -15,6 +15,7 @@ from dataprep.ordered import in_order
 from dataprep.reading.read_counter import ReadCounter, ReadTotals
 from dataprep.sources import open_source
 from iobench.clock import Clock
+from iobench.loaders.patterns import by_object
 from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings, ReadPattern
 from iobench.stored import image_files, open_shards, stored
 from iobench.trial import Place
@@ -76,7 +77,7 @@ class RawLoader:
         """Each thread reads one shard, or one file, at a time."""
         data = stored(self._place, self.reads or "files")
         shard_samples = math.ceil(data.samples / max(1, data.objects))
-        return ReadPattern(streams=max(1, self._settings.workers), window_samples=shard_samples)
+        return by_object(self._settings, shard_samples)
 
     def first_batch(self) -> FirstBatch | None:
         """The parts; the start of threads is part of the first reads."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from dataprep.adapters import to_tf
-from dataprep.adapters.records import read_ahead
 from iobench.clock import Clock
+from iobench.loaders.patterns import TF_SHUFFLE_BUFFER, of_tf_data
 from iobench.loaders.protocol import (
     Batch,
     FirstBatch,
@@ -18,9 +18,6 @@ from iobench.loaders.protocol import (
 )
 from iobench.stored import open_shards
 from iobench.trial import Place
-
-_SHUFFLE_BUFFER = 2048
-"""Samples in the shuffle buffer unless the settings say otherwise."""
 
 
 class TFDataLoader(PlacedLoader):
@@ -57,7 +54,7 @@ class TFDataLoader(PlacedLoader):
                     decode=settings.decode,
                     augmentation=augmentation_of(settings, "HWC"),
                     shuffle=settings.shuffle,
-                    shuffle_buffer=settings.shuffle_buffer or _SHUFFLE_BUFFER,
+                    shuffle_buffer=settings.shuffle_buffer or TF_SHUFFLE_BUFFER,
                     seed=settings.seed,
                     epoch=epoch,
                     parallel_calls=settings.workers,
@@ -73,17 +70,7 @@ class TFDataLoader(PlacedLoader):
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
         """One generator reads windows of many samples, however many threads decode them."""
-        settings = self.settings
-        # The windows of a remote store, of which a disk reads fewer at once: the rungs of a ladder
-        # must follow the same rule, wherever the data are.
-        ahead = read_ahead(sample_bytes, is_remote=True)
-        buffer_samples = settings.shuffle_buffer or _SHUFFLE_BUFFER
-        return ReadPattern(
-            streams=1,
-            window_samples=ahead.window_samples,
-            windows_at_once=ahead.windows_at_once,
-            buffer_samples=buffer_samples if settings.shuffle else 0,
-        )
+        return of_tf_data(self.settings, sample_bytes)
 
     def close(self) -> None:
         """Drop the pipeline; its threads end with it."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from dataprep.adapters import to_torch
 from dataprep.adapters.augment import Augmentation
-from dataprep.adapters.records import read_ahead
+from iobench.loaders.patterns import of_torch_iterable
 from iobench.loaders.protocol import ReadPattern
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.stored import open_shards
@@ -36,15 +36,7 @@ class TorchIterableLoader(TorchLoader):
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
         """Each worker reads windows of many samples in sequence."""
-        # The windows of a remote store, of which a disk reads fewer at once: the rungs of a ladder
-        # must follow the same rule, wherever the data are.
-        ahead = read_ahead(sample_bytes, is_remote=True)
-        return ReadPattern(
-            streams=max(1, self.settings.workers),
-            window_samples=ahead.window_samples,
-            windows_at_once=ahead.windows_at_once,
-            buffer_samples=self.settings.shuffle_buffer,
-        )
+        return of_torch_iterable(self.settings, sample_bytes)
 
     def buffer_bytes(self) -> int:
         """The bytes in the full buffers of all workers, with records of average length."""

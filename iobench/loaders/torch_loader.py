@@ -14,6 +14,7 @@ from dataprep.adapters.augment import Augmentation
 from dataprep.errors import DataprepError
 from iobench.clock import Clock
 from iobench.errors import TrialFailed
+from iobench.loaders.patterns import by_batch
 from iobench.loaders.protocol import (
     Batch,
     FirstBatch,
@@ -93,7 +94,7 @@ class TorchLoader(PlacedLoader, ABC):
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
         """Each worker reads the samples of one batch at a time."""
-        return ReadPattern(streams=max(1, self.settings.workers))
+        return by_batch(self.settings)
 
     def first_batch(self) -> FirstBatch | None:
         """All parts; reading and decoding are those of worker 0, or of this process."""
