@@ -7,7 +7,8 @@ work that overlaps with other work shows only as far as it makes the loop longer
 
 Where whole epochs were measured, their rates include the starts of epochs, in which the loader
 fills its buffers and the device has no batch. The rung ``start`` shows them, so that the rungs
-still add up: it is the rung above, and the time that the first loop with a loader spent in starts.
+still add up: it is the rung above, and the time that the first loop with a loader spent in starts,
+if its samples come from memory.
 """
 
 from __future__ import annotations
@@ -49,6 +50,7 @@ THREE = ("synthetic", "warm", "cold", "store")
 
 _WITHOUT_LOADER = ("synthetic", "copy")
 _WITH_LOADER = RUNGS[2:]
+_FROM_MEMORY = ("collate", "augment", "decode", "warm")
 _ORDER = (*_WITHOUT_LOADER, START, *_WITH_LOADER)
 # A rung is compared with the first of these that was measured. The store replaces the local read,
 # so it is compared with the last rung that does not read.
@@ -104,9 +106,13 @@ class Ladder:
     stall_share: Estimate | None = None
 
 
-def first_with_loader(measured: Sequence[str]) -> str | None:
-    """The rung nearest to the device that has a loader; None if none was measured."""
-    return next((rung for rung in _WITH_LOADER if rung in measured), None)
+def first_from_memory(measured: Sequence[str]) -> str | None:
+    """The rung nearest to the device that has a loader and reads from memory; None without one.
+
+    Where samples come from a disk or a store, most of an epoch's start is the time in which they
+    are fetched, so that such a rung does not tell what starts cost by themselves.
+    """
+    return next((rung for rung in _FROM_MEMORY if rung in measured), None)
 
 
 def with_starts(seconds: Mapping[str, Seconds], starts: Seconds) -> dict[str, Seconds]:
@@ -114,7 +120,7 @@ def with_starts(seconds: Mapping[str, Seconds], starts: Seconds) -> dict[str, Se
 
     Args:
         seconds: a sample, by rung and repeat.
-        starts: seconds a sample that the rung ``first_with_loader`` spent in starts of epochs.
+        starts: seconds a sample that the rung ``first_from_memory`` spent in starts of epochs.
 
     Nothing is added if no start is part of a rate, or if no rung without a loader was measured.
     """

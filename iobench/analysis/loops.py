@@ -34,7 +34,7 @@ from iobench.ladder import (
     Ladder,
     Rung,
     Seconds,
-    first_with_loader,
+    first_from_memory,
     ladder,
     with_starts,
 )
@@ -198,23 +198,20 @@ class Loop:
 
     @property
     def start_share(self) -> Estimate | None:
-        """The share of the time that the starts of epochs take; None where no start was counted.
+        """The share of the time that the starts of epochs take by themselves.
 
-        It is the share of the rung ``START`` if there is one. The rest of the starts, which the
-        farther rungs add, is then part of those rungs. Otherwise it is the share of the farthest
-        loop.
+        It is the share of the rung ``START``. What reading adds to the starts is part of the
+        farther rungs. None without that rung.
         """
         for rung in self.ladder.rungs:
             if rung.rung == START:
                 return rung.share
-        return _counted_starts(self.trials)
+        return None
 
     @property
     def start_trials(self) -> Repeats:
         """The trials of ``start_share``."""
-        if START in self.seconds:
-            return self.inputs.get(first_with_loader(list(self.inputs)) or "", ())
-        return self.trials
+        return self.inputs.get(first_from_memory(list(self.inputs)) or "", ())
 
     @property
     def preparing_share(self) -> Estimate | None:
@@ -228,14 +225,7 @@ class Loop:
         """The loss, or the waiting where the loss is unknown, without the starts of epochs."""
         if START in self.seconds:
             return self._paired(lambda start, t2: (t2 - start) / t2, START, self.farthest)
-        if self.loss is not None:
-            return self.loss
-        waiting, starts = self.waiting, self.start_share
-        if waiting is None or starts is None:
-            return waiting
-        rest = max(0.0, waiting.median - starts.median)
-        lower = max(0.0, waiting.low - starts.high)
-        return Estimate(rest, min(lower, rest), waiting.high, waiting.coverage, waiting.repeats)
+        return self.loss if self.loss is not None else self.waiting
 
     @property
     def bounds(self) -> tuple[float, float] | None:
@@ -309,7 +299,7 @@ class Loop:
         return {
             "rung": name,
             "words": self.rung_words(rung),
-            "input": first_with_loader(list(self.inputs)) if name == START else name,
+            "input": first_from_memory(list(self.inputs)) if name == START else name,
             "samples_per_s": kept(rate_of(trials)),
             "seconds_per_sample": kept(rung.seconds),
             "label": cold_label(trials),
@@ -471,7 +461,7 @@ def _loop(group: str, trials: Sequence[Trial], index: int) -> Loop:
     }
     inputs = {name: members for name, members in done.items() if members}
     measured = {name: _seconds(members) for name, members in inputs.items()}
-    nearest = inputs.get(first_with_loader(list(inputs)) or "", ())
+    nearest = inputs.get(first_from_memory(list(inputs)) or "", ())
     seconds = with_starts(measured, _start_seconds(nearest))
     found = ladder(seconds)
     loader = str(trials[0].params.get("loader", ""))
@@ -507,9 +497,3 @@ def _start_seconds(trials: Repeats) -> dict[int, float]:
         if share is not None and rate:
             starts[trial.repeat] = float(share) / float(rate)
     return starts
-
-
-def _counted_starts(trials: Repeats) -> Estimate | None:
-    """The share of starts in the counted time; None where no start was counted."""
-    shares = figure(trials, "epoch_start_share")
-    return shares if shares is not None and shares.high > 0 else None

@@ -37,7 +37,7 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
     "slow-store": ("loader", "stage", "resize", "workers", "probe_store"),
     "other-programs": ("other_programs",),
     "uneven-ranks": ("even_ranks",),
-    "epoch-starts": ("more_images", "keep_workers", "longer_epochs", "smaller_windows"),
+    "epoch-starts": ("more_images", "longer_epochs", "smaller_windows"),
     "input-bound": ("measure_parts",),
 }
 """Settings that can remedy a cause."""
@@ -285,14 +285,6 @@ def _shorter_starts(loop: Loop) -> Iterator[Recommendation]:
             "Measure with more images, so that the first start is a smaller part of the time",
             why="a job has its first start only once",
         )
-    elif loop.workers and loop.farthest == "cold" and _ends_workers(loop):
-        is_torch = str(loop.params.get("loader")).startswith("torch")
-        yield Recommendation(
-            "keep_workers",
-            "Keep the workers from epoch to epoch",
-            code="DataLoader(persistent_workers=True)" if is_torch else "",
-            why="cold epochs are measured with new workers",
-        )
     yield Recommendation(
         "longer_epochs",
         "Make epochs longer: more images, or several passes over the data in one epoch",
@@ -302,11 +294,6 @@ def _shorter_starts(loop: Loop) -> Iterator[Recommendation]:
             "smaller_windows",
             "Read less ahead before the first batch: smaller windows and shuffle buffers",
         )
-
-
-def _ends_workers(loop: Loop) -> bool:
-    """Whether workers end before the page cache is emptied for each epoch."""
-    return bool(loop.params.get("evict", "every-epoch") == "every-epoch")
 
 
 def _measure_parts(key: str) -> Recommendation:

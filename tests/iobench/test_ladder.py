@@ -11,7 +11,7 @@ from iobench.ladder import (
     START,
     WORDS,
     above,
-    first_with_loader,
+    first_from_memory,
     ladder,
     with_starts,
     within,
@@ -127,7 +127,7 @@ def test_rungs_add_up_with_the_starts_of_epochs(
 ) -> None:
     """The starts are a rung between the loops without a loader and those with one."""
     one = {rung: {0: values[repeat]} for rung, values in seconds.items() if repeat in values}
-    nearest = first_with_loader(list(one))
+    nearest = first_from_memory(list(one))
     starts = {0: share * one[nearest][0]} if nearest is not None else {}
     found = ladder(with_starts(one, starts))
     by_rung = {rung.rung: rung for rung in found.rungs}

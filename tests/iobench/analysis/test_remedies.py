@@ -62,9 +62,9 @@ CAUSES: dict[str, tuple[Sequence[Trial], dict[str, Any], str]] = {
     ),
     "input-bound": (together(loop("synthetic", 1000), loop("cold", 300)), {}, "measure_parts"),
     "epoch-starts": (
-        together(loop("synthetic", 1000), loop("cold", 300, metrics=STARTS)),
+        together(loop("synthetic", 1000), loop("warm", 300, metrics=STARTS)),
         {},
-        "keep_workers",
+        "longer_epochs",
     ),
 }
 
@@ -90,7 +90,7 @@ def test_every_cause_of_a_loop_has_a_remedy() -> None:
 def test_a_first_start_that_is_long_by_itself_asks_for_a_longer_measurement() -> None:
     """A job has it only once, and its workers are kept for the later epochs already."""
     once = {**STARTS, "epoch_start_s": 0.1}
-    found = analyse(run(loop("synthetic", 1000), loop("cold", 300, metrics=once)))
+    found = analyse(run(loop("synthetic", 1000), loop("warm", 300, metrics=once)))
     assert [change.setting for change in found.advice.changes][:2] == [
         "more_images",
         "longer_epochs",
