@@ -65,6 +65,7 @@ class TorchLoader(PlacedLoader, ABC):
             limit_bytes=limit_bytes,
             decoded=self.place.decoded,
         )
+        self.counter = None  # What was read by now belongs to no epoch.
         self.notes.append(self._held.note)
 
     @abstractmethod

@@ -93,7 +93,7 @@ def measure(
     Raises:
         TrialFailed: no rate can be given in time; the message says what is missing.
     """
-    state = _State(plan, arrived, clock.now_s())
+    state = _State(plan, arrived, clock.now_s() - opening_s)
     taken = 0
     for number in count():
         window_rule = state.next_rule()

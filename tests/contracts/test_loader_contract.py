@@ -20,6 +20,7 @@ import dataprep
 from dataprep.adapters.augment import Augmentation, sample_rng
 from dataprep.errors import ConfigError
 from dataprep.labels import LabelSpace
+from dataprep.reading.read_counter import ReadTotals
 from dataprep.stores import StoreOptions, open_store
 from iobench.clock import SystemClock
 from iobench.data.warm import warm_part
@@ -28,6 +29,7 @@ from iobench.loaders import (
     LOADERS,
     Batch,
     CountsBatches,
+    CountsReads,
     HoldsSamples,
     Loader,
     LoaderSettings,
@@ -199,6 +201,36 @@ def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> No
             assert all(len(numbers(batch.labels)) == batch.samples <= 16 for batch in batches)
             short = [batch for batch in batches if batch.samples < 16]
             assert len(short) <= max(1, workers)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("where", ["disk", "s3"])
+@pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
+def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> None:
+    """What was consumed has arrived before, and after whole epochs each sample has, with its bytes.
+
+    Only DALI does not count.
+    """
+    if name in LOCAL_ONLY:
+        assert not hasattr(LOADERS.load(name), "read_pattern")
+        return
+    place = place_of(data, name, where)
+    size = stored(place, "files" if name in FROM_FILES else "tfrecord").bytes
+    with opened(name, place, workers=workers) as loader:
+        assert isinstance(loader, CountsReads)
+        pattern = loader.read_pattern(size / SAMPLES)
+        assert pattern.streams == max(1, workers)
+        assert pattern.window_samples >= 1
+        consumed = 0
+        for epochs in (1, 2):
+            for batch in loader.epoch(epochs):
+                consumed += batch.samples
+                assert loader.read_so_far().samples >= consumed
+            totals = loader.read_so_far()
+            assert totals.samples == epochs * SAMPLES
+            # A request to a store may read over a gap, which is cheaper than another request.
+            most = 1.1 if where == "disk" else 2.0
+            assert 0.9 * size <= totals.bytes / epochs <= most * size
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -481,6 +513,20 @@ def test_samples_in_memory_come_as_stored_ones(
         (batch, *_) = loader.epoch(2)
         assert (batch.images.shape, batch.images.dtype) == (first.images.shape, first.images.dtype)
         assert batch.images.is_contiguous()
+
+
+@pytest.mark.parametrize("name", TORCH)
+@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("workers", [0, 2], ids=["no workers", "2 workers"])
+def test_samples_in_memory_are_counted(
+    data: Data, name: str, rung: MemoryRung, workers: int
+) -> None:
+    """Each sample once an epoch, without a byte; preparing them belongs to no epoch."""
+    with holding(data, name, rung, SAMPLES, workers=workers) as loader:
+        assert isinstance(loader, CountsReads)
+        for epochs in range(3):
+            assert loader.read_so_far() == ReadTotals(epochs * SAMPLES, 0)
+            assert sum(batch.samples for batch in loader.epoch(epochs)) == SAMPLES
 
 
 @pytest.mark.parametrize("name", TORCH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.assign import Integers, Order
+from dataprep.reading.read_counter import ReadCounter, ReadTotals
 from iobench.errors import TrialFailed
 from iobench.loaders import LoaderSettings
 from iobench.loaders.memory import HeldImages, host_batch, preloaded
@@ -87,8 +89,9 @@ def test_memory_for_none_is_refused() -> None:
 class Stored:
     """Four samples in two shards."""
 
-    def __init__(self) -> None:
+    def __init__(self, counter: ReadCounter | None = None) -> None:
         self.labels = np.array([3, 1, 4, 1])
+        self.counter = counter
 
     def name(self, index: int) -> str:
         """A number."""
@@ -117,6 +120,15 @@ def test_each_sample_is_one_of_those_held() -> None:
     assert images.labels.tolist() == [3, 1, 4, 1]
     assert images.name(2) == "sample 2"
     assert images.part(Order(), 0).tolist() == [3, 2, 1, 0]
+
+
+def test_samples_from_memory_are_counted() -> None:
+    """They arrive without a byte from storage."""
+    counter = ReadCounter()
+    images = replace(held(), stored=Stored(counter))
+    images.fetch([0, 3])
+    list(images.stream(np.arange(4)))
+    assert counter.totals() == ReadTotals(6, 0)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataprep.reading.read_counter import ReadTotals
 from iobench.clock import VirtualClock
 from iobench.loaders import Loader, LoaderSettings, null
 from iobench.loaders.mock import MockLoader
@@ -88,6 +89,53 @@ def test_never_faster_than_its_workers(
     assert had == sorted(had)
     for number, at_s in enumerate(had):
         assert at_s >= 8 * item_s * (1 + number // workers) - 1e-9
+
+
+def test_what_is_made_so_far_is_counted() -> None:
+    """Finished batches, taken or not, and the finished part of those that are being made."""
+    clock = VirtualClock()
+    settings = LoaderSettings(batch_size=10, item_s=0.01, workers=2, prefetch=2)
+    loader = MockLoader(None, settings, clock)
+    assert loader.read_so_far() == ReadTotals()
+    batches = loader.epoch(0)
+    next(batches)  # at 0.1 s; the third batch begins, and the fifth is requested
+    assert loader.read_so_far() == ReadTotals(20, 0)
+    clock.sleep(0.0351)
+    assert loader.read_so_far() == ReadTotals(20 + 2 * 3, 0)
+    clock.sleep(100.0)
+    assert loader.read_so_far() == ReadTotals(50, 0)
+
+
+@given(
+    workers=st.integers(0, 8),
+    prefetch=st.integers(1, 4),
+    pauses=st.lists(st.floats(0, 1), min_size=1, max_size=50),
+)
+def test_no_more_is_made_than_workers_can(workers: int, prefetch: int, pauses: list[float]) -> None:
+    """What is counted never falls, and is as much as the batches that were taken, at least."""
+    clock = VirtualClock()
+    settings = LoaderSettings(batch_size=8, item_s=0.01, workers=workers, prefetch=prefetch)
+    loader = MockLoader(None, settings, clock)
+    taken = before = 0
+    for batch, pause_s in zip(loader.epoch(0), pauses, strict=False):
+        taken += batch.samples
+        for sleep_s in (0.0, pause_s):
+            clock.sleep(sleep_s)
+            made = loader.read_so_far().samples
+            assert max(before, taken) <= made <= taken + 8 * workers * prefetch
+            assert made <= max(1, workers) * clock.now_s() / 0.01 + 1e-6
+            before = made
+
+
+@pytest.mark.parametrize("workers", [0, 3])
+def test_counts_go_on_from_epoch_to_epoch(monkeypatch: pytest.MonkeyPatch, workers: int) -> None:
+    """After whole epochs, every sample of them is counted once."""
+    monkeypatch.setattr(null, "SAMPLES", 25)
+    clock = VirtualClock()
+    loader = MockLoader(None, LoaderSettings(batch_size=10, item_s=0.01, workers=workers), clock)
+    for epochs in (1, 2, 3):
+        assert sum(batch.samples for batch in loader.epoch(epochs)) == 25
+        assert loader.read_so_far().samples == 25 * epochs
 
 
 @pytest.mark.parametrize("kind", [MockLoader, NullLoader])

@@ -1,7 +1,8 @@
-"""Loaders alone: epoch after epoch, and whole trials on a clock that stands still."""
+"""Trials of loaders alone, on a clock that stands still."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,7 @@ import pytest
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loops import loading, opening
-from iobench.loops.loader_grid import LoaderTrial
-from iobench.loops.loading import Epochs
-from iobench.trial import Cold, Context, Place, TrialSpec
+from iobench.trial import Context, Outcome, Place, TrialSpec
 from tests.iobench.loops.fakes import (
     PARAMS,
     SAMPLES,
@@ -21,90 +20,14 @@ from tests.iobench.loops.fakes import (
     Only,
     SlowLoader,
     TellingLoader,
-    looped,
 )
 
-
-def test_epochs_follow_each_other() -> None:
-    """Numbered from 0, so that each has an order of its own; as many as were told."""
-    loader, clock = looped(2)
-    batches = iter(Epochs(loader, clock))
-    for _ in range(5):
-        next(batches)
-    assert loader.epochs == [0, 1, 2]
-    loader, clock = looped(2)
-    assert len(list(Epochs(loader, clock, 3))) == 6
-
-
-def test_the_first_epoch_is_told_apart_from_the_rest() -> None:
-    """The first has the opening in it; the rate is that of all later ones."""
-    loader, clock = looped(4, last_samples=1)
-    epochs = Epochs(loader, clock, 3)
-    list(epochs)
-    samples = 3 * SAMPLES + 1
-    metrics = epochs.metrics(whole=True)
-    assert metrics["whole_epochs"] == 3
-    assert metrics["first_epoch_s"] == START_S + 4 * WAIT_S
-    assert metrics["steady_samples_per_s"] == 2 * samples / (2 * 4 * WAIT_S)
-    assert epochs.metrics(whole=False).keys() == {"epochs"}
-
-
-@pytest.mark.parametrize(
-    ("params", "limit"),
-    [
-        ({"cache": "warm"}, None),
-        ({"cache": "cold"}, 1),
-        ({"cache": "cold", "epochs": 3}, 3),
-        ({"cache": "warm", "epochs": 2}, 2),
-    ],
-)
-def test_a_cold_trial_has_one_epoch(params: dict[str, Any], limit: int | None) -> None:
-    """Unless it is told how many."""
-    assert LoaderTrial.model_validate({**PARAMS, **params}).epoch_limit == limit
-
-
-def test_each_epoch_has_a_record() -> None:
-    """From asking for it to its end, judged between; an epoch that was left is in no figure."""
-    loader, clock = looped(4, last_samples=1)
-    asked: list[int] = []
-
-    def between(samples: int, more: bool) -> Cold:
-        assert more
-        asked.append(samples)
-        return Cold("as left", "warm", 1.0, 0.0, why="so")
-
-    epochs = Epochs(loader, clock, None, between)
-    batches = iter(epochs)
-    next(batches)
-    assert epochs.metrics(whole=True) == {}
-    for _ in range(8):
-        next(batches)
-    samples = 3 * SAMPLES + 1
-    first, second = epochs.metrics(whole=False)["epochs"]
-    assert asked == [samples, samples]
-    assert first["seconds"] == START_S + 4 * WAIT_S
-    assert first["time_to_first_batch_s"] == START_S + WAIT_S
-    assert (second["number"], second["seconds"]) == (1, 4 * WAIT_S)
-    assert second["samples_per_s"] == samples / (4 * WAIT_S)
-    assert (second["label"], second["why"]) == ("warm", "so")
-
-
-def test_records_are_bounded() -> None:
-    """A trial of an hour has thousands of small epochs; the last is followed by none."""
-    loader, clock = looped(1)
-    asked: list[bool] = []
-    epochs = Epochs(loader, clock, 150, lambda samples, more: asked.append(more))
-    list(epochs)
-    metrics = epochs.metrics(whole=True)
-    assert len(metrics["epochs"]) == len(asked) == 100
-    assert metrics["whole_epochs"] == 150
-    asked.clear()
-    list(Epochs(loader, clock, 3, lambda samples, more: asked.append(more)))
-    assert asked == [True, True, False]
+EPOCH = 8 * SAMPLES
+EPOCH_S = 8 * WAIT_S
 
 
 class TestRun:
-    """One trial, its loader replaced."""
+    """One trial, its loader replaced by one of 8 batches an epoch."""
 
     @pytest.fixture(autouse=True)
     def loaders(self, monkeypatch: pytest.MonkeyPatch) -> list[SlowLoader]:
@@ -119,42 +42,142 @@ class TestRun:
         monkeypatch.setattr(opening, "LOADERS", Only(Kept))
         return built
 
-    def metrics(self, places: dict[str, Place] | None = None, **changed: Any) -> dict[str, Any]:
-        """Of a trial; what is None is not told."""
-        params = {key: value for key, value in {**PARAMS, **changed}.items() if value is not None}
-        context = Context(places or {}, VirtualClock(), lambda done, unit: None)
+    def outcome(
+        self,
+        places: dict[str, Place] | None = None,
+        give_up_s: float = math.inf,
+        **changes: Any,
+    ) -> Outcome:
+        """Of a trial; parameters that are None are left out."""
+        params = {key: value for key, value in {**PARAMS, **changes}.items() if value is not None}
+        context = Context(
+            places or {}, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s
+        )
         outcome = loading.run(TrialSpec("loader", params), context)
-        found = dict(outcome.metrics)
         assert outcome.cold is None
         assert outcome.counted_s is not None
-        assert outcome.counted_s[1] - outcome.counted_s[0] == found["seconds"]
-        assert "mb_per_s" not in found
-        return found
+        paused_s = sum(end_s - begin_s for begin_s, end_s in outcome.pauses)
+        counted_s = outcome.counted_s[1] - outcome.counted_s[0] - paused_s
+        assert counted_s == pytest.approx(outcome.metrics["seconds"])
+        assert "mb_per_s" not in outcome.metrics
+        return outcome
 
-    def test_warm_repeats_the_epoch_until_time_is_up(self, loaders: list[SlowLoader]) -> None:
-        """5 seconds of a quarter each are 20 batches: 5 of the first epoch, 6 of each later one."""
+    def metrics(self, **changes: Any) -> dict[str, Any]:
+        """Of a trial."""
+        return dict(self.outcome(**changes).metrics)
+
+    def test_short_data_are_read_three_times(self, loaders: list[SlowLoader]) -> None:
+        """Whole epochs count, from the request of the first one; an epoch is 8 quarters."""
         metrics = self.metrics()
-        assert (metrics["batches"], metrics["left_out"]) == (20, 3)
-        assert metrics["samples_per_s"] == SAMPLES / WAIT_S
+        assert metrics["rate_rule"] == "epochs"
+        assert (metrics["batches"], metrics["left_out"]) == (3 * 8, 0)
+        assert metrics["samples_per_s"] == 3 * EPOCH / (START_S + 3 * EPOCH_S)
         assert metrics["time_to_first_batch_s"] == START_S + WAIT_S
+        assert metrics["epoch_start_s"] == WAIT_S
+        assert metrics["epoch_start_share"] == (START_S + 3 * WAIT_S) / (START_S + 3 * EPOCH_S)
         assert metrics["batch_wait_s_p50"] == WAIT_S
         assert metrics["notes"] == ["a fake"]
-        assert not {"batch_wait_s_p90", "first_epoch_s", "first_batch_rest_s"} & set(metrics)
-        assert loaders[0].epochs == [0, 1, 2, 3]
+        assert not {"batch_wait_s_p90", "first_batch_rest_s", "balance"} & set(metrics)
+        assert loaders[0].epochs == [0, 1, 2]
         assert loaders[0].closed
 
-    def test_starts_of_later_epochs_are_in_no_rate(
-        self, loaders: list[SlowLoader], monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        ("changes", "epochs"),
+        [
+            ({"seconds": 20.0}, 9),
+            ({"seconds": None, "epochs": 2}, 3),
+            ({"seconds": None, "epochs": 5, "cache": "cold"}, 5),
+        ],
+    )
+    def test_seconds_and_epochs_are_minima(
+        self, loaders: list[SlowLoader], changes: dict[str, Any], epochs: int
     ) -> None:
-        """As in a loop that trains; a trial ends when they take longer than what it measures."""
+        """The last epoch is read to its end, and three are read at least."""
+        metrics = self.metrics(**changes)
+        assert loaders[0].epochs == list(range(epochs))
+        assert metrics["whole_epochs"] == len(metrics["epochs"]) == epochs
+
+    def test_starts_of_later_epochs_are_in_the_rate(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """They are also a figure of their own, and each epoch has a record."""
         monkeypatch.setattr(SlowLoader, "restart_s", 4.0)
         metrics = self.metrics()
-        assert metrics["samples_per_s"] == SAMPLES / WAIT_S
-        assert loaders[0].epochs == [0, 1, 2]
+        seconds = START_S + 2 * 4.0 + 3 * EPOCH_S
+        assert metrics["samples_per_s"] == 3 * EPOCH / seconds
+        assert metrics["steady_samples_per_s"] == EPOCH / (4.0 + EPOCH_S)
+        assert metrics["first_epoch_s"] == START_S + EPOCH_S
+        assert metrics["epoch_start_s"] == 4.0 + WAIT_S
         first, second, _ = metrics["epochs"]
-        assert first["seconds"] == START_S + 8 * WAIT_S
-        assert second["seconds"] == 4.0 + 8 * WAIT_S
+        assert (first["number"], first["seconds"]) == (0, START_S + EPOCH_S)
+        assert (second["number"], second["seconds"]) == (1, 4.0 + EPOCH_S)
         assert second["time_to_first_batch_s"] == 4.0 + WAIT_S
+        assert second["samples_per_s"] == EPOCH / (4.0 + EPOCH_S)
+
+    def test_making_the_loader_belongs_to_the_first_epoch(
+        self, loaders: list[SlowLoader], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Data that are copied or listed when a loader is made are not read for nothing."""
+
+        class Opening(SlowLoader):
+            def __init__(self, *arguments: Any) -> None:
+                super().__init__(*arguments)
+                self.clock.sleep(7.0)
+
+        monkeypatch.setattr(opening, "LOADERS", Only(Opening))
+        metrics = self.metrics()
+        assert metrics["time_to_first_batch_s"] == 7.0 + START_S + WAIT_S
+        assert metrics["samples_per_s"] == 3 * EPOCH / (7.0 + START_S + 3 * EPOCH_S)
+
+    def test_records_are_bounded(self) -> None:
+        """A trial of an hour has thousands of small epochs."""
+        metrics = self.metrics(seconds=None, epochs=150)
+        assert len(metrics["epochs"]) == 100
+        assert metrics["whole_epochs"] == 150
+
+    def test_a_long_epoch_has_one_rate_when_both_bounds_agree(
+        self, loaders: list[SlowLoader], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A loader that does not count is read on until its start is at most 5 % of the time."""
+        monkeypatch.setattr(SlowLoader, "batches", 100_000)
+        outcome = self.outcome()
+        metrics = outcome.metrics
+        assert metrics["rate_rule"] == "bounds"
+        assert metrics["samples_per_s"] == SAMPLES / WAIT_S
+        assert "samples_per_s_low" not in metrics
+        assert outcome.counted_s is not None
+        assert 0.06 * outcome.counted_s[1] >= START_S
+        assert loaders[0].epochs == [0]
+        assert metrics["epoch_start_share"] == 0
+        assert not {"epochs", "whole_epochs"} & set(metrics)
+
+    def test_a_range_when_time_is_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The samples since the request give the lower bound, the later window the upper one."""
+        monkeypatch.setattr(SlowLoader, "batches", 100_000)
+        metrics = self.metrics(give_up_s=20.0)
+        assert "samples_per_s" not in metrics
+        assert metrics["samples_per_s_low"] == pytest.approx(SAMPLES / WAIT_S * 17 / 20)
+        assert metrics["samples_per_s_high"] == pytest.approx(SAMPLES / WAIT_S)
+
+    @pytest.mark.parametrize(
+        ("batches", "give_up_s", "reason"),
+        [
+            (100_000, 5.0, "the first 32 do not count, and 20 rounds of 10 samples need about"),
+            (8, 6.0, "1 of 3 whole epochs of 80 samples were read in 6 s: about 12 s are needed"),
+        ],
+    )
+    def test_too_little_time_is_named(
+        self, monkeypatch: pytest.MonkeyPatch, batches: int, give_up_s: float, reason: str
+    ) -> None:
+        """A trial gives up by itself; the reason says how long it takes."""
+        monkeypatch.setattr(SlowLoader, "batches", batches)
+        with pytest.raises(TrialFailed, match=reason + ".* set trial_timeout_s to [0-9]+ or more"):
+            self.metrics(give_up_s=give_up_s)
+
+    def test_epochs_before_the_last_one_are_enough(self, loaders: list[SlowLoader]) -> None:
+        """An epoch that is not read to its end before time is up is in no figure."""
+        metrics = self.metrics(seconds=100.0, give_up_s=START_S + 3.5 * EPOCH_S)
+        assert metrics["whole_epochs"] == 3
+        assert metrics["samples"] == 3 * EPOCH
+        assert loaders[0].epochs == [0, 1, 2, 3]
 
     def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """With what they leave."""
@@ -162,15 +185,6 @@ class TestRun:
         metrics = self.metrics()
         parts = [metrics[f"first_batch_{part}_s"] for part in ("listing", "fetch", "rest")]
         assert parts == [START_S, WAIT_S / 2, WAIT_S / 2]
-
-    def test_cold_has_one_epoch(self, loaders: list[SlowLoader]) -> None:
-        """A second one would be warm; it goes on where epochs are told, however long they take."""
-        assert self.metrics(cache="cold")["batches"] == 8 - 3
-        metrics = self.metrics(cache="cold", epochs=2, seconds=None)
-        assert [loader.epochs for loader in loaders] == [[0], [0, 1]]
-        assert metrics["batches"] == 2 * 8 - 3
-        assert metrics["first_epoch_s"] == START_S + 8 * WAIT_S
-        assert metrics["steady_samples_per_s"] == SAMPLES / WAIT_S
 
     def test_a_loader_that_fails_is_closed(
         self, loaders: list[SlowLoader], monkeypatch: pytest.MonkeyPatch
@@ -188,4 +202,4 @@ class TestRun:
         monkeypatch.setattr(SlowLoader, "reads", "tfrecord")
         places = {"files@disk": Place(str(tmp_path), "files")}
         with pytest.raises(Unavailable, match="reads shards; these data are files"):
-            self.metrics(places, data="files@disk")
+            self.metrics(places=places, data="files@disk")

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from dataprep.reading.read_counter import ReadTotals
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.loaders import LoaderSettings
+from iobench.loaders import Batch, LoaderSettings, ReadPattern
+from iobench.loops.counted import Flow, Least, WholeEpoch, flow_of
+from iobench.loops.drive import EpochTimes, drive
 from iobench.loops.loader_grid import LoaderTrial
 from iobench.loops.opening import (
+    OpenedLoader,
     batches_of,
     built,
+    check_batches,
     check_frameworks,
+    check_shares,
     classes_of,
-    full_batches,
-    steps_of,
+    flow_through,
+    rate_plan,
+    steps_of_ranks,
     whole_batches,
 )
 from iobench.loops.training_plan import Training, TrainingTrial, plan
 from iobench.stored import Stored
 from iobench.trial import Context, Place
-from tests.iobench.loops.fakes import PARAMS, SAMPLES, SlowLoader, looped
+from tests.iobench.loops.fakes import PARAMS, SAMPLES, SlowConsumer, SlowLoader, looped, warm
 
 
 def test_settings_of_a_trial_are_its_loaders() -> None:
@@ -72,34 +80,48 @@ def test_other_things_than_batches_are_told(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def trial(**changes: Any) -> TrainingTrial:
-    """A loop of 100 steps of 10 samples, unless told otherwise."""
-    told = {"batch_size": 10, "steps": 100, "workers": 2, "prefetch": 2, **changes}
-    (params,) = plan(Training.model_validate({"inputs": "warm", **told}))
+    """A loop of 100 steps of 10 samples with 2 workers, unless ``changes`` differ."""
+    settings = {"batch_size": 10, "steps": 100, "workers": 2, "prefetch": 2, **changes}
+    (params,) = plan(Training.model_validate({"inputs": "warm", **settings}))
     return TrainingTrial.model_validate(params)
 
 
 DATA = Stored(samples=205, bytes=1, classes=2, files=())
+FLOW = Flow(round_samples=20, most_in_flight=64)
 
 
-def test_all_ranks_take_as_many_as_the_one_with_the_fewest() -> None:
-    """And none more than is asked for."""
-    assert steps_of(trial(), DATA, [40, 37, 41]) == (37, 5)
-    assert steps_of(trial(steps=20), DATA, [40, 37]) == (20, 5)
-    assert steps_of(trial(), None, ()) == (100, 5)
+@pytest.mark.parametrize(
+    ("changes", "whole_batches_", "expected"),
+    [
+        # Long epochs: the steps after everything that can be in flight, and 20 rounds at least.
+        ({}, [500, 400], (1, 7, 100)),
+        ({"steps": 20}, [54], (1, 7, 40)),
+        # Short ones: whole epochs, of which each rank takes the steps that all ranks have.
+        ({"steps": 20}, [53], (3, 0, 53)),
+        ({}, [40, 37, 41], (3, 0, 37)),
+        ({}, [9, 12], (12, 0, 9)),
+        ({"epochs": 5}, [500], (5, 0, 500)),
+        ({"epochs": 2}, [500], (3, 0, 500)),
+        # Nothing is read.
+        ({}, [], (1, 1, 100)),
+    ],
+)
+def test_ranks_agree_on_their_steps(
+    changes: dict[str, Any], whole_batches_: list[int], expected: tuple[int, int, int]
+) -> None:
+    """Epochs, steps that are left out, and steps that count."""
+    assert steps_of_ranks(trial(**changes), FLOW, whole_batches_) == expected
 
 
 def test_a_rank_without_a_batch_fails_them_all() -> None:
-    """With how many share the images."""
+    """The reason says how many share the images, and what to do."""
     with pytest.raises(
-        TrialFailed, match="205 images among 2 ranks with 2 workers are 0 whole batch"
+        TrialFailed,
+        match="205 images among 2 ranks with 2 workers have no whole batch of 10 for each: give",
     ):
-        steps_of(trial(), DATA, [9, 0])
-
-
-def test_short_batches_are_passed_over() -> None:
-    """Wherever they come."""
-    loader, _ = looped(4, last_samples=SAMPLES - 1)
-    assert [batch.samples for batch in full_batches(loader, SAMPLES)] == [SAMPLES] * 3
+        check_batches(trial(), DATA, [9, 0])
+    check_batches(trial(), DATA, [9, 1])
+    check_batches(trial(), None, [])
 
 
 def test_a_network_has_a_class_for_each_of_the_data() -> None:
@@ -122,3 +144,123 @@ def test_whole_batches_of_a_rank() -> None:
         settings = LoaderSettings(batch_size=10, rank=rank, world_size=3)
         assert whole_batches(looped(1)[0], settings, 89) == batches
     assert whole_batches(Counting(None, settings, VirtualClock()), settings, 400) == 30
+
+
+class Counted(SlowLoader):
+    """Counts what it reads: 8 samples ahead of the loop."""
+
+    def read_so_far(self) -> ReadTotals:
+        """So many."""
+        return ReadTotals(8, 80)
+
+    def read_pattern(self, sample_bytes: float) -> ReadPattern:
+        """Windows of 1,000 bytes."""
+        return ReadPattern(2, int(1_000 / sample_bytes), 3)
+
+
+LOOP = LoaderTrial.model_validate({**PARAMS, "workers": 2})
+
+
+def test_windows_depend_on_the_size_of_samples() -> None:
+    """A loader that does not count is taken to read batch by batch."""
+    data = Stored(samples=10, bytes=100, classes=2, files=())
+    counted = Counted(None, LOOP, VirtualClock())
+    assert flow_through(counted, LOOP, data) == flow_of(
+        ReadPattern(2, 100, 3), batch_size=SAMPLES, workers=2, prefetch=2
+    )
+    assert flow_through(looped(1)[0], LOOP, data) == flow_of(
+        ReadPattern(2), batch_size=SAMPLES, workers=2, prefetch=2
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes", "samples", "by_epochs", "rule"),
+    [
+        (Counted, {}, None, False, "steady"),
+        (Counted, {}, "least", False, "steady"),
+        (Counted, {}, "less", False, "epochs"),
+        (Counted, {}, None, True, "epochs"),
+        (Counted, {"access": "file"}, None, False, "epochs"),
+        (SlowLoader, {}, None, False, "bounds"),
+        (SlowLoader, {}, "least", True, "epochs"),
+    ],
+)
+def test_which_rule_is_for_which_loader(
+    kind: type[SlowLoader],
+    changes: dict[str, Any],
+    samples: str | None,
+    by_epochs: bool,
+    rule: str,
+) -> None:
+    """A steady rate needs a loader that counts and an epoch that is long enough."""
+    settings = LOOP.model_copy(update=changes)
+    loader = kind(None, settings, VirtualClock())
+    least_epoch = flow_through(loader, settings, None).least_epoch
+    lengths = {None: None, "least": least_epoch, "less": least_epoch - 1}
+    chosen = rate_plan(
+        *(loader, settings, None, Least()),
+        epoch_samples=lengths[samples],
+        by_epochs=by_epochs,
+        give_up_s=5.0,
+    )
+    assert (chosen.rule, chosen.give_up_s) == (rule, 5.0)
+
+
+class EvictingCache:
+    """A page cache whose files stay mapped while a loader is open."""
+
+    def __init__(self, loaders: list[SlowLoader], stays: bool) -> None:
+        self._loaders, self._stays = loaders, stays
+        self.done: list[str] = []
+
+    def after(self, samples: int) -> None:
+        """Judge an epoch."""
+        self.done.append(f"after {samples}")
+
+    def before(self) -> bool:
+        """Evict; a file that is mapped stays."""
+        is_mapped = self._stays and not self._loaders[-1].closed
+        self.done.append("mapped" if is_mapped else "evicted")
+        return is_mapped
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_loader_is_made_again_only_if_its_files_stay(stays: bool) -> None:
+    """Its workers end before the files are evicted; notes of all loaders are kept, each once."""
+    loaders: list[SlowLoader] = []
+
+    def opened() -> SlowLoader:
+        loader, _ = looped(2)
+        loader.notes = ("a fake", f"loader {len(loaders)}")
+        loaders.append(loader)
+        return loader
+
+    loader = OpenedLoader(opened(), opened)
+    cache: Any = EvictingCache(loaders, stays)
+    times = driven(loader.request(0))
+    loader.between(cache, times)
+    assert cache.done == ["after 20", *(["mapped"] if stays else []), "evicted"]
+    assert [each.closed for each in loaders] == [stays]
+    assert sum(batch.samples for batch in loader.request(1)) == 20
+    assert [each.epochs for each in loaders] == ([[0], [1]] if stays else [[0, 1]])
+    assert loader.notes == ["a fake", "loader 0", *(["loader 1"] if stays else [])]
+    assert loader.arrivals is None
+
+
+def driven(batches: Iterator[Batch]) -> EpochTimes:
+    """A loop over an epoch."""
+    clock = VirtualClock()
+    return drive(lambda: batches, warm(SlowConsumer, clock), clock, WholeEpoch())
+
+
+def test_a_loader_that_is_made_again_counts_anew() -> None:
+    """What has arrived is asked of the present loader."""
+    loader = OpenedLoader(Counted(None, LOOP, VirtualClock()), lambda: looped(1)[0])
+    assert loader.arrivals is not None
+    assert loader.arrivals() == ReadTotals(8, 80)
+
+
+def test_a_loader_that_does_not_share_is_refused() -> None:
+    """The message names loaders that do, and the setting for this one."""
+    with pytest.raises(Unavailable, match=r"loader mine does not share .* processes: take "):
+        check_shares(looped(1)[0], "mine", "processes", "processes: 1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -24,9 +25,11 @@ from tests.iobench.loops.fakes import (
     TellingLoader,
 )
 
+EPOCH = 8 * SAMPLES
+EPOCH_S = 8 * (STEP_S + WAIT_S)
+
 TORCH = {"loader": "torch-map"}
 PLACES = {"shards@disk": Place("/data", "shards")}
-PACED = {"consumer": "paced", "images_per_s": 100, "loader": "mock"}
 
 
 def points(**given: Any) -> list[dict[str, Any]]:
@@ -53,46 +56,83 @@ class TestRun:
         monkeypatch.setattr(opening, "LOADERS", Only(SlowLoader))
         monkeypatch.setattr(training, "CONSUMERS", Only(SlowConsumer))
 
-    def trial(self, source: str, **changed: Any) -> Outcome:
-        """8 steps from ``source``, of which 2 do not count."""
+    def trial(self, source: str, give_up_s: float = math.inf, **changed: Any) -> Outcome:
+        """8 steps at least from ``source``, whose epochs have 8 batches."""
         places = changed.pop("places", {})
-        given = {"loader": "mock", "batch_size": SAMPLES, "steps": 8, "workers": 1, **changed}
-        (params,) = points(inputs=source, **given)
-        context = Context(places, VirtualClock(), lambda done, unit: None)
+        settings = {"loader": "mock", "batch_size": SAMPLES, "steps": 8, "workers": 1, **changed}
+        (params,) = points(inputs=source, **settings)
+        context = Context(places, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s)
         return training.run(TrialSpec("train", params), context)
 
     @pytest.mark.parametrize("epochs", [1, 3])
     def test_resident_data_costs_the_computation_alone(self, epochs: int) -> None:
-        """Without waiting the device is busy all of the time; epochs are as many steps each."""
+        """Without waiting the device is busy all of the time; there are no epochs."""
         metrics = self.trial("synthetic", epochs=epochs).metrics
-        assert metrics["steps"] == 6 * epochs
+        assert metrics["steps"] == 8
         assert metrics["samples_per_s"] == SAMPLES / STEP_S
         assert metrics["au_mlperf"] == 1
         assert metrics["wait_share"] == 0
+        assert (metrics["rate_rule"], metrics["epoch_start_share"]) == ("steady", 0)
         assert "epochs" not in metrics
 
     def test_real_data_are_waited_for(self) -> None:
-        """Shares of the running time, without the first steps; and what it ran on."""
+        """Three whole epochs with the start of the first; and what the loop ran on."""
         outcome = self.trial("warm")
         metrics = outcome.metrics
-        assert metrics["samples_per_s"] == SAMPLES / (STEP_S + WAIT_S)
+        seconds = START_S + 3 * EPOCH_S
+        assert metrics["rate_rule"] == "epochs"
+        assert metrics["steps"] == 3 * 8
+        assert metrics["samples_per_s"] == 3 * EPOCH / seconds
         assert metrics["au_mlperf"] == pytest.approx(STEP_S / (STEP_S + WAIT_S))
-        assert metrics["wait_share"] == pytest.approx(WAIT_S / (STEP_S + WAIT_S))
+        assert metrics["wait_share"] == pytest.approx((START_S + 24 * WAIT_S) / seconds)
         assert metrics["time_to_first_batch_s"] == START_S + WAIT_S
+        assert metrics["epoch_start_s"] == WAIT_S
+        assert metrics["step_s_p50"] == STEP_S + WAIT_S
         assert (metrics["device"], metrics["precision"]) == ("a fake device", "float32")
         assert metrics["emulated"] is False
         assert metrics["notes"] == ["no work", "a fake"]
         assert self.trial("synthetic").metrics["notes"] == ["no work"]
         series = outcome.series
-        ends = [(STEP_S + WAIT_S) * n for n in range(1, 7)]
-        assert series.keys() == {"step_end_s", "time_s", "wait_s", "compute_s"}
-        assert len(series["wait_s"]) == len(series["compute_s"]) == 6
-        assert list(series["step_end_s"]) == pytest.approx(ends)
-        before_s = START_S + 2 * (WAIT_S + STEP_S)  # from asking for the epoch
-        assert list(series["time_s"]) == pytest.approx([before_s + end_s for end_s in ends])
+        ends_s = [START_S + (STEP_S + WAIT_S) * n for n in range(1, 25)]
+        assert series.keys() == {"step_end_s", "time_s", "wait_s", "compute_s", "epoch"}
+        assert len(series["wait_s"]) == len(series["compute_s"]) == 24
+        assert list(series["step_end_s"]) == pytest.approx(ends_s)
+        assert list(series["time_s"]) == pytest.approx(ends_s)
+        assert list(series["epoch"]) == [0] * 8 + [1] * 8 + [2] * 8
         assert outcome.origin_s is not None
-        assert outcome.counted_s == pytest.approx((before_s, before_s + ends[-1]))
-        assert outcome.pauses == ()
+        assert outcome.counted_s == pytest.approx((0, seconds))
+
+    def test_long_data_count_from_the_middle(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A loop over a loader that does not count begins after what may be ready at its start."""
+        monkeypatch.setattr(SlowLoader, "batches", 100_000)
+        outcome = self.trial("warm")
+        metrics = outcome.metrics
+        assert metrics["rate_rule"] == "bounds"
+        assert metrics["samples_per_s"] == SAMPLES / (STEP_S + WAIT_S)
+        assert metrics["left_out"] == 4
+        assert outcome.counted_s is not None
+        assert outcome.counted_s[0] == START_S + 4 * (STEP_S + WAIT_S)
+        assert "epoch" not in outcome.series
+        ranged = self.trial("warm", give_up_s=125.0).metrics
+        assert "samples_per_s" not in ranged
+        assert ranged["samples_per_s_high"] == pytest.approx(SAMPLES / (STEP_S + WAIT_S))
+        assert ranged["samples_per_s_low"] < 0.95 * ranged["samples_per_s_high"]
+
+    def test_a_loop_without_enough_time_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The reason names the seconds that it needs; warming up takes 100 s."""
+        monkeypatch.setattr(SlowLoader, "batches", 100_000)
+        with pytest.raises(TrialFailed, match=r"set trial_timeout_s to \d+ or more, or take fewer"):
+            self.trial("warm", give_up_s=110.0)
+        monkeypatch.setattr(SlowLoader, "batches", 8)
+        with pytest.raises(TrialFailed, match="1 of 3 whole epochs of 80 samples were read"):
+            self.trial("warm", give_up_s=110.0)
+
+    def test_a_smaller_last_batch_is_dropped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A training loop takes batches of one size."""
+        monkeypatch.setattr(SlowLoader, "last_samples", 4)
+        metrics = self.trial("warm").metrics
+        assert (metrics["steps"], metrics["samples"]) == (21, 21 * SAMPLES)
+        assert metrics["dropped_samples"] == 3 * 4
 
     def test_a_context_may_put_something_around_loader_and_consumer(self) -> None:
         """What it gives is what is run, and closed."""
@@ -115,7 +155,8 @@ class TestRun:
         around = Around(loader=noted, consumer=twice)
         context = Context({}, VirtualClock(), lambda done, unit: None, around=around)
         metrics = training.run(TrialSpec("train", params), context).metrics
-        assert metrics["samples_per_s"] == SAMPLES / (2 * STEP_S + WAIT_S)
+        seconds = START_S + 24 * (2 * STEP_S + WAIT_S)
+        assert metrics["samples_per_s"] == 3 * EPOCH / seconds
         assert [loader.closed for loader in loaders] == [True]
 
     def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,72 +174,79 @@ class TestRun:
         monkeypatch.setattr(training, "CONSUMERS", Only(AsynchronousConsumer))
         assert self.trial("synthetic").metrics["samples_per_s"] == SAMPLES / STEP_S
 
-    def test_several_epochs_are_one_trial(self) -> None:
-        """Steps of each count but its first ones; each has a record, and pauses lie between."""
-        outcome = self.trial("warm", epochs=3)
+    def test_several_epochs_are_one_trial(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """All steps of each count, with their starts; each epoch has a record."""
+        monkeypatch.setattr(SlowLoader, "restart_s", 2.0)
+        outcome = self.trial("warm", epochs=4)
         metrics = outcome.metrics
-        assert metrics["steps"] == 3 * 6
-        assert metrics["samples_per_s"] == SAMPLES / (STEP_S + WAIT_S)
-        assert metrics["time_to_first_batch_s"] == START_S + WAIT_S
-        records = [(one["number"], one["samples"], one["seconds"]) for one in metrics["epochs"]]
-        epoch_s = 8 * (STEP_S + WAIT_S)
-        assert records == [(0, 80, START_S + epoch_s), (1, 80, epoch_s), (2, 80, epoch_s)]
-        assert list(outcome.series["epoch"]) == [0] * 6 + [1] * 6 + [2] * 6
-        left_out_s = 2 * (STEP_S + WAIT_S)
-        ends_s = [START_S + n * epoch_s for n in (1, 2)]
-        assert outcome.pauses == tuple((end_s, end_s + left_out_s) for end_s in ends_s)
-        assert outcome.series["time_s"][6] == ends_s[0] + left_out_s + STEP_S + WAIT_S
+        assert metrics["steps"] == 4 * 8
+        assert metrics["samples_per_s"] == 4 * EPOCH / (START_S + 3 * 2.0 + 4 * EPOCH_S)
+        assert metrics["epoch_start_s"] == 2.0 + WAIT_S
+        starts_s = START_S + 3 * 2.0 + 4 * WAIT_S
+        assert metrics["epoch_start_share"] == pytest.approx(starts_s / metrics["seconds"])
+        records = [
+            (epoch["number"], epoch["samples"], epoch["seconds"]) for epoch in metrics["epochs"]
+        ]
+        later = [(number, EPOCH, 2.0 + EPOCH_S) for number in (1, 2, 3)]
+        assert records == [(0, EPOCH, START_S + EPOCH_S), *later]
         assert metrics["au_mlperf"] == pytest.approx(STEP_S / (STEP_S + WAIT_S))
+        assert metrics["step_s_p50"] == STEP_S + WAIT_S
 
-    @pytest.mark.parametrize("restarts", [True, False])
-    def test_workers_end_before_files_are_evicted(
-        self, monkeypatch: pytest.MonkeyPatch, restarts: bool
+    @pytest.mark.parametrize("stays", [True, False])
+    def test_time_for_eviction_does_not_count(
+        self, monkeypatch: pytest.MonkeyPatch, stays: bool
     ) -> None:
-        """A loader an epoch; else the same one, judged while it lives and when it is closed."""
+        """Every cold epoch is judged and evicted; workers end only if their files stay mapped."""
         loaders: list[SlowLoader] = []
-        done: list[tuple[str, bool]] = []
+        done: list[str] = []
 
         class Kept(TellingLoader):
-            def __init__(self, *given: Any) -> None:
-                super().__init__(*given)
+            def __init__(self, *arguments: Any) -> None:
+                super().__init__(*arguments)
                 loaders.append(self)
 
         class FakeCache:
-            def __init__(self, *given: Any, every: bool) -> None:
-                self.restarts = restarts
+            def __init__(self, *arguments: Any, every: bool) -> None:
+                self.judged: list[Cold] = []
 
-            def before(self) -> None:
-                done.append(("before", all(loader.closed for loader in loaders)))
+            def before(self) -> bool:
+                clock.sleep(50.0)
+                is_mapped = stays and any(not loader.closed for loader in loaders)
+                done.append("mapped" if is_mapped else "evicted")
+                return is_mapped and len(done) > 1
 
-            def after(self, samples: int) -> Cold:
-                done.append((f"after {samples}", all(loader.closed for loader in loaders)))
-                return Cold("cold", "cold", 0.0, 1.0)
+            def after(self, samples: int) -> None:
+                self.judged.append(Cold("cold", "cold", 0.0, 1.0))
+                done.append(f"after {samples}")
 
-            def whole(self) -> Cold:
-                return Cold("cold", "cold", why=str(len(done)))
+            def ended(self, samples: int) -> Cold:
+                self.judged.append(Cold("cold", "cold", 0.0, 1.0))
+                return Cold("cold", "cold", why=f"{samples} samples")
 
         monkeypatch.setattr(opening, "LOADERS", Only(Kept))
         monkeypatch.setattr(training, "EpochCache", FakeCache)
-        outcome = self.trial("warm", epochs=2)
-        after = f"after {8 * SAMPLES}"
-        assert [what for what, _ in done] == ["before", after, "before", after]
-        assert [closed for what, closed in done if what == after] == [restarts, True]
-        assert [loader.epochs for loader in loaders] == ([[0], [1]] if restarts else [[0, 1]])
+        (params,) = points(inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1)
+        clock = VirtualClock()
+        context = Context({}, clock, lambda done, unit: None)
+        outcome = training.run(TrialSpec("train", params), context)
+        assert outcome.metrics["samples_per_s"] == 3 * EPOCH / (START_S + 3 * EPOCH_S)
+        again = ["mapped", "evicted"] if stays else ["evicted"]
+        assert done[1:] == [f"after {EPOCH}", *again] * 2
+        assert [loader.epochs for loader in loaders] == ([[0], [1], [2]] if stays else [[0, 1, 2]])
         assert all(loader.closed for loader in loaders)
-        assert outcome.cold == Cold("cold", "cold", why="4")
-        assert [one["label"] for one in outcome.metrics["epochs"]] == ["cold"] * 2
+        assert outcome.cold == Cold("cold", "cold", why=f"{3 * EPOCH} samples")
+        assert [epoch["label"] for epoch in outcome.metrics["epochs"]] == ["cold"] * 3
         assert outcome.metrics["notes"] == ["no work", "a fake"]
-        assert outcome.metrics["first_batch_listing_s"] == START_S
+        assert len(outcome.pauses) == 2
+        assert all(end_s - begin_s >= 50.0 for begin_s, end_s in outcome.pauses)
 
     def test_progress_goes_on_from_epoch_to_epoch(self) -> None:
         """It never falls back."""
-        (params,) = points(
-            inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1, epochs=2
-        )
-        told: list[float] = []
-        context = Context({}, VirtualClock(), lambda done, unit: told.append(done))
+        (params,) = points(inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1)
+        seen: list[float] = []
+        context = Context({}, VirtualClock(), lambda done, unit: seen.append(done))
         training.run(TrialSpec("train", params), context)
-        assert told == [SAMPLES * n for n in range(1, 17)]
+        assert seen == [SAMPLES * n for n in range(1, 25)]
 
     def test_one_batch_in_host_memory_is_given_again_and_again(self) -> None:
         """No loader is waited for."""
