@@ -1,9 +1,12 @@
 """Predict a run: its time, and its requests to Amazon's S3 with their price.
 
-Requests are upper bounds. A trial ends after its seconds, its ``max_requests`` or
-``trial_timeout_s``. S3 takes 10 ms or more to answer (20 ms were measured within a region), so one
-connection sends at most 100 requests a second. A loader has at most two requests of each worker
-under way, and starts up to 10 s before its clock. No sample is read twice in an epoch.
+``iobench.loops.lengths`` has the assumptions about the lengths of trials.
+
+Requests are upper bounds. A probe ends after its seconds or its ``max_requests``. A loader or a
+loop ends when its rate is known and its least length is over, or after ``trial_timeout_s``. S3
+takes 10 ms or more to answer (20 ms were measured within a region), so one connection sends at most
+100 requests a second. A loader of another package has at most two requests of each worker under
+way. Loaders start up to 10 s before their clock. No sample is read twice in an epoch.
 """
 
 from __future__ import annotations
@@ -11,52 +14,40 @@ from __future__ import annotations
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from dataprep.adapters.records import _RANGES_AT_ONCE
 from dataprep.counted import counted
-from dataprep.dataset import open_dataset
-from dataprep.errors import DataprepError
 from dataprep.names import escape
 from dataprep.prices import Price, price_at, read_prices
-from dataprep.sources import open_source
 from dataprep.stores import StoreOptions
+from iobench.analysis.store_limits import connections_of
 from iobench.config import BenchConfig
-from iobench.consumers.accelerators import RATES
-from iobench.data.given import expanded
+from iobench.data.expected import ExpectedData
 from iobench.data.settings import AS_FILES, DataSettings, split_name
 from iobench.errors import NotApproved
 from iobench.ladder import HELD_RUNGS
 from iobench.loaders.memory import MOST_THREADS
+from iobench.loops.counted import LEAST_EPOCHS
+from iobench.loops.lengths import Length, length_of, rate_key
 from iobench.machine.object_stores import describe_store, endpoint_of
 from iobench.plan import clashes, in_config_order, others, places_of, trials
 from iobench.probes.object_store import pool
-from iobench.result import usable
+from iobench.result import STEADY_STATE, Result, usable
 from iobench.rundir import differing_machine, holds_run, read
-from iobench.trial import Params, TrialSpec
-from iobench.words import duration_words, point_words
+from iobench.stored import Stored
+from iobench.trial import Params, Trial, TrialSpec
+from iobench.words import duration_words, point_words, range_words
 
-_START_S = {
-    "disk": 0.5,
-    "layout": 1.0,
-    "object": 1.0,
-    "null": 0.5,
-    "mock": 0.5,
-    "raw": 1.0,
-    "tf-data": 5.0,
-    "mxnet-record": 4.0,
-}
-"""By the loader, or by the kind of a trial without one."""
-
-_OTHER_START_S = 3.0
 _REQUESTS_PER_S = 100
+_CONNECTIONS_A_WORKER = 2  # of another package's loader
 _BEFORE_S = 10.0
 _GETS_TO_OPEN = 4  # manifest, labels, table of samples
 _KEYS_A_LISTING = 1_000
 _PART_BYTES = 5 * 2**20  # s5cmd and awscli copy large objects in parts
 _MOST_DEVICES = 16  # of one machine
-_MANY = 10_000_000  # images, where they cannot be counted
 _SHOWN = ("group", "loader", "client", "operation", "consumer", "target", "store", "data", "access")
 _VARIED = ("cache", "input", "workers", "connections", "devices")
 
@@ -76,10 +67,10 @@ Requests: TypeAlias = Counter[str]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A trial to come, and about how long it takes; None if unknown."""
+    """A trial to come, and about how long it takes."""
 
     spec: TrialSpec
-    likely_s: float | None
+    length: Length
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +79,7 @@ class Forecast:
 
     Attributes:
         steps: the trials in the order in which they run.
+        most_s: the time if every trial takes ``trial_timeout_s``.
         listed: the trials in the order in which the config names them.
         requests: their largest numbers, by store.
         before: the number of trials that are measured already.
@@ -106,9 +98,14 @@ class Forecast:
 
     @property
     def likely_s(self) -> tuple[float, int]:
-        """The time of trials of known length, and the number of the others."""
-        known = [step.likely_s for step in self.steps if step.likely_s is not None]
+        """The time of trials with a likely length, and the number of the others."""
+        known = [step.length.likely_s for step in self.steps if step.length.likely_s is not None]
         return sum(known), len(self.steps) - len(known)
+
+    @property
+    def range_s(self) -> tuple[float, float]:
+        """The least time, and the time at the slowest rates that are assumed."""
+        return _range_s(self.steps)
 
     @property
     def usd(self) -> float | None:
@@ -138,6 +135,8 @@ class Forecast:
             "measured_before": self.before,
             "likely_s": round(likely_s, 3),
             "trials_of_unknown_length": unknown,
+            "least_s": round(self.range_s[0], 3),
+            "slowest_s": round(self.range_s[1], 3),
             "most_s": self.most_s,
             "usd": self.usd,
         }
@@ -146,7 +145,7 @@ class Forecast:
         """All of it, as JSON values."""
         steps = [
             {"id": step.spec.id, "kind": step.spec.kind, "params": dict(step.spec.params)}
-            | {"repeat": step.spec.repeat, "likely_s": step.likely_s}
+            | {"repeat": step.spec.repeat, **step.length.content()}
             for step in self.steps
         ]
         return {
@@ -158,21 +157,23 @@ class Forecast:
 
     def text(self, *, verbose: bool = False) -> str:
         """The sums, then a line for each kind of trials, or for each trial."""
-        known_s, unknown = self.likely_s
         before = f", {self.before:,} measured before" if self.before else ""
-        about = [f"about {duration_words(known_s)}"] if known_s or not unknown else []
-        about += [f"{counted(unknown, 'trial')} of unknown length"] if unknown else []
+        unknown = f", {self.likely_s[1]:,} of unknown length" if self.likely_s[1] else ""
         lines = [
-            f"{self.name}: {counted(len(self.steps), 'trial')} to come{before}, "
-            f"{' and '.join(about)} (at most {duration_words(self.most_s)}), {self.cost}"
+            f"{self.name}: {counted(len(self.steps), 'trial')} to come{before}{unknown}, "
+            f"about {range_words(*self.range_s)} (at most {duration_words(self.most_s)}), "
+            f"{self.cost}"
         ]
         if verbose:
             for step in self.steps:
-                length = "unknown" if step.likely_s is None else duration_words(step.likely_s)
-                lines.append(f"  {length:>8}  {escape(point_words(step.spec))}")
+                range_s = range_words(step.length.least_s, step.length.most_s)
+                lines.append(f"  {range_s:>16}  {escape(point_words(step.spec))}")
         else:
             kinds = Counter(spec.kind for spec in self.listed)
-            lines += [f"  {kind:<8} {n:>5,}  {self._kind(kind)}" for kind, n in kinds.items()]
+            for kind, count in kinds.items():
+                steps = [step for step in self.steps if step.spec.kind == kind]
+                range_s = range_words(*_range_s(steps))
+                lines.append(f"  {kind:<8} {count:>5,}  {range_s:<16}  {self._kind(kind)}")
         for store, asked in self.requests.items():
             most = f"{asked['puts']:,} PUT, {asked['gets']:,} GET, {asked['lists']:,} LIST"
             lines.append(f"  {escape(store.uri)}: at most {most} ({store.source})")
@@ -214,22 +215,32 @@ def forecast(
     problems = list(clashes(to_come))
     if model is not None and (differing := differing_machine(model.environment)):
         problems.append(f"times are those of another machine ({differing} differ)")
-    spans: dict[str, list[float]] = defaultdict(list)
+    if model is not None and model.rates != STEADY_STATE:
+        problems.append(
+            f"{like} measured rates by an earlier rule: the times of its loaders and training "
+            "loops are not used"
+        )
     with usable(*[folder for folder in (like, resumed) if folder is not None]):
-        for trial in [trial for run in (model, begun) if run is not None for trial in run.trials]:
-            if trial.status == "done" and trial.seconds > 0:
-                spans[TrialSpec(trial.kind, trial.params).id].append(trial.seconds)
-        known_s = {point: statistics.median(each) for point, each in spans.items()}
+        earlier = _Earlier([run for run in (model, begun) if run is not None])
+    data = ExpectedData(config.data)
     timeout_s = config.trial_timeout_s
+    steps = []
+    for spec in to_come:
+        name = str(spec.params.get("over") or spec.params.get("data") or "")
+        has_data = spec.kind in ("loader", "train") and name != ""
+        stored = data.stored(name) if has_data else None
+        steps.append(Step(spec, earlier.length(spec, stored, timeout_s)))
+    requests = _requests(config, to_come, data)
+    failing = [step.length.problem for step in steps if step.length.problem]
     return Forecast(
         name=config.name,
-        steps=[Step(spec, _likely_s(spec, known_s, timeout_s)) for spec in to_come],
+        steps=steps,
         listed=in_config_order(config, to_come),
         most_s=timeout_s * len(to_come),
-        requests=_requests(config, to_come, problems),
+        requests=requests,
         before=len(specs) - len(to_come),
         others=others(to_come),
-        problems=problems,
+        problems=[*problems, *data.problems, *dict.fromkeys(failing)],
     )
 
 
@@ -254,30 +265,56 @@ def require_leave(
         raise NotApproved("not begun: nothing was measured, nothing was written")
 
 
-def _likely_s(spec: TrialSpec, known_s: Mapping[str, float], timeout_s: float) -> float | None:
-    """As long as equal trials took before, else the seconds that it measures and its start."""
-    params = spec.params
-    before = known_s.get(TrialSpec(spec.kind, params).id)
-    if before is not None:
-        return min(before, timeout_s)
-    start_s = _START_S.get(params.get("loader", spec.kind), _OTHER_START_S)
-    if "seconds" in params and not params.get("epochs"):
-        return float(min(params["seconds"] + start_s, timeout_s))
-    preset = RATES.get(str(params.get("preset")))
-    rate = preset.samples_per_s if preset else params.get("images_per_s")
-    if spec.kind != "train" or not rate:
-        return None  # it takes as long as the loader, or the model and its device, do
-    images = params["steps"] * params["batch_size"] * params.get("epochs", 1)
-    return float(min(images / rate + start_s, timeout_s))
+def _range_s(steps: Sequence[Step]) -> tuple[float, float]:
+    least_s = sum(step.length.least_s for step in steps)
+    return least_s, sum(step.length.most_s for step in steps)
+
+
+class _Earlier:
+    """What earlier runs measured: how long trials took, and the rates of their loops.
+
+    Args:
+        runs: the results. Trials of the former rule of rates took another time, and are left out.
+    """
+
+    def __init__(self, runs: Sequence[Result]) -> None:
+        self._seconds: dict[str, list[float]] = defaultdict(list)
+        self._rates: dict[str, list[float]] = defaultdict(list)
+        for run in runs:
+            for trial in run.trials:
+                is_former = trial.kind in ("loader", "train") and run.rates != STEADY_STATE
+                if trial.status == "done" and trial.seconds > 0 and not is_former:
+                    self._add(trial)
+
+    def _add(self, trial: Trial) -> None:
+        spec = TrialSpec(trial.kind, trial.params)
+        self._seconds[spec.id].append(trial.seconds)
+        rate = trial.metrics.get("samples_per_s") or trial.metrics.get("samples_per_s_low")
+        if rate:
+            self._rates[rate_key(spec)].append(float(rate))
+
+    def length(self, spec: TrialSpec, data: Stored | None, timeout_s: float) -> Length:
+        """The times of equal trials; else a time by the rate of a trial of another length."""
+        rates = self._rates.get(rate_key(spec))
+        length = length_of(spec, data, timeout_s, statistics.median(rates) if rates else None)
+        seconds = self._seconds.get(TrialSpec(spec.kind, spec.params).id)
+        if not seconds:
+            return length
+        return replace(
+            length,
+            least_s=min(*seconds, timeout_s),
+            likely_s=min(statistics.median(seconds), timeout_s),
+            most_s=min(max(seconds), timeout_s),
+        )
 
 
 def _requests(
-    config: BenchConfig, specs: Sequence[TrialSpec], problems: list[str]
+    config: BenchConfig, specs: Sequence[TrialSpec], data: ExpectedData
 ) -> dict[Billed, Requests]:
     """At most how many requests each store on Amazon's S3 gets."""
     stores = _billed(config, specs)
     on_s3 = any("@s3" in name for name in stores)
-    samples = _samples(config.data, problems) if on_s3 else 0
+    samples = data.samples if on_s3 else 0
     found: dict[Billed, Requests] = defaultdict(Counter)
     for name, store in stores.items():
         objects = 0
@@ -324,21 +361,47 @@ def _of_probe(params: Params) -> Requests:
 
 
 def _of_reading(name: str, spec: TrialSpec, samples: int, timeout_s: float) -> Requests:
-    """Requests of a loop or a layout; in a known number of epochs at most one a sample."""
+    """Requests of a loader, a loop or a layout."""
     params = spec.params
     processes = int(params.get("processes", 1))
     workers = max(1, int(params.get("workers", params.get("parallelism", 1))))
-    devices = params.get("devices", 1)
-    streams = 2 * workers * processes * (_MOST_DEVICES if devices == "all" else int(devices))
+    ranks = params.get("accelerators") or params.get("devices", 1)
+    ranks = _MOST_DEVICES if ranks == "all" else int(ranks)
+    streams = _connections(spec, workers) * processes * ranks
     if params.get("input") in HELD_RUNGS or params.get("access") == "file":
         streams = max(streams, MOST_THREADS)
-    epochs = params.get("epochs") or (1 if spec.kind == "train" else None)
-    most = _in(timeout_s if epochs else params["seconds"] + _BEFORE_S, streams)
-    if epochs:
-        most = min(most, epochs * samples)
+    most = _in(timeout_s, streams)
+    if spec.kind == "layout":
+        most = _in(params["seconds"] + _BEFORE_S, streams)
+    else:
+        read = _most_samples(params, samples, ranks)
+        if "seconds" in params and not params.get("epochs"):
+            # The rate may be known long before the seconds are over.
+            read += _in(params["seconds"] + _BEFORE_S, streams)
+        most = min(most, read)
     keys = samples if split_name(name)[0] in AS_FILES else 0
     lists = (1 + keys // _KEYS_A_LISTING) * (1 + processes)
     return Requests(gets=most + _GETS_TO_OPEN * (1 + streams), lists=lists)
+
+
+def _connections(spec: TrialSpec, workers: int) -> int:
+    """The most requests that one process has under way at a time."""
+    if spec.kind == "layout":
+        return 2 * workers
+    connections = connections_of(spec.params)
+    if connections is None:
+        return _CONNECTIONS_A_WORKER * workers
+    is_by_window = spec.params.get("loader") in ("torch-iterable", "tf-data")
+    return connections * _RANGES_AT_ONCE if is_by_window else connections
+
+
+def _most_samples(params: Params, samples: int, ranks: int) -> int:
+    """The most samples that a trial reads until its rate is known, and its steps are done."""
+    whole_epochs = max(LEAST_EPOCHS, int(params.get("epochs") or 1)) * samples
+    if "steps" not in params:
+        return whole_epochs
+    # The last epoch may be read in part, and half of each epoch may not count.
+    return whole_epochs + samples + 2 * int(params["steps"]) * int(params["batch_size"]) * ranks
 
 
 def _in(seconds: float, streams: int) -> int:
@@ -370,18 +433,3 @@ def _billed(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, Billed
             whose = config.prices or "example prices, to be edited"
             found[name] = Billed(uri, price, f"{whose}: {about}")
     return found
-
-
-def _samples(data: DataSettings, problems: list[str]) -> int:
-    """The number of images, from a manifest, a listing or the config."""
-    try:
-        if data.shards is not None:
-            shards = expanded(data.shards)
-            with open_dataset(shards, data.split, options=data.store) as found:
-                return len(found)
-        if data.source is not None:
-            return len(open_source(expanded(data.source), options=data.store).list())
-    except (DataprepError, OSError) as error:
-        problems.append(f"the data could not be counted, {_MANY:,} images are assumed: {error}")
-        return _MANY
-    return data.images

@@ -89,6 +89,16 @@ def duration_words(seconds: float) -> str:
     return " ".join(shown)
 
 
+def range_words(low_s: float, high_s: float) -> str:
+    """``3 to 8 min``, ``45.0 s to 3 min``, or one duration if both are the same in words."""
+    low, high = duration_words(low_s), duration_words(high_s)
+    if low == high:
+        return low
+    low_number, _, low_unit = low.partition(" ")
+    has_same_unit = low_unit == high.partition(" ")[2]
+    return f"{low_number if has_same_unit else low} to {high}"
+
+
 def model_words(name: str) -> str:
     """``ResNet-50`` for ``resnet50``; other names as they are."""
     return _MODELS.get(name, name)

@@ -157,6 +157,23 @@ def flow_of(pattern: ReadPattern, *, batch_size: int, workers: int, prefetch: in
     )
 
 
+def rule_of(flow: Flow, *, counts_reads: bool, epoch_samples: int | None, by_epochs: bool) -> Rule:
+    """The rule that a trial begins with.
+
+    Args:
+        flow: how samples flow through the loader.
+        counts_reads: whether the loader counts what arrives.
+        epoch_samples: samples of an epoch of one process; None if there is no end.
+        by_epochs: whether whole epochs were asked for.
+    """
+    if by_epochs:
+        return "epochs"
+    if not counts_reads:
+        return "bounds"
+    is_long = epoch_samples is None or epoch_samples >= flow.least_epoch
+    return "steady" if is_long else "epochs"
+
+
 class WindowRule(Protocol):
     """Decides while an epoch runs which of its steps count.
 

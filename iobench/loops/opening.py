@@ -23,7 +23,7 @@ from iobench.loaders import (
 )
 from iobench.loaders.own import TAKE_PIXELS
 from iobench.loops.cache import EpochCache
-from iobench.loops.counted import LEAST_EPOCHS, LEAST_ROUNDS, Flow, Least, flow_of
+from iobench.loops.counted import LEAST_EPOCHS, LEAST_ROUNDS, Flow, Least, flow_of, rule_of
 from iobench.loops.drive import EpochTimes
 from iobench.loops.epochs import RatePlan
 from iobench.loops.loader_grid import LoopTrial
@@ -210,12 +210,13 @@ def rate_plan(
         give_up_s: the moment after which the trial ends by itself.
     """
     flow = flow_through(loader, trial, data)
-    if by_epochs or trial.access == "file":
-        return RatePlan("epochs", flow, least, give_up_s, epoch_samples)
-    if not isinstance(loader, CountsReads):
-        return RatePlan("bounds", flow, least, give_up_s)
-    is_long = epoch_samples is None or epoch_samples >= flow.least_epoch
-    return RatePlan("steady" if is_long else "epochs", flow, least, give_up_s, epoch_samples)
+    rule = rule_of(
+        flow,
+        counts_reads=isinstance(loader, CountsReads),
+        epoch_samples=epoch_samples,
+        by_epochs=by_epochs or trial.access == "file",
+    )
+    return RatePlan(rule, flow, least, give_up_s, epoch_samples)
 
 
 def check_batches(trial: TrainingTrial, data: Stored | None, whole: Sequence[int]) -> None:

@@ -18,11 +18,12 @@ from iobench.errors import NotApproved
 from iobench.forecast import Forecast, forecast, require_leave
 from iobench.plan import trials
 from iobench.rundir import begin_log, open_run, read
-from iobench.trial import Trial
+from iobench.trial import Params, Trial, TrialSpec
 from iobench.words import duration_words
 from tests.iobench.small_runs import Configs, loaders
 
 pytestmark = pytest.mark.slow
+
 
 STORE: dict[str, Any] = {
     "operations": "put",
@@ -72,18 +73,43 @@ def test_a_run_stays_within_its_bounds(configs: Configs, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("grid", "gets"),
     [
-        ({"seconds": 10, "workers": 4}, 8 * 2_001),
-        ({"seconds": 10, "workers": 4, "processes": 2}, 16 * 2_001),
-        ({"epochs": 2, "workers": 1}, 2 * 1_000),
+        # What 32 connections of each worker can send in the seconds and before, then three epochs.
+        ({"seconds": 10, "workers": 4}, 4 * 32 * 2_001 + 3 * 1_000),
+        ({"seconds": 10, "workers": 4, "processes": 2}, 8 * 32 * 2_001 + 3 * 1_000),
+        ({"epochs": 2, "workers": 1}, 3 * 1_000),
+        ({"epochs": 5, "workers": 1}, 5 * 1_000),
     ],
 )
 def test_a_loader_on_a_store(grid: dict[str, Any], gets: int) -> None:
-    """A hundred requests a second by each of two a worker; no sample twice an epoch."""
+    """Requests are bounded by connections, and by three epochs in which no sample is read twice."""
     given = {"loader": "torch-map", "data": ["shards@s3"], "cache": ["warm"], **grid}
     found = forecast_of(loaders=[given])
     (asked,) = found.requests.values()
-    assert gets < asked["gets"] < gets + 500
-    assert (found.steps[0].likely_s is None) == ("epochs" in grid)
+    assert gets < asked["gets"] < gets + 1_500
+    assert (found.steps[0].length.likely_s is None) == ("epochs" in grid)
+
+
+@pytest.mark.parametrize(
+    ("loader", "connections"),
+    [("raw", 4), ("torch-map", 4 * 32), ("torch-iterable", 4 * 2 * 32), ("tf-data", 2 * 32)],
+)
+def test_requests_end_with_the_trial(loader: str, connections: int) -> None:
+    """Of a large data set, a trial sends what its connections can within ``trial_timeout_s``."""
+    grid = {"loader": loader, "data": "shards@s3", "workers": 4, "seconds": 1}
+    data = {"bucket": {"uri": "s3://bucket"}, "images": 100_000_000}
+    (asked,) = forecast_of(loaders=[grid], data=data, trial_timeout_s=60).requests.values()
+    gets = connections * 60 * 100
+    # Each object that is put there first is confirmed by a request.
+    assert gets <= asked["gets"] - asked["puts"] < 1.01 * gets + 5_000
+
+
+def test_a_loop_reads_three_epochs() -> None:
+    """A training loop without ``epochs`` may read three of them, and more for its steps."""
+    loop = {"consumer": "paced", "images_per_s": 500, "inputs": ["store"], "loader": "torch-folder"}
+    (asked,) = forecast_of(
+        training=[{**loop, "data": "files", "steps": 10, "batch_size": 32}]
+    ).requests.values()
+    assert asked["gets"] >= asked["puts"] + 3 * 1_000
 
 
 def test_copies_are_put_there_first() -> None:
@@ -94,13 +120,126 @@ def test_copies_are_put_there_first() -> None:
 
 
 def test_a_described_device_tells_the_time() -> None:
-    """Of a real one it is not known."""
+    """Of a real one it is not known: between its start and ``trial_timeout_s``."""
     loop = {"loader": "raw", "batch_size": 10, "steps": 100, "workers": 0, "inputs": ["warm"]}
     paced = forecast_of(training=[{**loop, "consumer": "paced", "images_per_s": 500}])
-    assert [step.likely_s for step in paced.steps] == [3.0]
+    # 1,000 images are fewer than the 20 shards that a steady rate needs: three epochs.
+    assert [step.length.likely_s for step in paced.steps] == [1.0 + 3_000 / 500]
     torch = forecast_of(training=[{**loop, "consumer": "torch", "loader": "torch-map"}])
-    assert [step.likely_s for step in torch.steps] == [None]
-    assert "1 trial to come, 1 trial of unknown length (at most 10 min)" in torch.text()
+    assert [step.length.likely_s for step in torch.steps] == [None]
+    assert "1 trial to come, 1 of unknown length, about 3.0 s to 10 min (at most" in torch.text()
+
+
+def grid_of(loader: str, **values: Any) -> dict[str, Any]:
+    """A grid of one point with two workers and batches of 64."""
+    return {"loader": loader, "workers": 2, "batch_size": 64, "seconds": 10, **values}
+
+
+@pytest.mark.parametrize(
+    ("grid", "images", "least_s", "most_s", "rule"),
+    [
+        # Fewer images than 20 rounds: three epochs, at 100 images/s in the worst case.
+        (grid_of("torch-map"), 1_000, 13, 3 + 30, "epochs"),
+        (grid_of("torch-map", epochs=2), 1_000, 3, 3 + 30, "epochs"),
+        (grid_of("torch-map", epochs=4), 1_000, 3, 3 + 40, "epochs"),
+        # 20 rounds of 2 x 64, 10 more to balance them, and twice what is in flight.
+        (grid_of("torch-map"), 100_000, 13, 3 + (30 * 128 + 2 * (4 + 3 * 128)) / 100, "steady"),
+        # The seconds are longer than the rule; the last epoch may begin just before their end.
+        (grid_of("torch-map", seconds=100), 1_000, 103, 3 + 100 + 10, "epochs"),
+        # Loaders of which the time is described.
+        (grid_of("null"), 1_000, 10.5, 10.5, "bounds"),
+        (grid_of("mock", item_s=0.1, seconds=1), 1_000, 128.5, 231.3, "steady"),
+        # Nothing takes longer than trial_timeout_s.
+        (grid_of("torch-iterable"), 90_000_000, 13, 300, "steady"),
+        (grid_of("torch-map", epochs=1), 90_000_000, 3, 300, "epochs"),
+    ],
+)
+def test_a_trial_lasts_until_its_rate_is_known(
+    grid: dict[str, Any], images: int, least_s: float, most_s: float, rule: str
+) -> None:
+    """The range is from its ``seconds`` to what the rule of its rate needs at a low rate."""
+    found = forecast_of(loaders=[grid], data={"images": images}, trial_timeout_s=300)
+    (trial,) = found.content()["trials"]
+    assert (trial["least_s"], trial["rate_rule"]) == (pytest.approx(least_s), rule)
+    assert trial["most_s"] == pytest.approx(most_s, rel=0.03)
+    assert found.totals()["least_s"] == trial["least_s"]
+    assert found.totals()["slowest_s"] == pytest.approx(trial["most_s"], abs=0.001)
+    assert found.totals()["most_s"] == 300
+
+
+def test_the_range_is_shown_for_the_run_and_each_kind() -> None:
+    """The first line has the sums, and each kind of trials has its own range."""
+    loop = {"consumer": "paced", "images_per_s": 200, "loader": "mock"}
+    found = forecast_of(
+        loaders=[grid_of("torch-map", epochs=3), grid_of("null")],
+        training=[{**loop, "steps": 100, "inputs": ["warm"]}],
+        repeats=3,
+    )
+    first, loader, train, _ = found.text().splitlines()
+    assert "9 trials to come, 3 of unknown length, about 2 to 4 min (at most 1 h 30 min)" in first
+    assert loader.startswith("  loader       6  40.5 s to 2 min   torch-map, null;")
+    assert train.startswith("  train        9")
+
+
+class TestFailures:
+    """Trials that cannot end in time are named beforehand, with what to set."""
+
+    def warnings(self, **loop: Any) -> list[str]:
+        """Warnings about one loop on an emulated device of 100 images/s, in 60 s."""
+        described = {"group": "slow", "consumer": "paced", "images_per_s": 100, "inputs": ["warm"]}
+        config = {"training": [{**described, **loop}], "data": {"images": 4_000}, "repeats": 2}
+        return list(forecast_of(**config, trial_timeout_s=60).problems)
+
+    def test_epochs_take_too_long(self) -> None:
+        """Three epochs of 4,000 images take 120 s at 100 images/s."""
+        (warning,) = self.warnings(loader="torch-iterable", epochs=2)
+        assert "slow" in warning
+        assert "3 whole epochs of 4,000 samples take at least 2 min at 100 samples/s" in warning
+        assert warning.endswith("set trial_timeout_s to 150 or more, or take fewer images")
+
+    def test_rounds_take_too_long(self) -> None:
+        """20 rounds of two workers with batches of 256 take 102 s at 100 images/s."""
+        (warning,) = self.warnings(loader="mock", workers=2, batch_size=256)
+        assert "20 rounds of 512 samples take at least 2 min" in warning
+        assert "set trial_timeout_s to 128 or more, or take fewer workers or smaller" in warning
+
+    def test_steps_on_the_device_take_too_long(self) -> None:
+        """A loop on data in device memory takes its steps, and one more."""
+        (warning,) = self.warnings(loader="mock", inputs=["synthetic"], steps=100, batch_size=64)
+        assert "101 steps of 64 samples take at least 64.6 s" in warning
+
+    def test_there_is_no_whole_batch(self) -> None:
+        """Each rank needs a batch."""
+        (warning,) = self.warnings(loader="torch-map", accelerators=2, batch_size=2_048)
+        assert "4,000 images among 2 ranks have no whole batch of 2048" in warning
+
+    def test_a_trial_that_can_end_in_time(self) -> None:
+        """Causes no warning."""
+        assert self.warnings(loader="torch-map", batch_size=16, steps=40) == []
+
+
+def test_a_run_follows_its_forecast(configs: Configs, tmp_path: Path) -> None:
+    """Trials have the rule of the forecast, and take the times of its range."""
+    loop = {"consumer": "paced", "images_per_s": 1_000, "steps": 10, "workers": 0}
+    values = configs.values(
+        loaders=[
+            {"loader": "raw", "seconds": 0.1, "workers": 1, "batch_size": 8},
+            {"loader": "mock", "item_s": 0.001, "seconds": 0.1, "workers": 2, "batch_size": 4},
+        ],
+        training=[
+            {**loop, "loader": "raw", "inputs": ["synthetic", "warm"], "batch_size": 8},
+            {**loop, "loader": "mock", "inputs": ["warm"], "batch_size": 8},
+        ],
+    )
+    config = BenchConfig.model_validate(values)
+    found = forecast(config)
+    done = run.run(config, tmp_path, Lines(io.StringIO()), forecast=found.totals())
+    trials_by_id = {trial.id: trial for trial in done.result.trials}
+    assert {trial.status for trial in done.result.trials} == {"done"}, done.counts
+    for step in found.steps:
+        trial = trials_by_id[step.spec.id]
+        assert trial.metrics["rate_rule"] == step.length.rate_rule, trial.id
+        assert trial.metrics["seconds"] < step.length.most_s, trial.id
 
 
 @pytest.mark.parametrize(
@@ -184,7 +323,8 @@ class TestEarlier:
         directory.mkdir()
         open_run(directory, config, begun.environment, resume=False)
         spec = trials(config)[0]
-        done = Trial(spec.id, spec.kind, spec.params, 0, "done", {}, seconds=40.0)
+        metrics = {"samples_per_s": 1e6}
+        done = Trial(spec.id, spec.kind, spec.params, 0, "done", metrics, seconds=40.0)
         begin_log(directory, begun.with_trial(done))
         return tmp_path / "run"
 
@@ -205,3 +345,31 @@ class TestEarlier:
         begin_log(folder, moved)
         (said,) = forecast(config, like=folder).problems
         assert "another machine (processor differ)" in said
+
+    def test_times_of_the_former_rule_are_not_used(self, config: BenchConfig, folder: Path) -> None:
+        """Loaders took less time then, which a warning says."""
+        begin_log(folder, replace(read(folder), rates=""))
+        found = forecast(config, like=folder)
+        assert found.likely_s[0] < 40
+        (warning,) = found.problems
+        assert "measured rates by an earlier rule" in warning
+
+    def test_a_rate_tells_the_time_of_another_length(
+        self, config: BenchConfig, folder: Path, configs: Configs
+    ) -> None:
+        """A trial that was measured for some seconds tells how long its epochs take."""
+        spec = TrialSpec("loader", _torch_map(configs, epochs=3))
+        earlier = TrialSpec("loader", _torch_map(configs, seconds=5))
+        metrics = {"samples_per_s": 10.0}
+        done = Trial(earlier.id, "loader", earlier.params, 0, "done", metrics, seconds=9.0)
+        begin_log(folder, replace(read(folder), trials=(done,)))
+        grid = {"loader": "torch-map", "workers": 0, "epochs": 3}
+        wanted = BenchConfig.model_validate(configs.values(loaders=[grid]))
+        (step,) = forecast(wanted, like=folder).steps
+        assert step.spec.id == spec.id
+        assert step.length.likely_s == 3.0 + 3 * 40 / 10.0
+
+
+def _torch_map(configs: Configs, **length: Any) -> Params:
+    grid = {"loader": "torch-map", "workers": 0, **length}
+    return trials(BenchConfig.model_validate(configs.values(loaders=[grid])))[0].params

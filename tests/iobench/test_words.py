@@ -16,6 +16,7 @@ from iobench.words import (
     ladder_table,
     params_words,
     point_words,
+    range_words,
     rate_words,
     result_words,
     size_words,
@@ -227,3 +228,18 @@ def test_the_last_column_says_what_was_shown_of_the_cache() -> None:
     ):
         lines = shown([*loop("synthetic", 90), *loop("cold", 50, cold=cold)]).splitlines()
         assert lines[3].endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("low_s", "high_s", "words"),
+    [
+        (12.0, 45.0, "12.0 to 45.0 s"),
+        (180, 480, "3 to 8 min"),
+        (45, 180, "45.0 s to 3 min"),
+        (3_600, 12_000, "1 h to 3 h 20 min"),
+        (180, 181, "3 min"),
+    ],
+)
+def test_a_range_of_durations(low_s: float, high_s: float, words: str) -> None:
+    """A range names its unit once, and is one duration if both ends read the same."""
+    assert range_words(low_s, high_s) == words
