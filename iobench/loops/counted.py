@@ -422,7 +422,9 @@ class BoundedWindow:
             self.bounds = min(low, high), max(low, high)
         # Looking takes time, which must be negligible in a loop that does nothing else.
         self.look_at_samples = samples + max(self._flow.round_samples, later.samples // 50)
-        return is_late or (self.agree and self._least.is_reached([later]))
+        # Without the second condition a loop in which no time passes would have no end.
+        is_known = self.agree or later.steps >= ENOUGH_STEPS
+        return is_late or (is_known and self._least.is_reached([later]))
 
     @property
     def _least_samples(self) -> int:

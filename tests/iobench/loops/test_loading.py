@@ -202,4 +202,4 @@ class TestRun:
         monkeypatch.setattr(SlowLoader, "reads", "tfrecord")
         places = {"files@disk": Place(str(tmp_path), "files")}
         with pytest.raises(Unavailable, match="reads shards; these data are files"):
-            self.metrics(places=places, data="files@disk")
+            self.metrics(places=places, data="files@disk", cache="cold")
