@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from dataprep.counted import counted
 from iobench.analysis.loops import Loop, by_rank
 from iobench.analysis.rules import RULES, percent
 from iobench.analysis.sizing import FeedsRow
@@ -112,14 +113,18 @@ def _sentences(family: Sequence[Count], largest: Count | None) -> Iterator[str]:
     before = largest.accelerators if largest is not None else 0
     if largest is not None:
         busy = percent(largest.au_slowest)
-        yield f"With {before} {largest.name}, the slowest has an AU of {busy}."
+        named = f"{counted(before, 'accelerator')} ({largest.name})"
+        yield f"With {named}, the slowest computes {busy} of the time (AU)."
     following = next((count for count in family if count.accelerators > before), None)
     if following is None:
         yield "No larger number was measured."
         return
+    named = str(following.accelerators)
+    if largest is None:
+        named = f"{counted(following.accelerators, 'accelerator')} ({following.name})"
     yield (
-        f"With {following.accelerators}, the slowest has {percent(following.au_slowest)}: "
-        f"{following.limit or 'what limits it was not measured'}."
+        f"With {named}, the slowest computes {percent(following.au_slowest)} of the time: "
+        f"{following.limit or 'the reason was not measured'}."
     )
 
 
@@ -151,8 +156,17 @@ def _name(params: Mapping[str, Any]) -> str:
 
 
 def _limit(loop: Loop, causes: Sequence[Finding]) -> str:
-    """The cause with the largest share: ``decoding is the bottleneck``."""
-    own = [f for f in causes if f.of == loop.group and RULES[f.code].kind == "cause"]
+    """The cause with the largest share: ``decoding is the bottleneck``.
+
+    The starts of epochs are none: the utilisation leaves the first step of each epoch out.
+    """
+    own = [
+        finding
+        for finding in causes
+        if finding.of == loop.group
+        and RULES[finding.code].kind == "cause"
+        and finding.code != "epoch-starts"
+    ]
     if not own:
         return ""
     title = max(own, key=lambda finding: finding.share or 0.0).title

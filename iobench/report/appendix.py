@@ -73,7 +73,8 @@ DEFINITIONS: Mapping[str, str] = {
         "Compute time / running time, without the first step, as MLPerf Storage defines it. Its "
         "pass marks are for its own workloads (presets named -mlperf); beside them the report "
         "lists what else its rules ask for. A host may wait while its device computes, so it "
-        "differs from au_ceiling."
+        "differs from au_ceiling. Of several ranks it is the mean, as MLPerf Storage's DLIO "
+        "computes it; the slowest rank stands beside it."
     ),
     "preparation stall": (
         "(T3 - T1) / T2, where T3 are the seconds from a warm page cache: decoding, "
@@ -84,6 +85,16 @@ DEFINITIONS: Mapping[str, str] = {
         "The same loop run again with one real part more each time. A part costs the difference to "
         "the rung above, and the parts add up to the loss. The bar is made of medians of rungs; "
         "verdict and findings give medians of shares, which can differ by a percent or two."
+    ),
+    "start of an epoch": (
+        "The time from the request of an epoch to its first batch. Where whole epochs were "
+        "measured, the rate includes the starts, and the ladder has a rung for them: the seconds a "
+        "sample that the loop nearest to the device spent in starts. What the starts of farther "
+        "loops take beyond that is in their rungs. A rate in a steady state has no start in it."
+    ),
+    "balance": (
+        "Fetched samples / consumed samples in the time that counts, samples of partial batches "
+        "included. In a steady state both are equal."
     ),
     "cold, warm": (
         "Cold: at most 1 % of the files' pages were in the page cache before, and storage "

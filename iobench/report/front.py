@@ -47,6 +47,8 @@ _BADGES = {
     "ceiling-not-measured": "the storage was not measured by itself",
     "target-in-memory": "the target is memory, not a disk",
 }
+_NOTHING_HELPS = "Nothing that was measured would make it faster."
+_NO_EVIDENCE = "No change is recommended, since the figures are no evidence. Measure again."
 _SETTINGS = {
     "workers": "workers",
     "prefetch": "prefetch",
@@ -80,6 +82,7 @@ class Front:
     badges: Sequence[str]
     pile: Markup | None
     changes: Sequence[Change]
+    no_changes: str
     note: str
     feeds: Feeds | None
     feeds_note: str
@@ -104,6 +107,7 @@ def front(found: Analysis) -> Front:
         badges=tuple(_badges(found)),
         pile=_pile(loop) if loop is not None else None,
         changes=changes,
+        no_changes=_NO_EVIDENCE if found.doubt else _NOTHING_HELPS,
         note=_note(found),
         feeds=found.feeds,
         feeds_note=_feeds_note(found.feeds),

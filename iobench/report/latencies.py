@@ -28,8 +28,8 @@ def _steps(result: Result) -> Table:
         shown = number(steps) if steps is not None else ""
         rows.append([str(params.get("group")), str(params.get("input")), shown, *cells])
     note = (
-        "Medians over repeats, each with so many steps; first steps of epochs are left out. "
-        "training.steps asks for more."
+        "Medians over repeats. The steps are those of one repeat, without the first step of each "
+        "epoch. Set training.steps to measure more."
     )
     columns = ("loop", "input", "steps", "median", "p90", "p99")
     return Table("Steps", columns, rows, note)

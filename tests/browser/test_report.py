@@ -70,7 +70,7 @@ def test_a_link_opens_the_part_of_the_appendix(opened: Open, pages: dict[str, Pa
     """From the keyboard too: parts are details with a summary."""
     page = opened(pages["one worker"]).page
     assert not page.locator("#term-loss").is_visible()
-    page.get_by_role("link", name="what the loss is").click()
+    page.get_by_role("link", name="the loss", exact=True).click()
     page.locator("#term-loss").wait_for(state="visible")
 
 

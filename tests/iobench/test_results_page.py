@@ -28,9 +28,12 @@ OF_SOME_MACHINES = {
     *("metrics.errors.*", "metrics.shuffle_buffer_bytes", "metrics.gpu_utilisation_share"),
     *("metrics.disk_read_mb_per_s", "metrics.network_received_mb_per_s"),
     "metrics.stood_still_s",
+    *("metrics.samples_per_s_low", "metrics.samples_per_s_high", "metrics.warm_share"),
+    "metrics.dropped_samples",
 }
-"""Errors need a store that fails, shuffle buffers torch, standing still somebody who stops it, the
-rest a GPU, a disk and a network."""
+"""Errors need a store that fails, shuffle buffers torch, standing still somebody who stops it,
+bounds of a rate an endless loader, dropped samples a loader that gives partial batches, a share of
+warm data a memory that is smaller than the data, the rest a GPU, a disk and a network."""
 
 
 def patterns(title: str) -> list[str]:

@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.stats import Estimate, estimate, median, quantile, quantiles, ratio
+from iobench.stats import (
+    QUANTILES,
+    Estimate,
+    enough,
+    estimate,
+    median,
+    missing,
+    quantile,
+    quantiles,
+    ratio,
+)
 
 figures = st.floats(1e-9, 1e9)
 samples = st.lists(figures, min_size=1, max_size=40)
@@ -152,6 +162,15 @@ def test_quantile_needs_ten_samples_beyond_it(name: str, needed: int) -> None:
     """q is given from 10 / (1 - q) samples on, and not one sample earlier."""
     assert name not in quantiles([1.0] * (needed - 1))
     assert quantiles([1.0] * needed)[name] == 1.0
+
+
+def test_what_a_quantile_lacks_is_exactly_what_makes_it_enough() -> None:
+    """For every quantile and number of samples."""
+    for q in QUANTILES.values():
+        for count in (0, 1, 19, 20, 99, 100, 101, 999, 1_000, 9_999, 10_000):
+            lacking = missing(count, q)
+            assert enough(count + lacking, q)
+            assert lacking == 0 or not enough(count + lacking - 1, q)
 
 
 @given(st.lists(figures, min_size=1, max_size=60), st.floats(0, 1), st.floats(0, 1))

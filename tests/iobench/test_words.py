@@ -121,6 +121,13 @@ def test_result_has_its_figures_and_its_label() -> None:
     assert result_words(counted).endswith("#1: 150 MB/s (cold 99.9 %, cache-resident)")
 
 
+def test_a_rate_between_two_bounds_is_a_range() -> None:
+    """Where the bounds of an endless loader do not agree."""
+    bounds = {"samples_per_s_low": 290.4, "samples_per_s_high": 1256.1}
+    trial = Trial("i", "loader", LOADER, 0, "done", bounds)
+    assert result_words(trial).endswith("#1: between 290 and 1,256 samples/s")
+
+
 def test_no_label_where_the_cache_has_no_part() -> None:
     """``not applicable`` is not said."""
     trial = Trial("i", "loader", LOADER, 0, "done", {"mb_per_s": 1}, Cold("", "not applicable"))

@@ -184,6 +184,24 @@ def test_the_time_to_the_first_batch_decides_where_no_run_has_a_rate() -> None:
     assert found.exit_code == 1
 
 
+def test_the_start_of_later_epochs_is_compared_and_decides_nothing() -> None:
+    """Of loops and of loaders; a shorter one is better."""
+    later: dict[str, Any] = {"time_to_first_batch_s": 2.0, "epoch_start_s": 0.4}
+    sooner = {**later, "epoch_start_s": 0.1}
+    base = run(
+        loop("warm", 500, metrics=later),
+        done("loader", {"loader": "a", "data": "b@disk"}, WARM, samples_per_s=900.0, **later),
+    )
+    new = run(
+        loop("warm", 500, metrics=sooner),
+        done("loader", {"loader": "a", "data": "b@disk"}, WARM, samples_per_s=900.0, **sooner),
+    )
+    found = compared(base, new, force=True)
+    starts = [change for change in found.listed if change.figure.metric == "epoch_start_s"]
+    assert [change.kind for change in starts] == ["train", "loader"]
+    assert {change.verdict for change in starts} == {"improvement"}
+
+
 def test_loaders_do_not_answer_for_a_loop_without_a_rate() -> None:
     """The loop is in both runs, but one knows only a range: refused; by force loaders decide."""
     base = run(loop("warm", 100), loader(100, 1))
