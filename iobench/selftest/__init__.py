@@ -1,4 +1,4 @@
-"""Test the measurements of iobench with figures and delays that are known beforehand."""
+"""Test the measurements of iobench with figures, links and delays that are known beforehand."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 from iobench.clock import SystemClock
+from iobench.selftest import known, links
 from iobench.selftest.delays import Injected, Plan, Prefetched, Recovered, injected
-from iobench.selftest.known import Check, checks
+from iobench.selftest.known import Check, NotRun
 
-__all__ = ["Check", "Injected", "checks", "injected", "run", "text"]
+__all__ = ["Check", "Injected", "NotRun", "checks", "injected", "run", "text"]
 
 _LADDER = (
     *("slowed", "on rung", "ms a sample", "recovered", "error"),
@@ -21,6 +22,12 @@ _BUSY = 0.2
 """From this share of the processors' time on, other programs may cause wrong figures."""
 
 
+def checks() -> Iterator[Check | NotRun]:
+    """Measure all figures that are known beforehand."""
+    yield from known.checks()
+    yield from links.checks()
+
+
 def run(
     rounds: int, *, as_json: bool, say: Callable[[str], None], note: Callable[[str], None]
 ) -> bool:
@@ -28,16 +35,22 @@ def run(
 
     ``say`` prints results, as lines of text or as one JSON object. ``note`` prints progress.
     """
-    found = []
+    figures: list[Check] = []
+    not_run: list[NotRun] = []
     for check in checks():
-        found.append(check)
+        if isinstance(check, NotRun):
+            not_run.append(check)
+        else:
+            figures.append(check)
         if not as_json:
             say(str(check))
     delays = injected(note, Plan(rounds=rounds), SystemClock())
-    ok = delays.ok and all(check.ok for check in found)
+    ok = delays.ok and all(check.ok for check in figures)
     if as_json:
-        rows = [{**asdict(check), "ok": check.ok} for check in found]
-        say(json.dumps({"checks": rows, **asdict(delays), "ok": ok}, allow_nan=False))
+        rows = [{**asdict(check), "ok": check.ok} for check in figures]
+        skipped = [asdict(entry) for entry in (*not_run, *delays.not_run)]
+        content = {"checks": rows, **asdict(delays), "not_run": skipped, "ok": ok}
+        say(json.dumps(content, allow_nan=False))
     else:
         for line in text(delays):
             say(line)
@@ -61,8 +74,7 @@ def text(delays: Injected) -> Iterator[str]:
         yield f"\nother programs took {delays.others_busy_share:.0%} of the processors meanwhile"
         if not delays.ok and delays.others_busy_share >= _BUSY:
             yield "which may be why: try again on a quiet machine, or with more --rounds"
-    for entry in delays.not_run:
-        yield f"not run: {entry['name']}: {entry['why']}"
+    yield from map(str, delays.not_run)
 
 
 def _ladder_cells(row: Recovered) -> tuple[str, ...]:

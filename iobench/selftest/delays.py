@@ -22,7 +22,6 @@ import psutil
 
 import dataprep
 from dataprep.adapters.augment import Augmentation
-from dataprep.sample import draw_tree
 from iobench.analysis.analyse import summarised
 from iobench.clock import Clock, Pauses
 from iobench.errors import Unavailable
@@ -30,10 +29,10 @@ from iobench.faults import Delay, FaultProxy, Match, Rule
 from iobench.loaders.protocol import Loader, need_framework
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.loops import training, training_plan
-from iobench.memory_s3 import MemoryS3
 from iobench.pixels import OfPixels
 from iobench.result import Result
-from iobench.s3_server import signed_in
+from iobench.selftest.known import NotRun
+from iobench.selftest.store import SHARDS, memory_store
 from iobench.stats import median
 from iobench.trial import Around, Context, Place, Trial, TrialSpec
 
@@ -55,7 +54,7 @@ CODES: Mapping[Stage, str] = {
     "copy": "slow-copy",
     "augment": "slow-augmentation",
     "decode": "slow-decode",
-    "fetch": "slow-store-latency",
+    "fetch": "slow-store",  # no probe tells latency from bandwidth
 }
 """The finding that names each stage."""
 
@@ -77,29 +76,29 @@ class Plan:
     Attributes:
         delays: seconds per sample for each stage, all different, so that one of a pair is larger.
         batch_size, device_s: samples in a step, and how long the device computes for them.
-        steps: steps of a loop without prefetch; the first does not count.
+        steps: least number of steps that count. The rules of a rate ask for 20 rounds: 20 steps
+            without workers, 40 steps with two.
         rounds: how often each case is run.
         more_rounds: how many more rounds a case gets at most if its rounds differ.
         workers: worker processes of the loops with prefetch.
-        prefetch_steps: steps of those loops; about one per batch made ahead does not count.
         prefetch_factor: how many times as long delays are in those loops.
         slow_device_s: ``device_s`` of the loop whose device is slow.
-        images: number of images drawn; a loop reads each at most once.
+        images: number of images drawn: an epoch in which all these steps fit, so that no loop
+            needs several epochs with their starts.
     """
 
     delays: Delays = field(
-        default_factory=lambda: {"copy": 0.050, "augment": 0.064, "decode": 0.080, "fetch": 0.150}
+        default_factory=lambda: {"copy": 0.012, "augment": 0.015, "decode": 0.020, "fetch": 0.034}
     )
     batch_size: int = 2
-    device_s: float = 0.020
-    steps: int = 4
+    device_s: float = 0.005
+    steps: int = 20
     rounds: int = 3
     more_rounds: int = 2
     workers: int = 2
-    prefetch_steps: int = 16
     prefetch_factor: float = 1.5
-    slow_device_s: float = 0.150
-    images: int = 60
+    slow_device_s: float = 0.050
+    images: int = 120
 
 
 def cases(delays: Delays) -> list[Delays]:
@@ -224,14 +223,14 @@ class Injected:
         ladder: a row for each delay, without prefetch.
         prefetch: a row for each loop with prefetch.
         others_busy_share: share of the processors' time that other programs used meanwhile.
-        not_run: ``name`` of each measurement that was not possible, and ``why``.
+        not_run: each measurement that was not possible, and why.
     """
 
     rungs_s: Mapping[str, float] = field(default_factory=dict)
     ladder: Sequence[Recovered] = ()
     prefetch: Sequence[Prefetched] = ()
     others_busy_share: float | None = None
-    not_run: Sequence[Mapping[str, str]] = ()
+    not_run: Sequence[NotRun] = ()
 
     @property
     def ok(self) -> bool:
@@ -297,7 +296,7 @@ class Bench:
         params = next(point for point in training_plan.plan(loop) if point["input"] == source)
         # The requests of a batch wait at the same time. Tables and manifests are not delayed.
         delay = Delay(case.get("fetch", 0.0) * self.plan.batch_size)
-        self.proxy.replace_rules([Rule(Match("GET", "/tfrecord/"), delay)])
+        self.proxy.replace_rules([Rule(Match("GET", SHARDS), delay)])
         spec = TrialSpec("train", params, repeat)
         # Synthetic batches are on the device already.
         copied = 0 if source == "synthetic" else self.plan.batch_size
@@ -312,16 +311,10 @@ class Bench:
 @contextmanager
 def bench(plan: Plan, clock: Clock, folder: Path) -> Iterator[Bench]:
     """Draw images, shard them below ``folder``, and serve the shards over HTTP too."""
-    images = draw_tree(folder / "images", images=plan.images, classes=2).root
-    shards = str(folder / "shards")
     policy = dataprep.ImagePolicy(size=64)
-    dataprep.shard(dataprep.ShardConfig(source=str(images), output=shards, image=policy))
-    objects = MemoryS3()
-    objects.fill("selftest", Path(shards))
-    with signed_in(), FaultProxy(objects.answer, sleep=clock.sleep) as proxy:
-        store = Place("s3://selftest", "shards", dataprep.StoreOptions(endpoint_url=proxy.url))
-        places = {"shards@disk": Place(shards, "shards"), "shards@s3": store}
-        yield Bench(plan, clock, places, proxy)
+    with memory_store(folder, plan.images, policy, clock) as store:
+        places = {"shards@disk": store.disk, "shards@s3": store.remote}
+        yield Bench(plan, clock, places, store.proxy)
 
 
 def injected(note: Callable[[str], None], plan: Plan, clock: Clock) -> Injected:
@@ -329,7 +322,7 @@ def injected(note: Callable[[str], None], plan: Plan, clock: Clock) -> Injected:
     try:
         need_framework("torch")
     except Unavailable as error:
-        return Injected(not_run=[{"name": "delays", "why": str(error)}])
+        return Injected(not_run=[NotRun("delays", str(error))])
     psutil.cpu_percent()  # counts from here
     before = os.times()
     with tempfile.TemporaryDirectory(prefix="iobench-selftest-") as folder:
@@ -406,7 +399,6 @@ def prefetched(
         loop = {
             "inputs": ["store"],
             "workers": plan.workers,
-            "steps": plan.prefetch_steps,
             "images_per_s": plan.batch_size / device_s,
         }
         trials = [made.run(case, "store", repeat, **loop) for repeat in range(plan.rounds)]

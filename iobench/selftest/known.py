@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
+from dataprep.counted import counted
 from iobench.clock import Clock, Pauses, SystemClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.paced import PacedConsumer
@@ -26,9 +27,14 @@ from iobench.watching.loader import Epoch
 from iobench.watching.report import outcome, step_table
 from iobench.watching.session import StepLog
 
+WITHIN = 0.05
+"""The largest error of a rate whose truth is known, as a share of it."""
+
 _BATCH = 20
 _ITEM_S = 0.002
 _WAIT_S, _WORK_S = 0.050, 0.150
+_MOCK_STEPS = {1: 39, 3: 67, 8: 171}
+"""Least number of steps for a number of workers, of which it is no multiple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,32 +59,63 @@ class Check:
         if self.expected is None or self.limit is None:
             return f"      {found}"
         mark = "ok   " if self.ok else "WRONG"
-        return f"{mark} {found}, expected {self.expected:.4g} within {self.limit:.2g}"
+        return f"{mark} {found}, expected {self.expected:.4g} within {self.limit:.3g}"
+
+
+@dataclass(frozen=True, slots=True)
+class NotRun:
+    """A measurement that was not possible, and why."""
+
+    name: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"not run: {self.name}: {self.why}"
 
 
 def checks(clock: Clock | None = None, steps: int = 100) -> Iterator[Check]:
-    """Measure every figure over ``steps`` steps."""
+    """Measure every figure; loops of loaders that do nothing have ``steps`` steps."""
     clock = clock or SystemClock()
     # A loader that takes no time never lets the device wait: au_ceiling is 1.
     rate = _BATCH / 0.020
     paced = PacedConsumer(ConsumerSettings(batch_size=_BATCH, images_per_s=rate), clock)
     found = _loop(NullLoader, paced, clock, steps).samples_per_s / rate
     yield Check("null store, paced device of 20 ms: au_ceiling", 1.0, found, 0.02, "")
-    for workers in (1, 3, 7):
-        yield mock_scales(clock, steps, workers)
+    for workers, mock_steps in _MOCK_STEPS.items():
+        yield mock_alone(clock, mock_steps, workers)
+        for device_share in (0.5, 2.0):
+            yield mock_with_device(clock, mock_steps, workers, device_share)
     yield watched_waits(clock, max(1, steps // 5))
     times = _loop(NullLoader, NullConsumer(ConsumerSettings(), clock), clock, 10 * steps)
     per_batch = times.seconds / len(times.step_s) * 1e6
     yield Check("null into null: overhead of the loop", None, per_batch, None, "us a batch")
 
 
-def mock_scales(clock: Clock, steps: int, workers: int) -> Check:
+def mock_alone(clock: Clock, steps: int, workers: int) -> Check:
     """Workers that take 2 ms per item: 500 samples/s for each of them."""
     consumer = NullConsumer(ConsumerSettings(), clock)
     times = _loop(MockLoader, consumer, clock, steps, workers=workers, item_s=_ITEM_S)
     expected = workers / _ITEM_S
-    name = f"mock loader, {workers} worker{'s' * (workers > 1)} of 2 ms an item"
-    return Check(name, expected, times.samples_per_s, 0.02 * expected, "samples/s")
+    return _rate_check(_mock_name(workers), expected, times)
+
+
+def mock_with_device(clock: Clock, steps: int, workers: int, device_share: float) -> Check:
+    """The same loader before a device of ``device_share`` times its rate: the slower one counts."""
+    loader_per_s = workers / _ITEM_S
+    device_per_s = device_share * loader_per_s
+    settings = ConsumerSettings(batch_size=_BATCH, images_per_s=device_per_s)
+    consumer = PacedConsumer(settings, clock)
+    times = _loop(MockLoader, consumer, clock, steps, workers=workers, item_s=_ITEM_S)
+    name = f"{_mock_name(workers)}, device of {device_per_s:g}/s"
+    return _rate_check(name, min(loader_per_s, device_per_s), times)
+
+
+def _mock_name(workers: int) -> str:
+    return f"mock loader, {counted(workers, 'worker')} of 2 ms an item"
+
+
+def _rate_check(name: str, expected: float, times: LoopTimes) -> Check:
+    return Check(name, expected, times.samples_per_s, WITHIN * expected, "samples/s")
 
 
 def watched_waits(clock: Clock, steps: int) -> Check:

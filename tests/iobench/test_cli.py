@@ -408,7 +408,7 @@ class TestSelftest:
 
         def injected(note: Any, plan: Any, clock: Any) -> selftest.Injected:
             found["rounds"] = plan.rounds
-            return selftest.Injected(not_run=[{"name": "delays", "why": "made up"}])
+            return selftest.Injected(not_run=[selftest.NotRun("delays", "made up")])
 
         monkeypatch.setattr(selftest, "checks", lambda: iter(found["checks"]))
         monkeypatch.setattr(selftest, "injected", injected)

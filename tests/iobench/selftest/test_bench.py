@@ -33,6 +33,7 @@ from iobench.selftest.delays import (
     climbed,
     injected,
 )
+from iobench.selftest.known import NotRun
 from iobench.trial import Trial
 
 pytestmark = pytest.mark.slow
@@ -45,8 +46,7 @@ TINY = Plan(
     rounds=2,
     more_rounds=1,
     workers=1,
-    prefetch_steps=8,
-    images=10,
+    images=50,
 )
 
 
@@ -78,7 +78,7 @@ def test_every_delay_is_found_and_named(monkeypatch: pytest.MonkeyPatch) -> None
         return run(made, case, source, repeat, **changed)
 
     monkeypatch.setattr(Bench, "run", mocked)
-    found = injected(lambda note: None, Plan(rounds=2, images=40), VirtualClock())
+    found = injected(lambda note: None, Plan(rounds=2), VirtualClock())
     assert found.ok
     assert len(found.ladder) == 4 + 2 * 6
     for row in found.ladder:
@@ -152,7 +152,7 @@ def test_without_torch_the_delays_are_not_run(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(delays, "need_framework", missing)
     found = injected(pytest.fail, TINY, VirtualClock())
     assert found.ok
-    assert found == selftest.Injected(not_run=[{"name": "delays", "why": "torch is not installed"}])
+    assert found == selftest.Injected(not_run=[NotRun("delays", "torch is not installed")])
 
 
 def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:

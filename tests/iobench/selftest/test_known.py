@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
-from iobench.selftest.known import Check, checks, mock_scales, watched_waits
+from iobench.selftest.known import Check, checks, mock_alone, mock_with_device, watched_waits
 
 
 @pytest.mark.parametrize("steps", [7, 100])
 def test_every_check_holds_on_a_virtual_clock(steps: int) -> None:
     """Every figure is exact if only sleeping takes time."""
     found = list(checks(VirtualClock(), steps))
-    assert [check.ok for check in found] == [True] * 6
+    assert all(check.ok for check in found)
     known = [check for check in found if check.expected is not None]
-    assert [check.expected for check in known] == [1.0, 500.0, 1500.0, 3500.0, 0.25]
+    mock = [
+        rate
+        for loader_per_s in (500.0, 1500.0, 4000.0)
+        for rate in (loader_per_s, loader_per_s / 2, loader_per_s)
+    ]
+    assert [check.expected for check in known] == [1.0, *mock, 0.25]
     assert [check.found for check in known] == pytest.approx([check.expected for check in known])
+
+
+@given(st.integers(1, 16), st.integers(1, 400), st.floats(0.1, 10))
+def test_partial_rounds_do_not_shift_a_rate(workers: int, steps: int, device_share: float) -> None:
+    """Any number of steps with any number of workers gives the rate of the slower side."""
+    alone = mock_alone(VirtualClock(), steps, workers)
+    loop = mock_with_device(VirtualClock(), steps, workers, device_share)
+    assert alone.found == pytest.approx(alone.expected, rel=0.02)
+    assert loop.found == pytest.approx(loop.expected, rel=0.02)
 
 
 class Slow(VirtualClock):
@@ -27,7 +43,8 @@ class Slow(VirtualClock):
 
 def test_checks_can_fail() -> None:
     """With a slow clock the checks fail."""
-    assert not mock_scales(Slow(), 100, 1).ok
+    assert not mock_alone(Slow(), 100, 1).ok
+    assert not mock_with_device(Slow(), 100, 1, 0.5).ok
     assert not watched_waits(Slow(), 100).ok
 
 

@@ -1,0 +1,77 @@
+"""Drawn shards on disk, and the same shards on a store in memory behind a proxy that slows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pydantic import ByteSize
+
+import dataprep
+from dataprep.sample import draw_tree
+from iobench.clock import Clock
+from iobench.data.making import write_pixel_shards
+from iobench.faults import FaultProxy
+from iobench.memory_s3 import MemoryS3
+from iobench.s3_server import signed_in
+from iobench.trial import Place
+
+_BUCKET = "selftest"
+SHARDS = "/tfrecord/"
+"""Part of the path of every shard on the store; manifests and tables do not have it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStore:
+    """Shards and how to reach them.
+
+    Attributes:
+        disk, remote: the shards on disk, and on the store.
+        proxy: between clients and the store; its rules set latency and bandwidth.
+    """
+
+    disk: Place
+    remote: Place
+    proxy: FaultProxy
+
+
+@contextmanager
+def memory_store(
+    folder: Path,
+    images: int,
+    policy: dataprep.ImagePolicy,
+    clock: Clock,
+    *,
+    shard_size: int = 64 * 2**20,
+    as_pixels: bool = False,
+) -> Iterator[MemoryStore]:
+    """Draw ``images``, shard them below ``folder``, and serve the shards over HTTP for the block.
+
+    Args:
+        folder: an empty folder.
+        images: number of images.
+        policy: how they are stored.
+        clock: on which delays of the proxy pass.
+        shard_size: bytes of a shard.
+        as_pixels: store decoded images in as many shards.
+    """
+    source = draw_tree(folder / "images", images=images, classes=2).root
+    encoded = folder / "shards"
+    config = dataprep.ShardConfig(
+        source=str(source), output=str(encoded), image=policy, shard_size=ByteSize(shard_size)
+    )
+    dataprep.shard(config)
+    shards = Place(str(encoded), "shards")
+    if as_pixels:
+        pixels = folder / "pixels"
+        write_pixel_shards(shards, pixels)
+        shards = replace(shards, uri=str(pixels), decoded=True)
+    objects = MemoryS3()
+    objects.fill(_BUCKET, Path(shards.uri))
+    proxy = FaultProxy(objects.answer, clock=clock.now_s, sleep=clock.sleep)
+    with signed_in(), proxy:
+        options = dataprep.StoreOptions(endpoint_url=proxy.url)
+        remote = replace(shards, uri=f"s3://{_BUCKET}", store=options)
+        yield MemoryStore(shards, remote, proxy)
