@@ -178,7 +178,7 @@ def test_the_range_is_shown_for_the_run_and_each_kind() -> None:
     first, loader, train, _ = found.text().splitlines()
     assert "9 trials to come, 3 of unknown length, about 2 to 4 min (at most 1 h 30 min)" in first
     assert loader.startswith("  loader       6  40.5 s to 2 min   torch-map, null;")
-    assert train.startswith("  train        9")
+    assert train.startswith("  train        3")
 
 
 class TestFailures:
