@@ -28,7 +28,7 @@ from tests.iobench.loops.fakes import (
 EPOCH = 8 * SAMPLES
 EPOCH_S = 8 * (STEP_S + WAIT_S)
 
-TORCH = {"loader": "torch-map"}
+TORCH: dict[str, Any] = {"loader": "torch-map"}
 PLACES = {"shards@disk": Place("/data", "shards")}
 
 
