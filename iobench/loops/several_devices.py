@@ -158,7 +158,6 @@ def run(
         context = replace(context, places={**context.places, trial.data: place})
         more["download_s"] = clock.now_s() - begun_s
     share = _share(trial, context, place, ranks)
-    check_batches(trial, share.data, share.whole_batches)
     on_cpu = ranks.kind != "gpu"
     parameters = {
         **spec.params,
@@ -232,6 +231,7 @@ def _share(trial: TrainingTrial, context: Context, place: Place | None, ranks: R
 
     Raises:
         Unavailable: the loader does not suit such a loop.
+        TrialFailed: a rank would have no full batch.
     """
     over = context.places[trial.over] if trial.over else None
     data: Stored | None = None
@@ -253,6 +253,7 @@ def _share(trial: TrainingTrial, context: Context, place: Place | None, ranks: R
     assert flow is not None  # noqa: S101  there are several ranks
     if trial.input == "synthetic":
         return _Share(data, [], 1, 1, trial.steps)
+    check_batches(trial, data, whole)
     return _Share(data, whole, *steps_of_ranks(trial, flow, whole))
 
 

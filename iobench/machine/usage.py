@@ -23,6 +23,11 @@ _MEANS: tuple[tuple[str, tuple[str, ...], float], ...] = (
     ("disk_read_mb_per_s", ("disk.read_bytes_per_s",), 1e6),
     ("network_received_mb_per_s", ("network.received_bytes_per_s",), 1e6),
 )
+_MOST_PAUSED = 0.05
+"""Largest share of an interval between readings that may be a pause.
+
+Epochs of small data end several times between two readings.
+"""
 _GPU = re.compile(r"gpu\.\d+_utilisation_share")
 
 
@@ -53,8 +58,8 @@ def usage(
     ``columns`` are readings; their ``time_s``, ``begin_s`` and ``end_s`` count from the request
     for the first batch. The steps took ``samples`` samples. Memory is the largest PSS since then,
     or the largest RSS if PSS was never read. The other figures are means over intervals between
-    readings that are within the steps and outside ``pauses``. ``gpu_utilisation_share`` is the mean
-    of all GPUs. Figures with too few readings are left out.
+    readings that are within the steps and almost wholly outside ``pauses``.
+    ``gpu_utilisation_share`` is the mean of all GPUs. Figures with too few readings are left out.
     """
     found = _memory(columns, end_s)
     for metric, names, unit in _MEANS:
@@ -92,8 +97,16 @@ def _mean(
     for place, (before_s, now_s) in enumerate(pairwise(times), start=1):
         values = [columns[name][place] for name in names if name in columns]
         known = [value for value in values if value is not None]
-        paused = any(before_s < until_s and from_s < now_s for from_s, until_s in pauses)
-        if begin_s <= before_s and now_s <= end_s and not paused and len(known) == len(names):
+        is_within = begin_s <= before_s and now_s <= end_s and len(known) == len(names)
+        if is_within and _paused_share(before_s, now_s, pauses) <= _MOST_PAUSED:
             covered_s += now_s - before_s
             total += sum(known) * (now_s - before_s)
     return total / covered_s if covered_s > 0 else None
+
+
+def _paused_share(begin_s: float, end_s: float, pauses: Spans) -> float:
+    """The share of an interval that is in pauses."""
+    paused_s = sum(
+        max(0.0, min(end_s, until_s) - max(begin_s, from_s)) for from_s, until_s in pauses
+    )
+    return paused_s / (end_s - begin_s) if end_s > begin_s else 0.0

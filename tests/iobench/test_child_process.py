@@ -307,10 +307,10 @@ def _children() -> list[str]:
     return found
 
 
-def test_what_its_processes_took_is_told(third_party: ThirdParty) -> None:
+def test_what_its_processes_took_is_told() -> None:
     """Their memory, which holds an interpreter at least, and the processors that they had."""
     status, outcome, _ = run_isolated(
-        TrialSpec("loader", {**PARAMS, "loader": "odd-steady", "seconds": 2.0}),
+        TrialSpec("loader", {**PARAMS, "loader": "mock", "item_s": 0.0005, "seconds": 2.0}),
         {},
         timeout_s=60,
         environment={},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import count
 
@@ -11,8 +12,11 @@ from hypothesis import strategies as st
 
 from dataprep.reading.read_counter import ReadTotals
 from iobench.clock import VirtualClock
+from iobench.consumers.null import NullConsumer
+from iobench.consumers.protocol import ConsumerSettings
 from iobench.errors import TrialFailed
-from iobench.loaders import Batch
+from iobench.loaders import Batch, LoaderSettings
+from iobench.loaders.null import NullLoader
 from iobench.loops.counted import FixedSteps, WholeEpoch, WindowRule
 from iobench.loops.drive import EpochTimes, drive
 from iobench.loops.times import LoopTimes, times_of
@@ -195,3 +199,14 @@ def test_time_is_up_within_an_epoch() -> None:
         driven(9, WholeEpoch(105.5, lambda samples, at_s: f"{samples} samples at {at_s:.2f} s"))
     left = driven(9, WholeEpoch(100 + START_S + 2 * step_s))
     assert (left.is_over, left.whole.steps) == (False, 2)
+
+
+def test_a_loop_keeps_no_object_for_each_step() -> None:
+    """A long loop over an idle loader takes a few bytes of memory a step."""
+    clock = VirtualClock()
+    loader = NullLoader(None, LoaderSettings(batch_size=10), clock)
+    consumer = NullConsumer(ConsumerSettings(), clock)
+    before = sys.getallocatedblocks()
+    epoch = drive(lambda: loader.epoch(0), consumer, clock, FixedSteps(1, 19_999, 10))
+    assert epoch.whole.steps == 20_000
+    assert sys.getallocatedblocks() - before < 1_000

@@ -198,6 +198,16 @@ def test_time_is_up(trial: Case, give_up_s: float) -> None:
     assert error_of(trial, rule, epochs, times) < NEAR, (trial, rule, times)
 
 
+def test_time_is_up_after_an_epoch_that_gave_a_rate() -> None:
+    """The rate of the epochs before is kept, although more steps were wanted."""
+    trial = Case(Simulation(batch=10, item_s=0.01, epoch_samples=800), 1_000.0, 400)
+    _, wanted_epochs, _ = measured(trial)
+    assert wanted_epochs > 3
+    rule, epochs, times = measured(trial, 4.6)
+    assert (rule, epochs) == ("steady", 2)
+    assert error_of(trial, rule, epochs, times) < NEAR
+
+
 @given(st.integers(1, 16), st.integers(1, 4), st.integers(39, 400), st.sampled_from(DEVICES))
 def test_bursts_do_not_favour_more_workers(
     workers: int, prefetch: int, steps: int, device_per_s: float

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import psutil
@@ -13,6 +14,7 @@ import pytest
 import dataprep
 from dataprep.stores import StoreOptions, open_store
 from iobench.child_process import Verdict, run_isolated
+from iobench.loops.counted import BALANCED, LEAST_EPOCHS
 from iobench.loops.training_plan import Training, plan
 from iobench.s3_server import MotoServer
 from iobench.trial import Outcome, Place, TrialSpec
@@ -24,6 +26,9 @@ pytestmark = pytest.mark.slow
 torch = pytest.importorskip("torch")
 
 STEPS, SAMPLES = 12, 4
+EPOCHS, EPOCH_STEPS = LEAST_EPOCHS, 60 // SAMPLES
+"""Epochs of 120 samples that two ranks share, and the steps of each."""
+
 LOOP: dict[str, Any] = {
     "consumer": "torch",
     "model": "lenet",
@@ -95,11 +100,13 @@ def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
     assert metrics["devices"] == 2
     assert metrics["ranks_agree"] is True  # each rank's noise is its own
     assert metrics["samples"] == 2 * SAMPLES * metrics["steps"]
-    assert metrics["steps"] == STEPS - metrics["left_out"]
+    assert (metrics["steps"], metrics["left_out"]) == (STEPS, 1)
     assert metrics["samples_per_s"] == pytest.approx(metrics["samples"] / metrics["seconds"])
-    assert max(seen) <= 2 * SAMPLES * STEPS
-    for key in ("rank_wait_s", "rank_step_s", "rank_compute_s", "rank_au_mlperf"):
-        assert len(metrics[key]) == 2
+    assert max(seen) <= 2 * SAMPLES * (STEPS + 1)
+    each_rank = ("wait_s", "step_s", "compute_s", "au_mlperf", "samples_per_s")
+    assert all(len(metrics[f"rank_{name}"]) == 2 for name in each_rank)
+    assert metrics["au_mlperf"] == pytest.approx(fmean(metrics["rank_au_mlperf"]))
+    assert metrics["au_mlperf_slowest"] == min(metrics["rank_au_mlperf"])
     assert metrics["device"].startswith("2 x CPU (")
     assert "2 ranks, a process each" in " ".join(metrics["notes"])
     assert {len(column) for column in outcome.series.values()} == {metrics["steps"]}
@@ -113,7 +120,7 @@ def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
         ("odd-killedrank", "killed by SIGKILL (out of memory?): "),
         ("odd-exitingrank", "ended with exit code 3: license expired"),
         ("odd-leavingrank", "ended with exit code 3: license expired"),
-        ("odd-shortrank", "the loader gave 6 full batches, where 12 were counted beforehand"),
+        ("odd-shortrank", "the loader gave 6 full batches, where 13 were counted beforehand"),
     ],
 )
 def test_a_rank_that_fails_ends_the_trial(third_party: ThirdParty, loader: str, said: str) -> None:
@@ -166,13 +173,16 @@ def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
 
 @pytest.mark.parametrize(("loader", "workers"), [("torch-iterable", 1), ("torch-map", 0)])
 def test_ranks_share_the_shards(shards: Place, loader: str, workers: int) -> None:
-    """As many whole batches on each, within one epoch; the page cache is judged for both."""
+    """As many whole batches on each in three whole epochs; the page cache is judged for both."""
     places = {"shards@disk": shards}
-    outcome = done(tried(loader, places=places, workers=workers, steps=1000))
+    outcome = done(tried(loader, places=places, workers=workers, steps=20))
     metrics = outcome.metrics
-    taken = metrics["left_out"] + metrics["steps"]
+    assert (metrics["rate_rule"], metrics["left_out"]) == ("epochs", 0)
+    assert metrics["steps"] == EPOCHS * EPOCH_STEPS
     assert metrics["samples"] == 2 * SAMPLES * metrics["steps"]
-    assert taken == 60 // SAMPLES
+    assert metrics["balance"] == pytest.approx(1, abs=BALANCED)
+    assert metrics["fetched_bytes"] > 0
+    assert [epoch["samples"] for epoch in metrics["epochs"]] == [2 * SAMPLES * EPOCH_STEPS] * EPOCHS
     assert metrics["mb_per_s"] > 0
     assert outcome.cold is not None
     assert (outcome.cold.asked, outcome.cold.label) == ("warm", "warm")
@@ -191,9 +201,9 @@ def remote(shards: Place, s3_server: MotoServer, bucket: str) -> Place:
 
 def test_requests_of_all_ranks_count(shards: Place, remote: Place) -> None:
     """Each fetches samples of its own, and manifest and tables besides."""
-    loop: dict[str, Any] = {"source": "store", "workers": 1, "steps": 1000}
+    loop: dict[str, Any] = {"source": "store", "workers": 1, "steps": 20}
     metrics = done(tried("torch-iterable", places={"shards@s3": remote}, **loop)).metrics
-    images = sum(entry.bytes for entry in open_store(shards.uri).list("tfrecord/"))
+    images = EPOCHS * sum(entry.bytes for entry in open_store(shards.uri).list("tfrecord/"))
     assert images / 2 < metrics["store_read_bytes"] < 2 * images
     assert metrics["store_requests"] > 2
     assert metrics["store_refused"] == 0
@@ -206,20 +216,20 @@ def test_requests_of_all_ranks_count(shards: Place, remote: Place) -> None:
 )
 def test_modes_of_access(remote: Place, tmp_path: Path, access: str, loader: str) -> None:
     """Ranks read the store in each; ``file`` is copied once, before they begin."""
-    loop: dict[str, Any] = {"source": "store", "access": access, "steps": 1000}
+    loop: dict[str, Any] = {"source": "store", "access": access, "steps": 20}
     places = {"shards@s3": remote}
     metrics = done(tried(loader, places=places, scratch=tmp_path, **loop)).metrics
-    assert metrics["left_out"] + metrics["steps"] == 60 // SAMPLES
+    assert metrics["steps"] == EPOCHS * EPOCH_STEPS
     assert ("download_s" in metrics) == (access == "file")
     assert (metrics.get("store_requests", 0) > 0) == (access != "file")
 
 
 def test_too_few_samples_are_refused_before_any_rank_begins(shards: Place) -> None:
     """With what to do about it."""
-    status, _, reason = tried("torch-map", places={"shards@disk": shards}, batch_size=40)
+    status, _, reason = tried("torch-map", places={"shards@disk": shards}, batch_size=80)
     assert status == "failed"
     assert reason == (
-        "120 images among 2 ranks with 0 workers are 1 whole batch of 40 for each: give more "
+        "120 images among 2 ranks with 0 workers have no whole batch of 80 for each: give more "
         "images, more shards, a smaller batch_size or fewer workers"
     )
 
@@ -233,3 +243,49 @@ def test_the_users_word_on_networks_stands(
     assert status == "failed"
     assert reason.startswith("rank ")
     assert "nowhere0" in reason
+
+
+def paced(
+    shards: Place, *, accelerators: int, images_per_s: float, **changes: Any
+) -> dict[str, Any]:
+    """The metrics of a loop on so many emulated accelerators."""
+    loop: dict[str, Any] = {
+        "consumer": "paced",
+        "model": "resnet50",
+        "devices": 1,
+        "accelerators": accelerators,
+        "images_per_s": images_per_s,
+        "workers": 1,
+        "steps": 20,
+        **changes,
+    }
+    metrics = done(tried("torch-iterable", places={"shards@disk": shards}, **loop)).metrics
+    return dict(metrics)
+
+
+@pytest.mark.parametrize("accelerators", [1, 2])
+def test_emulated_accelerators_end_each_step_together(shards: Place, accelerators: int) -> None:
+    """Each has a loader and a share of the samples; all end their steps at the same pace."""
+    metrics = paced(shards, accelerators=accelerators, images_per_s=200.0)
+    assert metrics["devices"] == accelerators
+    assert metrics["emulated"] is True
+    assert metrics["device"] == f"{accelerators} x emulated device (200 images/s)"
+    assert "ranks_agree" not in metrics
+    assert metrics["steps"] == EPOCHS * 120 // SAMPLES // accelerators
+    assert metrics["samples"] == accelerators * SAMPLES * metrics["steps"]
+    assert metrics["balance"] == pytest.approx(1, abs=BALANCED)
+    for name in ("rank_au_mlperf", "rank_samples_per_s"):
+        assert len(metrics[name]) == accelerators
+    # No accelerator is faster than its pace, and none is ahead of the others.
+    assert max(metrics["rank_samples_per_s"]) <= 200.0
+    assert max(metrics["rank_au_mlperf"]) <= 1.0
+    assert metrics["rank_compute_s"] == pytest.approx([SAMPLES / 200.0] * accelerators)
+    assert max(metrics["rank_step_s"]) == pytest.approx(min(metrics["rank_step_s"]), rel=0.2)
+    assert metrics["au_mlperf_slowest"] == min(metrics["rank_au_mlperf"])
+
+
+def test_more_accelerators_than_the_loaders_feed(shards: Place) -> None:
+    """Each accelerator of 100,000 images/s waits, and says so."""
+    metrics = paced(shards, accelerators=2, images_per_s=100_000.0)
+    assert max(metrics["rank_au_mlperf"]) < 0.9
+    assert metrics["wait_share"] > 0.1

@@ -40,6 +40,12 @@ def test_processors_of_the_steps_that_count(
     assert usage(BUSY, 0.7, 3.4, 500, [(1.5, 2.5)]) == {}
 
 
+def test_short_pauses_between_epochs_hide_no_reading() -> None:
+    """Epochs of small data end within every interval between two readings."""
+    pauses = [(1.0 + number / 100, 1.0003 + number / 100) for number in range(200)]
+    assert usage(BUSY, 0.7, 3.4, 500, pauses)["cores_busy"] == 2.0
+
+
 @pytest.mark.parametrize(("begin_s", "end_s"), [(0.5, 1.9), (3.1, 3.2), (4.0, 9.0)])
 def test_two_readings_have_to_lie_within(begin_s: float, end_s: float) -> None:
     """Else nothing is told rather than something of other times."""
