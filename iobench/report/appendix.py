@@ -89,8 +89,9 @@ DEFINITIONS: Mapping[str, str] = {
     "start of an epoch": (
         "The time from the request of an epoch to its first batch. Where whole epochs were "
         "measured, the rate includes the starts, and the ladder has a rung for them: the seconds a "
-        "sample that the loop nearest to the device spent in starts. What the starts of farther "
-        "loops take beyond that is in their rungs. A rate in a steady state has no start in it."
+        "sample that the nearest loop with samples from memory spent in starts. What the starts of "
+        "farther loops take beyond that is in their rungs. A rate in a steady state has no start "
+        "in it."
     ),
     "balance": (
         "Fetched samples / consumed samples in the time that counts, samples of partial batches "
