@@ -88,17 +88,17 @@ class Plan:
     """
 
     delays: Delays = field(
-        default_factory=lambda: {"copy": 0.012, "augment": 0.015, "decode": 0.020, "fetch": 0.034}
+        default_factory=lambda: {"copy": 0.024, "augment": 0.030, "decode": 0.040, "fetch": 0.068}
     )
-    batch_size: int = 2
+    batch_size: int = 1
     device_s: float = 0.005
     steps: int = 20
     rounds: int = 3
     more_rounds: int = 2
     workers: int = 2
-    prefetch_factor: float = 1.5
-    slow_device_s: float = 0.050
-    images: int = 120
+    prefetch_factor: float = 2.0
+    slow_device_s: float = 0.060
+    images: int = 64
 
 
 def cases(delays: Delays) -> list[Delays]:

@@ -33,8 +33,8 @@ WITHIN = 0.05
 _BATCH = 20
 _ITEM_S = 0.002
 _WAIT_S, _WORK_S = 0.050, 0.150
-_MOCK_STEPS = {1: 39, 3: 67, 8: 171}
-"""Least number of steps for a number of workers, of which it is no multiple."""
+_MOCK_STEPS = {1: 21, 3: 67, 8: 171}
+"""Least number of steps for a number of workers, not a multiple of it, except for one worker."""
 
 
 @dataclass(frozen=True, slots=True)

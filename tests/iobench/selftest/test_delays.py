@@ -138,7 +138,7 @@ class TestExpected:
             ("fetch", "workers", 0.053),
             ("copy", "copy and device", 0.122),
         ):
-            slowest, found_s = expected(Plan(), {stage: 0.050}, 0.020, without)  # type: ignore[dict-item]
+            slowest, found_s = expected(Plan(batch_size=2), {stage: 0.050}, 0.020, without)  # type: ignore[dict-item]
             assert slowest == side
             assert found_s == pytest.approx(step_s)
 
