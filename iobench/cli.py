@@ -378,10 +378,11 @@ def selftest(
     ] = 3,
     as_json: Json = False,
 ) -> None:
-    """Check the benchmark against known delays: three to four minutes.
+    """Check the benchmark against known links and delays: about five minutes.
 
-    Injected delays at fetch, decode, augmentation and copy must be found on their rungs of the
-    ladder and named by a finding, else the exit code is 1.
+    Rates behind a link of known bandwidth must be right. Injected delays at fetch, decode,
+    augmentation and copy must be found on their rungs of the ladder and named by a finding. Else
+    the exit code is 1.
     """
     from iobench.selftest import run
 
