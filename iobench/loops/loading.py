@@ -27,6 +27,7 @@ from iobench.loops.opening import (
     built,
     check_shares,
     data_of,
+    import_loader,
     rate_plan,
     reached,
     warm_metrics,
@@ -46,6 +47,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     if trial.processes > 1:
         return _several_processes(spec, trial, context, warm_metrics(share, is_warm=is_warm))
     place = context.places[trial.data] if trial.data else None
+    import_loader(trial.loader)
     begun_s = context.clock.now_s()
     loader = reached(trial, place, context)
     opening_s = context.clock.now_s() - begun_s

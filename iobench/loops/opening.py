@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -22,6 +23,7 @@ from iobench.loaders import (
     ReadPattern,
 )
 from iobench.loaders.own import TAKE_PIXELS
+from iobench.loaders.protocol import need_framework
 from iobench.loops.cache import EpochCache
 from iobench.loops.counted import LEAST_EPOCHS, LEAST_ROUNDS, Flow, Least, flow_of, rule_of
 from iobench.loops.drive import EpochTimes
@@ -30,6 +32,20 @@ from iobench.loops.loader_grid import LoopTrial
 from iobench.loops.training_plan import TrainingTrial
 from iobench.stored import Stored, check_form, stored
 from iobench.trial import Context, Place
+
+
+def import_loader(name: str) -> None:
+    """Import what a loader needs, so that no time to its first batch contains it.
+
+    Raises:
+        Unavailable: its framework is not installed.
+    """
+    framework = getattr(LOADERS.load(name), "framework", "none")
+    if framework != "none":
+        need_framework(framework)
+    if framework == "torch":
+        importlib.import_module("iobench.loaders.torch_batches")
+        importlib.import_module("cv2")
 
 
 def reached(trial: LoopTrial, place: Place | None, context: Context) -> Loader:

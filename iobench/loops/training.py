@@ -27,6 +27,7 @@ from iobench.loops.opening import (
     check_frameworks,
     classes_of,
     data_of,
+    import_loader,
     rate_plan,
     reached,
     warm_metrics,
@@ -58,6 +59,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         return replace(outcome, metrics={**outcome.metrics, **warm})
     over = context.places[trial.over] if trial.over else None
     place = context.places[trial.data] if trial.data else None
+    import_loader(trial.loader)
     begun_s = context.clock.now_s()
     loader = reached(trial, place or over, context)
     opening_s = context.clock.now_s() - begun_s
