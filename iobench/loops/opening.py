@@ -22,7 +22,7 @@ from iobench.loaders import (
     LoaderSettings,
     ReadPattern,
 )
-from iobench.loaders.own import TAKE_PIXELS
+from iobench.loaders.own import SYNTHETIC, TAKE_PIXELS
 from iobench.loaders.protocol import need_framework
 from iobench.loops.cache import EpochCache
 from iobench.loops.counted import LEAST_EPOCHS, LEAST_ROUNDS, Flow, Least, flow_of, rule_of
@@ -230,7 +230,8 @@ def rate_plan(
         flow,
         counts_reads=isinstance(loader, CountsReads),
         epoch_samples=epoch_samples,
-        by_epochs=by_epochs or trial.access == "file",
+        # The epochs of loaders that read nothing have no end.
+        by_epochs=(by_epochs or trial.access == "file") and trial.loader not in SYNTHETIC,
     )
     return RatePlan(rule, flow, least, give_up_s, epoch_samples)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,9 +12,10 @@ from dataprep.reading.read_counter import ReadTotals
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch, LoaderSettings, ReadPattern
+from iobench.loaders.mock import MockLoader
 from iobench.loops.counted import Flow, Least, WholeEpoch, flow_of
 from iobench.loops.drive import EpochTimes, drive
-from iobench.loops.loader_grid import LoaderTrial
+from iobench.loops.loader_grid import LoaderTrial, LoopTrial
 from iobench.loops.opening import (
     OpenedLoader,
     batches_of,
@@ -264,3 +266,14 @@ def test_a_loader_that_does_not_share_is_refused() -> None:
     """The message names loaders that do, and the setting for this one."""
     with pytest.raises(Unavailable, match=r"loader mine does not share .* processes: take "):
         check_shares(looped(1)[0], "mine", "processes", "processes: 1")
+
+
+def test_loaders_that_read_nothing_are_not_measured_by_epochs() -> None:
+    """Their epochs have no end, so that a trial of whole epochs would run into its limit."""
+    clock = VirtualClock()
+    settings = LoopTrial(loader="mock", data="", epochs=2, item_s=0.01, workers=1)
+    mock = MockLoader(None, settings, clock)
+    rates = rate_plan(
+        *(mock, settings, None, Least(1)), epoch_samples=None, by_epochs=True, give_up_s=math.inf
+    )
+    assert rates.rule == "steady"
