@@ -1,10 +1,8 @@
-"""Clocks: the machine's, one that can be paused, and one for tests."""
+"""Clocks: the machine's, and one for tests."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TypeAlias
 
 
@@ -19,31 +17,6 @@ class SystemClock:
         """Sleep."""
         if seconds > 0:
             time.sleep(seconds)
-
-
-class PausedClock:
-    """Another clock that can be paused."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._off_s = 0.0
-
-    def now_s(self) -> float:
-        """The time of that clock, less all pauses so far."""
-        return self._clock.now_s() - self._off_s
-
-    def sleep(self, seconds: float) -> None:
-        """Sleep on that clock."""
-        self._clock.sleep(seconds)
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Pause the clock for the ``with`` block."""
-        begun_s = self._clock.now_s()
-        try:
-            yield
-        finally:
-            self._off_s += self._clock.now_s() - begun_s
 
 
 class VirtualClock:
@@ -61,7 +34,7 @@ class VirtualClock:
         self._now_s += max(seconds, 0.0)
 
 
-Clock: TypeAlias = SystemClock | PausedClock | VirtualClock
+Clock: TypeAlias = SystemClock | VirtualClock
 """Tells the seconds since some moment, which never go back, and lets seconds pass."""
 
 

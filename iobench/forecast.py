@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dataprep.adapters.records import _RANGES_AT_ONCE
+from dataprep.adapters.records import RANGES_AT_ONCE
 from dataprep.counted import counted
 from dataprep.names import escape
 from dataprep.prices import Price, price_at, read_prices
@@ -392,7 +392,7 @@ def _connections(spec: TrialSpec, workers: int) -> int:
     if connections is None:
         return _CONNECTIONS_A_WORKER * workers
     is_by_window = spec.params.get("loader") in ("torch-iterable", "tf-data")
-    return connections * _RANGES_AT_ONCE if is_by_window else connections
+    return connections * RANGES_AT_ONCE if is_by_window else connections
 
 
 def _most_samples(params: Params, samples: int, ranks: int) -> int:

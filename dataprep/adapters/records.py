@@ -33,13 +33,16 @@ LOCAL_FILE_BYTES = 64 * 10**6
 
 _OPEN_FILES = 512
 _HEAD_BYTES = 4096
-_RANGES_AT_ONCE = 32
-_WINDOWS_AT_ONCE = 2
+RANGES_AT_ONCE = 32
+"""Ranges of one request for samples that are read from a remote store at the same time."""
+WINDOWS_AT_ONCE = 2
+"""Windows that a sequential reader requests from a remote store at the same time."""
 # A gap is read with its neighbours where another request would take longer.
 _GAP_BYTES = 16 * 1024
 _REMOTE_GAP_BYTES = 256 * 1024
 _RUN_BYTES = 512 * 1024
-_WINDOW_BYTES = 16 * 2**20
+WINDOW_BYTES = 16 * 2**20
+"""Size of the window that a sequential reader requests."""
 # A protobuf size, then the tag of the only field of a list.
 _SIZE = rb"[\x80-\xff]*[\x00-\x7f]"
 
@@ -58,7 +61,7 @@ class ReadAhead(NamedTuple):
 
 def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
     """How ``Records.stream`` reads records of ``mean_bytes`` from a disk or a remote store."""
-    return ReadAhead(math.ceil(_WINDOW_BYTES / mean_bytes), _WINDOWS_AT_ONCE if is_remote else 1)
+    return ReadAhead(math.ceil(WINDOW_BYTES / mean_bytes), WINDOWS_AT_ONCE if is_remote else 1)
 
 
 @dataclass(slots=True)
@@ -173,7 +176,7 @@ class Records:
         """
         records: list[Buffer] = [b""] * len(numbers)
         ranges = self._ranges(numbers)
-        threads = min(_RANGES_AT_ONCE, len(ranges)) if self.is_remote else 0
+        threads = min(RANGES_AT_ONCE, len(ranges)) if self.is_remote else 0
         for each, data in zip(ranges, in_order(self._read, ranges, threads), strict=True):
             if self.counter is not None:
                 self.counter.add(len(each.places), len(data))

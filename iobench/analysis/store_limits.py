@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from dataprep.adapters.records import _RANGES_AT_ONCE, _WINDOW_BYTES, _WINDOWS_AT_ONCE
+from dataprep.adapters.records import RANGES_AT_ONCE, WINDOW_BYTES, WINDOWS_AT_ONCE
 from dataprep.counted import counted
 from iobench.analysis.curve import at_workers
 from iobench.analysis.points import by_point, figure
@@ -61,13 +61,13 @@ def connections_of(params: Params) -> int | None:
     """
     loader, workers = str(params.get("loader", "")), max(1, int(params.get("workers") or 0))
     if loader == "torch-iterable":
-        return workers * _WINDOWS_AT_ONCE
+        return workers * WINDOWS_AT_ONCE
     if loader == "torch-map":
-        return workers * min(_RANGES_AT_ONCE, int(params.get("batch_size") or 1))
+        return workers * min(RANGES_AT_ONCE, int(params.get("batch_size") or 1))
     if loader == "tf-data":
-        return _WINDOWS_AT_ONCE  # one reader, whatever the number of threads that decode
+        return WINDOWS_AT_ONCE  # one reader, whatever the number of threads that decode
     if loader == "mxnet-record":
-        return _RANGES_AT_ONCE  # one part at a time is copied to a local file
+        return RANGES_AT_ONCE  # one part at a time is copied to a local file
     return workers if loader in ("raw", "torch-folder") else None
 
 
@@ -77,7 +77,7 @@ def read_bytes_of(params: Params, sample_bytes: float | None, object_bytes: floa
         return sample_bytes or math.inf
     if params.get("loader") == "raw":
         return object_bytes or math.inf
-    return min(_WINDOW_BYTES, object_bytes or math.inf)
+    return min(WINDOW_BYTES, object_bytes or math.inf)
 
 
 def of_data(result: Result, label: str) -> bool:

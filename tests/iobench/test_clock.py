@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.clock import PausedClock, Pauses, VirtualClock
+from iobench.clock import Pauses, VirtualClock
 
 
 class Oversleeping(VirtualClock):
@@ -52,14 +52,3 @@ def test_cleared_pauses_begin_anew() -> None:
     before_s = clock.now_s()
     own.take(0.5)
     assert clock.now_s() - before_s > 0.5
-
-
-def test_what_is_paused_takes_no_time() -> None:
-    """Before and after it time passes as on the clock below."""
-    below = VirtualClock(5.0)
-    clock = PausedClock(below)
-    clock.sleep(1.0)
-    with clock.paused():
-        below.sleep(100.0)
-    clock.sleep(2.0)
-    assert (clock.now_s(), below.now_s()) == (8.0, 108.0)

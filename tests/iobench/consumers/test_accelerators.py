@@ -30,7 +30,7 @@ def rates_of(meaning: Meaning) -> dict[str, int]:
     ],
 )
 def test_each_rate_says_what_it_means(meaning: Meaning, rates: dict[str, int]) -> None:
-    """A tuned training step, a step in a large job, and MLPerf Storage are told apart."""
+    """Each rate is of a tuned training step, of a step in a large job, or of MLPerf Storage."""
     assert rates_of(meaning) == rates
 
 
