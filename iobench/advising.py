@@ -22,7 +22,7 @@ from iobench.data.given import expanded
 from iobench.data.settings import DataSettings
 from iobench.errors import NoAdvice
 from iobench.loaders.own import READ_RECORDIO
-from iobench.report.front import no_effect_words, settings_words
+from iobench.report.front import no_changes_words, no_effect_words, settings_words
 from iobench.report.page import from_template
 from iobench.rundir import CONFIG, read
 
@@ -68,6 +68,7 @@ class Advised:
             gain=_gain,
             how_words=self._how,
             names=settings_words,
+            no_changes_words=no_changes_words,
             no_effect_words=no_effect_words,
             limits=_LIMITS,
             measure=_MEASURE,

@@ -53,6 +53,8 @@ SCRATCH = ".scratch"
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 # Disks that are not measured come and go, and the governor of processors changes.
 _PASSING = {"disks", "governor"}
+_WITH_RATES = {"loader", "train"}
+"""Kinds of trials whose rates follow the rule that ``Result.rates`` names."""
 _LASTING_OF_TARGETS = {"file_system", "kind", "device", "read_ahead_kb"}
 
 
@@ -67,8 +69,8 @@ def open_run(
     """Write the config of a run; returns the run in the folder that it continues, if any.
 
     Raises:
-        RunConflict: it holds a run of another config or machine, or a run and ``resume`` is
-            not set.
+        RunConflict: it holds a run of another config or machine, a run whose rates follow the
+            rule of an earlier version, or a run and ``resume`` is not set.
         ResultError: what it holds is damaged.
         StoreError: the folder cannot be written.
     """
@@ -88,6 +90,12 @@ def open_run(
     if differing:
         raise RunConflict(
             f"{folder} holds a run of another machine ({differing} differ): choose another --output"
+        )
+    if not found.rates and any(trial.kind in _WITH_RATES for trial in found.trials):
+        raise RunConflict(
+            f"{folder} holds rates of an earlier version, which counted samples that had been "
+            "fetched before the clock started; new rates cannot be added to them: choose another "
+            "--output"
         )
     if not resume:
         raise RunConflict(

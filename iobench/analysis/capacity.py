@@ -17,10 +17,13 @@ from iobench.analysis.curve import at_workers
 from iobench.analysis.loops import Loop
 from iobench.analysis.points import (
     Repeats,
+    arrival_rate,
     by_point,
     cold_label,
+    epochs_of,
     is_number,
     middle,
+    over_epochs,
     processors_of,
     rate_of,
 )
@@ -314,13 +317,19 @@ class Capacities:
 
 
 def capacities(result: Result, loop: Loop | None, every: Sequence[Loop]) -> Capacities:
-    """What a run measured of ``loop``'s parts, or of loaders alone where it is None."""
+    """What a run measured of ``loop``'s parts, or of loaders alone where it is None.
+
+    Where the loop's rate covers whole epochs, rates of loaders are those over as many epochs, so
+    that both contain the same share of the start of the workers.
+    """
     trials, memory = result.trials, result.environment.get("memory_bytes")
+    epochs = epochs_of(loop.trials) if loop is not None else None
+    alone = trials if epochs is None else [over_epochs(trial, epochs) for trial in trials]
     return Capacities(
         takes=_takes(loop) if loop is not None else None,
-        alone=dict(_alone(trials)),
+        alone=dict(_alone(alone)),
         loops=dict(_loops(loop, every)) if loop is not None else {},
-        reading=dict(_read(trials)),
+        reading=dict(_read(alone)),
         laid=_laid(trials),
         disk_bytes_per_s=_fastest_disk(trials),
         store_points=points_of(result, trials),
@@ -400,8 +409,10 @@ def _laid(trials: Sequence[Trial]) -> dict[str, Estimate]:
 def _fastest_disk(trials: Sequence[Trial]) -> float | None:
     best = 0.0
     for params, repeats in by_point(trials, "disk"):
-        if params.get("operation") == "read" and cold_label(repeats) in ("cold", "direct"):
-            best = max(best, (middle(repeats, "mb_per_s") or 0.0) * 1e6)
+        rate = arrival_rate(repeats)
+        is_proved = cold_label(repeats) in ("cold", "direct")
+        if params.get("operation") == "read" and is_proved and rate is not None:
+            best = max(best, rate.median * 1e6)
     return best or None
 
 

@@ -13,7 +13,15 @@ from typing import Any
 
 from dataprep.counted import counted
 from iobench.analysis.loops import Loop
-from iobench.analysis.points import Repeats, by_point, cold_label, figure, is_number, values
+from iobench.analysis.points import (
+    Repeats,
+    arrival_rate,
+    by_point,
+    cold_label,
+    figure,
+    is_number,
+    values,
+)
 from iobench.analysis.rules import found, percent
 from iobench.analysis.store_limits import (
     TO_MEASURE,
@@ -25,7 +33,7 @@ from iobench.analysis.store_limits import (
 )
 from iobench.data.given import read_from
 from iobench.result import Finding, Result
-from iobench.stats import Estimate, median
+from iobench.stats import Estimate
 from iobench.trial import Params, Trial
 from iobench.words import params_words
 
@@ -114,10 +122,10 @@ def storage_of(result: Result, trials: Sequence[Trial]) -> Storage:
         if params.get("loader") == "raw" and rate and _is_read(params, repeats):
             raw.append((params, rate))
     for params, repeats in by_point(trials, "disk"):
-        rate = figure(repeats, "mb_per_s")
+        rate = arrival_rate(repeats)
         is_proved = cold_label(repeats) in ("cold", "direct")
         if params.get("operation") == "read" and rate and is_proved:
-            disks.append((params, _with_read_ahead(rate, repeats)))
+            disks.append((params, rate))
     targets = result.environment.get("targets") or {}
     return Storage(raw, disks, points_of(result, trials), targets)
 
@@ -157,19 +165,6 @@ def storage_ceiling(storage: Storage, params: Params, repeats: Repeats) -> Stora
     else:
         ceilings += _probed_disk(storage, params, wanted)
     return max(ceilings, key=lambda ceiling: ceiling.mb_per_s, default=None)
-
-
-def _with_read_ahead(rate: Estimate, repeats: Repeats) -> Estimate:
-    """The rate of a disk with what the kernel read ahead of the probe, which it did not take."""
-    ratios = [
-        trial.cold.physical_ratio
-        for trial in repeats
-        if trial.cold is not None and trial.cold.physical_ratio is not None
-    ]
-    brought = max(1.0, median(ratios)) if ratios else 1.0
-    return replace(
-        rate, median=rate.median * brought, low=rate.low * brought, high=rate.high * brought
-    )
 
 
 def _is_read(params: Params, repeats: Repeats) -> bool:

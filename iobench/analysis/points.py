@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, TypeGuard
 
 from iobench.stats import Estimate, estimate, median, ratio
@@ -44,6 +44,65 @@ def rate_of(trials: Repeats) -> Estimate | None:
     """Samples/s; None where no repeat has a rate above 0."""
     positive = [rate for rate in values(trials, "samples_per_s") if rate > 0]
     return estimate(positive) if positive else None
+
+
+def epochs_of(trials: Repeats) -> int | None:
+    """The whole epochs that the rate of each repeat covers, the fewest of all repeats.
+
+    None where a rate does not cover whole epochs.
+    """
+    numbers = []
+    for trial in trials:
+        records = trial.metrics.get("epochs")
+        if trial.metrics.get("rate_rule") != "epochs" or not isinstance(records, list):
+            return None
+        in_epoch = records[0].get("samples") if records else None
+        samples = trial.metrics.get("samples")
+        if not is_number(in_epoch) or not is_number(samples) or in_epoch <= 0:
+            return None
+        numbers.append(max(1, round(samples / in_epoch)))
+    return min(numbers, default=None)
+
+
+def over_epochs(trial: Trial, epochs: int) -> Trial:
+    """The trial with the rate that it would have over this number of whole epochs.
+
+    The first epoch contains the start of the workers. A rate over three epochs therefore contains a
+    larger share of this start than a rate over fifteen, and the two are not comparable. A trial
+    whose rate does not cover whole epochs is returned as it is.
+    """
+    metrics = trial.metrics
+    first_epoch_s, later_rate = (
+        metrics.get(name) for name in ("first_epoch_s", "steady_samples_per_s")
+    )
+    covered = epochs_of([trial])
+    if covered is None or not is_number(first_epoch_s) or not is_number(later_rate):
+        return trial
+    if later_rate <= 0 or first_epoch_s <= 0:
+        return trial
+    in_epoch = float(metrics["samples"]) / covered
+    seconds = first_epoch_s + (epochs - 1) * in_epoch / later_rate
+    return replace(trial, metrics={**metrics, "samples_per_s": epochs * in_epoch / seconds})
+
+
+def arrival_rate(trials: Repeats) -> Estimate | None:
+    """MB/s that a disk delivered to its probe, read-ahead included; None without a rate.
+
+    The kernel reads ahead of a buffered read. A probe that ends before it has taken these bytes
+    gets less than the disk delivered.
+    """
+    rate = figure(trials, "mb_per_s")
+    ratios = [
+        trial.cold.physical_ratio
+        for trial in trials
+        if trial.cold is not None and trial.cold.physical_ratio is not None
+    ]
+    if rate is None or not ratios:
+        return rate
+    delivered = max(1.0, median(ratios))
+    return replace(
+        rate, median=rate.median * delivered, low=rate.low * delivered, high=rate.high * delivered
+    )
 
 
 def middle(trials: Repeats, metric: str) -> float | None:

@@ -14,7 +14,14 @@ from dataprep.prices import Price
 from iobench.analysis.capacity import Capacities, setting_of
 from iobench.analysis.ceilings import network, of_target
 from iobench.analysis.loops import FARTHEST, Loop
-from iobench.analysis.points import by_point, cold_label, is_number, middle, rate_of
+from iobench.analysis.points import (
+    arrival_rate,
+    by_point,
+    cold_label,
+    is_number,
+    middle,
+    rate_of,
+)
 from iobench.analysis.recommend import Advice
 from iobench.consumers.accelerators import RATES, Meaning, Rate, rental_of
 from iobench.loaders.own import BY_SAMPLE, UNDECODED
@@ -422,7 +429,8 @@ def _disk(result: Result, known: Capacities, sample_bytes: float) -> tuple[Suppl
     """The fastest read that was shown to come from the device, and its target."""
     best, target = _raw(known, "cold", Supply("disk", None, _NOT_MEASURED["disk"])), ""
     for params, repeats in by_point(result.trials, "disk"):
-        rate = (middle(repeats, "mb_per_s") or 0.0) * 1e6 / sample_bytes
+        delivered = arrival_rate(repeats)
+        rate = (delivered.median if delivered else 0.0) * 1e6 / sample_bytes
         from_device = cold_label(repeats) in ("direct", "cold")
         if params.get("operation") == "read" and from_device and rate > (best.samples_per_s or 0):
             best = Supply("disk", rate, params_words("disk", params))

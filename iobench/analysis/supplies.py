@@ -10,6 +10,7 @@ from typing import Any
 from iobench.access import MODES
 from iobench.analysis.points import (
     Repeats,
+    arrival_rate,
     by_point,
     cold_label,
     figure,
@@ -66,12 +67,20 @@ def access_modes(trials: Sequence[Trial]) -> list[dict[str, Any]]:
 
 
 def disks(trials: Iterable[Trial]) -> list[dict[str, Any]]:
-    """The best MB/s of each target, by engine, operation, pattern, cache and label."""
+    """The best MB/s of each target, by engine, operation, pattern, cache and label.
+
+    ``arrived_mb_per_s`` of a read is what the disk delivered, read-ahead included.
+    """
     best: dict[tuple[str, ...], dict[str, Any]] = {}
-    for entry in _entries(trials, "disk", ("mb_per_s",)):
+    for params, repeats in by_point(trials, "disk"):
+        rate = figure(repeats, "mb_per_s")
+        if rate is None:
+            continue
+        entry = {**params, "label": cold_label(repeats), "mb_per_s": kept(rate)}
+        if params["operation"] == "read":
+            entry["arrived_mb_per_s"] = kept(arrival_rate(repeats))
         key = (*(entry[name] for name in _PEAK_OF), entry.get("engine", ""), entry["label"])
-        rate = entry["mb_per_s"]
-        if rate and (key not in best or rate["median"] > best[key]["mb_per_s"]["median"]):
+        if key not in best or rate.median > best[key]["mb_per_s"]["median"]:
             best[key] = entry
     return list(best.values())
 

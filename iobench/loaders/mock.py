@@ -40,6 +40,7 @@ class MockLoader:
 
     framework: Framework = "none"
     reads: str | None = None
+    by_rank = True  # Every rank makes samples of its own.
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self._settings = settings

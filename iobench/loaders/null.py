@@ -30,6 +30,7 @@ class NullLoader:
 
     framework: Framework = "none"
     reads: str | None = None
+    by_rank = True  # Its batches hold nothing that ranks could share.
     notes: Sequence[str] = ()
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:

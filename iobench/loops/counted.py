@@ -71,6 +71,15 @@ class Window:
         return self.end.steps - self.start.steps
 
     @property
+    def later_steps(self) -> int:
+        """Steps that count and do not begin an epoch: their waits and lengths have quantiles.
+
+        1 if the only step begins an epoch.
+        """
+        begins_epoch = self.start.steps == 0
+        return max(1, self.steps - 1) if begins_epoch else self.steps
+
+    @property
     def samples(self) -> int:
         """Samples that were consumed while time counted."""
         return self.end.samples - self.start.samples
@@ -110,13 +119,17 @@ class Least:
         """What is still missing after ``window``."""
         return replace(
             self,
-            steps=max(1, self.steps - window.steps),
+            steps=max(1, self.steps - window.later_steps),
             seconds=max(0.0, self.seconds - window.seconds),
         )
 
     def is_reached(self, windows: list[Window]) -> bool:
-        """Whether these windows together have enough steps and seconds."""
-        steps = sum(window.steps for window in windows)
+        """Whether these windows together have enough steps and seconds.
+
+        The first step of an epoch is left out, as in the quantiles of waits: the default of 100
+        steps gives a 90th percentile also where whole epochs count.
+        """
+        steps = sum(window.later_steps for window in windows)
         seconds = sum(window.seconds for window in windows)
         is_long = seconds >= self.seconds or steps >= ENOUGH_STEPS
         return steps >= self.steps and is_long

@@ -326,8 +326,8 @@ def _need(
     rule = rule_of(flow, counts_reads=counts_reads, epoch_samples=share, by_epochs=by_epochs)
     rounds = LEAST_ROUNDS * flow.round_samples
     if rule != "steady" and share is not None:
-        whole = max(1, share // trial.batch_size)
-        samples = max(epochs, math.ceil(steps / whole)) * share
+        later_steps = max(1, share // trial.batch_size - 1)
+        samples = max(epochs, math.ceil(steps / later_steps)) * share
         described = f"{epochs} whole epochs of {share:,} samples"
         if rule == "epochs":
             rule_samples = epochs * share

@@ -261,17 +261,19 @@ def steps_of_ranks(trial: TrainingTrial, flow: Flow, whole: Sequence[int]) -> tu
 
     Ranks exchange gradients in every step, so that they agree beforehand on the number of steps.
     Where an epoch is long enough, the steps after everything that can be in flight count; else
-    whole epochs do, of which each rank takes the steps that all ranks have.
+    whole epochs do, of which each rank takes the steps that all ranks have. ``whole`` holds the
+    whole batches of each rank; it is empty for loaders whose epochs have no end.
     """
-    if not whole:
-        return 1, 1, trial.steps
-    each = min(whole)
     left_out = -(-flow.most_in_flight // trial.batch_size)
     rounds = -(-LEAST_ROUNDS * flow.round_samples // trial.batch_size)
     steps = max(trial.steps, rounds)
+    if not whole:
+        return 1, left_out, steps
+    each = min(whole)
     if trial.epochs is None and left_out + steps + left_out <= each:
         return 1, left_out, steps
-    epochs = max(LEAST_EPOCHS, trial.epochs or 1, -(-trial.steps // each))
+    later_steps = max(1, each - 1)  # Quantiles leave out the first step of an epoch.
+    epochs = max(LEAST_EPOCHS, trial.epochs or 1, -(-trial.steps // later_steps))
     return epochs, 0, each
 
 

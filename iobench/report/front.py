@@ -107,11 +107,16 @@ def front(found: Analysis) -> Front:
         badges=tuple(_badges(found)),
         pile=_pile(loop) if loop is not None else None,
         changes=changes,
-        no_changes=_NO_EVIDENCE if found.doubt else _NOTHING_HELPS,
+        no_changes=no_changes_words(found),
         note=_note(found),
         feeds=found.feeds,
         feeds_note=_feeds_note(found.feeds),
     )
+
+
+def no_changes_words(analysis: Analysis) -> str:
+    """The sentence that stands in the place of the changes where none is recommended."""
+    return _NO_EVIDENCE if analysis.doubt else _NOTHING_HELPS
 
 
 def settings_words(names: Sequence[str]) -> str:

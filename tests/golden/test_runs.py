@@ -6,16 +6,18 @@ import csv
 import io
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from iobench.analysis.analyse import summarised
 from iobench.config import BenchConfig
+from iobench.errors import RunConflict
 from iobench.forecast import forecast
 from iobench.plan import trials
 from iobench.result import Result
-from iobench.rundir import open_run, read, redraw
+from iobench.rundir import begin_log, open_run, read, redraw
 from tests.commandline import iobench
 
 GOLDEN = Path(__file__).parent / "run-schema-1"
@@ -70,16 +72,26 @@ def test_its_report_is_drawn(old: Path) -> None:
     assert [row["id"] for row in rows] == [trial.id for trial in read(old).trials]
 
 
-def test_it_is_gone_on_with(old: Path) -> None:
-    """By the config that it had then, which names the same trials: none is done again."""
+def test_rates_of_the_former_rule_are_not_continued(old: Path) -> None:
+    """Its config still names the same trials, but new rates would mean something else."""
     result = read(old)
     config = BenchConfig.model_validate(result.config)
     ids = {trial.id for trial in trials(config)}
     assert {trial.id for trial in result.trials if trial.status == "done"} <= ids
-    found = open_run(old, config, result.environment, resume=True)
-    assert found is not None
-    assert found.trials == result.trials
-    done = sum(trial.status == "done" for trial in result.trials)
+    with pytest.raises(RunConflict, match="rates of an earlier version"):
+        open_run(old, config, result.environment, resume=True)
+
+
+def test_a_run_without_rates_is_continued(old: Path) -> None:
+    """Trials of probes mean the same in every version: none is done again."""
+    result = read(old)
+    probes = [trial for trial in result.trials if trial.kind in ("disk", "object", "layout")]
+    begin_log(old, replace(result, trials=probes))
+    config = BenchConfig.model_validate(result.config)
+    continued = open_run(old, config, result.environment, resume=True)
+    assert continued is not None
+    assert [trial.id for trial in continued.trials] == [trial.id for trial in probes]
+    done = sum(trial.status == "done" for trial in probes)
     ahead = forecast(config, resumed=old)
     assert ahead.before == done
     assert len(ahead.steps) == len(trials(config)) - done

@@ -22,7 +22,7 @@ from dataprep.errors import ConfigError, StoreError
 from iobench.analysis.analyse import summarised
 from iobench.config import BenchConfig, load
 from iobench.errors import ResultError, RunConflict
-from iobench.result import LOG, Result, run_line, trial_line
+from iobench.result import LOG, STEADY_STATE, Result, run_line, trial_line
 from iobench.rundir import (
     _differences,
     add_line,
@@ -47,7 +47,7 @@ SERIES = {"step_end_s": [1.0, 2.0], "wait_s": [0.5, 0.5], "compute_s": [0.25, 0.
 def begun(config: BenchConfig = CONFIG) -> Result:
     """A run without a trial."""
     content = config.model_dump(mode="json")
-    return Result("small", "2026-11-21T12:00:00+00:00", {}, content, run_id=RUN)
+    return Result("small", "2026-11-21T12:00:00+00:00", {}, content, run_id=RUN, rates=STEADY_STATE)
 
 
 def trial(name: str = "a", **metrics: Any) -> Trial:
@@ -76,6 +76,12 @@ class TestOpen:
         saved = begun().with_trial(trial())
         begin_log(opened, saved)
         assert open_run(opened, CONFIG, begun().environment, resume=True) == saved
+
+    def test_rates_of_the_former_rule_are_not_continued(self, opened: Path) -> None:
+        """A run of an earlier version cannot be resumed, since its rates mean something else."""
+        begin_log(opened, replace(begun().with_trial(trial()), rates=""))
+        with pytest.raises(RunConflict, match="rates of an earlier version"):
+            open_run(opened, CONFIG, begun().environment, resume=True)
 
     def test_a_damaged_result_is_refused_before_anything_is_measured(self, opened: Path) -> None:
         """Hours later its summary could not be made."""

@@ -159,3 +159,17 @@ def test_warm_figures_have_no_ceiling() -> None:
     fast = loop("warm", 1900, workers=2, cold=WARM)
     rate = 1900 * SAMPLE_BYTES / 1e6
     assert "faster-than-storage" not in by_code(DEVICE, fast, disk(rate / 10))
+
+
+def test_what_the_kernel_read_ahead_counts_for_the_disk() -> None:
+    """A disk of 12 MB/s is reported as such where its probe took half of what arrived."""
+    half_taken = Cold("cold", "cold", 0.0, 2.0, False)
+    params: dict[str, Any] = {"target": "slow", "operation": "read", "pattern": "sequential"}
+    params |= {"cache": "cold", "block_bytes": 1_000_000, "parallelism": 4, "engine": "processes"}
+    analysis = analysed(done("disk", params, half_taken, mb_per_s=6.0))
+    assert analysis.verdict == (
+        "The disk slow gives at most 12 MB/s (sequential read, cold; the probe took 6 MB/s of it, "
+        "the kernel read the rest ahead)."
+    )
+    (entry,) = analysis.summary["disks"]
+    assert entry["arrived_mb_per_s"]["median"] == pytest.approx(12.0, rel=0.01)

@@ -409,3 +409,36 @@ def test_what_the_loop_gets_may_be_asked_of_another_group() -> None:
     found = analyse(run(ONE_WORKER, other), "b")
     assert found.loop is not None
     assert found.advice.changes[0].config == {"training.1.workers": 2}
+
+
+def whole_epochs(start_s: float, epoch_s: float, epochs: int) -> dict[str, Any]:
+    """Metrics of so many epochs of 1,000 samples, of which the first begins with a start."""
+    return {
+        "rate_rule": "epochs",
+        "samples": 1_000 * epochs,
+        "epochs": [{"number": number, "samples": 1_000} for number in range(epochs)],
+        "whole_epochs": epochs,
+        "first_epoch_s": start_s + epoch_s,
+        "steady_samples_per_s": 1_000 / epoch_s,
+    }
+
+
+def rate_over(start_s: float, epoch_s: float, epochs: int) -> float:
+    """Samples/s of so many epochs of 1,000 samples with one start."""
+    return 1_000 * epochs / (start_s + epochs * epoch_s)
+
+
+def test_rates_are_compared_over_equal_numbers_of_epochs() -> None:
+    """A loader over 15 epochs predicts a loop over 3, which has a larger share of worker starts."""
+    loaders = []
+    for workers, start_s, epoch_s in ((1, 0.5, 1.0), (2, 0.9, 0.5)):
+        trials = loader(rate_over(start_s, epoch_s, 15), workers)
+        metrics = whole_epochs(start_s, epoch_s, 15)
+        loaders += [replace(trial, metrics={**trial.metrics, **metrics}) for trial in trials]
+    few = whole_epochs(0.5, 1.0, 3)
+    loops = loop("synthetic", 9_000), loop("warm", rate_over(0.5, 1.0, 3), metrics=few)
+    analysis = analysed(loaders, *loops)
+    assert analysis.checks[0].error == pytest.approx(0.0, abs=0.01)
+    (first, *_) = analysis.advice.changes
+    expected = rate_over(0.9, 0.5, 3) / rate_over(0.5, 1.0, 3)
+    assert gain(first.gain) == pytest.approx(expected, rel=0.01)

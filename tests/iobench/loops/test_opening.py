@@ -101,11 +101,11 @@ FLOW = Flow(round_samples=20, most_in_flight=64)
         # Short ones: whole epochs, of which each rank takes the steps that all ranks have.
         ({"steps": 20}, [53], (3, 0, 53)),
         ({}, [40, 37, 41], (3, 0, 37)),
-        ({}, [9, 12], (12, 0, 9)),
+        ({}, [9, 12], (13, 0, 9)),
         ({"epochs": 5}, [500], (5, 0, 500)),
         ({"epochs": 2}, [500], (3, 0, 500)),
-        # Nothing is read.
-        ({}, [], (1, 1, 100)),
+        # Epochs without end.
+        ({}, [], (1, 7, 100)),
     ],
 )
 def test_ranks_agree_on_their_steps(

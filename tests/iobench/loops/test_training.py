@@ -174,6 +174,12 @@ class TestRun:
         monkeypatch.setattr(training, "CONSUMERS", Only(AsynchronousConsumer))
         assert self.trial("synthetic").metrics["samples_per_s"] == SAMPLES / STEP_S
 
+    def test_whole_epochs_have_enough_waits_for_the_90th_percentile(self) -> None:
+        """The first step of each epoch is none of the 100 waits that the percentile needs."""
+        metrics = self.trial("warm", steps=100).metrics
+        assert metrics["steps"] >= 100 + len(metrics["epochs"])
+        assert "batch_wait_s_p90" in metrics
+
     def test_several_epochs_are_one_trial(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """All steps of each count, with their starts; each epoch has a record."""
         monkeypatch.setattr(SlowLoader, "restart_s", 2.0)
