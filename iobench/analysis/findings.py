@@ -61,7 +61,11 @@ def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
     """Causes of a loop's loss, the largest first, then its other findings."""
     loss = loop.loss or loop.waiting
     causes = sorted(_causes(loop, known), key=lambda cause: -(cause.share or 0.0))
-    if loss is not None and loss.median < FINE:
+    beyond_starts = loop.lost_beyond_starts
+    is_little = loss is not None and loss.median < FINE
+    if not causes and beyond_starts is not None and beyond_starts.median < FINE:
+        is_little = True  # Neither the starts of epochs nor the rest of the loss is 5 %.
+    if loss is not None and is_little:
         code = "slow-device" if loop.loss is not None else "input-fine"
         yield found(
             code,

@@ -97,7 +97,8 @@ def _of_loop(loop: Loop, findings: Sequence[Finding], named: bool, doubt: str) -
     got = f"{subject} gets {min(share.median, 1.0) * 100:.0f} % of what {taker} can consume."
     if doubt:
         return f"{got} {_doubted(doubt)}"
-    if 1 - share.median < FINE:
+    is_device = any(f.code == "slow-device" and f.of == loop.group for f in findings)
+    if is_device or 1 - share.median < FINE:
         return f"{got} The device is the limit: its input keeps up."
     cause = bottleneck(findings) or "Which part of the input is slow was not measured."
     return f"{got} {cause}"

@@ -100,6 +100,16 @@ def test_starts_of_epochs_that_take_little_are_no_cause() -> None:
         assert "epoch-starts" not in by_code(trials)
 
 
+def test_a_device_is_the_limit_where_starts_and_the_rest_are_each_little() -> None:
+    """A loss of 7 %, of which starts of epochs are 4 %, has no cause to remove."""
+    metrics = {**STARTS, "epoch_start_share": 0.04}
+    found = analysed(loop("synthetic", 1000), loop("warm", 930, metrics=metrics))
+    (first,) = [finding for finding in found.findings if finding.primary]
+    assert first.code == "slow-device"
+    assert "The device is the limit" in found.verdict
+    assert found.advice.changes == ()
+
+
 def test_the_start_of_an_epoch_behind_a_store_is_part_of_the_store() -> None:
     """Its samples are fetched in that time: only a loop that reads from memory tells starts."""
     trials = together(loop("synthetic", 1000), loop("store", 250, metrics=STARTS))
