@@ -189,8 +189,10 @@ def _given(loop: Loop, known: Capacities) -> tuple[Estimate | None, Estimate | N
     if alone is not None:
         return (loss, None) if alone.median < 1.25 * rate.median else (None, loss)
     storage = known.storage_rate(setting.changed(source=loop.farthest))
-    if storage is not None and storage.median < 1.25 * rate.median:
-        return None, loss
+    if storage is not None:
+        # What is read without decoding comes no faster than the loop takes it, or it is not the
+        # limit: then the rest of the loss is preparing.
+        return (None, loss) if storage.median < 1.25 * rate.median else (loss, None)
     busy = loop.metric("cpu_busy_share")
     if busy is not None and busy >= BUSY:
         return loss, None
