@@ -17,7 +17,7 @@ from dataprep.job.worker import ShardTask
 from dataprep.labels import LabelSpace
 from dataprep.plan import Item
 from dataprep.sources import Listing, Located
-from dataprep.stores import Buffer, ObjectInfo, Store
+from dataprep.stores import Buffer, Store
 from dataprep.stores.local import LocalStore
 from dataprep.versions import determining
 from tests.commandline import objects
@@ -77,7 +77,7 @@ class DeadlySource(FolderSource):
 class DeadlyStore(LocalStore):
     """Ends the process that stores a shard."""
 
-    def put(self, key: str, data: Buffer) -> ObjectInfo:
+    def create(self, key: str, data: Buffer) -> bool:
         """Never returns."""
         os.kill(os.getpid(), signal.SIGKILL)
         raise StoreUnreachable("not dead yet")
@@ -93,10 +93,10 @@ class CrowdedStore(LocalStore):
         super().__init__(str(root))
         self.crowd, self.wanted = crowd, wanted
 
-    def put(self, key: str, data: Buffer) -> ObjectInfo:
+    def create(self, key: str, data: Buffer) -> bool:
         """Store, slowly."""
         if not key.startswith("tfrecord/"):
-            return super().put(key, data)
+            return super().create(key, data)
         here = self.crowd / key.replace("/", "_")
         here.touch()
         try:
@@ -106,7 +106,7 @@ class CrowdedStore(LocalStore):
                 count = len(list(self.crowd.iterdir()))
                 (self.crowd.parent / f"seen-{count}").touch()
                 time.sleep(0.01)
-            return super().put(key, data)
+            return super().create(key, data)
         finally:
             here.unlink()
 
@@ -136,7 +136,7 @@ class HeldStore(LocalStore):
         super().__init__(str(root))
         self.notes, self.wanted, self.fault = notes, wanted, fault
 
-    def put(self, key: str, data: Buffer) -> ObjectInfo:
+    def create(self, key: str, data: Buffer) -> bool:
         """Store, the first shard when it is time."""
         if key.startswith("tfrecord/train-00000"):
             deadline_s = time.monotonic() + 30
@@ -146,7 +146,7 @@ class HeldStore(LocalStore):
                 time.sleep(0.01)
             if self.fault:
                 raise self.fault
-        return super().put(key, data)
+        return super().create(key, data)
 
 
 class SmallCluster(LocalCluster):  # type: ignore[misc]

@@ -32,7 +32,7 @@ from dataprep.job import lock
 from dataprep.job.lock import Locks, Overtaken, create_job
 from dataprep.plan import Part
 from dataprep.sample import draw_tree
-from dataprep.stores import Buffer, ObjectInfo
+from dataprep.stores import Buffer
 from dataprep.stores.memory import MemoryStore
 from tests.commandline import objects
 
@@ -347,14 +347,14 @@ def test_a_run_that_lost_its_lock_completes_nothing(
     """Another one with --takeover began when the last receipt was stored."""
     source = draw_tree(tmp_path / "photos", images=8, classes=2, seed=1).root
     output = f"memory://{secrets.token_hex(6)}"
-    put = MemoryStore.put
+    create = MemoryStore.create
 
-    def taken_over(self: MemoryStore, key: str, data: Buffer) -> ObjectInfo:
+    def taken_over(self: MemoryStore, key: str, data: Buffer) -> bool:
         if key.startswith("receipts/"):
-            put(self, KEY, written())
-        return put(self, key, data)
+            self.put(KEY, written())
+        return create(self, key, data)
 
-    monkeypatch.setattr(MemoryStore, "put", taken_over)
+    monkeypatch.setattr(MemoryStore, "create", taken_over)
     config = dataprep.ShardConfig.model_validate(
         {"source": str(source), "output": output, "dask": {"processes": False}}
     )
