@@ -312,20 +312,20 @@ class S3Store(KeepsLocks):
         damaged, and a conflict with another request, are repeated here.
         """
         most, pause_s = self.options.max_attempts, _FIRST_PAUSE_S
-        body = _Body(upload, f"{self.uri}/{upload.key}", most)
+        where = f"{self.uri}/{upload.key}"
         while True:
             before = upload.attempts
             try:
                 answer = self._client().put_object(
                     **self._bucket.object(upload.key),
-                    Body=cast(IO[bytes], body),
+                    Body=cast(IO[bytes], _Body(upload, where, most)),
                     ContentMD5=base64.b64encode(upload.md5).decode(),
                     **self._bucket.put_arguments(),
                     **cast(Any, conditions),
                 )
                 return str(answer.get("ETag", "")).strip('"')
             except _NoAttemptsLeft as error:
-                raise StoreError(f"{self.uri}/{upload.key}: not stored {error}") from None
+                raise StoreError(f"{where}: not stored {error}") from None
             except Exception as error:
                 is_repeated = is_passing(error) or error_code(error) in _CONFLICT
                 upload.attempts = max(upload.attempts, before + 1)
