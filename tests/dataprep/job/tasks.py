@@ -11,7 +11,7 @@ from typing import Any
 
 from distributed import LocalCluster
 
-from dataprep.errors import PermissionRefused, StoreError, StoreUnreachable
+from dataprep.errors import DataprepError, PermissionRefused, StoreError, StoreUnreachable
 from dataprep.image import ImagePolicy
 from dataprep.job.worker import ShardTask
 from dataprep.labels import LabelSpace
@@ -48,7 +48,7 @@ class FailingSource(FolderSource):
     """Fails ``times`` times over each file named in ``names``, counting in files of ``notes``."""
 
     def __init__(
-        self, folder: Path, notes: Path, names: set[str], times: int, error: StoreError
+        self, folder: Path, notes: Path, names: set[str], times: int, error: DataprepError
     ) -> None:
         super().__init__(folder)
         self.notes, self.names, self.times, self.error = notes, names, times, error
@@ -147,6 +147,30 @@ class HeldStore(LocalStore):
             if self.fault:
                 raise self.fault
         return super().create(key, data)
+
+
+class WaitingSource(FolderSource):
+    """Notes in ``notes`` that a file is read, and waits for the file ``open`` there."""
+
+    def __init__(self, folder: Path, notes: Path) -> None:
+        super().__init__(folder)
+        self.notes = notes
+
+    def read(self, item: Located) -> bytes:
+        """One file's bytes, when it is time."""
+        (self.notes / "begun").touch()
+        deadline_s = time.monotonic() + 60
+        while not (self.notes / "open").exists() and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        return super().read(item)
+
+
+class UnseenSource(FolderSource):
+    """Names a folder that is not there."""
+
+    def disk_paths(self) -> list[str]:
+        """One on another machine."""
+        return [f"{self.folder}-elsewhere"]
 
 
 class SmallCluster(LocalCluster):  # type: ignore[misc]
