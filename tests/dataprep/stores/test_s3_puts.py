@@ -11,6 +11,7 @@ import pytest
 
 import dataprep
 from dataprep.errors import StoredBytesDiffer, StoreError, StoreUnreachable
+from dataprep.job.report import Display
 from dataprep.sample import draw_tree
 from dataprep.stores import StoreOptions
 from dataprep.stores.permitted import always_permitted, put_while_permitted
@@ -109,6 +110,17 @@ def test_a_dead_server_is_asked_eight_times(
     assert len(sent) == 8
 
 
+class Notes(Display):
+    """Keeps what is announced."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, line: str) -> None:
+        """Keep a line."""
+        self.lines.append(line)
+
+
 def test_a_job_sends_a_shard_twenty_four_times(
     proxy: FaultProxy, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -122,14 +134,12 @@ def test_a_job_sends_a_shard_twenty_four_times(
         "store": {"endpoint_url": proxy.url},
         "dask": {"workers": 1, "processes": False},
     }
-    notes: list[str] = []
-    display = dataprep.job.report.Display()
-    display.note = notes.append  # type: ignore[method-assign]
+    display = Notes()
     with pytest.raises(StoreError, match="InternalError"):
         dataprep.shard(dataprep.ShardConfig.model_validate(config), display=display)
     asked = [r for r in proxy.requests if r.method == "PUT" and "/tfrecord/" in r.path]
     assert len(asked) == 24
-    repeated = [line for line in notes if "is made again" in line]
+    repeated = [line for line in display.lines if "is made again" in line]
     assert len(repeated) == 2
     assert all("InternalError" in line for line in repeated)
 
