@@ -162,6 +162,11 @@ class DaskOptions(BaseModel):
     """Retries of a shard after a store error or a lost worker."""
 
     @property
+    def is_external(self) -> bool:
+        """Whether tasks run on a cluster, where they may go on when this process has ended."""
+        return bool(self.scheduler or self.cluster)
+
+    @property
     def uses_workers(self) -> bool:
         """Whether a job runs in worker processes or on a cluster, not in this process."""
         return bool(self.scheduler or self.cluster or self.processes)

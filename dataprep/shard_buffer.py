@@ -18,7 +18,9 @@ from dataprep import keys
 from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, Sample
 from dataprep.keys import MAX_SHARD_BYTES
 from dataprep.manifest import StoredFile, StoredShard
-from dataprep.stores import Buffer, PutHashed, Store
+from dataprep.stores import Buffer, Store
+from dataprep.stores.permitted import Permitted, always_permitted, put_while_permitted
+from dataprep.stores.protocol import Uploads
 
 _FIRST_BYTES = MAX_SHARD_BYTES + 2**23
 
@@ -74,7 +76,7 @@ class ShardBuffer:
         self._memory = _idle.pop() if _idle else _mapped(_FIRST_BYTES)
         self._memory.seek(0)
         self._sha256 = hashlib.sha256()
-        self._md5 = hashlib.md5(usedforsecurity=False) if isinstance(store, PutHashed) else None
+        self._md5 = hashlib.md5(usedforsecurity=False) if isinstance(store, Uploads) else None
 
     def append(self, records: Records) -> None:
         """Append records."""
@@ -96,32 +98,35 @@ class ShardBuffer:
             self.offsets.append(start)
             start += length
 
-    def put(self, place: tuple[str, int, int], entries: Sequence[IndexEntry]) -> StoredShard:
+    def put(
+        self,
+        place: tuple[str, int, int],
+        entries: Sequence[IndexEntry],
+        permit: Permitted = always_permitted,
+    ) -> StoredShard:
         """Store the shard, then the files that index it, and give its memory to other shards.
 
         ``place`` is split, shard, shards; ``entries`` are those of the records, in order.
+        ``permit`` is asked before each object is written.
 
         Raises:
+            LeaseLost: by ``permit``: another run has taken over.
             StoreError: it could not be stored.
         """
         name = self.format.name
         content = memoryview(self._memory)[: self._memory.tell()]
         key = keys.data(name, self.format.extension, *place)
-        if self._md5 is not None and isinstance(self._store, PutHashed):
-            info = self._store.put_hashed(key, content, self._md5.digest())
-        else:
-            info = self._store.put(key, content)
+        md5 = self._md5.digest() if self._md5 is not None else None
+        info = put_while_permitted(self._store, key, content, permit, md5)
         file = StoredFile(key, len(content), self._sha256.hexdigest(), info.etag)
         _idle.append(self._memory)
-        indexes = tuple(
-            self._put_index(keys.index(name, extension, *place), index)
-            for extension, index in self.format.indexes(entries).items()
-        )
-        return StoredShard(file, len(entries), indexes)
-
-    def _put_index(self, key: str, index: bytes) -> StoredFile:
-        info = self._store.put(key, index)
-        return StoredFile(key, len(index), hashlib.sha256(index).hexdigest(), info.etag)
+        indexes = []
+        for extension, index in self.format.indexes(entries).items():
+            index_key = keys.index(name, extension, *place)
+            info = put_while_permitted(self._store, index_key, index, permit)
+            sha256 = hashlib.sha256(index).hexdigest()
+            indexes.append(StoredFile(index_key, len(index), sha256, info.etag))
+        return StoredShard(file, len(entries), tuple(indexes))
 
 
 _idle: list[mmap.mmap] = []

@@ -73,6 +73,7 @@ def _recorded() -> Iterator[list[Step]]:
     """Every change of a store in memory, in its order."""
     steps: list[Step] = []
     put, create, delete = MemoryStore.put, MemoryStore.create, MemoryStore.delete
+    replace = MemoryStore.replace
 
     def noted_put(store: MemoryStore, key: str, data: Buffer) -> ObjectInfo:
         steps.append(Step(key, bytes(data)))
@@ -84,6 +85,12 @@ def _recorded() -> Iterator[list[Step]]:
             steps.append(Step(key, bytes(data)))
         return created
 
+    def noted_replace(store: MemoryStore, key: str, data: Buffer, version: str) -> bool:
+        replaced = replace(store, key, data, version)
+        if replaced:
+            steps.append(Step(key, bytes(data)))
+        return replaced
+
     def noted_delete(store: MemoryStore, key: str) -> None:
         steps.append(Step(key, None))
         delete(store, key)
@@ -91,6 +98,7 @@ def _recorded() -> Iterator[list[Step]]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MemoryStore, "put", noted_put)
         patch.setattr(MemoryStore, "create", noted_create)
+        patch.setattr(MemoryStore, "replace", noted_replace)
         patch.setattr(MemoryStore, "delete", noted_delete)
         yield steps
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
-        *("registry", "schema"),
+        *("processes", "registry", "schema"),
         *("image", "formats", "versions", "manifest"),
         "record_file",
         *("stores", "samples", "snapshot", "shard_records"),

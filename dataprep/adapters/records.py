@@ -94,7 +94,7 @@ class Records:
     def __init__(self, dataset: Dataset, *, check: bool = True) -> None:
         self._files: dict[int, int] = {}
         store = dataset.store
-        self._root = store.root if isinstance(store, LocalStore) else None
+        self._folder = store if isinstance(store, LocalStore) else None
         self._snapshot = dataset.snapshot
         self._format = get_format(dataset.format)
         self._options = dataset.manifest.record_options(dataset.format)
@@ -109,10 +109,10 @@ class Records:
             self._shards, np.arange(len(self._keys) + 1)
         ).tolist()
         self._checksums = dataset.checksums if check else None
-        self._gap_bytes = _REMOTE_GAP_BYTES if self._root is None else _GAP_BYTES
+        self._gap_bytes = _REMOTE_GAP_BYTES if self._folder is None else _GAP_BYTES
         self.mean_bytes = int(self._lengths.sum()) // max(len(self.labels), 1) or 1
         self._run = max(RUN, _RUN_BYTES // self.mean_bytes)
-        self.is_remote = self._root is None
+        self.is_remote = self._folder is None
         self.counter = dataset.read_counter
         self.total = len(self) if self._share is None else sum(self._share.samples)
 
@@ -212,19 +212,20 @@ class Records:
 
     def _read(self, wanted: _Range) -> bytes:
         shard, length = wanted.shard, wanted.stop - wanted.start
-        if shard not in self._files and self._root is not None and len(self._files) < _OPEN_FILES:
-            self._open(shard, os.path.join(self._root, self._keys[shard]))  # noqa: PTH118
+        if shard not in self._files and self._folder is not None and len(self._files) < _OPEN_FILES:
+            self._open(shard, self._folder)
         descriptor = self._files.get(shard)
         if descriptor is None:
             return self._snapshot.get_range(self._keys[shard], wanted.start, length)
         return os.pread(descriptor, length, wanted.start)
 
-    def _open(self, shard: int, path: str) -> None:
+    def _open(self, shard: int, folder: LocalStore) -> None:
         """Open a shard for good: opening takes longer than reading a record.
 
         If it cannot be opened, the usual way of reading raises the error.
         """
         with contextlib.suppress(OSError):
+            path = folder.path(self._keys[shard])
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 self._snapshot.confirm(self._keys[shard], version_of(os.fstat(descriptor)))

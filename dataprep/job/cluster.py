@@ -20,22 +20,25 @@ import signal
 import sys
 import time
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
 from multiprocessing import forkserver, process, resource_tracker, util
 from typing import Any, TypeAlias, cast
 
 from dataprep.config import DaskOptions, SampleLimit, ShardConfig
-from dataprep.errors import ConfigError, DataprepError, JobError, WorkerLost
+from dataprep.errors import ConfigError, DataprepError, JobError, StoreError, WorkerLost
 from dataprep.image import ImagePolicy
-from dataprep.job.in_process import InProcess, OnResult, Tally
+from dataprep.job.in_process import InProcess, OnResult, Tally, made_again, may_pass
 from dataprep.job.isolate import isolated_outcomes
 from dataprep.job.worker import Outcome, Progress, Report, ShardResult, ShardTask, chunks, parts_of
 from dataprep.sources import Located, Source
 from dataprep.versions import determining, require_versions
+
+TASKS_END_WITHIN_S = 120.0
+"""How long a job waits for its tasks on a cluster of somebody else before it ends."""
 
 WITHOUT_WORKERS_S = 60.0
 """A job ends when its cluster has had no worker for so long."""
@@ -69,6 +72,10 @@ class Cluster:
     """A Dask cluster that makes shards.
 
     Worker processes that are started here have ``modules`` imported when they begin.
+
+    Attributes:
+        tasks_may_run: whether tasks of the job may go on, because the cluster is somebody else's
+            and did not say that they have ended. It is known once the cluster is closed.
     """
 
     def __init__(
@@ -82,9 +89,10 @@ class Cluster:
         self.announce = announce
         self.name = f"dataprep-{secrets.token_hex(8)}"  # others may use the same scheduler
         self.tally = Tally(report)
+        self.tasks_may_run = False
         self._client: Future[Any] | None = None
         self._open = ExitStack()
-        if not (options.scheduler or options.cluster):
+        if not options.is_external:
             _begin_imports(modules)  # takes a second; meanwhile the caller lists the source
 
     def begin(self) -> Future[Any]:
@@ -110,7 +118,8 @@ class Cluster:
         if self.options.dashboard and client.dashboard_link:
             self.announce(f"Dask dashboard: {client.dashboard_link}")
         on_ready()
-        if tasks and (self.options.scheduler or self.options.cluster):
+        self.tasks_may_run = self.options.is_external
+        if tasks and self.options.is_external:
             _require_same_versions(client, tasks[0]().versions)
         _Run(self, client, tasks, on_result).run()
 
@@ -143,10 +152,43 @@ class Cluster:
             client.cancel(futures, force=True)
 
     def close(self) -> None:
-        """End what was started; a cluster that was running before continues."""
-        if self._client is not None:
-            self._client.exception()  # wait until the start has ended
-        self._open.close()
+        """End what was started; a cluster that was running before continues.
+
+        Wait for the tasks of the job that a cluster still runs, at most ``TASKS_END_WITHIN_S``.
+        """
+        try:
+            # The first waits until the start has ended.
+            if self._client is not None and self._client.exception() is None and self.tasks_may_run:
+                self.tasks_may_run = not self._tasks_have_ended(self._client.result())
+        finally:
+            self._open.close()
+
+    def _tasks_have_ended(self, client: Any) -> bool:
+        """Ask all workers to stop the tasks of the job, until all say that none runs."""
+        from dataprep.job import tasks
+
+        deadline_s = time.monotonic() + TASKS_END_WITHIN_S
+        announced = False
+        while client.status == "running" and (left_s := deadline_s - time.monotonic()) > 0:
+            # A worker that hangs does not answer; what a worker raises is no number of tasks.
+            with suppress(OSError, TimeoutError):
+                answers = client.sync(
+                    client.run, tasks.stop, self.name, on_error="return", callback_timeout=left_s
+                )
+                if all(count == 0 for count in answers.values()):
+                    return True
+            if not announced:
+                announced = True
+                self.announce(
+                    f"waiting until tasks of this job on the cluster have ended, at most "
+                    f"{TASKS_END_WITHIN_S:.0f} s, before its lock is released"
+                )
+            time.sleep(min(_LOOK_EVERY_S, max(left_s, 0.0)))
+        self.announce(
+            "tasks of this job may still run on the cluster: its lock is not released and expires "
+            "in two minutes. A run that begins before waits for that"
+        )
+        return False
 
     def receive(self, event: tuple[float, tuple[str, int, tuple[int, int, int]]]) -> None:
         """Take a progress event, in Dask's event loop."""
@@ -220,6 +262,8 @@ class _Run:
         self._tasks, self._split = deque(tasks), split
         self._shards: dict[str, ShardTask] = {}
         self._isolated: set[str] = set()
+        self._in_chunks: set[str] = set()
+        self._repeated: Counter[str] = Counter()
         self._chunks: set[str] = set()
         self._numbers = itertools.count()
         # A configured cluster may wait in a queue for its first worker.
@@ -270,18 +314,28 @@ class _Run:
 
     def _next(self) -> list[Any]:
         """Whole shards while there are any: one stored, one converted and one waiting a worker."""
-        from dataprep.job import tasks
-
         futures = []
         while self._tasks and len(self._shards) < 3 * self._workers:
             whole = len(self._tasks) > self._split
             if not whole and len(self._chunks) >= 2 * self._workers:
                 break
             task = self._tasks.popleft()()
-            futures += [self._submit(task, tasks.whole_shard)] if whole else self._in_chunks(task)
+            if not whole:
+                self._in_chunks.add(task.name)
+            futures += self._begun(task)
         return futures
 
-    def _in_chunks(self, task: ShardTask) -> list[Any]:
+    def _begun(self, task: ShardTask) -> list[Any]:
+        """Futures of a shard that is made for the first time, or again."""
+        from dataprep.job import tasks
+
+        if task.name in self._isolated:
+            return [self._submit(task, tasks.isolated_shard)]
+        if task.name in self._in_chunks:
+            return self._begun_in_chunks(task)
+        return [self._submit(task, tasks.whole_shard)]
+
+    def _begun_in_chunks(self, task: ShardTask) -> list[Any]:
         """A task for each chunk, and one that puts them together."""
         from dataprep.job import tasks
 
@@ -295,7 +349,6 @@ class _Run:
             key=[self._key("chunk", f"{task.name}.{start}") for start in parts],
             pure=False,
             priority=-task.shard,
-            retries=self._cluster.options.retries,
         )
         self._chunks.update(future.key for future in futures)
         return [*futures, self._submit(task, tasks.assembled_shard, futures)]
@@ -314,7 +367,6 @@ class _Run:
             key=key,
             pure=False,
             priority=-task.shard,
-            retries=self._cluster.options.retries,
         )
 
     def _key(self, work: str, name: str) -> str:
@@ -328,8 +380,6 @@ class _Run:
     def _finished(self, future: Any) -> list[Any]:
         """Pass the result on. Return futures to wait for if the shard is made again."""
         from distributed import KilledWorker
-
-        from dataprep.job import tasks
 
         task = self._shards.pop(future.key)
         try:
@@ -346,7 +396,15 @@ class _Run:
                 "of its own, so that one that crashes fails alone"
             )
             self._isolated.add(task.name)
-            return [self._submit(task, tasks.isolated_shard)]
+            return self._begun(task)
+        except StoreError as error:
+            self._repeated[task.name] += 1
+            if not may_pass(error) or self._repeated[task.name] > self._cluster.options.retries:
+                raise
+            self._cluster.announce(
+                made_again(task, self._repeated[task.name], self._cluster.options.retries, error)
+            )
+            return self._begun(task)
         except (DataprepError, KeyboardInterrupt):
             raise
         except Exception as error:
@@ -467,7 +525,7 @@ def engine_of(config: ShardConfig, report: Report, announce: Callable[[str], Non
     if getattr(process.current_process(), "_inheriting", False):
         raise ConfigError(_GUARD)
     if not config.dask.uses_workers:
-        return InProcess(config.dask, report)
+        return InProcess(config.dask, report, announce)
     on_s3 = "s3://" in config.source or "s3://" in config.output
     return Cluster(config.dask, report, announce, ["boto3"] if on_s3 else [])
 

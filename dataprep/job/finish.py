@@ -35,6 +35,7 @@ from dataprep.ordered import in_order
 from dataprep.plan import SplitPlan
 from dataprep.samples import SampleTable
 from dataprep.stores import Store, StoreOptions, open_store
+from dataprep.stores.permitted import Permitted, put_while_permitted
 from dataprep.versions import informing
 
 _EXAMPLES = 3
@@ -51,7 +52,7 @@ def finish(
     max_failures: int | str,
     run: Mapping[str, Any],
     started_s: float,
-    check: Callable[[], None],
+    check: Permitted,
 ) -> tuple[Manifest, SampleTable]:
     """Read the receipts back, store the table, then the manifest.
 
@@ -88,11 +89,9 @@ def finish(
         warnings=table.warnings(formats),
         table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
     )
-    check()
-    store.put(keys.samples(job.split), stored_table)
+    put_while_permitted(store, keys.samples(job.split), stored_table, check)
     store.tidy()  # what is complete has nothing left to remove, wherever it is killed
-    check()
-    store.put(keys.manifest(job.split), finished.to_json())
+    put_while_permitted(store, keys.manifest(job.split), finished.to_json(), check)
     return finished, table
 
 

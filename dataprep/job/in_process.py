@@ -35,6 +35,16 @@ _MOST_THREADS = 16
 _PART_SAMPLES = 64
 
 
+def may_pass(error: StoreError) -> bool:
+    """Whether a shard is made again after an error of a store."""
+    return not isinstance(error, PermissionRefused | StoreFull)
+
+
+def made_again(task: ShardTask, number: int, retries: int, error: StoreError) -> str:
+    """What is announced of the repetition of a shard: which of how many, and the reason."""
+    return f"{task.name} is made again ({number} of at most {retries} repetitions): {error}"
+
+
 class Tally:
     """Adds up progress that arrives as totals, of a shard or of a chunk of one.
 
@@ -57,8 +67,17 @@ class Tally:
 class InProcess:
     """One shard after the other, converted by threads of this process."""
 
-    def __init__(self, options: DaskOptions, report: Report) -> None:
+    tasks_may_run = False
+    """No task goes on when the engine is closed."""
+
+    def __init__(
+        self,
+        options: DaskOptions,
+        report: Report,
+        announce: Callable[[str], None] = lambda line: None,
+    ) -> None:
         self._options = options
+        self._announce = announce
         self._tally = Tally(report)
 
     def begin(self) -> None:
@@ -94,13 +113,13 @@ class InProcess:
             yield from chain.from_iterable(converted)
 
     def _made(self, task: ShardTask) -> ShardResult:
-        for _ in range(self._options.retries):
+        for number in range(1, self._options.retries + 1):
             try:
                 return self._attempt(task)
-            except (PermissionRefused, StoreFull):
-                raise
-            except StoreError:  # another attempt may succeed
-                pass
+            except StoreError as error:
+                if not may_pass(error):
+                    raise
+                self._announce(made_again(task, number, self._options.retries, error))
         return self._attempt(task)
 
     def _attempt(self, task: ShardTask) -> ShardResult:

@@ -2,24 +2,22 @@
 
 A run has a lock for each of its splits, or for its part of each: an object below ``leases/`` that
 names the process. It is renewed every minute, and expires two minutes after it was last written,
-by the store's clock. Another run waits for that, unless the process is known to have ended. A whole
-run and parts of another number exclude each other. A run that was stopped for so long that another
-took over finds out before its next receipt, or before the manifest.
+by the store's clock. Another run waits for that, unless the process is known to have ended and no
+task of it can go on elsewhere. A whole run and parts of another number exclude each other. A run
+that was stopped for so long that another took over finds out before it writes or removes its next
+object.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
-import os
 import secrets
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
-from pathlib import Path
 from types import TracebackType
 
 from pydantic import StrictBool, StrictInt
@@ -35,8 +33,10 @@ from dataprep.errors import (
 )
 from dataprep.names import escape
 from dataprep.plan import Part
+from dataprep.processes import ProcessIdentity, this_process, unknown_process
 from dataprep.schema import MISSHAPEN, typed
 from dataprep.stores import Store
+from dataprep.stores.permitted import Permitted, always_permitted
 from dataprep.stores.protocol import KeepsLocks
 
 FOLDER = "leases/"
@@ -55,9 +55,8 @@ _MOST_SHOWN = 200
 class _Owner:
     """What a lock holds: the process that has it, and ``said``, which part of what that makes.
 
-    ``machine`` stands for a boot of a machine and a namespace of process numbers, and names
-    neither. ``started`` is in clock ticks after the boot, empty where the system does not say: a
-    process number alone is used again. ``token`` is of one run.
+    ``machine``, ``process`` and ``started`` are those of a ``ProcessIdentity``. ``token`` is of one
+    run.
     """
 
     said: str
@@ -73,20 +72,13 @@ class _Owner:
 
     def is_gone(self) -> bool:
         """Whether the lock was released, or its process is known to have ended."""
-        if self.released or self.machine != _machine():
-            return self.released
-        try:
-            os.kill(self.process, 0)
-        except ProcessLookupError:
-            return True
-        except (OSError, OverflowError):
-            pass  # another user's process, or no number of one
-        return _started(self.process) not in ("", self.started)
+        process = ProcessIdentity(self.machine, self.process, self.started)
+        return self.released or process.has_ended()
 
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """A lock that a run has. Workers get a copy, and call it before each receipt."""
+    """A lock that a run has. Workers get a copy, and call it before they write an object."""
 
     store: KeepsLocks
     key: str
@@ -101,11 +93,24 @@ class Permit:
             StoreError: the store does not say.
         """
         if self.read() is None:
+            self._require_visible_output()
             raise LeaseLost(
                 f"another run has taken over {self.said} in {self.store.uri}, or the output is "
                 "gone: stopped, so that no two runs write there. Complete shards are kept: run "
                 "again when no other run does"
             )
+
+    def _require_visible_output(self) -> None:
+        """Say so if this machine sees neither the lock nor the job file of the run."""
+        split = self.key.removeprefix(FOLDER).partition(".")[0]
+        if _version(self.store, self.key) or _version(self.store, keys.job(split)):
+            return
+        raise LeaseLost(
+            f"the process on host {socket.gethostname()} does not see the output {self.store.uri}, "
+            f"with the lock of this run and {keys.job(split)}: make it available there under the "
+            "same path, or give an output that all workers reach, such as s3://BUCKET/PREFIX. If "
+            "it is available, the output was removed: run again"
+        )
 
     def read(self) -> tuple[_Owner, str] | None:
         """Return what the lock holds and its version; None where it is not this run's."""
@@ -143,12 +148,20 @@ class Locks:
         part: which part of each split the run makes; None for all of it.
         note: called with what is worth a line.
         takeover: take locks of other runs at once.
+        outlives_driver: tasks of the run may go on when this process has ended, on a cluster. Its
+            locks then expire, also if this process is known to have ended.
     """
 
     def __init__(
-        self, store: Store, part: Part | None, note: Callable[[str], None], takeover: bool = False
+        self,
+        store: Store,
+        part: Part | None,
+        note: Callable[[str], None],
+        takeover: bool = False,
+        outlives_driver: bool = False,
     ) -> None:
         self._store, self._part, self._note, self._takeover = store, part, note, takeover
+        self._outlives_driver, self._expire = outlives_driver, False
         self.permits: dict[str, Permit] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._renew, name="locks", daemon=True)
@@ -167,9 +180,13 @@ class Locks:
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
-        for permit in self.permits.values():
+        for permit in () if self._expire else self.permits.values():
             with contextlib.suppress(DataprepError):  # it expires
                 permit.release()
+
+    def leave_to_expire(self) -> None:
+        """Do not release the locks when the block ends: tasks of the run may still write."""
+        self._expire = True
 
     def take(self, splits: Iterable[str]) -> None:
         """Take the locks of those of ``splits`` that the run does not have yet.
@@ -200,8 +217,8 @@ class Locks:
             permit()
 
     def _acquire(self, store: KeepsLocks, permit: Permit) -> None:
-        this = (_machine(), os.getpid(), _started(os.getpid()))
-        owner = _Owner(permit.said, permit.token, *this)
+        process = unknown_process() if self._outlives_driver else this_process()
+        owner = _Owner(permit.said, permit.token, *process)
         noted_s = -_NOTE_EVERY_S
         while True:
             left_s = 0.0
@@ -269,25 +286,6 @@ def _decoded(data: bytes) -> _Owner | None:
         return None
 
 
-def _started(process: int) -> str:
-    """Field 22 of proc(5)'s ``stat``; "ended" for a zombie, empty if it cannot be read."""
-    try:
-        state, *fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return ""
-    return "ended" if state in ("Z", "X") else fields[18]
-
-
-@lru_cache(maxsize=1)
-def _machine() -> str:
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
-        namespace = Path("/proc/self/ns/pid").readlink()
-    except OSError:
-        return secrets.token_hex(8)  # no other process has this one: its locks expire
-    return hashlib.sha256(f"{boot}{namespace}".encode()).hexdigest()[:16]
-
-
 class Overtaken(Exception):
     """Another run created its job here first."""
 
@@ -298,14 +296,17 @@ def create_job(
     plans: Mapping[str, bytes],
     jobs: Mapping[str, bytes],
     patience_s: float = PATIENCE_S,
+    permit: Permitted = always_permitted,
 ) -> None:
     """Create labels, plans by split and job files by split; of concurrent runs exactly one wins.
 
     Parts of a job, and first runs of two splits, begin without each other's locks. Each object is
     created only if there is none, and who comes second must find its own bytes there. Labels and
     plans of a run that was killed before its job file are replaced, after ``patience_s``.
+    ``permit`` is asked before each write.
 
     Raises:
+        LeaseLost: by ``permit``: another run has taken over.
         Overtaken: another job is there now.
         StoreError: the store cannot be written to.
     """
@@ -313,12 +314,27 @@ def create_job(
     objects |= {keys.plan(split): data for split, data in plans.items()}
     objects |= {keys.job(split): data for split, data in jobs.items()}
     for key, data in objects.items():
+        permit()
         with contextlib.suppress(ObjectNotFound):
             if store.create(key, data) or store.get(key) == data:
                 continue
+        leftover = ""
         for wait_s in (0.0, patience_s):
             time.sleep(wait_s)
+            # Noted before the search for a job: what a job has written meanwhile is not replaced.
+            leftover = _version(store, key)
             begun = keys.splits(info.key for info in store.list())
             if begun & {*jobs} or (begun and key == keys.LABELS):
                 raise Overtaken
-        store.put(key, data)
+        permit()
+        if not isinstance(store, KeepsLocks):
+            store.put(key, data)
+        elif not (leftover and store.replace(key, data, leftover)):
+            raise Overtaken
+
+
+def _version(store: Store, key: str) -> str:
+    """The version of an object; empty if it is gone, or if the store tells no versions."""
+    with contextlib.suppress(ObjectNotFound):
+        return store.version(key) if isinstance(store, KeepsLocks) else ""
+    return ""

@@ -40,6 +40,7 @@ from dataprep.manifest import Manifest
 from dataprep.plan import VALIDATION, Part, SplitPlan
 from dataprep.sources import Source
 from dataprep.stores import Store, open_store
+from dataprep.stores.permitted import Permitted
 
 Note = Callable[[str], None]
 _ROUNDS = 4
@@ -81,7 +82,8 @@ def prepare(
     store = open_store(config.output, config.store)
     with nothing_written():
         store.prepare()
-    locks = running.enter_context(Locks(store, part, note, takeover))
+    outlives_driver = config.dask.is_external
+    locks = running.enter_context(Locks(store, part, note, takeover, outlives_driver))
     locks.take(request.splits)
     for _ in range(_ROUNDS):
         try:
@@ -127,7 +129,7 @@ def _found(
         again = {split: failures(store, job) for split, job in found.items()}
         require_limit(store, again, config.max_failures)
         for split, job in found.items():
-            forget(store, job, plans[split], again[split], note)
+            forget(store, job, plans[split], again[split], note, locks.check)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
     note(f"resuming {store.uri}: same config, same source")
     return Prepared(config, request.source, store, label_space, found, plans, manifests, locks)
@@ -166,10 +168,10 @@ def _new(
     locks.check()
     with nothing_written():  # the first write shows whether writing is allowed at all
         for split in remove:
-            _remove_split(store, split)
+            _remove_split(store, split, locks.check)
         job_files = {split: job.to_json() for split, job in made.jobs.items()}
         patience_s = 0.0 if overwrite else PATIENCE_S
-        create_job(store, made.labels, made.encoded, job_files, patience_s)
+        create_job(store, made.labels, made.encoded, job_files, patience_s, locks.check)
     return Prepared(config, request.source, store, label_space, made.jobs, made.plans, {}, locks)
 
 
@@ -189,14 +191,17 @@ def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*splits, *taken]))
 
 
-def _remove_split(store: Store, split: str) -> None:
+def _remove_split(store: Store, split: str, permit: Permitted) -> None:
     """Remove a split, the manifest first: a reader never meets half of it.
 
     The job file goes last: a removal cut short is no new output, but one to go on removing.
     """
+    permit()
     store.delete(keys.manifest(split))
     found = {info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())}
     ranks = {"receipts": 0, "": 2}
     for key in sorted(found - {keys.job(split)}, key=lambda k: ranks.get(k.rpartition("/")[0], 1)):
+        permit()
         store.delete(key)
+    permit()
     store.delete(keys.job(split))

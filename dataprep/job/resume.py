@@ -38,6 +38,7 @@ from dataprep.ordered import in_order
 from dataprep.plan import SplitPlan
 from dataprep.sources import Listing
 from dataprep.stores import Store
+from dataprep.stores.permitted import Permitted
 from dataprep.versions import determining, other_resizer
 
 _RESIZED = "of another size"
@@ -51,20 +52,19 @@ def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None
     A listing may lag behind the store, so each receipt that it shows is read, and the store is
     asked for each object of it. No shard is read.
     """
-    listed = {info.key for info in store.list()}
+    receipts = shards_with_receipt(store, job)
 
     def is_whole(shard: int) -> bool:
-        key = keys.receipt(job.split, shard, job.shards)
-        wanted = {*keys_of_shard(job, shard)}
-        if not listed >= {key, *wanted}:
+        if shard not in receipts:
             return False
+        key = keys.receipt(job.split, shard, job.shards)
         try:
             files = Receipt.from_json(store.get(key), key).files
             pairs = [(file, store.head(file.key)) for file in files]
         except (ObjectNotFound, CorruptRecord):
             return False
         # Not every store has ETags.
-        return {file.key for file in files} == wanted and all(
+        return {file.key for file in files} == {*keys_of_shard(job, shard)} and all(
             file.bytes == info.bytes and not (file.etag and info.etag and file.etag != info.etag)
             for file, info in pairs
         )
@@ -72,6 +72,13 @@ def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None
     shards = range(job.shards) if among is None else among
     found = in_order(lambda shard: (shard, is_whole(shard)), shards, _STORE_THREADS)
     return [shard for shard, whole in found if whole]
+
+
+def shards_with_receipt(store: Store, job: JobFile) -> set[int]:
+    """Return the shards of a job of which a receipt is listed; nothing is read."""
+    listed = {info.key for info in store.list(f"receipts/{job.split}-")}
+    shards = range(job.shards)
+    return {shard for shard in shards if keys.receipt(job.split, shard, job.shards) in listed}
 
 
 def keys_of_shard(job: JobFile, shard: int) -> Iterator[str]:
@@ -196,8 +203,12 @@ def forget(
     plan: SplitPlan,
     again: Mapping[int, int],
     note: Callable[[str], None],
+    permit: Permitted,
 ) -> None:
-    """Remove the manifest, then the receipts of the shards that are made again."""
+    """Remove the manifest, then the receipts of the shards that are made again.
+
+    ``permit`` is asked before each removal.
+    """
     split = job.split
     if refused := plan.statuses.count("failed"):
         note(
@@ -207,8 +218,10 @@ def forget(
     if not again:
         note(f"{split}: no sample of a stored shard failed, nothing to retry")
         return
+    permit()
     store.delete(keys.manifest(split))
     for shard in again:
+        permit()
         store.delete(keys.receipt(split, shard, job.shards))
     lost, shards = counted(sum(again.values()), "sample"), counted(len(again), "shard")
     note(f"{split}: {lost} to try again in {shards}")

@@ -11,12 +11,14 @@ from typing import Any
 from dataprep.config import ShardConfig, allowed_failures
 from dataprep.job.cluster import Engine, engine_of, require_reachable
 from dataprep.job.finish import already_complete, finish, finished_summary, too_many
+from dataprep.job.lock import Locks
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.report import Display, PartSummary, Summary
-from dataprep.job.resume import stored_shards
+from dataprep.job.resume import shards_with_receipt, stored_shards
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
 from dataprep.plan import Part
+from dataprep.stores.permitted import always_permitted
 
 
 def shard(
@@ -97,7 +99,15 @@ def _prepared(
         ExitStack() as running,  # locks are released last, when the workers have ended
         closing(engine_of(config, display.advance, display.note)) as engine,
     ):
-        yield prepare(config, running=running, note=display.note, engine=engine, **how), engine
+        prepared = prepare(config, running=running, note=display.note, engine=engine, **how)
+        running.callback(_keep_locks_of_tasks, prepared.locks, engine)
+        yield prepared, engine
+
+
+def _keep_locks_of_tasks(locks: Locks, engine: Engine) -> None:
+    """Let the locks expire if tasks may still write; called when the engine is closed."""
+    if engine.tasks_may_run:
+        locks.leave_to_expire()
 
 
 def _run_split(prepared: Prepared, split: str, engine: Engine, display: Display) -> Summary:
@@ -137,7 +147,8 @@ def _run_part(
     kept = stored_shards(store, job, mine)
     made = _make_shards(prepared, split, mine, kept, engine, display)
     seconds = time.monotonic() - started_s
-    lacking = job.shards - len(stored_shards(store, job))
+    # The other parts may run: their receipts are counted, not read.
+    lacking = job.shards - len({*mine} | shards_with_receipt(store, job))
     return PartSummary(
         split=split,
         output=store.uri,
@@ -217,5 +228,5 @@ def _task(prepared: Prepared, split: str, shard: int) -> ShardTask:
         layout=prepared.config.record_options.layout,
         boxes=prepared.config.boxes,
         limit=prepared.config.sample_limit,
-        permit=prepared.locks.permits.get(split),
+        permit=prepared.locks.permits.get(split, always_permitted),
     )

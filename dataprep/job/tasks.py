@@ -4,6 +4,9 @@ A worker process that hangs in native code cannot be interrupted, so a kernel ti
 (setitimer(2), whose signal needs no Python to run). Each progress report sets the timer anew.
 Dask gives the task to another worker; after the second death the driver asks for the shard with
 each image converted in a process of its own.
+
+A task that runs cannot be cancelled either. So each process counts the tasks of a job, and a job
+that ends asks all of them to stop (``stop``) before it releases its lock.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -22,6 +26,7 @@ from distributed import Semaphore, get_worker, secede
 from distributed.protocol.pickle import dumps, loads
 
 from dataprep.config import SampleLimit
+from dataprep.errors import JobError
 from dataprep.image import ImagePolicy
 from dataprep.job.isolate import isolated_outcomes
 from dataprep.job.worker import (
@@ -36,6 +41,7 @@ from dataprep.job.worker import (
     converted,
     encoded,
     make_shard,
+    require_visible,
 )
 from dataprep.plan import Item
 from dataprep.sources import Located, Source
@@ -66,7 +72,11 @@ def _unpacked(pickled: bytes) -> ShardTask:
 def whole_shard(shard: bytes, uploads: int, topic: str) -> ShardResult:
     """Make a shard, a ``packed`` task. Upload slots and progress events are named ``topic``."""
     worker, task = get_worker(), _unpacked(shard)
-    with _watchdog(worker, task.limit) as alive, _storing(worker, topic, uploads) as storing:
+    with (
+        _begun(task, topic),
+        _watchdog(worker, task.limit) as alive,
+        _storing(worker, topic, uploads) as storing,
+    ):
         return make_shard(task, _report(worker, topic, (task.name, WHOLE), alive), storing)
 
 
@@ -74,7 +84,7 @@ def chunks(part: bytes, number: int, topic: str) -> list[Chunk]:
     """Convert the samples of a part of a shard, a ``packed`` task; ``number`` identifies it."""
     worker, task = get_worker(), _unpacked(part)
     require_versions(task.versions)
-    with _watchdog(worker, task.limit) as alive:
+    with _begun(task, topic), _watchdog(worker, task.limit) as alive:
         report = _report(worker, topic, (task.name, number), alive)
         return [*encoded(task, converted(task, report))]
 
@@ -83,7 +93,7 @@ def assembled_shard(shard: bytes, uploads: int, topic: str, *parts: Sequence[Chu
     """Make a shard from its chunks."""
     task = _unpacked(shard)
     require_versions(task.versions)
-    with _storing(get_worker(), topic, uploads) as storing:
+    with _begun(task, topic), _storing(get_worker(), topic, uploads) as storing:
         return assemble(task, chain.from_iterable(parts), storing)
 
 
@@ -93,7 +103,7 @@ def isolated_shard(shard: bytes, uploads: int, topic: str) -> ShardResult:
     report = _report(worker, topic, (task.name, WHOLE), lambda: None)
     items = [item.located for item in task.items]
     found = isolated_outcomes(task.source, items, task.policy, task.limit, report)
-    with _storing(worker, topic, uploads) as storing:
+    with _begun(task, topic), _storing(worker, topic, uploads) as storing:
         return make_shard(task, report, storing, found)
 
 
@@ -107,13 +117,51 @@ def outcomes(
 ) -> list[Outcome]:
     """Convert samples that are in no shard yet."""
     require_versions(versions)
+    require_visible(source)
     with _watchdog(get_worker(), limit) as alive:
         return list(convert_items(source, items, policy, lambda progress: alive()))
+
+
+def stop(topic: str) -> int:
+    """Let no task of a job begin or write in this process; return how many have not ended yet."""
+    with _lock:
+        _stopped.add(topic)
+        return _running[topic]
+
+
+_running: Counter[str] = Counter()
+_stopped: set[str] = set()
+
+
+@contextmanager
+def _begun(task: ShardTask, topic: str) -> Iterator[None]:
+    """Count a task while it runs, once it is clear that it may run here.
+
+    Raises:
+        LeaseLost: another run has taken over, or this machine does not see the output.
+        JobError: the job was stopped, or this machine does not see the source.
+    """
+    with _lock:
+        _require_going_on(topic)
+        _running[topic] += 1
+    try:
+        task.permit()
+        require_visible(task.source)
+        yield
+    finally:
+        with _lock:
+            _running[topic] -= 1
+
+
+def _require_going_on(topic: str) -> None:
+    if topic in _stopped:
+        raise JobError("the job was stopped by its driver, and its tasks end as well")
 
 
 def _report(worker: Any, topic: str, key: tuple[str, int], alive: Callable[[], None]) -> Report:
     def report(progress: Progress) -> None:
         alive()
+        _require_going_on(topic)
         totals = (progress.samples, progress.source_bytes, progress.failed)
         worker.log_event(topic, (*key, totals))
 
@@ -170,6 +218,7 @@ def _storing(worker: Any, name: str, uploads: int) -> Iterator[AbstractContextMa
         with _stored_at_once(worker.address, worker.state.nthreads):
             secede()
             with slots:
+                _require_going_on(name)
                 yield
 
     try:

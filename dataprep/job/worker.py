@@ -8,6 +8,8 @@ among workers, each makes chunks of it and one assembles them.
 from __future__ import annotations
 
 import hashlib
+import os
+import socket
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +24,7 @@ from dataprep.errors import (
     ImageError,
     ImageTooLarge,
     ImageTooSmall,
+    JobError,
     NotAnImage,
     SourceChanged,
 )
@@ -36,9 +39,10 @@ from dataprep.names import escape_all, to_bytes
 from dataprep.ordered import in_order
 from dataprep.plan import Item
 from dataprep.shard_buffer import Records, ShardBuffer
-from dataprep.sources import Located, Source
+from dataprep.sources import Located, OnDisk, Source
 from dataprep.sources.classes import promises_image
 from dataprep.stores import Store
+from dataprep.stores.permitted import Permitted, always_permitted, put_while_permitted
 from dataprep.versions import require_versions
 
 READ_AHEAD_BYTES = 256 * 2**20
@@ -60,7 +64,7 @@ class ShardTask:
     ``label_offsets`` names the formats to write. ``first_number`` is the plan position of the
     first sample. ``versions`` are the libraries that the job was planned with. ``boxes`` says
     how boxes follow their images, where the job has any. ``limit`` is that of one sample.
-    ``permit`` raises LeaseLost where another run has taken over; None if the store keeps no locks.
+    ``permit`` raises LeaseLost where another run has taken over.
     """
 
     fingerprint: str
@@ -78,7 +82,7 @@ class ShardTask:
     layout: Layout = IMAGENET
     boxes: BoxOptions | None = None
     limit: SampleLimit = USUAL_LIMIT
-    permit: Callable[[], None] | None = None
+    permit: Permitted = always_permitted
 
     @property
     def name(self) -> str:
@@ -258,6 +262,34 @@ def outcome_of(data: bytes | ImageError, policy: ImagePolicy, name: str) -> Outc
         return Outcome(error, digest)
 
 
+def require_visible(source: Source) -> None:
+    """Find out before anything is read whether this machine sees a source on a disk.
+
+    Otherwise each sample would be missing or unreadable.
+
+    Raises:
+        JobError: it does not; the error says what to do.
+    """
+    for path in source.disk_paths() if isinstance(source, OnDisk) else ():
+        if not _is_visible(path):
+            raise JobError(
+                f"the worker on host {socket.gethostname()} does not see the source {path}, or may "
+                "not read it: make it available there under the same path, or give a source that "
+                "all workers reach, such as s3://BUCKET/PREFIX"
+            )
+
+
+def _is_visible(path: str) -> bool:
+    """Whether there is a file, or a folder that holds something: an empty one is no mount."""
+    try:
+        if not os.path.isdir(path):  # noqa: PTH112  also for a name of any bytes
+            return os.access(path, os.R_OK)
+        with os.scandir(path) as entries:
+            return next(entries, None) is not None
+    except OSError:
+        return False
+
+
 def contents(
     source: Source, items: Sequence[Located], max_bytes: int
 ) -> Generator[bytes | ImageError, None, None]:
@@ -387,7 +419,7 @@ def assemble(
 
     def put(buffer: ShardBuffer) -> StoredShard:
         name = buffer.format.name
-        return buffer.put(place, _entries(samples, name, label_offsets[name]))
+        return buffer.put(place, _entries(samples, name, label_offsets[name]), task.permit)
 
     for part in parts:
         rows += part.rows
@@ -398,10 +430,7 @@ def assemble(
     with storing or nullcontext(), ThreadPoolExecutor(len(buffers)) as pool:
         stored = dict(zip(label_offsets, pool.map(put, buffers), strict=True))
         receipt = Receipt(task.fingerprint, *place, stored, samples)
-        receipt_json = receipt.to_json()
-        if task.permit is not None:
-            task.permit()
-        task.store.put(keys.receipt(*place), receipt_json)
+        put_while_permitted(task.store, keys.receipt(*place), receipt.to_json(), task.permit)
     failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
     return ShardResult(task.shard, len(rows), len(failed), tuple(failed[:_EXAMPLES]))
 

@@ -49,6 +49,11 @@ def reads_at_once(store: Store) -> int:
     return 1 if isinstance(store, LocalStore) else REMOTE_READS
 
 
+def disk_paths(store: Store) -> Sequence[str]:
+    """The folder of a store on a disk, which every worker has to see; none of other stores."""
+    return [os.fspath(store.root.absolute())] if isinstance(store, LocalStore) else []
+
+
 def list_files(store: Store, prefix: str = "") -> list[ObjectInfo]:
     """List every file of ``store`` whose key begins with ``prefix``.
 

@@ -31,7 +31,7 @@ from dataprep.sources.classes import (
     promises_image,
     unclassified,
 )
-from dataprep.sources.files import list_files, reads_at_once, split_uri
+from dataprep.sources.files import disk_paths, list_files, reads_at_once, split_uri
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.sources.tars import TAR_ENDING, index_tar, leaves_archive, no_archive
@@ -57,7 +57,9 @@ class ILSVRC:
         self._options = options
         self._section = section or ILSVRCOptions()
         home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        self._cache = self._section.cache or f"{home}/dataprep"
+        # Workers may run in another folder.
+        cache_folder = os.path.expanduser(self._section.cache or f"{home}/dataprep")  # noqa: PTH111
+        self._cache = os.path.abspath(cache_folder)  # noqa: PTH100
         self._containers: dict[str, Archive | GzipContent] = {}
         self.concurrency = reads_at_once(self._folder)
 
@@ -65,6 +67,10 @@ class ILSVRC:
     def uri(self) -> str:
         """The address of the archive, or of the folder of archives."""
         return self._folder.uri
+
+    def disk_paths(self) -> Sequence[str]:
+        """The archive or folder that every worker has to see, if it is on a disk."""
+        return disk_paths(self._folder)
 
     def announce_to(self, note: Callable[[str], None]) -> None:
         """Have ``note`` called by the next ``list`` with what costs time, before it does."""

@@ -14,7 +14,7 @@ from dataprep.errors import ObjectNotFound, PermissionRefused, SourceNotFound
 from dataprep.labels import is_synset
 from dataprep.names import by_bytes, to_bytes
 from dataprep.sources.classes import CLUTTER, classify, is_clutter, unclassified
-from dataprep.sources.files import list_files, read_error, reads_at_once
+from dataprep.sources.files import disk_paths, list_files, read_error, reads_at_once
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
@@ -31,6 +31,10 @@ class ImageFolder:
     def uri(self) -> str:
         """The address of the folder."""
         return self._store.uri
+
+    def disk_paths(self) -> Sequence[str]:
+        """The folder that every worker has to see, if it is on a disk."""
+        return disk_paths(self._store)
 
     def read(self, item: Located) -> bytes:
         """One file's bytes."""

@@ -27,7 +27,14 @@ from dataprep.labels import LabelSpace
 from dataprep.names import CODEC, by_bytes, escape, unescape
 from dataprep.samples import readable
 from dataprep.sources.class_names import Classes, by_number, first_labels, read_class_names
-from dataprep.sources.files import MISSING, read_error, reads_at_once, sizes_of, split_uri
+from dataprep.sources.files import (
+    MISSING,
+    disk_paths,
+    read_error,
+    reads_at_once,
+    sizes_of,
+    split_uri,
+)
 from dataprep.sources.options import ListingOptions
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import Store, StoreOptions, open_store
@@ -75,6 +82,15 @@ class ListingSource:
         """The address of the listing."""
         return f"{self._folder.rstrip('/')}/{self._file}"
 
+    def disk_paths(self) -> Sequence[str]:
+        """The folder at which relative paths begin, if it is on a disk."""
+        return disk_paths(self._store(""))
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process may run in another folder.
+        absolute = {"_folder": absolute_uri(self._folder), "_root": absolute_uri(self._root)}
+        return {**self.__dict__, **absolute}
+
     def read(self, item: Located) -> bytes:
         """One image's bytes."""
         root, key = split_name(item.name)
@@ -104,8 +120,7 @@ class ListingSource:
             classes = by_number(numbers, len(paths), given, reasons, "listing")
         else:
             classes = _by_text([row[0] for row in labels], given, reasons, self._file)
-        # Only for comparison: what is relative stays so.
-        root = self._root if _SCHEME.match(self._root) else os.path.abspath(self._root)  # noqa: PTH100
+        root = absolute_uri(self._root)  # only for comparison: what is relative stays so
         names: list[str] = []
         first: dict[str, int] = {}
         problems: Problems = {}
@@ -164,6 +179,11 @@ class ListingSource:
 def _store(uri: str, options: StoreOptions) -> Store:
     """One store a process and root: a client of S3 takes 0.2 s to make."""
     return open_store(uri, options)
+
+
+def absolute_uri(uri: str) -> str:
+    """An address that means the same in every folder."""
+    return uri if _SCHEME.match(uri) else os.path.abspath(uri)  # noqa: PTH100
 
 
 def parse(

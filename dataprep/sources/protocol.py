@@ -162,6 +162,14 @@ class Source(Protocol):
 
 
 @runtime_checkable
+class OnDisk(Protocol):
+    """A source that may read files of a disk, which every worker has to see; optional."""
+
+    def disk_paths(self) -> Sequence[str]:
+        """Return the absolute paths of these folders and files; none of a source on S3."""
+
+
+@runtime_checkable
 class Announcing(Protocol):
     """A source that may take long to list and announces it."""
 

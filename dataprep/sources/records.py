@@ -48,7 +48,7 @@ from dataprep.sources.class_names import (
     first_labels,
     read_class_names,
 )
-from dataprep.sources.files import list_files, read_error, reads_at_once, split_uri
+from dataprep.sources.files import disk_paths, list_files, read_error, reads_at_once, split_uri
 from dataprep.sources.options import RecordsOptions
 from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
@@ -93,6 +93,10 @@ class RecordsSource:
     def uri(self) -> str:
         """The address of the shards."""
         return f"{self._store.uri}/{self._prefix}" if self._prefix else self._store.uri
+
+    def disk_paths(self) -> Sequence[str]:
+        """The folder that every worker has to see, if it is on a disk."""
+        return disk_paths(self._store)
 
     def read(self, item: Located) -> bytes:
         """The image of one record.

@@ -9,13 +9,12 @@ from dataprep.credentials import check_no_credentials
 from dataprep.errors import ConfigError
 from dataprep.registry import Registry
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.protocol import Buffer, ObjectInfo, PutHashed, Store, location
+from dataprep.stores.protocol import Buffer, ObjectInfo, Store, location
 
 __all__ = [
     "STORES",
     "Buffer",
     "ObjectInfo",
-    "PutHashed",
     "Store",
     "StoreOptions",
     "location",

@@ -6,20 +6,28 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
 import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
 from dataprep.names import by_bytes
+from dataprep.processes import ProcessIdentity, this_process
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import LEAVES, Buffer, KeepsLocks, ObjectInfo, Versioned
 
 PARTIAL = ".partial"
 """Begins the names of files that grow, at the root; earlier versions had a folder of that name."""
 
+_PARTIAL_NAME = re.compile(
+    rf"{re.escape(PARTIAL)}-(?P<machine>[0-9a-f]{{16}})-(?P<process>\d{{1,18}})-(?P<started>\w*)"
+    "-[0-9a-f]{16}"
+)
+_ABANDONED_AFTER_S = 86_400.0
 _BLOCK_BYTES = 4096
 _PAST_CACHE_FROM_BYTES = 2**22
 
@@ -30,6 +38,19 @@ class LocalStore(KeepsLocks):
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self.root = Path(uri.removeprefix("file://")).expanduser()
         self.uri = os.fspath(self.root)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Another process may run in another folder.
+        root = self.root.absolute()
+        return {**self.__dict__, "root": root, "uri": os.fspath(root)}
+
+    def path(self, key: str) -> Path:
+        """Return the path of an object.
+
+        Raises:
+            PermissionRefused: ``key`` would lead out of the directory.
+        """
+        return Path(self._place(key))
 
     def prepare(self) -> None:
         """Create the directory and a file in it."""
@@ -42,11 +63,14 @@ class LocalStore(KeepsLocks):
         return shutil.disk_usage(there).free
 
     def tidy(self) -> None:
-        """Remove half-written files of writers that have ended: theirs are locked no longer."""
-        for partial in self.root.glob(f"{PARTIAL}*"):
-            with contextlib.suppress(OSError), partial.open("ab") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                partial.unlink()
+        """Remove half-written files whose writers are known to have ended, or that are a day old.
+
+        Locks on files do not tell: on a network file system they may be local to a host.
+        """
+        for partial in list(self.root.glob(f"{PARTIAL}*")):
+            with contextlib.suppress(OSError):
+                if _writer_has_ended(partial.name) or self.age_s(partial.name) > _ABANDONED_AFTER_S:
+                    partial.unlink()
 
     def get(self, key: str) -> bytes:
         """Return the file's bytes."""
@@ -68,6 +92,8 @@ class LocalStore(KeepsLocks):
 
     def create(self, key: str, data: Buffer) -> bool:
         """Write the file unless it exists; a hard link decides who was first."""
+        if os.path.lexists(self._place(key)):  # before all of a shard is written for nothing
+            return False
         return self._write(key, [data], os.link)
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
@@ -109,15 +135,12 @@ class LocalStore(KeepsLocks):
 
     def delete(self, key: str) -> None:
         """Remove the file, and its folder where that is empty then."""
-        path = self._path(key)
+        path = self.path(key)
         with contextlib.suppress(ObjectNotFound), translated(key, reading=True):
             path.unlink()
         if path.parent != self.root:
             with contextlib.suppress(OSError):
                 path.parent.rmdir()
-
-    def _path(self, key: str) -> Path:
-        return Path(self._place(key))
 
     def _place(self, key: str) -> str:
         if key.startswith("/") or "\0" in key or ".." in key.split("/"):
@@ -151,7 +174,8 @@ class LocalStore(KeepsLocks):
     @contextlib.contextmanager
     def _partial(self) -> Iterator[Path]:
         """A temporary name, and no file of that name afterwards."""
-        partial = self.root / f"{PARTIAL}-{secrets.token_hex(16)}"
+        writer = "-".join(map(str, this_process()))
+        partial = self.root / f"{PARTIAL}-{writer}-{secrets.token_hex(8)}"
         with translated(self.uri):
             self.root.mkdir(parents=True, exist_ok=True)
         try:
@@ -163,11 +187,9 @@ class LocalStore(KeepsLocks):
         self, key: str, pieces: Iterable[Buffer], name: Callable[[Path, Path], object]
     ) -> bool:
         """Write a file and ``name`` it; False where that raises FileExistsError."""
-        path = self._path(key)
+        path = self.path(key)
         with translated(key), self._partial() as partial:
             with partial.open("xb", buffering=0) as file:
-                with contextlib.suppress(OSError):  # a file system without locks
-                    fcntl.flock(file, fcntl.LOCK_EX)
                 for piece in pieces:
                     _write_all(file.fileno(), piece)
                 os.fsync(file.fileno())
@@ -179,6 +201,14 @@ class LocalStore(KeepsLocks):
             with _opened(path.parent) as folder:
                 os.fsync(folder)
         return True
+
+
+def _writer_has_ended(name: str) -> bool:
+    """Whether the process that writes the temporary file ``name`` is known to have ended."""
+    match = _PARTIAL_NAME.fullmatch(name)
+    if match is None:  # another version of this package wrote it
+        return False
+    return ProcessIdentity(match["machine"], int(match["process"]), match["started"]).has_ended()
 
 
 def version_of(status: os.stat_result) -> str:

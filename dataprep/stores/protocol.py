@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -69,12 +70,37 @@ class GetVersioned(Protocol):
         return self.get_versioned(key, offset, length).data
 
 
+class Upload:
+    """The bytes of one object on their way to a store.
+
+    A store that repeats requests counts in ``attempts`` how often it has sent the bytes, over all
+    requests for this upload, and notes in ``reason`` why the last attempt did not succeed.
+    """
+
+    def __init__(self, key: str, data: Buffer, md5: bytes | None = None) -> None:
+        self.key = key
+        self.data = memoryview(data).cast("B")
+        self.attempts = 0
+        self.reason = ""
+        self._md5 = md5
+
+    @property
+    def md5(self) -> bytes:
+        """The MD5 of the bytes, computed once unless the caller knew it."""
+        if self._md5 is None:
+            self._md5 = hashlib.md5(self.data, usedforsecurity=False).digest()
+        return self._md5
+
+
 @runtime_checkable
-class PutHashed(Protocol):
+class Uploads(Protocol):
     """Sends the MD5 of what it writes, which callers can compute while they make it; optional."""
 
-    def put_hashed(self, key: str, data: Buffer, md5: bytes) -> ObjectInfo:
-        """As ``put``, of ``data`` that has this MD5."""
+    def create_upload(self, upload: Upload) -> ObjectInfo | None:
+        """As ``create``; return the confirmed object, or None where ``create`` returns False."""
+
+    def replace_upload(self, upload: Upload, version: str) -> ObjectInfo | None:
+        """As ``replace``; return the confirmed object, or None where ``replace`` returns False."""
 
 
 @runtime_checkable
@@ -140,7 +166,11 @@ class Store(Protocol):
 
 @runtime_checkable
 class KeepsLocks(GetVersioned, Store, Protocol):
-    """What ``job.lock`` needs; optional: without it, runs do not exclude each other."""
+    """What ``job.lock`` needs; optional: without it, runs do not exclude each other.
+
+    Shards, receipts and tables are replaced by ``replace``, so that a run which has lost its lock
+    overwrites nothing; without it, by ``put``.
+    """
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
         """Store ``data`` if the object still has ``version``; return whether it was stored.

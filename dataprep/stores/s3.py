@@ -1,6 +1,7 @@
 """S3 and servers with its protocol, through boto3.
 
-boto3 sends each request up to ``store.max_attempts`` times, in its adaptive mode.
+boto3 sends each request up to ``store.max_attempts`` times, in its adaptive mode. An object is sent
+no more often than that in all, also where a server stores other bytes than were sent.
 What is read and what is written is compared with its ETag. That is the MD5 of the bytes, unless the
 server encrypts with KMS, the object was uploaded in parts, or the server has ETags of its own kind
 (S3 API reference, "Common Response Headers"): then an object that was written is read back.
@@ -21,10 +22,11 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from typing import IO, TYPE_CHECKING, Any, BinaryIO, cast
 
+from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.protocol import Buffer, KeepsLocks, ObjectInfo, Versioned
-from dataprep.stores.s3_bucket import S3Bucket, error_code, is_passing, translated
+from dataprep.stores.protocol import Buffer, KeepsLocks, ObjectInfo, Upload, Versioned
+from dataprep.stores.s3_bucket import S3Bucket, error_code, is_passing, one_line, translated
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -37,14 +39,21 @@ REFUSED = "answered %d"
 """What is logged (level DEBUG) of each answer by which a store asks for fewer requests: its status,
 503 or 429, whether it is tried again or not."""
 
+SENT_AGAIN = "%s is sent again, attempt %d of %d: %s"
+"""What is logged (level WARNING) of each repetition of a PUT: the address of the object, the
+attempts, and why the one before did not succeed."""
+
 _CONNECTIONS = 256
 """As many as ``source_concurrency`` may ask for; only those in use are opened."""
 
-_READ_ATTEMPTS, _PUT_ATTEMPTS = 4, 3
+_READ_ATTEMPTS = 4
 _PIECE_BYTES = 2**20
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.2, 20.0
 _MD5_DIGITS = 32
-_NOT_MET = ("PreconditionFailed", "ConditionalRequestConflict", "404", "NoSuchKey")
+_NOT_MET = ("PreconditionFailed", "404", "NoSuchKey")
 _UNKNOWN = "NotImplemented"
+_CONFLICT = ("ConditionalRequestConflict", "OperationAborted")
+_OTHER_BYTES = "the store holds other bytes than were sent"
 
 _log = logging.getLogger(__name__)
 
@@ -110,32 +119,26 @@ class S3Store(KeepsLocks):
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
         """Store, then confirm; what does not match is stored again, then refused."""
-        return self.put_hashed(key, data, _md5(data))
-
-    def put_hashed(self, key: str, data: Buffer, md5: bytes) -> ObjectInfo:
-        """As ``put``, of ``data`` that has this MD5."""
-        view = memoryview(data).cast("B")
         with self._bucket.translated(key):
-            for _ in range(_PUT_ATTEMPTS):
-                _repeated(partial(self._put_object, key, view, md5), _PUT_ATTEMPTS)
-                if (info := self._confirmed(key, view, md5)) is not None:
-                    return info
-        with contextlib.suppress(StoreError):
-            self.delete(key)
-        raise StoredBytesDiffer(
-            f"{self.uri}/{key}: the store holds other bytes than were sent, after "
-            f"{_PUT_ATTEMPTS} attempts: something between here and there changes data. Remove the "
-            "object if it is still there; run the same command again once that is mended"
-        )
+            return self._put_always(Upload(key, data))
 
     def create(self, key: str, data: Buffer) -> bool:
         """Store unless the key exists (``If-None-Match: *``), and confirm as ``put`` does."""
-        return self._put_if(key, data, None, {"IfNoneMatch": "*"})
+        return self.create_upload(Upload(key, data)) is not None
+
+    def create_upload(self, upload: Upload) -> ObjectInfo | None:
+        """As ``create``; the confirmed object, or None where ``create`` returns False."""
+        with self._bucket.translated(upload.key):
+            return self._put_if(upload, None)
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
         """Store if the object still has that ETag (``If-Match``), and confirm as ``put`` does."""
-        # Ceph's gateway (16.2) compares the quotes along.
-        return self._put_if(key, data, version, {"IfMatch": f'"{version}"'}, {"IfMatch": version})
+        return self.replace_upload(Upload(key, data), version) is not None
+
+    def replace_upload(self, upload: Upload, version: str) -> ObjectInfo | None:
+        """As ``replace``; the confirmed object, or None where ``replace`` returns False."""
+        with self._bucket.translated(upload.key):
+            return self._put_if(upload, version)
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Every object below, a thousand a request; keys that only mark folders left out."""
@@ -174,7 +177,10 @@ class S3Store(KeepsLocks):
             if self._opened is None:
                 attempts = self.options.max_attempts
                 self._opened = self._bucket.connect(attempts=attempts, connections=_CONNECTIONS)
-                self._opened.meta.events.register("needs-retry.s3", log_refusal)
+                events = self._opened.meta.events
+                events.register("needs-retry.s3", log_refusal)
+                events.register("before-send.s3.PutObject", _before_attempt)
+                events.register("needs-retry.s3.PutObject", _after_attempt)
             return self._opened
 
     def _copy(self, key: str, file: IO[bytes], arguments: Mapping[str, Any]) -> str:
@@ -225,72 +231,167 @@ class S3Store(KeepsLocks):
         _log.debug(GOT, key, file.tell() - at, begun_s - asked_s, time.monotonic() - asked_s)
         return etag, md5.hexdigest() if compared else ""
 
-    def _confirmed(self, key: str, data: memoryview, md5: bytes) -> ObjectInfo | None:
-        """What HEAD says if ETag or content agree with ``data``; None where the store differs."""
-        info = self.head(key)
-        if info.etag == md5.hex():
-            self._etags_are_md5s = True
-            return info
-        found = io.BytesIO()
-        _repeated(partial(self._fetch, key, found, 0, {}), _READ_ATTEMPTS)
-        return info if found.getvalue() == data else None
+    def _put_always(self, upload: Upload) -> ObjectInfo:
+        """Store whatever is there, until the store is found to hold these bytes."""
+        while True:
+            self._send(upload)
+            info = self.head(upload.key)
+            if self._is_confirmed(info, upload):
+                return info
+            self._note_other_bytes(upload)
 
-    def _put_if(
-        self, key: str, data: Buffer, version: str | None, *conditions: Mapping[str, str]
-    ) -> bool:
-        """Store if a condition is met, which says that the object has ``version``; None: is none.
+    def _put_if(self, upload: Upload, version: str | None) -> ObjectInfo | None:
+        """Store if the object has ``version``; None: if there is none. None where that is not so.
 
-        A server that does not know the condition is asked for the version instead, which does not
-        decide between two callers at the same moment.
+        A server that knows no such condition, or refuses each one, is asked for the version
+        instead, which does not decide between two callers at the same moment.
         """
-        view, md5 = memoryview(data).cast("B"), _md5(data)
-        with self._bucket.translated(key):
-            for condition in conditions:
-                try:
-                    _repeated(partial(self._put_object, key, view, md5, **condition), _PUT_ATTEMPTS)
-                except Exception as error:
-                    code = error_code(error)
-                    if code not in (*_NOT_MET, _UNKNOWN):
-                        raise
-                    current = None
-                    with contextlib.suppress(ObjectNotFound):
-                        current = self.version(key)
-                    if current != version or (version is None and code != _UNKNOWN):
-                        return False
-                else:
-                    if self._confirmed(key, view, md5) is None:
-                        self.put_hashed(key, view, md5)
-                    return True
-            self.put_hashed(key, view, md5)
-        return True
+        conditions = [{"IfNoneMatch": "*"}]
+        if version is not None:
+            # Ceph's gateway (16.2) compares the quotes along.
+            conditions = [{"IfMatch": f'"{version}"'}, {"IfMatch": version}]
+        for condition in conditions:
+            try:
+                etag = self._send(upload, **condition)
+            except Exception as error:
+                code = error_code(error)
+                if code not in (*_NOT_MET, _UNKNOWN):
+                    raise
+                upload.attempts -= 1  # it was answered, and is not repeated
+                current = None
+                with contextlib.suppress(ObjectNotFound):
+                    current = self.version(upload.key)
+                if current != version or (version is None and code != _UNKNOWN):
+                    return None
+            else:
+                return self._settled(upload, etag)
+        return self._put_always(upload)
 
-    def _put_object(self, key: str, data: memoryview, md5: bytes, **conditions: Any) -> None:
-        self._client().put_object(
-            **self._bucket.object(key),
-            Body=cast(IO[bytes], _Body(data)),
-            ContentMD5=base64.b64encode(md5).decode(),
-            **self._bucket.put_arguments(),
-            **conditions,
+    def _settled(self, upload: Upload, etag: str) -> ObjectInfo | None:
+        """Confirm an object that was sent and got ``etag``, or replace it if it is damaged.
+
+        None where another run's object is there meanwhile, or none.
+        """
+        try:
+            info = self.head(upload.key)
+        except ObjectNotFound:
+            return None
+        if self._is_confirmed(info, upload):
+            return info
+        if info.etag != etag:
+            return None
+        self._note_other_bytes(upload)
+        return self._put_if(upload, etag)
+
+    def _is_confirmed(self, info: ObjectInfo, upload: Upload) -> bool:
+        """Whether ETag or content of a stored object are those of the upload."""
+        if info.etag == upload.md5.hex():
+            self._etags_are_md5s = True
+            return True
+        content = io.BytesIO()
+        _repeated(partial(self._fetch, upload.key, content, 0, {}), _READ_ATTEMPTS)
+        return content.getbuffer() == upload.data
+
+    def _note_other_bytes(self, upload: Upload) -> None:
+        """Note why an upload is sent again, or remove what is stored if it was the last attempt."""
+        upload.reason = _OTHER_BYTES
+        if upload.attempts < self.options.max_attempts:
+            return
+        with contextlib.suppress(StoreError):
+            self.delete(upload.key)
+        raise StoredBytesDiffer(
+            f"{self.uri}/{upload.key}: {_OTHER_BYTES}, after {counted(upload.attempts, 'attempt')}:"
+            " something between here and there changes data. Remove the object if it is still "
+            "there; run the same command again once that is mended"
         )
+
+    def _send(self, upload: Upload, **conditions: str) -> str:
+        """Send an object until the server has answered for good; the ETag that it gives.
+
+        boto3 repeats what a server refuses for a while, and lost connections. A body that arrived
+        damaged, and a conflict with another request, are repeated here.
+        """
+        most, pause_s = self.options.max_attempts, _FIRST_PAUSE_S
+        where = f"{self.uri}/{upload.key}"
+        while True:
+            before = upload.attempts
+            try:
+                answer = self._client().put_object(
+                    **self._bucket.object(upload.key),
+                    Body=cast(IO[bytes], _Body(upload, where, most)),
+                    ContentMD5=base64.b64encode(upload.md5).decode(),
+                    **self._bucket.put_arguments(),
+                    **cast(Any, conditions),
+                )
+                return str(answer.get("ETag", "")).strip('"')
+            except _NoAttemptsLeft as error:
+                raise StoreError(f"{where}: not stored {error}") from None
+            except Exception as error:
+                is_repeated = is_passing(error) or error_code(error) in _CONFLICT
+                upload.attempts = max(upload.attempts, before + 1)
+                if not is_repeated or upload.attempts >= most:
+                    raise
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+
+class _NoAttemptsLeft(Exception):
+    """An object was sent as often as it may be."""
 
 
 class _Body:
-    """Bytes in memory as the file that botocore asks for, without a copy of them all."""
+    """An upload as the file that botocore asks for, without a copy of its bytes."""
 
-    def __init__(self, data: memoryview) -> None:
-        self._data, self._at = data, 0
+    def __init__(self, upload: Upload, where: str, most: int) -> None:
+        self.upload, self._where, self._most, self._at = upload, where, most, 0
 
     def __len__(self) -> int:
-        return len(self._data)
+        return len(self.upload.data)
 
     def read(self, size: int) -> memoryview:
         """Return the next bytes."""
         self._at += size
-        return self._data[self._at - size : self._at]
+        return self.upload.data[self._at - size : self._at]
 
     def seek(self, offset: int) -> None:
         """Begin again, for another attempt."""
         self._at = offset
+
+    def count_attempt(self) -> None:
+        """Count an attempt that begins, and log it if it is a repetition.
+
+        Raises:
+            _NoAttemptsLeft: there were as many as there may be.
+        """
+        upload = self.upload
+        if upload.attempts >= self._most:
+            raise _NoAttemptsLeft(f"after {counted(self._most, 'attempt')}: {upload.reason}")
+        upload.attempts += 1
+        if upload.attempts > 1:
+            _log.warning(SENT_AGAIN, self._where, upload.attempts, self._most, upload.reason)
+
+
+def _before_attempt(request: Any, **_: Any) -> None:
+    """Count each attempt of a PUT, those of boto3 as well."""
+    if isinstance(request.body, _Body):
+        request.body.count_attempt()
+
+
+def _after_attempt(
+    request_dict: Mapping[str, Any],
+    response: tuple[Any, Mapping[str, Any]] | None = None,
+    caught_exception: Exception | None = None,
+    **_: Any,
+) -> None:
+    """Note why an attempt of a PUT has failed: botocore asks after each whether to repeat it."""
+    body = request_dict.get("body")
+    if not isinstance(body, _Body):
+        return
+    if caught_exception is not None:
+        body.upload.reason = one_line(caught_exception)
+    elif response is not None and "Error" in response[1]:
+        error = response[1]["Error"]
+        body.upload.reason = one_line(f"{error.get('Code', '')} {error.get('Message', '')}")
 
 
 @lru_cache(maxsize=16)
@@ -316,7 +417,3 @@ def _repeated(request: Callable[[], Any], most: int) -> Any:
                 raise
         time.sleep(0.2 * 2**number)
     return request()
-
-
-def _md5(data: Buffer) -> bytes:
-    return hashlib.md5(memoryview(data).cast("B"), usedforsecurity=False).digest()

@@ -193,22 +193,22 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
             "AWS_SECRET_ACCESS_KEY, or run where a role gives them"
         ) from None
     except (boto.ProfileNotFound, boto.ParamValidationError) as error:
-        raise ConfigError(f"{name}: {_one_line(error)}") from None
+        raise ConfigError(f"{name}: {one_line(error)}") from None
     except (boto.ConnectionError, boto.HTTPClientError, boto.IncompleteReadError) as error:
         where = options.endpoint_url or "S3"
         raise StoreUnreachable(
-            f"{name}: no complete answer from {where}: {_one_line(error).rstrip('.')}. "
+            f"{name}: no complete answer from {where}: {one_line(error).rstrip('.')}. "
             "Check --endpoint-url, the region and the network"
         ) from None
     except (boto.BotoCoreError, KeyError, ValueError, RecursionError) as error:
         # A proxy may drop a header; botocore follows each redirect by a call of itself.
-        said = f"{type(error).__name__}: {_one_line(error)}"
+        said = f"{type(error).__name__}: {one_line(error)}"
         raise StoreError(f"{name}: the store's answer cannot be used: {said}") from None
 
 
 def _from_answer(error: object, name: str) -> StoreError:
     code, response = error_code(error), getattr(error, "response", {})
-    said = _one_line(response.get("Error", {}).get("Message") or code)
+    said = one_line(response.get("Error", {}).get("Message") or code)
     if code in _NOT_FOUND:
         if code == "NoSuchBucket" or name.count("/") <= 2:
             return ObjectNotFound(f"{name}: no such bucket: create it first")
@@ -221,5 +221,6 @@ def _from_answer(error: object, name: str) -> StoreError:
     return StoreError(f"{name}: {code}: {said.rstrip('.') + _LATER if later else said}")
 
 
-def _one_line(text: object) -> str:
+def one_line(text: object) -> str:
+    """Return a message of botocore or a server as one line without credentials."""
     return without_credentials(" ".join(str(text).split()))

@@ -28,7 +28,7 @@ from dataprep.plan import Item
 from dataprep.samples import SampleTable
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Listing, Located
-from dataprep.stores import Buffer, ObjectInfo, Store
+from dataprep.stores import Buffer, Store
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining
 
@@ -67,7 +67,7 @@ class Files:
 
 
 class NotedStore(MemoryStore):
-    """Keeps the order of puts; may fail at one."""
+    """Keeps the order in which objects are created; may fail at one."""
 
     def __init__(self, fails_at: str = "nothing") -> None:
         super().__init__(f"memory://{secrets.token_hex(8)}")
@@ -76,13 +76,13 @@ class NotedStore(MemoryStore):
         self.slots: list[bool] = []
         self.slot = False
 
-    def put(self, key: str, data: Buffer) -> ObjectInfo:
+    def create(self, key: str, data: Buffer) -> bool:
         """Keep a copy."""
         if key.startswith(self.fails_at):
             raise StoreFull("full")
         self.stored.append(key)
         self.slots.append(self.slot)
-        return super().put(key, data)
+        return super().create(key, data)
 
     @contextlib.contextmanager
     def upload_slot(self) -> Iterator[None]:
@@ -139,20 +139,29 @@ def files() -> dict[str, bytes]:
     return {f"{'ba'[i % 2]}/{(i * 7) % 20:02}.JPEG": jpeg(i * 12) for i in range(20)}
 
 
-def test_the_lock_is_checked_once_when_all_else_is_stored(files: dict[str, bytes]) -> None:
-    """Another request for each object would cost as much; without the lock there is no receipt."""
-    stored: list[int] = []
-    store = NotedStore()
-    made(files, store, permit=lambda: stored.append(len(store.stored)))
-    assert (stored, len(store.stored)) == ([5], 6)
+@pytest.mark.parametrize("before", range(6))
+def test_nothing_is_stored_once_the_lock_is_lost(files: dict[str, bytes], before: int) -> None:
+    """The lock is asked before each object, the receipt last of all."""
+    asked: list[int] = []
 
-    def refuse() -> None:
-        raise LeaseLost("taken over")
+    def permit() -> None:
+        asked.append(len(asked))
+        if len(asked) > before:
+            raise LeaseLost("taken over")
 
     store = NotedStore()
     with pytest.raises(LeaseLost):
-        made(files, store, permit=refuse)
-    assert not any(key.startswith("receipts/") for key in store.stored)
+        made(files, store, permit=permit)
+    assert len(store.stored) <= before
+    assert RECEIPT not in store.stored
+
+
+def test_the_lock_is_asked_once_for_each_new_object(files: dict[str, bytes]) -> None:
+    """Each question is a request to the store."""
+    asked: list[int] = []
+    store = NotedStore()
+    made(files, store, permit=lambda: asked.append(1))
+    assert len(asked) == len(store.stored) == 6
 
 
 def receipt(store: MemoryStore) -> Receipt:

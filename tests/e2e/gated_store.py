@@ -17,6 +17,7 @@ from pathlib import Path
 
 from dataprep.stores import Buffer, ObjectInfo, StoreOptions
 from dataprep.stores.local import LocalStore
+from dataprep.stores.protocol import Upload
 from dataprep.stores.s3 import S3Store
 
 ENTRY_POINTS = {
@@ -93,12 +94,12 @@ class GatedS3Store(S3Store):
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         super().__init__(uri.replace("gateds3://", "s3://"), options)
 
-    def put_hashed(self, key: str, data: Buffer, md5: bytes) -> ObjectInfo:
-        """As ``put``, which calls it, behind the gate."""
-        with gate(key):
-            return super().put_hashed(key, data, md5)
-
-    def create(self, key: str, data: Buffer) -> bool:
+    def put(self, key: str, data: Buffer) -> ObjectInfo:
         """As its parent, behind the gate."""
         with gate(key):
-            return super().create(key, data)
+            return super().put(key, data)
+
+    def create_upload(self, upload: Upload) -> ObjectInfo | None:
+        """As its parent, which ``create`` calls as well, behind the gate."""
+        with gate(upload.key):
+            return super().create_upload(upload)

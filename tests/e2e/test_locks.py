@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -152,10 +153,12 @@ def test_parts_run_together_and_a_dead_one_keeps_nobody_waiting(
 
 
 def litter(output: Path) -> Path:
-    """A half-written file of a process that is gone."""
+    """A half-written file of two days ago, of a process on another machine."""
     left = output / f"{PARTIAL}-0123456789abcdef"
     left.parent.mkdir(parents=True, exist_ok=True)
     left.write_bytes(b"half")
+    two_days_ago_s = time.time() - 2 * 86_400
+    os.utime(left, (two_days_ago_s, two_days_ago_s))
     return left
 
 

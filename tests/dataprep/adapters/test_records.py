@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import json
 import multiprocessing
 import os
 import pickle
@@ -18,7 +19,7 @@ import dataprep
 from dataprep.adapters import records as module
 from dataprep.adapters.records import Records
 from dataprep.dataset import Dataset
-from dataprep.errors import CorruptRecord, ObjectNotFound, RecordError
+from dataprep.errors import CorruptRecord, ObjectNotFound, PermissionRefused, RecordError
 from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
 from tests.commandline import objects
@@ -44,6 +45,26 @@ def test_many_images_at_once(output: Path, dataset: Dataset, remote: bool) -> No
     images = images_of(dataset)
     for numbers in (range(120), [119, 3, 3, 50, 4], [], [*range(0, 120, 7), *range(9)]):
         assert [*map(bytes, records.fetch(numbers))] == [images[number] for number in numbers]
+
+
+@pytest.mark.parametrize("key", ["../secret/{}", "/secret/{}", "tfrecord/../../secret/{}"])
+def test_a_key_that_leads_out_of_the_output_is_refused(
+    output: Path, tmp_path: Path, key: str
+) -> None:
+    """A manifest may come from anywhere: the store resolves its keys."""
+    copy = tmp_path / "out"
+    shutil.copytree(output, copy)
+    manifest = copy / "train.manifest.json"
+    content = json.loads(manifest.read_text())
+    first = content["formats"]["tfrecord"]["shards"][0]
+    (tmp_path / "secret").mkdir()
+    name = first["key"].rpartition("/")[2]
+    (copy / first["key"]).rename(tmp_path / "secret" / name)
+    first["key"] = key.format(name).replace("/secret", f"{tmp_path}/secret", not key.find("/"))
+    manifest.write_text(json.dumps(content))
+    records = Records(dataprep.open(copy, format="tfrecord"), check=False)
+    with pytest.raises(PermissionRefused, match="would leave"):
+        records.image(0)
 
 
 def test_neighbours_are_one_request(output: Path, calls: Calls) -> None:

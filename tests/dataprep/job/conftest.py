@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dataprep.errors import StoreError
+from dataprep.errors import DataprepError
 from dataprep.job.worker import make_shard
 from dataprep.sample import draw_tree
 from dataprep.stores.local import LocalStore
@@ -44,7 +44,7 @@ def failing(images: Path, tmp_path: Path) -> Callable[..., FailingSource]:
     (tmp_path / "notes").mkdir()
     name = sorted(str(path.relative_to(images)) for path in images.rglob("*.JPEG"))[8]
 
-    def make(times: int, error: StoreError) -> FailingSource:
+    def make(times: int, error: DataprepError) -> FailingSource:
         return FailingSource(images, tmp_path / "notes", {name}, times, error)
 
     return make

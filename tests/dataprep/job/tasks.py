@@ -11,13 +11,13 @@ from typing import Any
 
 from distributed import LocalCluster
 
-from dataprep.errors import PermissionRefused, StoreError, StoreUnreachable
+from dataprep.errors import DataprepError, PermissionRefused, StoreError, StoreUnreachable
 from dataprep.image import ImagePolicy
 from dataprep.job.worker import ShardTask
 from dataprep.labels import LabelSpace
 from dataprep.plan import Item
 from dataprep.sources import Listing, Located
-from dataprep.stores import Buffer, ObjectInfo, Store
+from dataprep.stores import Buffer, Store
 from dataprep.stores.local import LocalStore
 from dataprep.versions import determining
 from tests.commandline import objects
@@ -48,7 +48,7 @@ class FailingSource(FolderSource):
     """Fails ``times`` times over each file named in ``names``, counting in files of ``notes``."""
 
     def __init__(
-        self, folder: Path, notes: Path, names: set[str], times: int, error: StoreError
+        self, folder: Path, notes: Path, names: set[str], times: int, error: DataprepError
     ) -> None:
         super().__init__(folder)
         self.notes, self.names, self.times, self.error = notes, names, times, error
@@ -77,7 +77,7 @@ class DeadlySource(FolderSource):
 class DeadlyStore(LocalStore):
     """Ends the process that stores a shard."""
 
-    def put(self, key: str, data: Buffer) -> ObjectInfo:
+    def create(self, key: str, data: Buffer) -> bool:
         """Never returns."""
         os.kill(os.getpid(), signal.SIGKILL)
         raise StoreUnreachable("not dead yet")
@@ -93,10 +93,10 @@ class CrowdedStore(LocalStore):
         super().__init__(str(root))
         self.crowd, self.wanted = crowd, wanted
 
-    def put(self, key: str, data: Buffer) -> ObjectInfo:
+    def create(self, key: str, data: Buffer) -> bool:
         """Store, slowly."""
         if not key.startswith("tfrecord/"):
-            return super().put(key, data)
+            return super().create(key, data)
         here = self.crowd / key.replace("/", "_")
         here.touch()
         try:
@@ -106,7 +106,7 @@ class CrowdedStore(LocalStore):
                 count = len(list(self.crowd.iterdir()))
                 (self.crowd.parent / f"seen-{count}").touch()
                 time.sleep(0.01)
-            return super().put(key, data)
+            return super().create(key, data)
         finally:
             here.unlink()
 
@@ -136,7 +136,7 @@ class HeldStore(LocalStore):
         super().__init__(str(root))
         self.notes, self.wanted, self.fault = notes, wanted, fault
 
-    def put(self, key: str, data: Buffer) -> ObjectInfo:
+    def create(self, key: str, data: Buffer) -> bool:
         """Store, the first shard when it is time."""
         if key.startswith("tfrecord/train-00000"):
             deadline_s = time.monotonic() + 30
@@ -146,7 +146,31 @@ class HeldStore(LocalStore):
                 time.sleep(0.01)
             if self.fault:
                 raise self.fault
-        return super().put(key, data)
+        return super().create(key, data)
+
+
+class WaitingSource(FolderSource):
+    """Notes in ``notes`` that a file is read, and waits for the file ``open`` there."""
+
+    def __init__(self, folder: Path, notes: Path) -> None:
+        super().__init__(folder)
+        self.notes = notes
+
+    def read(self, item: Located) -> bytes:
+        """One file's bytes, when it is time."""
+        (self.notes / "begun").touch()
+        deadline_s = time.monotonic() + 60
+        while not (self.notes / "open").exists() and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        return super().read(item)
+
+
+class UnseenSource(FolderSource):
+    """Names a folder that is not there."""
+
+    def disk_paths(self) -> list[str]:
+        """One on another machine."""
+        return [f"{self.folder}-elsewhere"]
 
 
 class SmallCluster(LocalCluster):  # type: ignore[misc]

@@ -23,7 +23,11 @@ from dataprep.cli.main import app
 from dataprep.config import DaskOptions
 from dataprep.errors import (
     ConfigError,
+    DataprepError,
     JobError,
+    LeaseLost,
+    PermissionRefused,
+    SourceChanged,
     StoreUnreachable,
     TooManyFailures,
     WorkerLost,
@@ -41,6 +45,8 @@ from tests.dataprep.job.tasks import (
     FailingSource,
     FolderSource,
     SmallCluster,
+    UnseenSource,
+    WaitingSource,
     make_tasks,
     shards,
 )
@@ -272,6 +278,81 @@ class TestCustomClass:
         source = failing(99, StoreUnreachable("gone"))
         with pytest.raises(StoreUnreachable, match="gone"):
             Runner(cluster=SMALL, retries=1).run(make_tasks(images, source, store, 2))
+
+    @pytest.mark.parametrize(
+        ("error", "tries"),
+        [
+            (StoreUnreachable("gone"), 3),
+            (PermissionRefused("denied"), 1),
+            (SourceChanged("changed"), 1),
+            (LeaseLost("taken over"), 1),
+        ],
+        ids=lambda value: type(value).__name__,
+    )
+    def test_only_errors_of_a_store_are_repeated(
+        self,
+        images: Path,
+        failing: Callable[..., FailingSource],
+        store: LocalStore,
+        error: DataprepError,
+        tries: int,
+    ) -> None:
+        """At most ``retries`` times, each announced once with its reason."""
+        source = failing(99, error)
+        runner = Runner(cluster=SMALL, retries=2)
+        with pytest.raises(type(error), match=str(error)):
+            runner.run(make_tasks(images, source, store, 1))
+        (note,) = source.notes.iterdir()
+        assert note.stat().st_size == tries
+        repeated = [line for line in runner.announced if "is made again" in line]
+        assert len(repeated) == tries - 1
+        assert all(str(error) in line for line in repeated)
+
+    @pytest.mark.smoke
+    @pytest.mark.parametrize("ends", [True, False])
+    def test_a_job_waits_for_its_tasks(
+        self,
+        images: Path,
+        store: LocalStore,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        ends: bool,
+    ) -> None:
+        """A task that runs cannot be cancelled: until it has ended, the lock must not be free."""
+        (tmp_path / "waiting").mkdir()
+        source = WaitingSource(images, tmp_path / "waiting")
+        monkeypatch.setattr(cluster_module, "_LOOK_EVERY_S", 0.05)
+        if not ends:
+            monkeypatch.setattr(cluster_module, "TASKS_END_WITHIN_S", 0.2)
+        runner = Runner(cluster=SMALL)
+
+        def announce(line: str) -> None:
+            runner.announced.append(line)
+            if "waiting until tasks" in line and ends:
+                (source.notes / "open").touch()
+
+        def interrupt(run: object) -> None:
+            wait_until((source.notes / "begun").exists, "a task that runs")
+            raise KeyboardInterrupt
+
+        runner.engine.announce = announce
+        monkeypatch.setattr(cluster_module._Run, "_require_workers", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            runner.run(make_tasks(images, source, store, 1))
+        assert runner.engine.tasks_may_run is not ends
+        assert any("waiting until tasks of this job" in line for line in runner.announced)
+        (source.notes / "open").touch()
+        assert objects(store) == {}
+
+    def test_a_worker_that_does_not_see_the_source_says_so(
+        self, images: Path, store: LocalStore
+    ) -> None:
+        """In one line: the host, the path, and what to do."""
+        with pytest.raises(JobError) as caught:
+            Runner(cluster=SMALL).run(make_tasks(images, UnseenSource(images), store, 2))
+        (line,) = str(caught.value).splitlines()
+        assert f"on host {socket.gethostname()} does not see the source {images}-elsewhere" in line
+        assert "under the same path" in line
 
     def test_the_driver_stops_it(self, images: Path, store: LocalStore) -> None:
         """An error of the driver over a result ends the job early."""

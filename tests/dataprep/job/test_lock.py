@@ -13,6 +13,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ from dataprep.job import lock
 from dataprep.job.lock import Locks, Overtaken, create_job
 from dataprep.plan import Part
 from dataprep.sample import draw_tree
-from dataprep.stores import Buffer, ObjectInfo
+from dataprep.stores import Buffer
 from dataprep.stores.memory import MemoryStore
 from tests.commandline import objects
 
@@ -347,14 +348,14 @@ def test_a_run_that_lost_its_lock_completes_nothing(
     """Another one with --takeover began when the last receipt was stored."""
     source = draw_tree(tmp_path / "photos", images=8, classes=2, seed=1).root
     output = f"memory://{secrets.token_hex(6)}"
-    put = MemoryStore.put
+    create = MemoryStore.create
 
-    def taken_over(self: MemoryStore, key: str, data: Buffer) -> ObjectInfo:
+    def taken_over(self: MemoryStore, key: str, data: Buffer) -> bool:
         if key.startswith("receipts/"):
-            put(self, KEY, written())
-        return put(self, key, data)
+            self.put(KEY, written())
+        return create(self, key, data)
 
-    monkeypatch.setattr(MemoryStore, "put", taken_over)
+    monkeypatch.setattr(MemoryStore, "create", taken_over)
     config = dataprep.ShardConfig.model_validate(
         {"source": str(source), "output": output, "dask": {"processes": False}}
     )
@@ -365,6 +366,43 @@ def test_a_run_that_lost_its_lock_completes_nothing(
     monkeypatch.undo()
     (done,) = dataprep.shard(config, takeover=True)
     assert done.kept_shards == 1
+
+
+@pytest.mark.parametrize("outlives_driver", [False, True])
+def test_a_dead_driver_does_not_free_the_lock_of_tasks_on_a_cluster(
+    store: Clocked, slept: list[float], outlives_driver: bool
+) -> None:
+    """Its tasks may go on: such a lock expires, even on the machine where the driver ran."""
+    with Locks(store, None, lambda line: None, outlives_driver=outlives_driver) as earlier:
+        earlier.take(["train"])
+        owner = own(store)
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    store.put(KEY, json.dumps({**owner, "process": ended.pid}).encode())
+    store.ages[KEY] = 0.0
+    taken(store)
+    assert sum(slept) == pytest.approx(120.0 if outlives_driver else 0.0)
+
+
+def test_a_lock_that_is_left_to_expire_is_not_released(store: Clocked) -> None:
+    """Tasks of its run may still write."""
+    with locks(store) as mine:
+        mine.take(["train"])
+        mine.leave_to_expire()
+    assert own(store)["released"] is False
+
+
+def test_a_process_that_sees_another_output_says_so(store: Clocked) -> None:
+    """A worker where the output is not mounted finds neither the lock nor the job file."""
+    with locks(store) as mine:
+        mine.take(["train"])
+        elsewhere = MemoryStore(f"memory://{secrets.token_hex(6)}")
+        permit = replace(mine.permits["train"], store=elsewhere)
+        with pytest.raises(LeaseLost) as caught:
+            permit()
+    (line,) = str(caught.value).splitlines()
+    assert f"on host {socket.gethostname()} does not see the output {elsewhere.uri}" in line
+    assert "under the same path" in line
 
 
 JOB = ({"train": b"plan"}, {"train": b"job"})

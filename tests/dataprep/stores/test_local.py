@@ -6,8 +6,10 @@ import errno
 import fcntl
 import mmap
 import os
+import pickle
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 import pytest
 
 from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
+from dataprep.processes import this_process
 from dataprep.stores import open_store
 from dataprep.stores.local import PARTIAL, LocalStore
 from tests.permissions import reachable_folder, unprivileged
@@ -205,6 +208,48 @@ def test_what_a_killed_writer_left_is_tidied_and_what_another_writes_is_not(
     assert entries(store) == {"other": None}
     store.tidy()
     assert [path.name for path in store.root.iterdir()] == ["other"]
+
+
+@pytest.mark.parametrize(
+    ("writer", "age_s", "is_removed"),
+    [
+        ("here", 0, False),
+        ("here", 2 * 86_400, True),
+        ("another machine", 3_600, False),
+        ("another machine", 2 * 86_400, True),
+        ("an earlier version", 3_600, False),
+        ("an earlier version", 2 * 86_400, True),
+    ],
+)
+def test_temporary_files_stay_while_their_writers_may_live(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch, writer: str, age_s: int, is_removed: bool
+) -> None:
+    """Locks on files may be local to a host: they do not tell whether a writer lives."""
+    monkeypatch.setattr(fcntl, "flock", lambda *arguments: None)
+    here = "-".join(map(str, this_process()))
+    names = {"here": here, "another machine": "0123456789abcdef-4711-99", "an earlier version": "1"}
+    growing = store.root / f"{PARTIAL}-{names[writer]}-0123456789abcdef"
+    growing.write_bytes(b"half")
+    os.utime(growing, (time.time() - age_s,) * 2)
+    store.tidy()
+    assert growing.exists() is not is_removed
+
+
+def test_a_store_that_left_its_process_has_an_absolute_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker may run in another folder."""
+    monkeypatch.chdir(tmp_path)
+    store = LocalStore("below/output")
+    store.put("key", b"data")
+    pickled = pickle.dumps(store)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    copy = pickle.loads(pickled)
+    assert copy.get("key") == b"data"
+    assert copy.uri == str(tmp_path / "below/output")
+    copy.put("other", b"data")
+    assert (tmp_path / "below/output/other").exists()
 
 
 def test_replacing_needs_no_locks(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:

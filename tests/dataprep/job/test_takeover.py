@@ -1,0 +1,160 @@
+"""A run that was taken over from while it wrote, and jobs that go on with what is stored."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dataprep
+from dataprep.errors import LeaseLost
+from dataprep.sample import draw_tree
+from dataprep.stores import Buffer
+from dataprep.stores.memory import MemoryStore
+from tests.commandline import comparable, objects
+
+SMALL = {"size": 64, "quality": 95}
+SETTINGS: dict[str, Mapping[str, Any]] = {
+    "another quality": {**SMALL, "quality": 40},
+    "another number of shards": {},  # unchanged, the photos do not fit into one shard
+}
+WRITTEN = ("tfrecord/", "index/tfrecord/", "receipts/", "train.samples", "train.manifest")
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few photos. Read only."""
+    return draw_tree(tmp_path_factory.mktemp("few") / "photos", images=30, classes=2, seed=1).root
+
+
+def job(photos: Path, output: str, image: Mapping[str, Any], **more: Any) -> dataprep.ShardConfig:
+    """A job of one or two shards."""
+    return dataprep.ShardConfig.model_validate(
+        {
+            "source": str(photos),
+            "output": output,
+            "image": image,
+            "shard_size": "1MB",
+            "dask": {"workers": 1, "processes": False},
+            **more,
+        }
+    )
+
+
+def fresh() -> str:
+    """The address of an empty store."""
+    return f"memory://{secrets.token_hex(6)}"
+
+
+@pytest.mark.parametrize("place", WRITTEN)
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_a_run_that_lost_its_lock_changes_nothing(
+    photos: Path, monkeypatch: pytest.MonkeyPatch, settings: str, place: str
+) -> None:
+    """Another run begins anew, and completes the output, just before an object is created.
+
+    At most that object is left, under a name that the other run does not use; verify names it.
+    """
+    output = fresh()
+    create = MemoryStore.create
+    at: list[str] = []
+
+    def taken_over(store: MemoryStore, key: str, data: Buffer) -> bool:
+        if key.startswith(place) and not at:
+            at.append(key)
+            other = job(photos, output, SETTINGS[settings])
+            dataprep.shard(other, overwrite=True, takeover=True)
+        return create(store, key, data)
+
+    monkeypatch.setattr(MemoryStore, "create", taken_over)
+    with pytest.raises(LeaseLost, match=f"another run has taken over split 'train' in {output}"):
+        dataprep.shard(job(photos, output, SMALL))
+    monkeypatch.undo()
+    alone = fresh()
+    dataprep.shard(job(photos, alone, SETTINGS[settings]))
+    found, expected = comparable(objects(output)), comparable(objects(alone))
+    orphans = found.keys() - expected.keys()
+    assert {key: found[key] for key in expected} == expected
+    assert orphans <= {*at}
+    (report,) = dataprep.verify(output)
+    assert {fault.key for fault in report.faults} == orphans
+    assert all("does not belong to this data set" in fault.what for fault in report.faults)
+
+
+@pytest.mark.parametrize("change", ["equal", "other bytes", "longer"])
+def test_a_shard_without_receipt_is_confirmed_or_replaced(photos: Path, change: str) -> None:
+    """A killed run left it: equal bytes are not written again, others are replaced."""
+    output = fresh()
+    dataprep.shard(job(photos, output, SMALL))
+    store, before = MemoryStore(output), comparable(objects(output))
+    (shard,) = (key for key in objects(output) if key.startswith("tfrecord/"))
+    data = store.get(shard)
+    if change != "equal":
+        store.put(shard, data[::-1] if change == "other bytes" else data + b"x")
+    version = store.version(shard)
+    for key in ("train.manifest.json", "receipts/train-00000-of-00001.json"):
+        store.delete(key)
+    (done,) = dataprep.shard(job(photos, output, SMALL))
+    assert done.made_shards == 1
+    assert (store.version(shard) == version) == (change == "equal")
+    assert comparable(objects(output)) == before
+
+
+@pytest.mark.parametrize("kind", ["tfrecord/", "index/"])
+def test_a_resumed_job_makes_a_shard_again_that_has_another_etag(photos: Path, kind: str) -> None:
+    """The size alone does not tell that an object is the one of the receipt."""
+    output = fresh()
+    dataprep.shard(job(photos, output, SMALL))
+    store, before = MemoryStore(output), comparable(objects(output))
+    (key,) = (key for key in objects(output) if key.startswith(kind))
+    store.put(key, bytes(len(store.get(key))))
+    (done,) = dataprep.shard(job(photos, output, SMALL))
+    assert (done.made_shards, done.kept_shards) == (1, 0)
+    assert comparable(objects(output)) == before
+
+
+@pytest.mark.parametrize("lists", ["another file", "a file less"])
+def test_a_resumed_job_makes_a_shard_again_whose_receipt_has_other_files(
+    photos: Path, lists: str
+) -> None:
+    """All files that it lists may be stored, and still not be those of the job."""
+    output = fresh()
+    dataprep.shard(job(photos, output, SMALL))
+    store, before = MemoryStore(output), comparable(objects(output))
+    key = "receipts/train-00000-of-00001.json"
+    receipt = json.loads(store.get(key))
+    shard = receipt["formats"]["tfrecord"]
+    if lists == "another file":
+        labels = store.head("labels.json")
+        shard["file"] |= {"key": "labels.json", "bytes": labels.bytes, "etag": labels.etag}
+    else:
+        shard["indexes"] = []
+    store.put(key, json.dumps(receipt).encode())
+    (done,) = dataprep.shard(job(photos, output, SMALL))
+    assert (done.made_shards, done.kept_shards) == (1, 0)
+    assert comparable(objects(output)) == before
+
+
+def test_a_part_reads_the_receipts_of_its_own_shards_only(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What others lack is known from one listing of the receipts."""
+    output = fresh()
+    config = job(photos, output, {})
+    dataprep.shard_part(config, dataprep.Part(0, 2))
+    asked: list[str] = []
+    for method in ("get_versioned", "head"):
+        real = getattr(MemoryStore, method)
+
+        def noted(store: MemoryStore, key: str, *range_: int, real: Any = real) -> Any:
+            asked.append(key)
+            return real(store, key, *range_)
+
+        monkeypatch.setattr(MemoryStore, method, noted)
+    (done,) = dataprep.shard_part(config, dataprep.Part(1, 2))
+    assert (done.made_shards, done.shards, done.lacking_shards) == (1, 2, 0)
+    assert not [key for key in asked if "train-00000-of-00002" in key]

@@ -1,0 +1,187 @@
+"""What a PUT and a GET of the S3 store confirm, and how often an object is sent."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dataprep
+from dataprep.errors import StoredBytesDiffer, StoreError, StoreUnreachable
+from dataprep.job.report import Display
+from dataprep.sample import draw_tree
+from dataprep.stores import StoreOptions
+from dataprep.stores.permitted import always_permitted, put_while_permitted
+from dataprep.stores.s3 import S3Store
+from iobench.faults import Fault, FaultProxy, FlipByte, Match, Reset, Rule, SetHeader, Status
+from iobench.memory_s3 import MemoryS3
+from iobench.s3_server import MotoServer
+from tests.dataprep.stores.conftest import Sent
+
+DATA = bytes(range(251)) * 40
+INTERNAL = Status(500, "InternalError", "We encountered an internal error.")
+
+
+@pytest.fixture
+def proxy(monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultProxy]:
+    """S3 in memory behind a network that can fail; nobody waits between attempts."""
+    for name, value in MotoServer.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("AWS_PROFILE", raising=False)
+    monkeypatch.setattr("time.sleep", lambda duration_s: None)
+    with FaultProxy(MemoryS3().answer) as running:
+        yield running
+
+
+OpenStore = Callable[..., S3Store]
+
+
+@pytest.fixture
+def open_store(proxy: FaultProxy) -> OpenStore:
+    """Opens the store with its usual number of attempts, or another."""
+
+    def opened(**options: Any) -> S3Store:
+        return S3Store("s3://bucket/p", StoreOptions(endpoint_url=proxy.url, **options))
+
+    return opened
+
+
+def puts(proxy: FaultProxy) -> int:
+    """How many PUTs have come."""
+    return sum(request.method == "PUT" for request in proxy.requests)
+
+
+WRITES: dict[str, Callable[[S3Store], object]] = {
+    "put": lambda store: store.put("key", DATA),
+    "create": lambda store: store.create("key", DATA),
+    "replace": lambda store: store.replace("key", DATA, store.version("key")),
+    "while permitted": lambda store: put_while_permitted(store, "key", DATA, always_permitted),
+}
+
+
+@pytest.mark.parametrize("fault", [INTERNAL, Reset(), FlipByte(3, "upload")], ids=str)
+@pytest.mark.parametrize("write", WRITES)
+def test_an_object_is_sent_at_most_so_often(
+    open_store: OpenStore,
+    proxy: FaultProxy,
+    caplog: pytest.LogCaptureFixture,
+    write: str,
+    fault: Fault,
+) -> None:
+    """Over all layers that repeat; each repetition is logged once, with its reason."""
+    store = open_store(max_attempts=5)
+    if write == "replace":
+        store.put("key", b"before")
+    proxy.clear()
+    proxy.replace_rules([Rule(Match("PUT"), fault)])
+    with pytest.raises(StoreError):
+        WRITES[write](store)
+    assert puts(proxy) == 5
+    lines = [record.getMessage() for record in caplog.records if "sent again" in record.msg]
+    assert [f"attempt {number} of 5: " in line for number, line in enumerate(lines, 2)] == [
+        True
+    ] * 4
+    assert all(line.rpartition(": ")[2].strip() for line in lines)
+
+
+def test_faults_of_several_kinds_share_the_attempts(
+    open_store: OpenStore, proxy: FaultProxy
+) -> None:
+    """A damaged body does not begin the count anew."""
+    damage = Rule(Match("PUT", times=3), FlipByte(3, "upload"))
+    proxy.replace_rules([damage, Rule(Match("PUT", skip=3), INTERNAL)])
+    with pytest.raises(StoreError, match="not stored after 5 attempts: InternalError"):
+        open_store(max_attempts=5).put("key", DATA)
+    assert puts(proxy) == 5
+
+
+def test_a_dead_server_is_asked_eight_times(
+    open_store: OpenStore, proxy: FaultProxy, sent: list[Sent]
+) -> None:
+    """Those are all attempts of a task with the usual options."""
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        url = f"http://127.0.0.1:{unused.getsockname()[1]}"
+    store = S3Store("s3://bucket/p", StoreOptions(endpoint_url=url))
+    with pytest.raises(StoreUnreachable):
+        store.create("key", DATA)
+    assert len(sent) == 8
+
+
+class Notes(Display):
+    """Keeps what is announced."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, line: str) -> None:
+        """Keep a line."""
+        self.lines.append(line)
+
+
+def test_a_job_sends_a_shard_twenty_four_times(
+    proxy: FaultProxy, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Three tasks of eight attempts; what is repeated, and why, is announced."""
+    photos = draw_tree(tmp_path / "photos", images=4, classes=2, seed=1).root
+    proxy.replace_rules([Rule(Match("PUT", "/tfrecord/"), INTERNAL)])
+    config = {
+        "source": str(photos),
+        "output": "s3://bucket/out",
+        "image": {"size": 32},
+        "store": {"endpoint_url": proxy.url},
+        "dask": {"workers": 1, "processes": False},
+    }
+    display = Notes()
+    with pytest.raises(StoreError, match="InternalError"):
+        dataprep.shard(dataprep.ShardConfig.model_validate(config), display=display)
+    asked = [r for r in proxy.requests if r.method == "PUT" and "/tfrecord/" in r.path]
+    assert len(asked) == 24
+    repeated = [line for line in display.lines if "is made again" in line]
+    assert len(repeated) == 2
+    assert all("InternalError" in line for line in repeated)
+
+
+@pytest.mark.parametrize("write", ["put", "create"])
+def test_a_put_is_read_back_where_the_etag_is_no_md5(
+    open_store: OpenStore, proxy: FaultProxy, write: str
+) -> None:
+    """Such an ETag says nothing about the bytes: a damaged object is noticed all the same."""
+    own = Rule(Match(), SetHeader("ETag", '"opaque-1"'))
+    proxy.replace_rules([own, Rule(Match("PUT", times=1), FlipByte(3, "upload"))])
+    WRITES[write](open_store())
+    proxy.replace_rules([])
+    assert open_store().get("key") == DATA
+    proxy.replace_rules([own, Rule(Match("PUT"), FlipByte(3, "upload"))])
+    with pytest.raises(StoredBytesDiffer):
+        open_store().put("key", DATA)
+
+
+def test_what_is_read_is_compared_with_its_etag(open_store: OpenStore, proxy: FaultProxy) -> None:
+    """A damaged reading is repeated; where each is damaged, nothing is returned."""
+    store = open_store()
+    store.put("key", DATA)
+    proxy.replace_rules([Rule(Match("GET", times=1), FlipByte(3))])
+    assert store.get("key") == DATA
+    proxy.replace_rules([Rule(Match("GET"), FlipByte(3))])
+    with pytest.raises(StoreError, match="readings differ"):
+        store.get("key")
+
+
+def test_a_conflict_with_another_writer_is_no_reason_to_overwrite(
+    open_store: OpenStore, proxy: FaultProxy, sent: list[Sent]
+) -> None:
+    """A server answers 409 while another conditional request is under way."""
+    store = open_store()
+    store.put("key", b"before")
+    version = store.version("key")
+    conflict = Status(409, "ConditionalRequestConflict", "Another request is in progress.")
+    proxy.replace_rules([Rule(Match("PUT"), conflict)])
+    sent.clear()
+    with pytest.raises(StoreError, match="ConditionalRequestConflict"):
+        store.replace("key", DATA, version)
+    assert [request.headers.get("if-match") for request in sent] == [f'"{version}"'] * 8
+    proxy.replace_rules([Rule(Match("PUT", times=1), conflict)])
+    assert store.replace("key", DATA, version)
