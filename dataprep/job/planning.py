@@ -27,14 +27,15 @@ from dataprep.errors import (
 from dataprep.formats import Sample, format_names, get_format
 from dataprep.image import Converted
 from dataprep.job.jobfile import JobFile
+from dataprep.job.report import Understood
 from dataprep.job.resume import content_of_split
 from dataprep.job.worker import Outcome
-from dataprep.labels import LabelSpace
+from dataprep.labels import LabelSpace, are_whole
 from dataprep.labels.box_files import find_boxes
 from dataprep.labels.boxes import BoxColumns
 from dataprep.labels.imagenet_synsets import difference
 from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
-from dataprep.names import to_bytes
+from dataprep.names import by_bytes, to_bytes
 from dataprep.plan import (
     VALIDATION,
     Calibration,
@@ -167,6 +168,33 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
         yield f"shard size {sizes}, so that no shard is outside 1 to 128 MB"
 
 
+def understood(request: Request, label_space: LabelSpace) -> Understood:
+    """What the job takes its source for, with the labels that its samples get."""
+    config, listing = request.config, request.listing
+    is_folder = config.kind in ("imagefolder", "flat") or os.path.isdir(config.source)  # noqa: PTH112
+    return Understood(
+        source=f"{config.source.rstrip('/')}/" if is_folder else config.source,
+        kind=listing.form or config.kind,
+        classes=len(label_space.labels),
+        images=len(sample_rows(listing)),
+        label_order=_label_order(request, label_space),
+        notes=listing.notes,
+    )
+
+
+def _label_order(request: Request, label_space: LabelSpace) -> str:
+    """How the labels number the classes, in words."""
+    names = [label.synset for label in label_space.labels]
+    listing = request.listing
+    if request.labelling.order:
+        return "as labels.classes lists them"
+    if listing.label_space is not None and names == [*listing.label_space.index]:
+        return "in numeric order" if are_whole(names) else listing.label_order
+    if names == by_bytes(names):
+        return "in the order of names"
+    return "as labels.json of the output numbers them"
+
+
 def bytes_to_write(plans: Mapping[str, SplitPlan], config: ShardConfig) -> int:
     """Predicted bytes of all shards."""
     return sum(int(part.predicted.sum()) for part in plans.values()) * len(config.format)
@@ -222,10 +250,7 @@ def planned(
 ) -> Planned:
     """What will be made of what; nothing is written."""
     config, listing = request.config, request.listing
-    note(
-        f"{config.source}: {counted(len(listing), 'file')}, "
-        f"{counted(len(label_space.labels), 'class')}"
-    )
+    note(understood(request, label_space).line)
     for said in preflight_warnings(request, label_space):
         note(said)
     calibration = calibrate(listing, sample_rows(listing), config, convert)

@@ -96,6 +96,7 @@ class ILSVRC:
             problems=problems,
             containers=_texts(table, "container"),
             offsets=in_numpy(table["offset"]),
+            form="archives",
         )
 
     def _members(self) -> pa.Table:

@@ -23,6 +23,8 @@ from dataprep.stores.local import LocalStore
 class ImageFolder:
     """One folder for each class, as in trees of ImageNet or Caltech-256. See ``classify``."""
 
+    form = "class folders"
+
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self._store = open_store(uri, options)
         self.concurrency = reads_at_once(self._store)
@@ -62,7 +64,7 @@ class ImageFolder:
         notes: tuple[str, ...] = ()
         if isinstance(self._store, LocalStore):  # an object store has no empty folders
             notes = _empty_folders(names, classes, self._store.root)
-        return Listing(names, sizes, classes, problems, notes=notes)
+        return Listing(names, sizes, classes, problems, notes=notes, form=self.form)
 
     def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
         advise = f"--source {self.uri.rstrip('/')}/{{}}".format
@@ -75,6 +77,8 @@ class ImageFolder:
 
 class FlatFolder(ImageFolder):
     """All images below a folder, without classes, such as ILSVRC2012's validation images."""
+
+    form = "a folder of images"
 
     def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
         return unclassified(names, problems)

@@ -129,6 +129,7 @@ class ListingSource:
             values=values,
             label_space=classes.space,
             notes=classes.notes,
+            form="a listing",
         )
 
     def _sizes(self, names: Sequence[str], problems: Problems) -> Sequence[int]:

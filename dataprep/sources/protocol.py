@@ -62,6 +62,9 @@ class Listing:
             that is the order of the names.
         label_space: the classes as the source numbers them; None where their names decide.
         notes: notes for the user about how the source was read.
+        form: what the source is, in words, such as ``class folders``; empty: the name of its kind.
+        label_order: how ``label_space`` orders the classes, in words, such as ``as its class_names
+            lists them``.
     """
 
     names: Sequence[str]
@@ -74,6 +77,8 @@ class Listing:
     order: Integers | None = None
     label_space: LabelSpace | None = None
     notes: tuple[str, ...] = ()
+    form: str = ""
+    label_order: str = "as the source numbers them"
 
     @classmethod
     def sorted(

@@ -188,6 +188,7 @@ class RecordsSource:
             values=values,
             label_space=LabelSpace.from_json(self._store.get(keys.LABELS)),
             notes=(_BOXES_NOTE,) if manifest.config.get("boxes") is not None else (),
+            form="shards of this program",
         )
         snapshot.check()
         self._snapshot = snapshot
@@ -248,6 +249,7 @@ class RecordsSource:
             values=values,
             label_space=classes.space,
             notes=tuple(notes),
+            form="shards",
         )
 
 

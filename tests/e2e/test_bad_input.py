@@ -24,7 +24,7 @@ from tests.commandline import Finished, files, in_process
 pytestmark = pytest.mark.slow
 
 PROGRESS = re.compile(
-    r".* files?, [\d,]+ class(es)?"
+    r".*: [^,]+, [\d,]+ class(es)?, [\d,]+ images?; labels? 0.*"
     r"|plan: [\d,]+ shards? a format.*"
     r"|shard size .* becomes .*"
     r"|resuming .*"
