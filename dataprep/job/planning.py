@@ -26,7 +26,7 @@ from dataprep.errors import (
 )
 from dataprep.formats import Sample, format_names, get_format
 from dataprep.image import Converted
-from dataprep.job.jobfile import JobFile
+from dataprep.job.jobfile import UNREADABLE_FOLDERS, JobFile
 from dataprep.job.report import Understood
 from dataprep.job.resume import content_of_split
 from dataprep.job.worker import Outcome
@@ -49,8 +49,17 @@ from dataprep.plan import (
     sample_size,
 )
 from dataprep.shard_buffer import Records
-from dataprep.sources import Announcing, Listing, Located, Problem, Source, open_source
+from dataprep.sources import (
+    Announcing,
+    LeavingOut,
+    Listing,
+    Located,
+    Problem,
+    Source,
+    open_source,
+)
 from dataprep.sources.classes import NO_CLASS, commonest, promises_image
+from dataprep.sources.exclusion import EXCLUDED, Exclusion
 from dataprep.sources.protocol import Integers
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
@@ -96,8 +105,10 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
     source = open_source(config.source, config.kind, source_store, config.source_section())
     if isinstance(source, Announcing):
         source.announce_to(note)
+    if isinstance(source, LeavingOut):
+        source.leave_out(config.exclude)
     labelling = load_labelling(config.labels, source_store)
-    listing = source.list()
+    listing = Exclusion(config.exclude).applied(source.list())
     before = Classified(listing.classes, listing.problems, listing.label_space)
     found = labelling.applied(listing.names, before, note)
     problems = {row: Problem(*problem) for row, problem in found.problems.items()}
@@ -147,6 +158,10 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
     """What is odd about the source, its classes and the sizes that are asked for."""
     listing = request.listing
     yield from listing.notes
+    reasons = {problem.reason for problem in listing.problems.values()}
+    for glob in request.config.exclude:
+        if f"{EXCLUDED}{glob!r}" not in reasons:
+            yield f"exclude: {glob!r} matches nothing in the source"
     strays = [
         listing.names[row]
         for row, problem in listing.problems.items()
@@ -267,6 +282,7 @@ def planned(
                 "files": len(listing),
                 "bytes": int(listing.sizes.sum()),
                 "sha256": listing.digest(),
+                **({UNREADABLE_FOLDERS: len(listing.unread)} if listing.unread else {}),
             },
             calibration=calibration.points,
             label_offsets=dict(label_offsets(config, label_space)),

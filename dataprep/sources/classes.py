@@ -28,8 +28,33 @@ the codec; the name only decides whether something else is a failure or is skipp
 
 _lacks_extension = re.compile(r"(?:\A|/)[^./]*\Z").search
 
-is_clutter = re.compile(r"(?:\A|/)(?:\.|(?:Thumbs\.db|desktop\.ini|__MACOSX)(?:/|\Z))").search
-"""Whether a path is hidden, or what an operating system leaves behind: a match, or None."""
+_SYSTEM_NAMES = "|".join(
+    (
+        r"(?:eh)?thumbs\.db",
+        r"desktop\.ini",
+        "__MACOSX",
+        r"lost\+found",
+        r"\$RECYCLE\.BIN",
+        "System Volume Information",
+        "@eaDir",  # Synology; so are the next two
+        "#recycle",
+        "#snapshot",
+        "@Recycle",  # QNAP
+        "@Recently-Snapshot",
+        r"\.Trash[^/]*",
+        r"\.ipynb_checkpoints",
+        r"\.DS_Store",
+        r"\._[^/]*",
+    )
+)
+
+is_system = re.compile(rf"(?:\A|/)(?:{_SYSTEM_NAMES})(?:/|\Z)", re.IGNORECASE | re.ASCII).search
+"""Whether a path is what an operating system or a NAS leaves behind: a match, or None."""
+
+is_clutter = re.compile(
+    rf"(?:\A|/)(?:\.|(?:{_SYSTEM_NAMES})(?:/|\Z))", re.IGNORECASE | re.ASCII
+).search
+"""Whether a path is hidden, or what a system leaves behind: a match, or None."""
 
 
 def commonest(problems: Problems) -> str:

@@ -31,7 +31,9 @@ from dataprep.sources.classes import (
     promises_image,
     unclassified,
 )
+from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.files import list_files, reads_at_once, split_uri
+from dataprep.sources.local_tree import Tree, problem_of
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.sources.tars import TAR_ENDING, index_tar, leaves_archive, no_archive
@@ -59,12 +61,17 @@ class ILSVRC:
         home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
         self._cache = self._section.cache or f"{home}/dataprep"
         self._containers: dict[str, Archive | GzipContent] = {}
+        self._exclusion = Exclusion()
         self.concurrency = reads_at_once(self._folder)
 
     @property
     def uri(self) -> str:
         """The address of the archive, or of the folder of archives."""
         return self._folder.uri
+
+    def leave_out(self, globs: tuple[str, ...]) -> None:
+        """Have ``list`` skip what these globs match."""
+        self._exclusion = Exclusion(globs)
 
     def announce_to(self, note: Callable[[str], None]) -> None:
         """Have ``note`` called by the next ``list`` with what costs time, before it does."""
@@ -76,7 +83,8 @@ class ILSVRC:
 
     def list(self) -> Listing:
         """All members of all archives but folders, sorted by the bytes of their names."""
-        table = self._members()
+        tree = Tree()
+        table = self._members(tree)
         folder = posixpath.normpath(self._section.folder or "/").strip("/")
         below = f"{folder}/".lstrip("/")
         table = table.filter(pc.starts_with(table["name"], os.fsencode(below)))
@@ -85,7 +93,7 @@ class ILSVRC:
         table = table.take(pc.sort_indices(table, [("name", "ascending")]))
         names = [os.fsdecode(name).removeprefix(below) for name in table["name"].to_pylist()]
         tars = [tar.removeprefix(below) for tar in _texts(table, "tar")]
-        problems = _problems(names, table)
+        problems = self._problems(names, table)
         known = dict(problems)
         classes = self._classes(names, problems)
         self._require_all(names, tars, known, problems)
@@ -96,20 +104,27 @@ class ILSVRC:
             problems=problems,
             containers=_texts(table, "container"),
             offsets=in_numpy(table["offset"]),
+            notes=tuple(tree.notes()),
             form="archives",
+            unread=tuple(tree.unread),
         )
 
-    def _members(self) -> pa.Table:
-        """The members of all archives, in the order of these; files that are none are rows too."""
+    def _members(self, tree: Tree) -> pa.Table:
+        """The members of all archives, in the order of these; files that are none are rows too.
+
+        What was passed over in a folder of archives is added to ``tree``.
+        """
         # A line once for all archives; not kept, since the source is pickled for workers. Without
         # a listener ``str`` takes the lines.
         note = cache(self.__dict__.pop("_note", str))
-        store, entries, several = self._found()
+        store, entries, several = self._found(tree)
         archives: dict[str, Archive] = {}
 
         def index(entry: ObjectInfo) -> pa.Table:
-            if entry.problem:
-                return no_archive(entry.key, "failed", entry.problem)
+            if several and (reason := self._exclusion.reason(entry.key)):
+                return no_archive(entry.key, "skipped", reason)
+            if problem := problem_of(entry):
+                return no_archive(entry.key, *problem)
             try:
                 archive = archives[entry.key] = Archive.of(store, entry.key, self._cache)
                 return index_tar(archive, entry.key if several else "", note)
@@ -130,14 +145,17 @@ class ILSVRC:
         self._containers = containers(keys, archives)
         return table
 
-    def _found(self) -> tuple[Store, Sequence[ObjectInfo], bool]:
+    def _found(self, tree: Tree) -> tuple[Store, Sequence[ObjectInfo], bool]:
         """The store of the archives, the files there, and whether they are a folder's."""
         with contextlib.suppress(ConfigError, ObjectNotFound):
             folder, key = split_uri(self.uri)
             store = open_store(folder, self._options)
             return store, [store.head(key)], False
-        entries = [info for info in list_files(self._folder) if not is_clutter(info.key)]
-        if not entries:
+        listed = list_files(self._folder, is_left_out=self._exclusion.reason)
+        tree.unread.extend(listed.unread)
+        tree.files.extend(listed.files)
+        entries = listed.files
+        if all(is_clutter(info.key) for info in entries):
             raise SourceNotFound(f"no archive at {self.uri!r}, nor any in it (check --source)")
         return self._folder, sorted(entries), True
 
@@ -153,6 +171,23 @@ class ILSVRC:
         absent = f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
         advise = "--set ilsvrc.folder={}".format
         return classify(paths, problems, self.uri, advise, absent)
+
+    def _problems(self, names: Sequence[str], table: pa.Table) -> Problems:
+        """Members that are no samples, regardless of their classes."""
+        statuses, reasons = table["status"].to_pylist(), table["problem"].to_pylist()
+        problems = {}
+        for row, name in enumerate(names):
+            if reason := self._exclusion.by_glob(name):
+                problems[row] = Problem("skipped", reason)
+            elif reasons[row] is not None:
+                problems[row] = Problem(statuses[row], reasons[row])
+            elif names[row + 1 : row + 2] == [name]:
+                # A later member replaces an earlier one, as it does when a tar is unpacked.
+                reason = "a later member of the archive has the same name"
+                problems[row] = Problem("skipped", reason)
+            elif is_clutter(name):
+                problems[row] = Problem("skipped", CLUTTER)
+        return problems
 
     def _require_all(
         self,
@@ -172,7 +207,7 @@ class ILSVRC:
                 giving.add(TAR_ENDING.sub("", tar))
             elif tar:
                 reasons.setdefault(tar, "has no images")
-            elif TAR_ENDING.search(name) and not is_clutter(name):
+            elif TAR_ENDING.search(name) and not self._exclusion.reason(name):
                 reasons[name] = known[row].reason if row in known else "no tar archive"
         lost = [tar for tar in sorted(reasons) if TAR_ENDING.sub("", tar) not in giving]
         if not giving or not lost:
@@ -187,18 +222,3 @@ class ILSVRC:
 def _texts(table: pa.Table, column: str) -> list[str]:
     """A column as texts; equal ones share memory."""
     return [sys.intern(os.fsdecode(value)) for value in table[column].to_pylist()]
-
-
-def _problems(names: Sequence[str], table: pa.Table) -> Problems:
-    """Members that are no samples, regardless of their classes."""
-    statuses, reasons = table["status"].to_pylist(), table["problem"].to_pylist()
-    problems = {}
-    for row, name in enumerate(names):
-        if reasons[row] is not None:
-            problems[row] = Problem(statuses[row], reasons[row])
-        elif names[row + 1 : row + 2] == [name]:
-            # A later member replaces an earlier one, as it does when a tar is unpacked.
-            problems[row] = Problem("skipped", "a later member of the archive has the same name")
-        elif is_clutter(name):
-            problems[row] = Problem("skipped", CLUTTER)
-    return problems

@@ -27,6 +27,7 @@ from dataprep.labels import LabelSpace
 from dataprep.names import CODEC, by_bytes, escape, unescape
 from dataprep.samples import readable
 from dataprep.sources.class_names import Classes, by_number, first_labels, read_class_names
+from dataprep.sources.classes import CLUTTER, is_system
 from dataprep.sources.files import MISSING, read_error, reads_at_once, sizes_of, split_uri
 from dataprep.sources.options import ListingOptions
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
@@ -115,6 +116,8 @@ class ListingSource:
             before = first.setdefault(name, row)
             if reason:
                 reasons[row] = reason
+            elif is_system(name):
+                problems[row] = Problem("skipped", CLUTTER)
             elif classes.names[before] != classes.names[row]:
                 problems[row] = Problem("failed", "listed before with another label")
             elif before != row:

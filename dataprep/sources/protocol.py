@@ -63,6 +63,7 @@ class Listing:
         label_space: the classes as the source numbers them; None where their names decide.
         notes: notes for the user about how the source was read.
         form: what the source is, in words, such as ``class folders``; empty: the name of its kind.
+        unread: folders that are no part of the source by their names, and cannot be read.
         label_order: how ``label_space`` orders the classes, in words, such as ``as its class_names
             lists them``.
     """
@@ -78,6 +79,7 @@ class Listing:
     label_space: LabelSpace | None = None
     notes: tuple[str, ...] = ()
     form: str = ""
+    unread: tuple[str, ...] = ()
     label_order: str = "as the source numbers them"
 
     @classmethod
@@ -163,6 +165,15 @@ class Source(Protocol):
             SourceChanged: it is gone since it was listed.
             StoreError: it could not be read this time.
         """
+        ...
+
+
+@runtime_checkable
+class LeavingOut(Protocol):
+    """A source that must know which entries are left out before it finds the classes."""
+
+    def leave_out(self, globs: tuple[str, ...]) -> None:
+        """Have ``list`` skip what these globs match, in the sense of ``sources.exclusion``."""
         ...
 
 

@@ -128,7 +128,7 @@ class RecordsSource:
 
     def list(self) -> Listing:
         """Every record; of an output of this program by its tables, of others by a scan."""
-        entries = {info.key: info for info in list_files(self._store, self._prefix)}
+        entries = {info.key: info for info in list_files(self._store, self._prefix).files}
         split = self._section.split or "train"
         complete = [match[1] for match in map(_MANIFEST.fullmatch, sorted(entries)) if match]
         begun = [*filter(None, map(keys.split_of_job, sorted(entries)))]

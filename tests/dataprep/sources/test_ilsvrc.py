@@ -216,6 +216,7 @@ def test_odd_files_in_a_folder_of_tars(place: Path) -> None:
     (place / "loop").symlink_to("loop")
     listing = ILSVRC(str(place)).list()
     assert {listing.names[row]: problem for row, problem in listing.problems.items()} == {
+        "._n01440764.tar": ("skipped", "hidden or system file"),
         "loop": ("failed", "broken symlink"),
         "n01443537.tar.md5": ("skipped", "no tar archive: its content begins otherwise"),
         "pipe": ("failed", "not a regular file"),

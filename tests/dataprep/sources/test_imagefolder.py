@@ -219,29 +219,163 @@ def test_folders_whose_classes_are_not_clear_are_refused(
         listing_of(tmp_path, *names)
 
 
-def test_links_are_followed_within_the_source(tmp_path: Path) -> None:
-    """A link that leaves it, or is broken, fails by name; a source of such links is refused."""
-    outside = tmp_path / "outside.jpg"
+def test_links_to_files_and_folders_are_followed(tmp_path: Path) -> None:
+    """Wherever they lead; a broken link fails by name, and a folder is never a row."""
     root = tmp_path / "photos"
-    draw(tmp_path, ["outside.jpg", "photos/cats/1.jpg", "photos/dogs/2.jpg"])
+    draw(tmp_path, ["outside/cat/0.jpg", "photos/cats/1.jpg", "photos/dogs/2.jpg", "o.jpg"])
     (root / "Katze").symlink_to("cats")
-    (root / "cats" / "out.jpg").symlink_to(outside)
-    (root / "dogs" / "broken.jpg").symlink_to("missing.jpg")
+    (root / "foreign").symlink_to(tmp_path / "outside" / "cat")
+    (root / "cats" / "out.jpg").symlink_to(tmp_path / "o.jpg")
     (root / "dogs" / "again.jpg").symlink_to("2.jpg")
-    listing = ImageFolder(str(root)).list()
-    leaves = Problem("failed", "symlink that leaves the source")
-    assert problems(listing) == {
-        "Katze/out.jpg": leaves,
-        "cats/out.jpg": leaves,
-        "dogs/broken.jpg": Problem("failed", "broken symlink"),
+    (root / "dogs" / "broken.jpg").symlink_to("missing.jpg")
+    (root / "dogs" / "circle").symlink_to("circle")
+    source = ImageFolder(str(root))
+    listing = source.list()
+    broken = Problem("failed", "broken symlink")
+    assert problems(listing) == {"dogs/broken.jpg": broken, "dogs/circle": broken}
+    assert classes(listing) == {
+        "Katze/1.jpg": "Katze",
+        "Katze/out.jpg": "Katze",
+        "cats/1.jpg": "cats",
+        "cats/out.jpg": "cats",
+        "dogs/2.jpg": "dogs",
+        "dogs/again.jpg": "dogs",
+        "foreign/0.jpg": "foreign",
     }
-    assert classes(listing)["dogs/again.jpg"] == "dogs"
-    assert classes(listing)["Katze/1.jpg"] == "Katze"
-    assert dict(zip(listing.names, listing.classes, strict=True))["cats/out.jpg"] == "cats"
-    (tmp_path / "links").mkdir()
-    (tmp_path / "links" / "cat").symlink_to(root / "cats")
-    with pytest.raises(SourceNotFound, match="symlink that leaves the source"):
-        ImageFolder(str(tmp_path / "links")).list()
+    row = list(listing.names).index("foreign/0.jpg")
+    assert source.read(listing.located(row)) == b"outside/cat/0.jpg"
+    assert not listing.notes
+
+
+def test_a_source_of_links_alone(tmp_path: Path) -> None:
+    """A subset of links to class folders lists as these folders do; it may be a link itself."""
+    draw(tmp_path, [f"full/{name}/{number}.jpg" for name in "abc" for number in range(2)])
+    (tmp_path / "subset").mkdir()
+    for name in "ab":
+        (tmp_path / "subset" / name).symlink_to(Path("..") / "full" / name)
+    (tmp_path / "link").symlink_to("subset")
+    for place in ("subset", "link"):
+        listing = ImageFolder(str(tmp_path / place)).list()
+        assert classes(listing) == {f"{g}/{n}.jpg": g for g in "ab" for n in range(2)}
+
+
+def test_loops_of_links_end_and_are_named(tmp_path: Path) -> None:
+    """A link to a folder above it, in the source or above it, or to each other, is skipped."""
+    root = tmp_path / "photos"
+    draw(root, ["cats/1.jpg", "dogs/2.jpg"])
+    (root / "cats" / "here").symlink_to(".")
+    (root / "cats" / "top").symlink_to(root)
+    (root / "dogs" / "above").symlink_to(tmp_path)
+    (root / "dogs" / "cats").symlink_to("../cats")
+    (root / "cats" / "dogs").symlink_to("../dogs")
+    listing = ImageFolder(str(root)).list()
+    assert set(problems(listing).values()) == {
+        Problem("skipped", "symlink to a folder that contains it")
+    }
+    assert set(classes(listing)) == {
+        "cats/1.jpg",
+        "cats/dogs/2.jpg",
+        "dogs/2.jpg",
+        "dogs/cats/1.jpg",
+    }
+    (note,) = listing.notes
+    assert "links to a folder that contains the link, not followed: " in note
+    assert "'cats/here', 'cats/top'" in note
+
+
+def test_a_broken_link_in_the_place_of_a_class_folder_is_refused(tmp_path: Path) -> None:
+    """A class would be missing; with an image's name, or left out, it is no class."""
+    draw(tmp_path, ["cats/1.jpg", "dogs/2.jpg"])
+    (tmp_path / "owls and more").symlink_to("nowhere")
+    (tmp_path / "3.jpg").symlink_to("nowhere")
+    source = ImageFolder(str(tmp_path))
+    with pytest.raises(
+        SourceError, match=r"that class would be missing.*--exclude 'owls and more'"
+    ):
+        source.list()
+    source.leave_out(("owls and more",))
+    assert problems(source.list()) == {
+        "3.jpg": Problem("failed", "broken symlink"),
+        "owls and more": Problem("skipped", "excluded by 'owls and more'"),
+    }
+
+
+SYSTEM_FOLDERS = [
+    "@eaDir",
+    "lost+found",
+    "$RECYCLE.BIN",
+    "$Recycle.Bin",
+    "System Volume Information",
+    ".Trash",
+    ".Trash-1000",
+    ".Trashes",
+    "__MACOSX",
+    ".ipynb_checkpoints",
+    ".hidden",
+    "#recycle",
+]
+
+
+@pytest.mark.parametrize("kind", ["imagefolder", "flat"])
+@pytest.mark.parametrize("folder", SYSTEM_FOLDERS)
+def test_system_folders_are_no_classes_at_any_depth(tmp_path: Path, folder: str, kind: str) -> None:
+    """Their files are skipped rows."""
+    clutter = [f"{folder}/1.jpg", f"cats/{folder}/1.jpg", f"cats/more/{folder}/x/1.jpg"]
+    draw(tmp_path, ["cats/1.jpg", "dogs/2.jpg", *clutter])
+    listing = open_source(str(tmp_path), kind).list()
+    assert problems(listing) == dict.fromkeys(clutter, HIDDEN)
+    assert not listing.notes
+
+
+def test_a_system_folder_that_cannot_be_read_is_passed_over() -> None:
+    """It is named; a folder that could be a class ends the listing, unless it is left out."""
+    with reachable_folder() as root:
+        draw(root, ["cats/1.jpg", "dogs/2.jpg", "lost+found/x.jpg", "cats/@eaDir/y.jpg", "own/z"])
+        for name in ("lost+found", "cats/@eaDir"):
+            (root / name).chmod(0)
+        source = ImageFolder(str(root))
+        with unprivileged():
+            listing = source.list()
+            assert set(classes(listing)) == {"cats/1.jpg", "dogs/2.jpg"}
+            assert set(listing.unread) == {"lost+found", "cats/@eaDir"}
+            assert "2 folders left out that cannot be read either" in " ".join(listing.notes)
+        (root / "own").chmod(0)
+        with unprivileged():
+            with pytest.raises(SourceError, match=r"cannot list.*own"):
+                source.list()
+            source.leave_out(("own",))
+            assert len(source.list().unread) == 3
+
+
+EXCLUSIONS = {
+    "a name at any depth": ("thumbs", {"cats/thumbs/3.jpg", "thumbs/4.jpg"}),
+    "a name and a slash": ("thumbs/", {"cats/thumbs/3.jpg", "thumbs/4.jpg"}),
+    "a path": ("cats/thumbs", {"cats/thumbs/3.jpg"}),
+    "a path from the root": ("/thumbs", {"thumbs/4.jpg"}),
+    "files": ("*.png", {"cats/2.png", "cats/thumbs/5.png"}),
+    "a star stays within a name": ("cats/*.png", {"cats/2.png"}),
+    "two stars do not": ("cats/**/*.png", {"cats/2.png", "cats/thumbs/5.png"}),
+    "all below": ("cats/**", {"cats/1.jpg", "cats/2.png", "cats/thumbs/3.jpg"}),
+    "one character and a range": ("d?gs/[0-7].jpg", {"dogs/6.jpg", "dogs/7.jpg"}),
+    "not in a range": ("dogs/[!0-7].jpg", {"dogs/8.jpg"}),
+    "characters without a meaning": ("a+b(c)", {"a+b(c)/9.jpg"}),
+    "case": ("CATS", set[str]()),
+}
+
+
+@pytest.mark.parametrize(("glob", "excluded"), EXCLUSIONS.values(), ids=EXCLUSIONS)
+def test_globs_leave_files_out(tmp_path: Path, glob: str, excluded: set[str]) -> None:
+    """What a glob matches, and what is below it, is skipped with the glob as its reason."""
+    names = {"cats/1.jpg", "dogs/6.jpg", "dogs/7.jpg", "dogs/8.jpg", "a+b(c)/9.jpg", "thumbs/4.jpg"}
+    names |= {"cats/2.png", "cats/thumbs/3.jpg", *excluded}
+    draw(tmp_path, names)
+    source = ImageFolder(str(tmp_path))
+    source.leave_out((glob,))
+    skipped = problems(source.list())
+    assert set(skipped) >= excluded
+    assert set(skipped.values()) <= {Problem("skipped", f"excluded by {glob!r}")}
+    if glob != "cats/**":
+        assert set(skipped) == excluded
 
 
 @pytest.mark.parametrize(
@@ -252,8 +386,8 @@ def test_links_are_followed_within_the_source(tmp_path: Path) -> None:
         (("t/a/1.jpg", "t/c/1.jpg"), ("t/b/deep", "z"), "make no class: 'b'"),
         (
             ("a/1.jpg",),
-            ("c", "d", "e", "f"),
-            "4 folders without images, .* 'c', 'd', 'e', \\.\\.\\.",
+            tuple("cdefghijklm"),
+            r"11 folders without images, .* 'c', 'd', .*, 'l', \.\.\.",
         ),
         (("x/n00000001/1.jpg",), ("x/n00000002", "x/docs"), "make no class: 'n00000002'"),
         (("a/1.jpg", "b/1.jpg"), (".hidden", "__MACOSX"), None),
