@@ -30,7 +30,7 @@ from dataprep.job.jobfile import UNREADABLE_FOLDERS, JobFile
 from dataprep.job.report import Understood
 from dataprep.job.resume import content_of_split
 from dataprep.job.worker import Outcome
-from dataprep.labels import LabelSpace, are_whole
+from dataprep.labels import LabelSpace, are_whole, is_number
 from dataprep.labels.box_files import find_boxes
 from dataprep.labels.boxes import BoxColumns
 from dataprep.labels.imagenet_synsets import difference
@@ -51,6 +51,7 @@ from dataprep.plan import (
 from dataprep.shard_buffer import Records
 from dataprep.sources import (
     Announcing,
+    HavingFolders,
     LeavingOut,
     Listing,
     Located,
@@ -107,6 +108,8 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
         source.announce_to(note)
     if isinstance(source, LeavingOut):
         source.leave_out(config.exclude)
+    if config.labels.split_folders == "classes" and isinstance(source, HavingFolders):
+        source.read_splits_as_classes()
     labelling = load_labelling(config.labels, source_store)
     listing = Exclusion(config.exclude).applied(source.list())
     before = Classified(listing.classes, listing.problems, listing.label_space)
@@ -193,8 +196,37 @@ def understood(request: Request, label_space: LabelSpace) -> Understood:
         classes=len(label_space.labels),
         images=len(sample_rows(listing)),
         label_order=_label_order(request, label_space),
-        notes=listing.notes,
+        notes=(*listing.notes, *_order_notes(label_space), *_level_notes(request)),
     )
+
+
+def _order_notes(label_space: LabelSpace) -> Iterator[str]:
+    """A note if classes are numbers that are ordered as texts."""
+    names = [label.synset for label in label_space.labels]
+    if not all(map(is_number, names)) or names == (by_value := sorted(names, key=int)):
+        return
+    if names == by_bytes(names):
+        shown, other = (", ".join(order[:5]) for order in (names, by_value))
+        yield (
+            f"class names are numbers and ordered as texts: {shown}, ...; --set "
+            f"labels.order=numeric orders them by value: {other}, ..."
+        )
+
+
+def _level_notes(request: Request) -> Iterator[str]:
+    """A note of the level of folders that became the class, where there are several levels."""
+    listing = request.listing
+    if request.config.kind not in ("imagefolder", "ilsvrc"):
+        return
+    for row in sample_rows(listing).tolist():
+        name, group = listing.names[row], listing.classes[row]
+        folders = name.split("/")[:-1]
+        if len(folders) > 1 and group in folders:
+            yield (
+                f"folders of level {folders.index(group) + 1} are the classes, such as {group!r} "
+                f"in {name!r}"
+            )
+            return
 
 
 def _label_order(request: Request, label_space: LabelSpace) -> str:
@@ -207,6 +239,8 @@ def _label_order(request: Request, label_space: LabelSpace) -> str:
         return "in numeric order" if are_whole(names) else listing.label_order
     if names == by_bytes(names):
         return "in the order of names"
+    if all(map(is_number, names)) and names == sorted(names, key=int):
+        return "in numeric order"
     return "as labels.json of the output numbers them"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataprep.registry import Registry
 from dataprep.sources.protocol import (
     Announcing,
+    HavingFolders,
     LeavingOut,
     Listing,
     Located,
@@ -15,7 +16,16 @@ from dataprep.sources.protocol import (
 )
 from dataprep.stores import StoreOptions
 
-__all__ = ["Announcing", "LeavingOut", "Listing", "Located", "Problem", "Source", "open_source"]
+__all__ = [
+    "Announcing",
+    "HavingFolders",
+    "LeavingOut",
+    "Listing",
+    "Located",
+    "Problem",
+    "Source",
+    "open_source",
+]
 
 _KINDS: Registry[Source] = Registry("dataprep.sources", "source kind")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -12,6 +13,7 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dataprep.counted import counted
 from dataprep.errors import (
     ConfigError,
     NotAnArchive,
@@ -20,12 +22,12 @@ from dataprep.errors import (
     SourceError,
     SourceNotFound,
 )
+from dataprep.names import by_bytes
 from dataprep.ordered import in_order
 from dataprep.samples import in_numpy
 from dataprep.sources.archives import Archive, GzipContent, containers
 from dataprep.sources.classes import (
     CLUTTER,
-    SPLITS,
     classify,
     is_clutter,
     promises_image,
@@ -33,10 +35,11 @@ from dataprep.sources.classes import (
 )
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.files import list_files, reads_at_once, split_uri
-from dataprep.sources.local_tree import Tree, problem_of
+from dataprep.sources.local_tree import Tree, problem_of, shown
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
-from dataprep.sources.tars import TAR_ENDING, index_tar, leaves_archive, no_archive
+from dataprep.sources.splits import role_of
+from dataprep.sources.tars import EMPTY, TAR_ENDING, index_tar, leaves_archive, no_archive
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 
 
@@ -62,6 +65,7 @@ class ILSVRC:
         self._cache = self._section.cache or f"{home}/dataprep"
         self._containers: dict[str, Archive | GzipContent] = {}
         self._exclusion = Exclusion()
+        self._splits_are_classes = False
         self.concurrency = reads_at_once(self._folder)
 
     @property
@@ -72,6 +76,10 @@ class ILSVRC:
     def leave_out(self, globs: tuple[str, ...]) -> None:
         """Have ``list`` skip what these globs match."""
         self._exclusion = Exclusion(globs)
+
+    def read_splits_as_classes(self) -> None:
+        """Have ``list`` make classes of folders that look like splits."""
+        self._splits_are_classes = True
 
     def announce_to(self, note: Callable[[str], None]) -> None:
         """Have ``note`` called by the next ``list`` with what costs time, before it does."""
@@ -96,7 +104,7 @@ class ILSVRC:
         problems = self._problems(names, table)
         known = dict(problems)
         classes = self._classes(names, problems)
-        self._require_all(names, tars, known, problems)
+        empty_notes = self._require_all(names, tars, known, problems)
         return Listing(
             names=names,
             sizes=in_numpy(table["bytes"]),
@@ -104,7 +112,7 @@ class ILSVRC:
             problems=problems,
             containers=_texts(table, "container"),
             offsets=in_numpy(table["offset"]),
-            notes=tuple(tree.notes()),
+            notes=(*empty_notes, *tree.notes()),
             form="archives",
             unread=tuple(tree.unread),
         )
@@ -166,11 +174,25 @@ class ILSVRC:
         images = (name for row, name in enumerate(paths) if row not in problems)
         folders = {name.rpartition("/")[0] for name in filter(promises_image, images)}
         # Images in no folder, or all in one that is called as a split is.
-        if len(folders) == 1 and folders.pop().rpartition("/")[2] in SPLITS | {""}:
+        only = next(iter(folders)).rpartition("/")[2] if len(folders) == 1 else "several"
+        if not only or (role_of(only) and not self._splits_are_classes):
             return unclassified(paths, problems)
         absent = f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
-        advise = "--set ilsvrc.folder={}".format
-        return classify(paths, problems, self.uri, advise, absent)
+        whole = f"--source {shlex.quote(self.uri)} --kind ilsvrc"
+        above = (self._section.folder or "").strip("/")
+
+        def advise(folder: str) -> str:
+            inside = posixpath.join(above, folder)
+            return f"{whole} --set ilsvrc.folder={shlex.quote(inside)}" if inside else whole
+
+        return classify(
+            paths,
+            problems,
+            self.uri,
+            advise,
+            absent,
+            splits_are_classes=self._splits_are_classes,
+        )
 
     def _problems(self, names: Sequence[str], table: pa.Table) -> Problems:
         """Members that are no samples, regardless of their classes."""
@@ -195,23 +217,37 @@ class ILSVRC:
         tars: Sequence[str],
         known: Problems,
         problems: Problems,
-    ) -> None:
-        """Refuse a source in which some tars are classes and another tar gives no sample.
+    ) -> tuple[str, ...]:
+        """Refuse a source in which some tars are classes and another one cannot be read.
 
-        ``known`` are the problems apart from classes.
+        ``known`` are the problems apart from classes. Returns a note of the tars without images,
+        which make no class, as empty class folders do not.
         """
         reasons: dict[str, str] = {}
-        giving = set()
+        giving: set[str] = set()
+        without_images: set[str] = set()
         for row, (name, tar) in enumerate(zip(names, tars, strict=True)):
+            if self._exclusion.by_glob(name) or (not tar and is_clutter(name)):
+                continue
             if tar and (row not in problems or problems[row].status == "failed"):
                 giving.add(TAR_ENDING.sub("", tar))
             elif tar:
-                reasons.setdefault(tar, "has no images")
-            elif TAR_ENDING.search(name) and not self._exclusion.reason(name):
+                without_images.add(tar)
+            elif row in known and known[row].reason == EMPTY:
+                without_images.add(name)
+            elif TAR_ENDING.search(name):
                 reasons[name] = known[row].reason if row in known else "no tar archive"
         lost = [tar for tar in sorted(reasons) if TAR_ENDING.sub("", tar) not in giving]
-        if not giving or not lost:
-            return
+        empty = [tar for tar in by_bytes(without_images) if TAR_ENDING.sub("", tar) not in giving]
+        if not giving:
+            return ()
+        if not lost:
+            if not empty:
+                return ()
+            return (
+                f"{counted(len(empty), 'archive')} without images, which make no class: "
+                f"{shown(empty)}",
+            )
         others = f" (and {len(lost) - 1:,} more)" if len(lost) > 1 else ""
         raise SourceError(
             f"{self.uri}: {lost[0]}: {reasons[lost[0]]}{others}. A class would be missing without "

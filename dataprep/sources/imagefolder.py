@@ -29,6 +29,7 @@ class ImageFolder:
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self._store = open_store(uri, options)
         self._exclusion = Exclusion()
+        self._splits_are_classes = False
         self.concurrency = reads_at_once(self._store)
 
     @property
@@ -46,6 +47,10 @@ class ImageFolder:
     def leave_out(self, globs: tuple[str, ...]) -> None:
         """Have ``list`` skip what these globs match."""
         self._exclusion = Exclusion(globs)
+
+    def read_splits_as_classes(self) -> None:
+        """Have ``list`` make classes of folders that look like splits."""
+        self._splits_are_classes = True
 
     def list(self) -> Listing:
         """All files below the folder, sorted by the bytes of their names."""
@@ -79,12 +84,23 @@ class ImageFolder:
         )
 
     def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
-        advise = f"--source {self.uri.rstrip('/')}/{{}}".format
+        root = self.uri.rstrip("/")
+
+        def advise(folder: str) -> str:
+            return f"--source {shlex.quote(f'{root}/{folder}' if folder else root)}"
+
         absent = (
             f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
             "it (or --kind flat, where a file gives the classes)"
         )
-        classes = classify(names, problems, self.uri, advise, absent)
+        classes = classify(
+            names,
+            problems,
+            self.uri,
+            advise,
+            absent,
+            splits_are_classes=self._splits_are_classes,
+        )
         _require_class_folders(self.uri, names, classes, problems)
         return classes
 

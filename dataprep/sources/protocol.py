@@ -178,6 +178,15 @@ class LeavingOut(Protocol):
 
 
 @runtime_checkable
+class HavingFolders(Protocol):
+    """A source that refuses folders that look like splits, unless it is told that they do not."""
+
+    def read_splits_as_classes(self) -> None:
+        """Have ``list`` make classes of folders that look like splits."""
+        ...
+
+
+@runtime_checkable
 class Announcing(Protocol):
     """A source that may take long to list and announces it."""
 

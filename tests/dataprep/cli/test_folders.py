@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tarfile
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from dataprep.sources.local_tree import Tree
 from dataprep.stores import Store
 from tests.commandline import Finished, in_process
 from tests.permissions import reachable_folder, unprivileged
-from tests.small_photos import photos
+from tests.small_photos import jpeg, photos
 
 
 def shard(source: Path, output: Path, *options: str, code: int = 0) -> Finished:
@@ -168,3 +169,102 @@ def test_jobs_of_earlier_versions_are_refused_with_the_reason(
     done = shard(source, tmp_path / "out", "--max-failures", "1", code=2)
     assert "1 file skipped now (hidden or system file), such as '@eaDir/0.jpg'" in done.err
     assert "2 files behind links that earlier versions did not follow, such as" in done.err
+
+
+SPLITS = {
+    "splits-capital": {"Training": "train", "Validation": "validation"},
+    "splits-prefixed": {"train_images": "train", "val_images": "validation"},
+}
+
+
+@pytest.mark.parametrize("splits", SPLITS.values(), ids=SPLITS)
+def test_splits_beside_each_other_are_refused_with_a_command_each(
+    tmp_path: Path, splits: dict[str, str]
+) -> None:
+    """Nothing is written, and each command that is printed works."""
+    source, output = tmp_path / "photos", tmp_path / "out"
+    photos(source, {f"{folder}/{group}": 2 for folder in splits for group in ("cat", "dog")})
+    refused = shard(source, output, code=2)
+    assert not output.exists()
+    for folder, split in splits.items():
+        options = f"--source {source}/{folder} --split {split}"
+        assert f"  dataprep shard {options} --output OUTPUT\n" in refused.err
+        done = shard(source / folder, output, "--split", split)
+        assert "class folders, 2 classes, 4 images" in done.out
+    setting = "labels.split_folders=classes"
+    assert f"  dataprep shard --source {source} --set {setting} --output OUTPUT" in refused.err
+    done = shard(source, tmp_path / "all", "--set", setting)
+    assert classes(tmp_path / "all") == [*splits]
+    assert "folders of level 1 are the classes, such as " in done.out
+
+
+def test_numeric_folders_keep_the_order_of_texts_and_say_so(tmp_path: Path) -> None:
+    """``labels.order`` gives the other order, and cannot be mixed with the first."""
+    source = tmp_path / "photos"
+    photos(source, {str(number): 1 for number in range(12)})
+    done = shard(source, tmp_path / "out")
+    assert "labels 0 to 11 in the order of names\n" in done.out
+    assert "ordered as texts: 0, 1, 10, 11, 2, ...; --set labels.order=numeric" in done.out
+    assert classes(tmp_path / "out") == sorted(map(str, range(12)))
+    numeric = ("--set", "labels.order=numeric")
+    refused = shard(source, tmp_path / "out", *numeric, code=2)
+    assert "other classes than in numeric order" in refused.err
+    done = shard(source, tmp_path / "other", *numeric)
+    assert "labels 0 to 11 in numeric order\n" in done.out
+    assert "note:" not in done.out
+    assert classes(tmp_path / "other") == [str(number) for number in range(12)]
+
+
+def test_names_have_no_numeric_order(tmp_path: Path) -> None:
+    """A class that is no number is named; a list of classes is an order already."""
+    source = tmp_path / "photos"
+    photos(source, {"1": 1, "cat": 1})
+    numeric = ("--set", "labels.order=numeric")
+    refused = shard(source, tmp_path / "out", *numeric, code=2)
+    assert "the class 'cat' is no whole number" in refused.err
+    (tmp_path / "classes.txt").write_text("cat\n1\n")
+    listed = ("--set", f"labels.classes={tmp_path}/classes.txt")
+    refused = shard(source, tmp_path / "out", *numeric, *listed, code=2)
+    assert "labels.classes and labels.order exclude each other" in refused.err
+
+
+def test_the_level_of_the_classes_is_said(tmp_path: Path) -> None:
+    """Where folders are nested, and only there."""
+    photos(tmp_path / "deep", {"pets/cat/old": 1, "pets/dog": 1})
+    done = shard(tmp_path / "deep", tmp_path / "out")
+    assert "note: folders of level 2 are the classes, such as 'cat' in 'pets/cat/old/" in done.out
+    photos(tmp_path / "flat", {"cat": 1, "dog": 1})
+    assert "note:" not in shard(tmp_path / "flat", tmp_path / "other").out
+
+
+def tar_of(members: dict[str, bytes]) -> bytes:
+    """A tar of these files."""
+    sink = BytesIO()
+    with tarfile.open(fileobj=sink, mode="w") as archive:
+        for name, data in members.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            archive.addfile(info, BytesIO(data))
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["imagefolder", "ilsvrc"])
+def test_an_empty_class_is_named_and_gets_a_number_only_if_it_is_listed(
+    tmp_path: Path, kind: str
+) -> None:
+    """Of folders and of tars alike."""
+    source = tmp_path / "photos"
+    if kind == "imagefolder":
+        photos(source, {"ant": 1, "bee": 0, "cat": 1})
+    else:
+        tars = {f"{name}.tar": tar_of({f"{name}.jpg": jpeg(len(name))}) for name in ("ant", "cat")}
+        source.write_bytes(tar_of({**tars, "bee.tar": tar_of({})}))
+    done = shard(source, tmp_path / "out", "--kind", kind)
+    assert "2 classes, 2 images; labels 0 to 1 in the order of names" in done.out
+    assert "without images, which make no class: 'bee" in done.out
+    assert "2 photos written, 0 failed" in done.out
+    assert classes(tmp_path / "out") == ["ant", "cat"]
+    (tmp_path / "classes.txt").write_text("ant\nbee\ncat\n")
+    listed = ("--set", f"labels.classes={tmp_path}/classes.txt")
+    shard(source, tmp_path / "listed", "--kind", kind, *listed)
+    assert classes(tmp_path / "listed") == ["ant", "bee", "cat"]

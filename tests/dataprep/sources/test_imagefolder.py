@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -64,8 +65,8 @@ LISTED: dict[str, tuple[dict[str, str], dict[str, Problem]]] = {
     "synset folders": ({"n01440764/n01440764_1.JPEG": "n01440764"}, {}),
     "imagenet": (
         {
-            "train/n01440764/n01440764_1.JPEG": "n01440764",
-            "train/n15075141/n15075141_1.JPEG": "n15075141",
+            "ILSVRC2012/n01440764/n01440764_1.JPEG": "n01440764",
+            "ILSVRC2012/n15075141/n15075141_1.JPEG": "n15075141",
         },
         {},
     ),
@@ -75,15 +76,15 @@ LISTED: dict[str, tuple[dict[str, str], dict[str, Problem]]] = {
     ),
     "tiny-imagenet with its root": (
         {
-            "tiny-imagenet-200/train/n01440764/images/1.JPEG": "n01440764",
-            "tiny-imagenet-200/train/n02105855/images/1.JPEG": "n02105855",
+            "tiny-imagenet-200/n01440764/images/1.JPEG": "n01440764",
+            "tiny-imagenet-200/n02105855/images/1.JPEG": "n02105855",
         },
         {},
     ),
     "kaggle": (
         {
-            "ILSVRC/Data/CLS-LOC/train/n01440764/1.JPEG": "n01440764",
-            "ILSVRC/Data/CLS-LOC/train/n02105855/1.JPEG": "n02105855",
+            "ILSVRC/Data/CLS-LOC/n01440764/1.JPEG": "n01440764",
+            "ILSVRC/Data/CLS-LOC/n02105855/1.JPEG": "n02105855",
         },
         {},
     ),
@@ -159,6 +160,18 @@ LISTED: dict[str, tuple[dict[str, str], dict[str, Problem]]] = {
             "__MACOSX/cats/1.jpg": HIDDEN,
         },
     ),
+    "classes with the words of splits among others": (
+        {
+            "test_tube/1.jpg": "test_tube",
+            "cup/2.jpg": "cup",
+            "train station/3.jpg": "train station",
+        },
+        {},
+    ),
+    "a class that is called as a split, among nested ones": (
+        {"train/steam/1.jpg": "train", "bus/red/2.jpg": "bus", "bus/3.jpg": "bus"},
+        {},
+    ),
     "a class that is called as a split": (
         {"test/1.jpg": "test", "exam/2.jpg": "exam", "train/3.jpg": "train"},
         {},
@@ -205,6 +218,7 @@ def test_every_file_is_a_sample_of_a_class_or_has_a_reason(
             "move one elsewhere, or take .* as in --source ROOT/FOLDER$",
         ),
         (["CLS-LOC/train/n01440764/a.JPEG", "CLS-LOC/val/b.JPEG"], SourceError, "--split train"),
+        (["train/a.JPEG"], SourceError, "--kind flat --unlabelled --split train"),
         (["1.jpg", "2.jpg"], SourceNotFound, r"expected CLASS/IMAGE\.JPEG"),
         (["n01440764_1.JPEG", "2.jpg"], SourceNotFound, r"expected CLASS/IMAGE\.JPEG"),
         (["cats/a.txt", "dogs/.b.jpg"], SourceNotFound, "no class folders with images"),
@@ -406,31 +420,87 @@ def test_folders_without_images_are_noted(
     assert not named or re.search(f"{named}$", notes[0])
 
 
-SPLITS = {
-    "synsets": ("train/n01440764/a.JPEG", "val/n01440764/b.JPEG", "train"),
-    "nested": (
-        "ILSVRC/CLS-LOC/train/n01440764/a.JPEG",
-        "ILSVRC/CLS-LOC/val/n01440764/b.JPEG",
-        "ILSVRC/CLS-LOC/train",
+SPLITS: dict[str, tuple[list[str], dict[str, str]]] = {
+    "synsets": (
+        ["train/n01440764/a.JPEG", "val/n01440764/b.JPEG"],
+        {"train": "train", "val": "validation"},
     ),
-    "plain": ("train/cats/a.jpg", "val/cats/b.jpg", "train"),
-    "plain-nested": ("data/train/cats/a.jpg", "data/val/cats/b.jpg", "data/train"),
-    "beside-a-text": ("train/cats/a.jpg", "validation/cats/b.jpg", "train"),
+    "nested": (
+        ["ILSVRC/CLS-LOC/train/n01440764/a.JPEG", "ILSVRC/CLS-LOC/val/n01440764/b.JPEG"],
+        {"ILSVRC/CLS-LOC/train": "train", "ILSVRC/CLS-LOC/val": "validation"},
+    ),
+    "plain": (["train/c/a.jpg", "val/c/b.jpg"], {"train": "train", "val": "validation"}),
+    "capital": (
+        ["Testing/c/b.jpg", "Training/c/a.jpg"],
+        {"Training": "train", "Testing": "test"},
+    ),
+    "with words behind": (
+        ["train_images/c/a.jpg", "val-images/c/b.jpg"],
+        {"train_images": "train", "val-images": "validation"},
+    ),
+    "with words before": (
+        ["imgs.dev/c/a.jpg", "imgs.eval/c/b.jpg"],
+        {"imgs.dev": "dev", "imgs.eval": "eval"},
+    ),
+    "years": (
+        ["train2017/c/a.jpg", "val2017/c/b.jpg"],
+        {"train2017": "train", "val2017": "validation"},
+    ),
+    "two of a role": (
+        ["train_1/c/a.jpg", "train_2/c/b.jpg"],
+        {"train_1": "train_1", "train_2": "train_2"},
+    ),
+    "alone": (["train/c/a.jpg", "train/d/b.jpg"], {"train": "train"}),
+    "alone, of synsets": (["Valid/n01440764/a.JPEG"], {"Valid": "validation"}),
+    "in folders of their own name": (
+        ["seg_train/seg_train/c/a.jpg", "seg_test/seg_test/c/b.jpg", "seg_pred/seg_pred/c.jpg"],
+        {"seg_train/seg_train": "train", "seg_test/seg_test": "test"},
+    ),
+    "beside the folder that they were in": (
+        ["xray/xray/train/c/a.jpg", "xray/train/c/a.jpg", "xray/test/c/b.jpg"],
+        {"xray/train": "train", "xray/test": "test"},
+    ),
+    "alone beside images": (["train/c/a.jpg", "train/d/a.jpg", "more/b.jpg"], {"train": "train"}),
 }
 
 
-@pytest.mark.parametrize("layout", SPLITS.values(), ids=SPLITS.keys())
-def test_several_splits_are_refused_with_the_way_out(
-    tmp_path: Path, layout: tuple[str, str, str]
+@pytest.mark.parametrize(("names", "splits"), SPLITS.values(), ids=SPLITS)
+def test_folders_that_look_like_splits_are_refused_with_the_way_out(
+    tmp_path: Path, names: list[str], splits: dict[str, str]
 ) -> None:
-    """A source with several splits is refused, and the command that is offered works."""
-    first, second, folder = layout
-    draw(tmp_path, [first, second, "readme/readme.txt", "LICENSE"])
-    with pytest.raises(SourceError, match="several splits") as caught:
-        ImageFolder(str(tmp_path)).list()
-    assert f"--source {tmp_path}/{folder} --split train" in str(caught.value)
+    """The error has a command for each split, and the sources in these are accepted."""
+    root = tmp_path / "my photos"
+    draw(root, [*names, "readme/readme.txt", "LICENSE"])
+    with pytest.raises(SourceError, match="look like splits") as caught:
+        ImageFolder(str(root)).list()
     assert caught.value.exit_code == 2
-    assert len(ImageFolder(f"{tmp_path}/{folder}").list()) == 1
+    commands = [line.split() for line in str(caught.value).splitlines() if line.startswith("  ")]
+    *one_each, whole = [shlex.split(" ".join(command)) for command in commands]
+    found = {command[3]: command[command.index("--split") + 1] for command in one_each}
+    assert found == {f"{root}/{folder}": split for folder, split in splits.items()}
+    for folder in found:
+        assert len(ImageFolder(folder).list()) > 0
+    assert whole[2:6] == ["--source", str(root), "--set", "labels.split_folders=classes"]
+    source = ImageFolder(str(root))
+    source.read_splits_as_classes()
+    assert any(source.list().classes)
+
+
+def test_splits_with_images_and_no_classes(tmp_path: Path) -> None:
+    """The command for a folder of images alone takes it as such."""
+    draw(tmp_path, ["train/c/a.jpg", "train/d/a.jpg", "test/1.jpg"])
+    with pytest.raises(SourceError) as caught:
+        ImageFolder(str(tmp_path)).list()
+    command = f"dataprep shard --source {tmp_path}/test --kind flat --unlabelled --split test "
+    assert command in str(caught.value)
+
+
+def test_folders_that_look_like_splits_can_be_classes(tmp_path: Path) -> None:
+    """All of them, where that was asked for, whatever is in them."""
+    draw(tmp_path, ["train/n01440764/a.jpg", "test/n01440764/b.jpg"])
+    source = ImageFolder(str(tmp_path))
+    source.read_splits_as_classes()
+    assert list(source.list().classes) == ["test", "train"]
 
 
 def test_a_vanished_file_is_a_changed_source(tmp_path: Path) -> None:
@@ -475,7 +545,7 @@ def test_a_prefix_on_s3_lists_as_a_folder(s3_server: MotoServer, bucket: str) ->
     """Folder markers are no entries; a prefix that is not there is no source."""
     options = StoreOptions(endpoint_url=s3_server.url)
     store = open_store(f"s3://{bucket}/raw", options)
-    for name in ("train/", "train/n01440764/a.JPEG", "train/n02105855/b.JPEG"):
+    for name in ("pictures/", "pictures/n01440764/a.JPEG", "pictures/n02105855/b.JPEG"):
         store.put(name, b"" if name.endswith("/") else b"x")
     listing = ImageFolder(f"s3://{bucket}/raw", options).list()
     assert list(listing.classes) == ["n01440764", "n02105855"]
