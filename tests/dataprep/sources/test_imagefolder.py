@@ -20,7 +20,7 @@ from dataprep.errors import (
     StoreUnreachable,
     UnreadableImage,
 )
-from dataprep.sources import Listing, Located, open_source
+from dataprep.sources import LeavingOut, Listing, Located, open_source
 from dataprep.sources.classes import promises_image
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.sources.protocol import Problem
@@ -552,6 +552,29 @@ def test_a_prefix_on_s3_lists_as_a_folder(s3_server: MotoServer, bucket: str) ->
     for uri in ("s3://no-such-bucket/photos", f"s3://{bucket}/no/such/prefix"):
         with pytest.raises(SourceNotFound, match="--source"):
             ImageFolder(uri, options).list()
+
+
+@pytest.mark.parametrize("kind", ["imagefolder", "flat"])
+def test_entries_on_s3_are_left_out_as_on_disk(
+    s3_server: MotoServer, bucket: str, kind: str
+) -> None:
+    """System folders at any depth, and what a glob matches; splits are refused."""
+    options = StoreOptions(endpoint_url=s3_server.url)
+    store = open_store(f"s3://{bucket}/raw", options)
+    clutter = ["@eaDir/1.jpg", "a/lost+found/2.jpg"]
+    for name in ("a/1.jpg", "b/1.jpg", "b/thumbs/1.jpg", *clutter):
+        store.put(name, b"x")
+    source = open_source(store.uri, kind, options)
+    assert isinstance(source, LeavingOut)
+    source.leave_out(("thumbs",))
+    assert problems(source.list()) == {
+        **dict.fromkeys(clutter, HIDDEN),
+        "b/thumbs/1.jpg": Problem("skipped", "excluded by 'thumbs'"),
+    }
+    for name in ("train/a/1.jpg", "Test/a/1.jpg"):
+        open_store(f"s3://{bucket}/both", options).put(name, b"x")
+    with pytest.raises(SourceError, match=f"--source s3://{bucket}/both/Test --split test"):
+        ImageFolder(f"s3://{bucket}/both", options).list()
 
 
 def test_images_in_no_class(tmp_path: Path) -> None:
