@@ -30,6 +30,7 @@ from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
 from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.labels.options import BoxOptions, LabelOptions
+from dataprep.sources.exclusion import check_glob
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores import StoreOptions, open_store
 
@@ -85,6 +86,12 @@ def _known_formats(names: Names) -> Names:
     for name in names:
         get_format(name)
     return names
+
+
+def _globs(globs: tuple[str, ...]) -> tuple[str, ...]:
+    for glob in globs:
+        check_glob(glob)
+    return globs
 
 
 def _as_share(value: Any) -> Any:
@@ -212,6 +219,10 @@ class ShardConfig(BaseModel):
     """Kind of source: `imagefolder`, `flat`, `ilsvrc`, `listing`, `records`, or another
     package's."""
 
+    exclude: Annotated[tuple[str, ...], AfterValidator(_globs)] = ()
+    """Files and folders of the source to leave out, as globs: a name at any depth, or a path with
+    a slash."""
+
     split: Annotated[str, AfterValidator(check_split)] = "train"
     """Name of the split."""
 
@@ -281,7 +292,7 @@ class ShardConfig(BaseModel):
     plan: PlanOptions = PlanOptions()
     """For `dataprep plan` (docs/plan.md)."""
 
-    @field_validator("format", mode="before")
+    @field_validator("format", "exclude", mode="before")
     @classmethod
     def _one_or_several(cls, value: Any) -> Any:
         return (value,) if isinstance(value, str) else value
@@ -346,8 +357,8 @@ class ShardConfig(BaseModel):
     def content(self) -> dict[str, Any]:
         """What determines the bytes: goes into the fingerprint and the manifest's ``config``.
 
-        What was read of a source as ``ilsvrc``, ``listing``, ``records`` and ``labels`` say is in
-        the digest of the source, in the plan and in labels.json.
+        What was read of a source as ``exclude``, ``ilsvrc``, ``listing``, ``records`` and
+        ``labels`` say is in the digest of the source, in the plan and in labels.json.
         """
         return self.model_dump(
             mode="json",

@@ -288,7 +288,7 @@ class _Copy:
             run={**self.manifest.run, "staged_from": self.snapshot.store.uri},
             formats=formats,
             samples=table.counts,
-            warnings=table.warnings(formats),
+            warnings={**table.warnings(formats), **job.warnings},
             table=TableEntry(len(content), hashlib.sha256(content).hexdigest()),
             share=self.share,
         )

@@ -41,6 +41,7 @@ class _JobOption(NamedTuple):
     help: str
     panel: str | None = None
     kind: Any = str
+    metavar: str = ""
 
     @property
     def name(self) -> str:
@@ -74,6 +75,14 @@ _JOB_OPTIONS = (
         "--layout", "layout", "Features of Examples: imagenet or tfds. (default: imagenet)", MORE
     ),
     _JobOption("--boxes", "boxes.source", "Bounding boxes: XML folder, tar or CSV file.", MORE),
+    _JobOption(
+        "--exclude",
+        "exclude",
+        "Files and folders of the source to leave out; repeatable.",
+        MORE,
+        list[str],
+        "GLOB",
+    ),
     _JobOption("--seed", "seed", "For the order and the validation split. (default: 0)", MORE, int),
     _JobOption("--validation", "validation", "Share that becomes a validation split: 5%.", MORE),
     _JobOption(
@@ -126,7 +135,7 @@ def _job_parameters() -> Iterator[inspect.Parameter]:
     )
     yield _parameter("config", str, file)
     for one in _JOB_OPTIONS:
-        metavar = one.flag.rpartition("-")[2].upper()
+        metavar = one.metavar or one.flag.rpartition("-")[2].upper()
         option = typer.Option(one.flag, metavar=metavar, help=one.help, rich_help_panel=one.panel)
         yield _parameter(one.name, one.kind, option)
     any_key = typer.Option(

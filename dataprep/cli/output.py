@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import IO
 
 import typer
@@ -113,6 +114,8 @@ def show_splits(splits: Iterator[Summary | PartSummary], as_json: bool) -> None:
     made: list[Summary | PartSummary] = []
     try:
         for summary in splits:
+            if not as_json and not made and summary.understood is not None:
+                show("\n".join(summary.understood.lines))
             made.append(summary)
             if not as_json:
                 show(split_text(summary))
@@ -131,7 +134,10 @@ def splits_json(
     incomplete: Mapping[str, DataprepError] | None = None,
 ) -> str:
     """One JSON object: the splits that were made, and why others were not."""
-    content: dict[str, object] = {"splits": [summary.as_dict() for summary in splits]}
+    content: dict[str, object] = {}
+    if splits and splits[0].understood is not None:
+        content["understood"] = asdict(splits[0].understood)
+    content["splits"] = [summary.as_dict() for summary in splits]
     if incomplete:
         reasons = [{"split": name, "why": str(error)} for name, error in incomplete.items()]
         content["incomplete"] = reasons

@@ -86,7 +86,7 @@ def finish(
         versions={**informing(), **job.versions},
         formats=formats,
         samples=counts,
-        warnings=table.warnings(formats),
+        warnings={**table.warnings(formats), **job.warnings},
         table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
     )
     put_while_permitted(store, keys.samples(job.split), stored_table, check)

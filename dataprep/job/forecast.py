@@ -31,7 +31,9 @@ from dataprep.job.planning import (
     lack_of_space,
     preflight_warnings,
     requested,
+    understood,
 )
+from dataprep.job.report import Understood
 from dataprep.job.worker import ShardTask, converted, encoded
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Row, quirk_name
@@ -157,9 +159,9 @@ class SplitEstimate:
 class Estimate:
     """All that ``dataprep plan`` says. Times in seconds, sizes in bytes.
 
-    ``refused`` is a reason to how many entries are no samples because of it; ``duration`` the parts
-    of a run; ``memory_bytes`` of all workers beside ``machine_bytes``; ``requests`` those of
-    ``source`` and ``output``, where they are on S3.
+    ``understood`` is what the source was taken for; ``refused`` a reason to how many entries are no
+    samples because of it; ``duration`` the parts of a run; ``memory_bytes`` of all workers beside
+    ``machine_bytes``; ``requests`` those of ``source`` and ``output``, where they are on S3.
     """
 
     source: str
@@ -177,6 +179,7 @@ class Estimate:
     requests: Mapping[str, Requests]
     cost: Cost | None
     warnings: tuple[str, ...]
+    understood: Understood
 
     def to_json(self) -> str:
         """One JSON object."""
@@ -188,7 +191,7 @@ class Estimate:
         """What a person reads before a job."""
         found = self.outcome
         about = "" if found.trial == found.samples else "about "
-        lines = []
+        lines = self.understood.lines
         for one in self.splits:
             lost = f" ({about}{one.failures:,} of {one.entries:,} fail)" if one.failures else ""
             lines.append(
@@ -220,7 +223,8 @@ class Estimate:
             if self.cost.machine is not None:
                 hours = f"{self.cost.machine:,.4g} {self.cost.currency}"
                 lines.append(f"  machine    {hours} for this time on {self.cost.instance}")
-        lines += [f"warning: {line}" for line in self.warnings]
+        others = [line for line in self.warnings if line not in self.understood.notes]
+        lines += [f"warning: {line}" for line in others]
         return "\n".join([*lines, "Nothing was written."])
 
 
@@ -284,6 +288,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
         requests=requests,
         cost=cost,
         warnings=tuple(warnings),
+        understood=understood(request, label_space),
     )
 
 

@@ -16,6 +16,8 @@ from dataprep.formats import RecordOptions
 from dataprep.schema import malformed_as, parse, typed
 
 SCHEMA = 1
+UNREADABLE_FOLDERS = "unreadable_folders"
+"""In ``source`` and in the manifest's ``warnings``: folders left out that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,8 @@ class JobFile:
     Attributes:
         config: the content part of the configuration.
         versions: the libraries that determine bytes.
-        source: number of entries, bytes and digest of the listing.
+        source: number of entries, bytes and digest of the listing; where there are any, the number
+            of folders left out that cannot be read.
         calibration: the points of the size prediction, for the record.
         label_offsets: format to offset.
         labels_sha256: of labels.json.
@@ -51,6 +54,12 @@ class JobFile:
             ConfigError: planned with a layout that this version does not know.
         """
         return RecordOptions.of(self.config, self.label_offsets[format_name])
+
+    @property
+    def warnings(self) -> dict[str, int]:
+        """What the manifest's ``warnings`` count of the source as a whole."""
+        count = self.source.get(UNREADABLE_FOLDERS, 0)
+        return {UNREADABLE_FOLDERS: count} if count else {}
 
     @property
     def fingerprint(self) -> str:

@@ -26,15 +26,16 @@ from dataprep.errors import (
 )
 from dataprep.formats import Sample, format_names, get_format
 from dataprep.image import Converted
-from dataprep.job.jobfile import JobFile
+from dataprep.job.jobfile import UNREADABLE_FOLDERS, JobFile
+from dataprep.job.report import Understood
 from dataprep.job.resume import content_of_split
 from dataprep.job.worker import Outcome
-from dataprep.labels import LabelSpace
+from dataprep.labels import LabelSpace, are_whole, is_number
 from dataprep.labels.box_files import find_boxes
 from dataprep.labels.boxes import BoxColumns
 from dataprep.labels.imagenet_synsets import difference
 from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
-from dataprep.names import to_bytes
+from dataprep.names import by_bytes, to_bytes
 from dataprep.plan import (
     VALIDATION,
     Calibration,
@@ -48,8 +49,18 @@ from dataprep.plan import (
     sample_size,
 )
 from dataprep.shard_buffer import Records
-from dataprep.sources import Announcing, Listing, Located, Problem, Source, open_source
+from dataprep.sources import (
+    Announcing,
+    HavingFolders,
+    LeavingOut,
+    Listing,
+    Located,
+    Problem,
+    Source,
+    open_source,
+)
 from dataprep.sources.classes import NO_CLASS, commonest, promises_image
+from dataprep.sources.exclusion import EXCLUDED, Exclusion
 from dataprep.sources.protocol import Integers
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
@@ -95,8 +106,12 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
     source = open_source(config.source, config.kind, source_store, config.source_section())
     if isinstance(source, Announcing):
         source.announce_to(note)
+    if isinstance(source, LeavingOut):
+        source.leave_out(config.exclude)
+    if config.labels.split_folders == "classes" and isinstance(source, HavingFolders):
+        source.read_splits_as_classes()
     labelling = load_labelling(config.labels, source_store)
-    listing = source.list()
+    listing = Exclusion(config.exclude).applied(source.list())
     before = Classified(listing.classes, listing.problems, listing.label_space)
     found = labelling.applied(listing.names, before, note)
     problems = {row: Problem(*problem) for row, problem in found.problems.items()}
@@ -146,6 +161,10 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
     """What is odd about the source, its classes and the sizes that are asked for."""
     listing = request.listing
     yield from listing.notes
+    reasons = {problem.reason for problem in listing.problems.values()}
+    for glob in request.config.exclude:
+        if f"{EXCLUDED}{glob!r}" not in reasons:
+            yield f"exclude: {glob!r} matches nothing in the source"
     strays = [
         listing.names[row]
         for row, problem in listing.problems.items()
@@ -165,6 +184,64 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
     if wanted != (target := clamp_target(wanted)):
         sizes = f"{wanted / 1e6:.3g} MB becomes {target / 1e6:.3g} MB"
         yield f"shard size {sizes}, so that no shard is outside 1 to 128 MB"
+
+
+def understood(request: Request, label_space: LabelSpace) -> Understood:
+    """What the job takes its source for, with the labels that its samples get."""
+    config, listing = request.config, request.listing
+    is_folder = config.kind in ("imagefolder", "flat") or os.path.isdir(config.source)  # noqa: PTH112
+    return Understood(
+        source=f"{config.source.rstrip('/')}/" if is_folder else config.source,
+        kind=listing.form or config.kind,
+        classes=len(label_space.labels),
+        images=len(sample_rows(listing)),
+        label_order=_label_order(request, label_space),
+        notes=(*listing.notes, *_order_notes(label_space), *_level_notes(request)),
+    )
+
+
+def _order_notes(label_space: LabelSpace) -> Iterator[str]:
+    """A note if classes are numbers that are ordered as texts."""
+    names = [label.synset for label in label_space.labels]
+    if not all(map(is_number, names)) or names == (by_value := sorted(names, key=int)):
+        return
+    if names == by_bytes(names):
+        shown, other = (", ".join(order[:5]) for order in (names, by_value))
+        yield (
+            f"class names are numbers and ordered as texts: {shown}, ...; --set "
+            f"labels.order=numeric orders them by value: {other}, ..."
+        )
+
+
+def _level_notes(request: Request) -> Iterator[str]:
+    """A note of the level of folders that became the class, where there are several levels."""
+    listing = request.listing
+    if request.config.kind not in ("imagefolder", "ilsvrc"):
+        return
+    for row in sample_rows(listing).tolist():
+        name, group = listing.names[row], listing.classes[row]
+        folders = name.split("/")[:-1]
+        if len(folders) > 1 and group in folders:
+            yield (
+                f"folders of level {folders.index(group) + 1} are the classes, such as {group!r} "
+                f"in {name!r}"
+            )
+            return
+
+
+def _label_order(request: Request, label_space: LabelSpace) -> str:
+    """How the labels number the classes, in words."""
+    names = [label.synset for label in label_space.labels]
+    listing = request.listing
+    if request.labelling.order:
+        return "as labels.classes lists them"
+    if listing.label_space is not None and names == [*listing.label_space.index]:
+        return "in numeric order" if are_whole(names) else listing.label_order
+    if names == by_bytes(names):
+        return "in the order of names"
+    if all(map(is_number, names)) and names == sorted(names, key=int):
+        return "in numeric order"
+    return "as labels.json of the output numbers them"
 
 
 def bytes_to_write(plans: Mapping[str, SplitPlan], config: ShardConfig) -> int:
@@ -222,10 +299,7 @@ def planned(
 ) -> Planned:
     """What will be made of what; nothing is written."""
     config, listing = request.config, request.listing
-    note(
-        f"{config.source}: {counted(len(listing), 'file')}, "
-        f"{counted(len(label_space.labels), 'class')}"
-    )
+    note(understood(request, label_space).line)
     for said in preflight_warnings(request, label_space):
         note(said)
     calibration = calibrate(listing, sample_rows(listing), config, convert)
@@ -242,6 +316,7 @@ def planned(
                 "files": len(listing),
                 "bytes": int(listing.sizes.sum()),
                 "sha256": listing.digest(),
+                **({UNREADABLE_FOLDERS: len(listing.unread)} if listing.unread else {}),
             },
             calibration=calibration.points,
             label_offsets=dict(label_offsets(config, label_space)),

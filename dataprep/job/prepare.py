@@ -22,7 +22,9 @@ from dataprep.job.planning import (
     lack_of_space,
     planned,
     requested,
+    understood,
 )
+from dataprep.job.report import Understood
 from dataprep.job.resume import (
     failures,
     forget,
@@ -58,6 +60,7 @@ class Prepared:
     plans: Mapping[str, SplitPlan]
     manifests: Mapping[str, Manifest]
     locks: Locks
+    understood: Understood
 
 
 def prepare(
@@ -131,8 +134,11 @@ def _found(
         for split, job in found.items():
             forget(store, job, plans[split], again[split], note, locks.check)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
+    facts = understood(request, label_space)
+    note(facts.line)
     note(f"resuming {store.uri}: same config, same source")
-    return Prepared(config, request.source, store, label_space, found, plans, manifests, locks)
+    source = request.source
+    return Prepared(config, source, store, label_space, found, plans, manifests, locks, facts)
 
 
 def _new(
@@ -172,7 +178,17 @@ def _new(
         job_files = {split: job.to_json() for split, job in made.jobs.items()}
         patience_s = 0.0 if overwrite else PATIENCE_S
         create_job(store, made.labels, made.encoded, job_files, patience_s, locks.check)
-    return Prepared(config, request.source, store, label_space, made.jobs, made.plans, {}, locks)
+    return Prepared(
+        config=config,
+        source=request.source,
+        store=store,
+        label_space=label_space,
+        jobs=made.jobs,
+        plans=made.plans,
+        manifests={},
+        locks=locks,
+        understood=understood(request, label_space),
+    )
 
 
 def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:

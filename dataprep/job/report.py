@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dataprep import manifest
+from dataprep.counted import counted
 from dataprep.job.worker import Progress
 from dataprep.manifest import Manifest
 from dataprep.plan import Part
@@ -29,11 +30,49 @@ class Display:
 
 
 @dataclass(frozen=True, slots=True)
+class Understood:
+    """What a job took its source for: the first line of the summaries of ``shard`` and ``plan``.
+
+    Attributes:
+        source: its address, as the config has it.
+        kind: what it is, in words: ``class folders``.
+        classes: number of classes that have labels; 0 if samples have none.
+        images: number of samples.
+        label_order: how classes are numbered, in words: ``in the order of names``.
+        notes: what else a person should know of how it was read, each a sentence.
+    """
+
+    source: str
+    kind: str
+    classes: int
+    images: int
+    label_order: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """The facts in one line."""
+        images = counted(self.images, "image")
+        if not self.classes:
+            return f"{self.source}: {self.kind}, {images}; no labels"
+        classes = counted(self.classes, "class")
+        labels = "label 0"
+        if self.classes > 1:
+            labels = f"labels 0 to {self.classes - 1:,} {self.label_order}"
+        return f"{self.source}: {self.kind}, {classes}, {images}; {labels}"
+
+    @property
+    def lines(self) -> list[str]:
+        """The facts in one line, then a line for each note."""
+        return [self.line, *(f"  note: {note}" for note in self.notes)]
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A complete split. ``seconds`` and ``images_per_s`` count this run only.
 
     ``skips`` maps reasons to numbers of skipped samples. It is empty, as ``failures`` is, for a
-    split that was complete before this run.
+    split that was complete before this run. ``understood`` is None where no source was read.
     """
 
     split: str
@@ -45,6 +84,7 @@ class Summary:
     images_per_s: float
     failures: tuple[tuple[str, str], ...]
     skips: Mapping[str, int] = field(default_factory=dict)
+    understood: Understood | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
@@ -95,12 +135,15 @@ class PartSummary:
     failed: int
     seconds: float
     failures: tuple[tuple[str, str], ...]
+    understood: Understood | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
-        return {
+        content = {
             **asdict(self),
             "part": str(self.part),
             "seconds": round(self.seconds, 3),
             "failures": [{"source": name, "reason": reason} for name, reason in self.failures],
         }
+        del content["understood"]  # the object has it once, for all splits
+        return content

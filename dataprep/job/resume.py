@@ -39,6 +39,7 @@ from dataprep.plan import SplitPlan
 from dataprep.sources import Listing
 from dataprep.stores import Store
 from dataprep.stores.permitted import Permitted
+from dataprep.stores.protocol import LEAVES
 from dataprep.versions import determining, other_resizer
 
 _RESIZED = "of another size"
@@ -311,13 +312,53 @@ def _source_differences(
         labels |= zip(plan.names[: plan.samples], plan.labels.tolist(), strict=False)
     now = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
     classes = dict(zip(listing.names, listing.classes, strict=True))
-    both = now.keys() & labels.keys()
+    samples = {name for row, name in enumerate(listing.names) if row not in listing.problems}
+    skipped = _skipped_otherwise(listing, samples, labels.keys(), plans)
+    linked = _newly_linked(samples, plans)
+    if linked:
+        skipped["behind links that earlier versions did not follow"] = linked
+    named = {name for names in skipped.values() for name in names}
+    both = (now.keys() & labels.keys()) - named
     return {
-        "new": now.keys() - known,
+        **skipped,
+        "new": now.keys() - known - named,
         "gone": known - now.keys(),
         _RESIZED: {n for n in both if now[n] != sizes[n]},
         "of another class": {n for n in both if label_space.index.get(classes[n], -1) != labels[n]},
     }
+
+
+def _skipped_otherwise(
+    listing: Listing, samples: Set[str], planned: Set[str], plans: Mapping[str, SplitPlan]
+) -> dict[str, set[str]]:
+    """Group the files that are skipped now or were skipped before, but not both, by the reason.
+
+    ``samples`` are the names of today's samples, ``planned`` of those in the plans. A listing may
+    have one name twice, as a sample and as a skipped row.
+    """
+    groups: dict[str, set[str]] = {}
+    for row, problem in listing.problems.items():
+        name = listing.names[row]
+        if problem.status == "skipped" and name in planned and name not in samples:
+            groups.setdefault(f"skipped now ({problem.reason})", set()).add(name)
+    for plan in plans.values():
+        for row in range(plan.samples, len(plan.names)):
+            name, reason = plan.names[row], plan.reasons[row]
+            if plan.statuses[row] == "skipped" and name in samples and name not in planned:
+                groups.setdefault(f"skipped before ({reason})", set()).add(name)
+    return groups
+
+
+def _newly_linked(samples: Set[str], plans: Mapping[str, SplitPlan]) -> set[str]:
+    """Which samples are, or are below, a link that failed as a file when the job was planned."""
+    links = {
+        name
+        for plan in plans.values()
+        for name, reason in zip(plan.names, plan.reasons, strict=True)
+        if reason == LEAVES
+    }
+    folders = tuple(f"{name}/" for name in links)
+    return {name for name in samples if name in links or name.startswith(folders)}
 
 
 def _mended(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -56,7 +57,8 @@ def each_split(
     how = {"overwrite": overwrite, "retry_failed": retry_failed, "takeover": takeover}
     with _prepared(config, display, **how) as (prepared, engine):
         for split in prepared.jobs:
-            yield _run_split(prepared, split, engine, display)
+            summary = _run_split(prepared, split, engine, display)
+            yield replace(summary, understood=prepared.understood)
 
 
 def shard_part(
@@ -162,6 +164,7 @@ def _run_part(
         failed=sum(result.failed for result in made),
         seconds=seconds,
         failures=_examples(made),
+        understood=prepared.understood,
     )
 
 

@@ -1,5 +1,5 @@
 """Classes and their numbers, the files that describe them, and bounding boxes."""
 
-from dataprep.labels.space import Label, LabelSpace, are_whole, is_synset
+from dataprep.labels.space import Label, LabelSpace, are_whole, is_number, is_synset
 
-__all__ = ["Label", "LabelSpace", "are_whole", "is_synset"]
+__all__ = ["Label", "LabelSpace", "are_whole", "is_number", "is_synset"]

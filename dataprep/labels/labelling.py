@@ -24,7 +24,7 @@ from dataprep.labels.class_files import (
 )
 from dataprep.labels.imagenet_synsets import ILSVRC2012, imagenet_synsets
 from dataprep.labels.options import LabelOptions
-from dataprep.labels.space import LabelSpace, are_whole
+from dataprep.labels.space import LabelSpace, are_whole, is_number
 from dataprep.names import by_bytes
 from dataprep.stores import StoreOptions, open_store
 
@@ -53,6 +53,7 @@ class Labelling:
         mapped: class to its new name.
         order: classes in the order of their labels; empty where they are sorted.
         texts: class to its text.
+        is_numeric: whether classes, which are numbers, are ordered by their values.
     """
 
     truth: Mapping[str, str] = field(default_factory=dict)
@@ -60,6 +61,7 @@ class Labelling:
     mapped: Mapping[str, str] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
+    is_numeric: bool = False
 
     def applied(
         self, names: Sequence[str], found: Classified, note: Callable[[str], None]
@@ -123,8 +125,11 @@ class Labelling:
         """Return the label space of these classes; ``numbered`` is ``Classified.space``.
 
         Raises:
-            ConfigError: ``labels.classes`` lacks some of them.
+            ConfigError: ``labels.classes`` lacks some of them, or they are to be ordered by value
+                and are no numbers.
         """
+        if self.is_numeric:
+            return _by_value(numbered.index if numbered else classes).with_texts(self.texts)
         if not self.order:
             return (numbered or LabelSpace.of(classes)).with_texts(self.texts)
         strangers = sorted(set(classes) - set(self.order))
@@ -136,13 +141,19 @@ class Labelling:
         return LabelSpace.in_order(self.order).with_texts(self.texts)
 
     def require_order(self, shared: LabelSpace, split: str) -> None:
-        """Refuse ``labels.classes`` that number classes otherwise than the output's labels.json.
+        """Refuse an order of classes other than that of the output's labels.json.
 
         Other texts are no conflict: the stored ones are kept.
 
         Raises:
             OutputConflict: it names the first label that differs.
         """
+        if self.is_numeric and [*shared.index] != [*_by_value(shared.index).index]:
+            raise OutputConflict(
+                f"labels.json of this output, with which split {split!r} would share its labels, "
+                "has other classes than in numeric order: leave labels.order out, or use another "
+                "--output"
+            )
         for label, (stored, here) in enumerate(zip_longest(shared.index, self.order)):
             if self.order and stored != here:
                 raise OutputConflict(
@@ -151,6 +162,18 @@ class Labelling:
                     "labels.classes. All splits share one label space: leave labels.classes out, "
                     "or use another --output"
                 )
+
+
+def _by_value(names: Iterable[str]) -> LabelSpace:
+    """Number classes by their values. Raises ConfigError if one is no number."""
+    different = {*names}
+    for name in by_bytes(different):
+        if not is_number(name):
+            raise ConfigError(
+                f"labels.order is numeric, but the class {name!r} is no whole number: leave "
+                "labels.order out, or give the order with labels.classes=FILE"
+            )
+    return LabelSpace.in_order(sorted(by_bytes(different), key=int))
 
 
 def require_known(shared: LabelSpace, classes: Iterable[str], split: str) -> None:
@@ -175,6 +198,8 @@ def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labell
         ConfigError: a file is missing or has another form.
         StoreError: a file cannot be read.
     """
+    if options.order == "numeric" and options.classes is not None:
+        raise ConfigError("labels.classes and labels.order exclude each other: give one")
     truth, texts = _ground_truth(options, stores)
     mapped = two_columns(_rows("labels.map", options.map, stores))
     order: tuple[str, ...] = ()
@@ -185,7 +210,14 @@ def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labell
         order, its_texts = class_order(rows, options.classes)
         texts |= its_texts
     texts |= two_columns(_rows("labels.texts", options.texts, stores, META))
-    return Labelling(truth, options.ground_truth or "", mapped, order, texts)
+    return Labelling(
+        truth=truth,
+        truth_name=options.ground_truth or "",
+        mapped=mapped,
+        order=order,
+        texts=texts,
+        is_numeric=options.order == "numeric",
+    )
 
 
 def _ground_truth(

@@ -28,6 +28,13 @@ class LabelOptions(BaseModel):
     classes: str | None = None
     """The label of each class, or the word `ilsvrc2012`. (default: sorted)"""
 
+    order: Literal["names", "numeric"] = "names"
+    """Order of classes without `classes`: by their names as texts, or by value, if all are
+    numbers."""
+
+    split_folders: Literal["refuse", "classes"] = "refuse"
+    """Folders that look like splits (`train`, `val_images`): refuse them, or make them classes."""
+
     texts: str | None = None
     """The classes in words."""
 

@@ -30,6 +30,10 @@ is_synset = re.compile(r"n\d{8}").fullmatch
 """Whether a name is a WordNet id such as ``n01440764``: a match, or None."""
 
 
+is_number = re.compile(r"-?[0-9]+").fullmatch
+"""Whether a name is a whole number in any form, such as 7, 007 or -1: a match, or None."""
+
+
 def are_whole(names: Collection[str]) -> bool:
     """Whether there are names, and all are whole numbers in normal form: 10, not 010."""
     return bool(names) and all(_WHOLE.fullmatch(name) for name in names)

@@ -119,12 +119,12 @@ def _add_defects(dest: Path, synsets: Iterable[str], seed: int) -> dict[str, Exp
     odd: dict[Expected, Mapping[str, bytes | Path]] = {
         "written": readable,
         "failed": _unreadable(jpeg),
-        "skipped": _CLUTTER,
+        "skipped": {"link-to-the-folder-above": Path(".."), **_CLUTTER},
     }
     for expected, files in odd.items():
         for name, content in files.items():
             synset = next(folders)
-            path = f"{synset}/{name}" if expected == "skipped" else f"{synset}/{synset}_{name}"
+            path = f"{synset}/{name}" if name in _CLUTTER else f"{synset}/{synset}_{name}"
             try:
                 if isinstance(content, Path):
                     (dest / path).symlink_to(content)
@@ -180,7 +180,6 @@ def _unreadable(jpeg: bytes) -> dict[str, bytes | Path]:
         "bomb-of-65500x65500.JPEG": jpeg[:size] + b"\xff\xdc" * 2 + jpeg[size + 4 :],
         "link-out-of-the-folder.JPEG": Path("/etc/passwd"),
         "link-to-nothing.JPEG": Path("missing.JPEG"),
-        "link-to-the-folder-above": Path(".."),
     }
 
 

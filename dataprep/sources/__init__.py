@@ -5,10 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dataprep.registry import Registry
-from dataprep.sources.protocol import Announcing, Listing, Located, OnDisk, Problem, Source
+from dataprep.sources.protocol import (
+    Announcing,
+    HavingFolders,
+    LeavingOut,
+    Listing,
+    Located,
+    OnDisk,
+    Problem,
+    Source,
+)
 from dataprep.stores import StoreOptions
 
-__all__ = ["Announcing", "Listing", "Located", "OnDisk", "Problem", "Source", "open_source"]
+__all__ = [
+    "Announcing",
+    "HavingFolders",
+    "LeavingOut",
+    "Listing",
+    "Located",
+    "OnDisk",
+    "Problem",
+    "Source",
+    "open_source",
+]
 
 _KINDS: Registry[Source] = Registry("dataprep.sources", "source kind")
 

@@ -22,7 +22,7 @@ from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.protocol import Buffer, GetVersioned, location
 
-_SCHEMA = 4  # of the files in the cache folder
+_SCHEMA = 5  # of the files in the cache folder
 _LOCAL_WINDOW_BYTES = 2**15
 _REMOTE_WINDOW_BYTES = 2**21
 _BUFFER_BYTES = 2**16

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterable, Sequence, Set
 from dataprep.errors import SourceError, SourceNotFound
 from dataprep.labels import is_synset
 from dataprep.sources.protocol import Problem, Problems
+from dataprep.sources.splits import find_splits
 
 NO_CLASS = "in no class folder"
 CLUTTER = "hidden or system file"
-SPLITS = frozenset({"train", "training", "val", "valid", "validation", "test"})
-"""Folders that are splits, not classes."""
 
 _SYNSET = -1  # stands for a depth: the class is the folder named as a synset
 _EXTENSIONS = (
@@ -28,8 +27,33 @@ the codec; the name only decides whether something else is a failure or is skipp
 
 _lacks_extension = re.compile(r"(?:\A|/)[^./]*\Z").search
 
-is_clutter = re.compile(r"(?:\A|/)(?:\.|(?:Thumbs\.db|desktop\.ini|__MACOSX)(?:/|\Z))").search
-"""Whether a path is hidden, or what an operating system leaves behind: a match, or None."""
+_SYSTEM_NAMES = "|".join(
+    (
+        r"(?:eh)?thumbs\.db",
+        r"desktop\.ini",
+        "__MACOSX",
+        r"lost\+found",
+        r"\$RECYCLE\.BIN",
+        "System Volume Information",
+        "@eaDir",  # Synology; so are the next two
+        "#recycle",
+        "#snapshot",
+        "@Recycle",  # QNAP
+        "@Recently-Snapshot",
+        r"\.Trash[^/]*",
+        r"\.ipynb_checkpoints",
+        r"\.DS_Store",
+        r"\._[^/]*",
+    )
+)
+
+is_system = re.compile(rf"(?:\A|/)(?:{_SYSTEM_NAMES})(?:/|\Z)", re.IGNORECASE | re.ASCII).search
+"""Whether a path is what an operating system or a NAS leaves behind: a match, or None."""
+
+is_clutter = re.compile(
+    rf"(?:\A|/)(?:\.|(?:{_SYSTEM_NAMES})(?:/|\Z))", re.IGNORECASE | re.ASCII
+).search
+"""Whether a path is hidden, or what a system leaves behind: a match, or None."""
 
 
 def commonest(problems: Problems) -> str:
@@ -47,6 +71,8 @@ def classify(
     uri: str,
     advise: Callable[[str], str],
     absent: str,
+    *,
+    splits_are_classes: bool = False,
 ) -> list[str]:
     """The class of each file. Files that are in no class of images join ``problems``.
 
@@ -57,8 +83,9 @@ def classify(
         names: paths.
         problems: what is known to be no sample.
         uri: the source, for errors.
-        advise: gives the option that takes one folder of the source alone.
+        advise: gives the options that take one folder of the source alone; of an empty one, all.
         absent: the error where there is no sample in the end.
+        splits_are_classes: whether folders that look like splits are read as classes.
 
     Raises:
         SourceNotFound: every entry has a problem.
@@ -69,7 +96,13 @@ def classify(
     visible = [name for row, name in enumerate(names) if row not in skipped]
     promises = promises_image if any(map(promises_image, visible)) else _lacks_extension
     folders = {tuple(name.split("/")[:-1]) for name in filter(promises, visible)}
-    depth = _class_depth(folders, uri, advise)
+    splits = find_splits(folders)
+    if splits and not splits_are_classes:
+        raise SourceError(splits.message(uri, advise))
+    if splits and len(splits.folders) > 1:
+        depth = splits.depth
+    else:
+        depth = _class_depth(folders, uri, advise)
     classes = [""] * len(names)
     promising = {""}
     for row, name in enumerate(names):
@@ -113,20 +146,6 @@ def _class_depth(folders: Set[tuple[str, ...]], uri: str, advise: Callable[[str]
     inside = sorted(parts for parts in folders if any(map(is_synset, parts)))
     outside = sorted(folders - {*inside} - {()})
     depth = _SYNSET if inside and not outside else _first_difference(folders)
-    paths = {}
-    for parts in sorted(folders):
-        at = depth
-        if depth == _SYNSET:  # a split is above it
-            at = next((place for place, part in enumerate(parts) if is_synset(part)), 0) - 1
-        if 0 <= at < len(parts):
-            paths[parts[at]] = "/".join(parts[: at + 1])
-    splits = sorted(paths.keys() & SPLITS)
-    if len(splits) > 1 and (depth == _SYNSET or len(splits) == len(paths)):
-        first = "train" if "train" in splits else splits[0]
-        raise SourceError(
-            f"{uri!r} has several splits ({', '.join(splits)}): shard one at a time, as in "
-            f"{advise(paths[first])} --split {first}"
-        )
     if inside and outside:
         raise SourceError(
             f"{uri!r} mixes WordNet folders such as {'/'.join(inside[0])!r} with others such "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, islice
 
 from dataprep.errors import (
@@ -17,8 +17,10 @@ from dataprep.errors import (
     UnreadableImage,
 )
 from dataprep.ordered import in_order
+from dataprep.sources.classes import is_clutter
+from dataprep.sources.local_tree import Tree, list_tree
 from dataprep.sources.protocol import REMOTE_READS
-from dataprep.stores import ObjectInfo, Store
+from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
 
@@ -54,15 +56,21 @@ def disk_paths(store: Store) -> Sequence[str]:
     return [os.fspath(store.root.absolute())] if isinstance(store, LocalStore) else []
 
 
-def list_files(store: Store, prefix: str = "") -> list[ObjectInfo]:
-    """List every file of ``store`` whose key begins with ``prefix``.
+def list_files(
+    store: Store, prefix: str = "", is_left_out: Callable[[str], object] = is_clutter
+) -> Tree:
+    """List every file of ``store`` whose key begins with ``prefix``; links on disk are followed.
+
+    A folder of which ``is_left_out`` says so need not be readable.
 
     Raises:
         SourceNotFound: there is no such place.
         SourceError: it cannot be listed.
     """
     try:
-        return list(store.list(prefix))
+        if isinstance(store, LocalStore):
+            return list_tree(store, prefix, is_left_out)
+        return Tree(list(store.list(prefix)))
     except ObjectNotFound as error:
         raise SourceNotFound(f"{error} (check --source)") from None
     except OSError as error:

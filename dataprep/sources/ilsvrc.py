@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -12,6 +13,7 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dataprep.counted import counted
 from dataprep.errors import (
     ConfigError,
     NotAnArchive,
@@ -20,21 +22,24 @@ from dataprep.errors import (
     SourceError,
     SourceNotFound,
 )
+from dataprep.names import by_bytes
 from dataprep.ordered import in_order
 from dataprep.samples import in_numpy
 from dataprep.sources.archives import Archive, GzipContent, containers
 from dataprep.sources.classes import (
     CLUTTER,
-    SPLITS,
     classify,
     is_clutter,
     promises_image,
     unclassified,
 )
+from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.files import disk_paths, list_files, reads_at_once, split_uri
+from dataprep.sources.local_tree import Tree, problem_of, shown
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
-from dataprep.sources.tars import TAR_ENDING, index_tar, leaves_archive, no_archive
+from dataprep.sources.splits import role_of
+from dataprep.sources.tars import EMPTY, TAR_ENDING, index_tar, leaves_archive, no_archive
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 
 
@@ -61,6 +66,8 @@ class ILSVRC:
         cache_folder = os.path.expanduser(self._section.cache or f"{home}/dataprep")  # noqa: PTH111
         self._cache = os.path.abspath(cache_folder)  # noqa: PTH100
         self._containers: dict[str, Archive | GzipContent] = {}
+        self._exclusion = Exclusion()
+        self._splits_are_classes = False
         self.concurrency = reads_at_once(self._folder)
 
     @property
@@ -72,6 +79,14 @@ class ILSVRC:
         """The archive or folder that every worker has to see, if it is on a disk."""
         return disk_paths(self._folder)
 
+    def leave_out(self, globs: tuple[str, ...]) -> None:
+        """Have ``list`` skip what these globs match."""
+        self._exclusion = Exclusion(globs)
+
+    def read_splits_as_classes(self) -> None:
+        """Have ``list`` make classes of folders that look like splits."""
+        self._splits_are_classes = True
+
     def announce_to(self, note: Callable[[str], None]) -> None:
         """Have ``note`` called by the next ``list`` with what costs time, before it does."""
         self._note = note
@@ -82,7 +97,8 @@ class ILSVRC:
 
     def list(self) -> Listing:
         """All members of all archives but folders, sorted by the bytes of their names."""
-        table = self._members()
+        tree = Tree()
+        table = self._members(tree)
         folder = posixpath.normpath(self._section.folder or "/").strip("/")
         below = f"{folder}/".lstrip("/")
         table = table.filter(pc.starts_with(table["name"], os.fsencode(below)))
@@ -91,10 +107,10 @@ class ILSVRC:
         table = table.take(pc.sort_indices(table, [("name", "ascending")]))
         names = [os.fsdecode(name).removeprefix(below) for name in table["name"].to_pylist()]
         tars = [tar.removeprefix(below) for tar in _texts(table, "tar")]
-        problems = _problems(names, table)
+        problems = self._problems(names, table)
         known = dict(problems)
         classes = self._classes(names, problems)
-        self._require_all(names, tars, known, problems)
+        empty_notes = self._require_all(names, tars, known, problems)
         return Listing(
             names=names,
             sizes=in_numpy(table["bytes"]),
@@ -102,19 +118,27 @@ class ILSVRC:
             problems=problems,
             containers=_texts(table, "container"),
             offsets=in_numpy(table["offset"]),
+            notes=(*empty_notes, *tree.notes()),
+            form="archives",
+            unread=tuple(tree.unread),
         )
 
-    def _members(self) -> pa.Table:
-        """The members of all archives, in the order of these; files that are none are rows too."""
+    def _members(self, tree: Tree) -> pa.Table:
+        """The members of all archives, in the order of these; files that are none are rows too.
+
+        What was passed over in a folder of archives is added to ``tree``.
+        """
         # A line once for all archives; not kept, since the source is pickled for workers. Without
         # a listener ``str`` takes the lines.
         note = cache(self.__dict__.pop("_note", str))
-        store, entries, several = self._found()
+        store, entries, several = self._found(tree)
         archives: dict[str, Archive] = {}
 
         def index(entry: ObjectInfo) -> pa.Table:
-            if entry.problem:
-                return no_archive(entry.key, "failed", entry.problem)
+            if several and (reason := self._exclusion.reason(entry.key)):
+                return no_archive(entry.key, "skipped", reason)
+            if problem := problem_of(entry):
+                return no_archive(entry.key, *problem)
             try:
                 archive = archives[entry.key] = Archive.of(store, entry.key, self._cache)
                 return index_tar(archive, entry.key if several else "", note)
@@ -135,14 +159,17 @@ class ILSVRC:
         self._containers = containers(keys, archives)
         return table
 
-    def _found(self) -> tuple[Store, Sequence[ObjectInfo], bool]:
+    def _found(self, tree: Tree) -> tuple[Store, Sequence[ObjectInfo], bool]:
         """The store of the archives, the files there, and whether they are a folder's."""
         with contextlib.suppress(ConfigError, ObjectNotFound):
             folder, key = split_uri(self.uri)
             store = open_store(folder, self._options)
             return store, [store.head(key)], False
-        entries = [info for info in list_files(self._folder) if not is_clutter(info.key)]
-        if not entries:
+        listed = list_files(self._folder, is_left_out=self._exclusion.reason)
+        tree.unread.extend(listed.unread)
+        tree.files.extend(listed.files)
+        entries = listed.files
+        if all(is_clutter(info.key) for info in entries):
             raise SourceNotFound(f"no archive at {self.uri!r}, nor any in it (check --source)")
         return self._folder, sorted(entries), True
 
@@ -153,11 +180,42 @@ class ILSVRC:
         images = (name for row, name in enumerate(paths) if row not in problems)
         folders = {name.rpartition("/")[0] for name in filter(promises_image, images)}
         # Images in no folder, or all in one that is called as a split is.
-        if len(folders) == 1 and folders.pop().rpartition("/")[2] in SPLITS | {""}:
+        only = next(iter(folders)).rpartition("/")[2] if len(folders) == 1 else "several"
+        if not only or (role_of(only) and not self._splits_are_classes):
             return unclassified(paths, problems)
         absent = f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
-        advise = "--set ilsvrc.folder={}".format
-        return classify(paths, problems, self.uri, advise, absent)
+        whole = f"--source {shlex.quote(self.uri)} --kind ilsvrc"
+        above = (self._section.folder or "").strip("/")
+
+        def advise(folder: str) -> str:
+            inside = posixpath.join(above, folder)
+            return f"{whole} --set ilsvrc.folder={shlex.quote(inside)}" if inside else whole
+
+        return classify(
+            paths,
+            problems,
+            self.uri,
+            advise,
+            absent,
+            splits_are_classes=self._splits_are_classes,
+        )
+
+    def _problems(self, names: Sequence[str], table: pa.Table) -> Problems:
+        """Members that are no samples, regardless of their classes."""
+        statuses, reasons = table["status"].to_pylist(), table["problem"].to_pylist()
+        problems = {}
+        for row, name in enumerate(names):
+            if reason := self._exclusion.by_glob(name):
+                problems[row] = Problem("skipped", reason)
+            elif reasons[row] is not None:
+                problems[row] = Problem(statuses[row], reasons[row])
+            elif names[row + 1 : row + 2] == [name]:
+                # A later member replaces an earlier one, as it does when a tar is unpacked.
+                reason = "a later member of the archive has the same name"
+                problems[row] = Problem("skipped", reason)
+            elif is_clutter(name):
+                problems[row] = Problem("skipped", CLUTTER)
+        return problems
 
     def _require_all(
         self,
@@ -165,23 +223,37 @@ class ILSVRC:
         tars: Sequence[str],
         known: Problems,
         problems: Problems,
-    ) -> None:
-        """Refuse a source in which some tars are classes and another tar gives no sample.
+    ) -> tuple[str, ...]:
+        """Refuse a source in which some tars are classes and another one cannot be read.
 
-        ``known`` are the problems apart from classes.
+        ``known`` are the problems apart from classes. Returns a note of the tars without images,
+        which make no class, as empty class folders do not.
         """
         reasons: dict[str, str] = {}
-        giving = set()
+        giving: set[str] = set()
+        without_images: set[str] = set()
         for row, (name, tar) in enumerate(zip(names, tars, strict=True)):
+            if self._exclusion.by_glob(name) or (not tar and is_clutter(name)):
+                continue
             if tar and (row not in problems or problems[row].status == "failed"):
                 giving.add(TAR_ENDING.sub("", tar))
             elif tar:
-                reasons.setdefault(tar, "has no images")
-            elif TAR_ENDING.search(name) and not is_clutter(name):
+                without_images.add(tar)
+            elif row in known and known[row].reason == EMPTY:
+                without_images.add(name)
+            elif TAR_ENDING.search(name):
                 reasons[name] = known[row].reason if row in known else "no tar archive"
         lost = [tar for tar in sorted(reasons) if TAR_ENDING.sub("", tar) not in giving]
-        if not giving or not lost:
-            return
+        empty = [tar for tar in by_bytes(without_images) if TAR_ENDING.sub("", tar) not in giving]
+        if not giving:
+            return ()
+        if not lost:
+            if not empty:
+                return ()
+            return (
+                f"{counted(len(empty), 'archive')} without images, which make no class: "
+                f"{shown(empty)}",
+            )
         others = f" (and {len(lost) - 1:,} more)" if len(lost) > 1 else ""
         raise SourceError(
             f"{self.uri}: {lost[0]}: {reasons[lost[0]]}{others}. A class would be missing without "
@@ -192,18 +264,3 @@ class ILSVRC:
 def _texts(table: pa.Table, column: str) -> list[str]:
     """A column as texts; equal ones share memory."""
     return [sys.intern(os.fsdecode(value)) for value in table[column].to_pylist()]
-
-
-def _problems(names: Sequence[str], table: pa.Table) -> Problems:
-    """Members that are no samples, regardless of their classes."""
-    statuses, reasons = table["status"].to_pylist(), table["problem"].to_pylist()
-    problems = {}
-    for row, name in enumerate(names):
-        if reasons[row] is not None:
-            problems[row] = Problem(statuses[row], reasons[row])
-        elif names[row + 1 : row + 2] == [name]:
-            # A later member replaces an earlier one, as it does when a tar is unpacked.
-            problems[row] = Problem("skipped", "a later member of the archive has the same name")
-        elif is_clutter(name):
-            problems[row] = Problem("skipped", CLUTTER)
-    return problems

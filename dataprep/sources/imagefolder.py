@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
+import shlex
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
 from dataprep.counted import counted
-from dataprep.errors import ObjectNotFound, PermissionRefused, SourceNotFound
+from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, SourceNotFound
 from dataprep.labels import is_synset
 from dataprep.names import by_bytes, to_bytes
-from dataprep.sources.classes import CLUTTER, classify, is_clutter, unclassified
+from dataprep.sources.classes import classify, promises_image, unclassified
+from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.files import disk_paths, list_files, read_error, reads_at_once
+from dataprep.sources.local_tree import BROKEN, problem_of, shown
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
@@ -23,8 +24,12 @@ from dataprep.stores.local import LocalStore
 class ImageFolder:
     """One folder for each class, as in trees of ImageNet or Caltech-256. See ``classify``."""
 
+    form = "class folders"
+
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self._store = open_store(uri, options)
+        self._exclusion = Exclusion()
+        self._splits_are_classes = False
         self.concurrency = reads_at_once(self._store)
 
     @property
@@ -43,6 +48,14 @@ class ImageFolder:
         except (ObjectNotFound, PermissionRefused) as error:
             raise read_error(error, self._store, item.name, self.uri) from None
 
+    def leave_out(self, globs: tuple[str, ...]) -> None:
+        """Have ``list`` skip what these globs match."""
+        self._exclusion = Exclusion(globs)
+
+    def read_splits_as_classes(self) -> None:
+        """Have ``list`` make classes of folders that look like splits."""
+        self._splits_are_classes = True
+
     def list(self) -> Listing:
         """All files below the folder, sorted by the bytes of their names."""
         if isinstance(self._store, LocalStore) and os.path.isfile(self._store.root):  # noqa: PTH113
@@ -50,54 +63,92 @@ class ImageFolder:
                 f"{self.uri!r} is a file, not a folder of images: give --kind ilsvrc for "
                 "a tar, --kind listing for a table, --kind records for shards"
             )
-        entries = list_files(self._store)
+        tree = list_files(self._store, is_left_out=self._exclusion.reason)
+        entries = sorted(tree.files, key=lambda entry: to_bytes(entry.key))
         if not entries:
             raise SourceNotFound(f"no files in {self.uri!r} (check --source)")
-        entries.sort(key=lambda entry: to_bytes(entry.key))
         names = [entry.key for entry in entries]
         sizes = np.array([entry.bytes for entry in entries], dtype=np.int64)
         problems = {}
         for row, entry in enumerate(entries):
-            if is_clutter(entry.key):
-                problems[row] = Problem("skipped", CLUTTER)
-            elif entry.problem:
-                problems[row] = Problem("failed", entry.problem)
+            if reason := self._exclusion.reason(entry.key):
+                problems[row] = Problem("skipped", reason)
+            elif problem := problem_of(entry):
+                problems[row] = problem
         classes = self._classes(names, problems)
-        notes: tuple[str, ...] = ()
-        if isinstance(self._store, LocalStore):  # an object store has no empty folders
-            notes = _empty_folders(names, classes, self._store.root)
-        return Listing(names, sizes, classes, problems, notes=notes)
+        folders = [key for key in tree.folders if not self._exclusion.reason(key)]
+        return Listing(
+            names,
+            sizes,
+            classes,
+            problems,
+            notes=(*_empty_folders(names, classes, folders), *tree.notes()),
+            form=self.form,
+            unread=tuple(tree.unread),
+        )
 
     def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
-        advise = f"--source {self.uri.rstrip('/')}/{{}}".format
+        root = self.uri.rstrip("/")
+
+        def advise(folder: str) -> str:
+            return f"--source {shlex.quote(f'{root}/{folder}' if folder else root)}"
+
         absent = (
             f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
             "it (or --kind flat, where a file gives the classes)"
         )
-        return classify(names, problems, self.uri, advise, absent)
+        classes = classify(
+            names,
+            problems,
+            self.uri,
+            advise,
+            absent,
+            splits_are_classes=self._splits_are_classes,
+        )
+        _require_class_folders(self.uri, names, classes, problems)
+        return classes
 
 
 class FlatFolder(ImageFolder):
     """All images below a folder, without classes, such as ILSVRC2012's validation images."""
 
+    form = "a folder of images"
+
     def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
         return unclassified(names, problems)
 
 
-def _empty_folders(names: Sequence[str], classes: Sequence[str], root: Path) -> tuple[str, ...]:
+def _require_class_folders(
+    uri: str, names: Sequence[str], classes: Sequence[str], problems: Problems
+) -> None:
+    """Refuse a broken link that stands where a class folder could.
+
+    One that is called as an image is, or is in a class, is a failed sample.
+    """
+    for row, problem in problems.items():
+        name = names[row]
+        if problem.reason.startswith(BROKEN) and not classes[row] and not promises_image(name):
+            raise SourceError(
+                f"{uri.rstrip('/')}/{name} is a link whose target is not there. If it stands for a "
+                "class folder, that class would be missing: bring the target back, remove the "
+                f"link, or leave it out with --exclude {shlex.quote(name)}"
+            )
+
+
+def _empty_folders(
+    names: Sequence[str], classes: Sequence[str], folders: Sequence[str]
+) -> tuple[str, ...]:
     """A note of folders beside those of the classes that have no images, if there are any.
 
-    A class that lost its images shifts the labels of those after it.
+    They get no labels: an object store has no empty folders, and labels do not depend on the
+    store.
     """
     first = {group: name for group, name in zip(classes, names, strict=True) if group}
-    folders: set[str] = set()
-    for above in {name[: f"/{name}".index(f"/{group}/")] for group, name in first.items()}:
-        with contextlib.suppress(OSError), os.scandir(root / above) as entries:
-            folders.update(entry.name for entry in entries if entry.is_dir())
-    empty = by_bytes(name for name in folders - first.keys() if not is_clutter(name))
+    parents = {name[: f"/{name}".index(f"/{group}/")] for group, name in first.items()}
+    beside = {key.rpartition("/")[2] for key in folders if key[: key.rfind("/") + 1] in parents}
+    empty = by_bytes(beside - first.keys())
     if all(map(is_synset, first)):
         empty = [*filter(is_synset, empty)]
     if not empty:
         return ()
-    shown = ", ".join(map(repr, empty[:3])) + (", ..." if len(empty) > 3 else "")
-    return (f"{counted(len(empty), 'folder')} without images, which make no class: {shown}",)
+    return (f"{counted(len(empty), 'folder')} without images, which make no class: {shown(empty)}",)

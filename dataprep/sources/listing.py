@@ -27,6 +27,7 @@ from dataprep.labels import LabelSpace
 from dataprep.names import CODEC, by_bytes, escape, unescape
 from dataprep.samples import readable
 from dataprep.sources.class_names import Classes, by_number, first_labels, read_class_names
+from dataprep.sources.classes import CLUTTER, is_system
 from dataprep.sources.files import (
     MISSING,
     disk_paths,
@@ -130,6 +131,8 @@ class ListingSource:
             before = first.setdefault(name, row)
             if reason:
                 reasons[row] = reason
+            elif is_system(name):
+                problems[row] = Problem("skipped", CLUTTER)
             elif classes.names[before] != classes.names[row]:
                 problems[row] = Problem("failed", "listed before with another label")
             elif before != row:
@@ -144,6 +147,7 @@ class ListingSource:
             values=values,
             label_space=classes.space,
             notes=classes.notes,
+            form="a listing",
         )
 
     def _sizes(self, names: Sequence[str], problems: Problems) -> Sequence[int]:

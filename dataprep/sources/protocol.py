@@ -62,6 +62,10 @@ class Listing:
             that is the order of the names.
         label_space: the classes as the source numbers them; None where their names decide.
         notes: notes for the user about how the source was read.
+        form: what the source is, in words, such as ``class folders``; empty: the name of its kind.
+        unread: folders that are no part of the source by their names, and cannot be read.
+        label_order: how ``label_space`` orders the classes, in words, such as ``as its class_names
+            lists them``.
     """
 
     names: Sequence[str]
@@ -74,6 +78,9 @@ class Listing:
     order: Integers | None = None
     label_space: LabelSpace | None = None
     notes: tuple[str, ...] = ()
+    form: str = ""
+    unread: tuple[str, ...] = ()
+    label_order: str = "as the source numbers them"
 
     @classmethod
     def sorted(
@@ -167,6 +174,23 @@ class OnDisk(Protocol):
 
     def disk_paths(self) -> Sequence[str]:
         """Return the absolute paths of these folders and files; none of a source on S3."""
+
+
+class LeavingOut(Protocol):
+    """A source that must know which entries are left out before it finds the classes."""
+
+    def leave_out(self, globs: tuple[str, ...]) -> None:
+        """Have ``list`` skip what these globs match, in the sense of ``sources.exclusion``."""
+        ...
+
+
+@runtime_checkable
+class HavingFolders(Protocol):
+    """A source that refuses folders that look like splits, unless it is told that they do not."""
+
+    def read_splits_as_classes(self) -> None:
+        """Have ``list`` make classes of folders that look like splits."""
+        ...
 
 
 @runtime_checkable

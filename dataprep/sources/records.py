@@ -132,7 +132,7 @@ class RecordsSource:
 
     def list(self) -> Listing:
         """Every record; of an output of this program by its tables, of others by a scan."""
-        entries = {info.key: info for info in list_files(self._store, self._prefix)}
+        entries = {info.key: info for info in list_files(self._store, self._prefix).files}
         split = self._section.split or "train"
         complete = [match[1] for match in map(_MANIFEST.fullmatch, sorted(entries)) if match]
         begun = [*filter(None, map(keys.split_of_job, sorted(entries)))]
@@ -192,6 +192,7 @@ class RecordsSource:
             values=values,
             label_space=LabelSpace.from_json(self._store.get(keys.LABELS)),
             notes=(_BOXES_NOTE,) if manifest.config.get("boxes") is not None else (),
+            form="shards of this program",
         )
         snapshot.check()
         self._snapshot = snapshot
@@ -252,6 +253,7 @@ class RecordsSource:
             values=values,
             label_space=classes.space,
             notes=tuple(notes),
+            form="shards",
         )
 
 

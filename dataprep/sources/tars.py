@@ -63,6 +63,9 @@ _DECOMPRESS = {
     b"\x28\xb5\x2f\xfd": "compressed with zstd, which cannot be read in parts: decompress it "
     "first (unzstd)",
 }
+EMPTY = "a tar that holds no files"
+"""The reason why a tar without members is no sample."""
+
 TAR_ENDING = re.compile(
     r"\.(tar(\.(gz|bz2|xz|zst|lz4|lz|lzma|lzo|z|part|partial|crdownload))?|t(gz|bz2?|xz|zst))\Z",
     re.IGNORECASE,
@@ -155,6 +158,8 @@ def _index(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
     """As ``index_tar``, by one pass over the headers of the archive."""
     first = archive.read(0, _PROBE_BYTES) if archive.size else b""
     kind = tar_kind(first)
+    if _is_empty_tar(archive.key, archive.size, first):
+        return _table(tar, archive.key, [])
     if not kind:
         why = _unreadable(first) or "no tar archive: its content begins otherwise"
         raise NotAnArchive(f"{archive.uri}: {why}")
@@ -207,7 +212,7 @@ def _inner_tars(
             file.seek(member.offset_data)
             first = file.read(min(member.size, _PROBE_BYTES))
         kind = tar_kind(first)
-        if kind == "tar":
+        if kind == "tar" or _is_empty_tar(member.name, member.size, first):
             yield member
         else:
             rows.append(_row(member, problem or _unreadable(first, kind)))
@@ -226,7 +231,7 @@ def _row(member: tarfile.TarInfo, problem: str | None) -> _Row:
 def _table(tar: str, container: str, rows: Sequence[_Row]) -> pa.Table:
     """The index of one tar; one without members is a row itself."""
     if not rows:
-        return no_archive(tar, "failed", "holds no files") if tar else INDEX.empty_table()
+        return no_archive(tar, "skipped", EMPTY) if tar else INDEX.empty_table()
     names, *places = zip(*rows, strict=True)
     encoded = [os.fsencode(name) for name in unpacked(tar, names)]
     repeated = [[os.fsencode(text)] * len(rows) for text in (tar, container)]
@@ -264,6 +269,15 @@ def tar_kind(first: bytes) -> str:
     except zlib.error:
         return ""
     return "gzip" if _begins_tar(content) else ""
+
+
+def _is_empty_tar(name: str, size: int, first: bytes) -> bool:
+    """Whether a file is called a tar and consists of an end marker, as far as it was read.
+
+    A larger file of zeros is a download that has not been filled.
+    """
+    is_small = 2 * _BLOCK <= size <= _PADDING_BYTES
+    return is_small and not any(first) and TAR_ENDING.search(name) is not None
 
 
 def _begins_tar(first: bytes) -> bool:

@@ -201,7 +201,7 @@ class _SplitCheck:
             versions={**manifest.versions, **job.versions},
             formats=formats,
             samples=table.counts,
-            warnings=table.warnings(formats),
+            warnings={**table.warnings(formats), **job.warnings},
         )
         for field in fields(manifest):
             if getattr(manifest, field.name) != getattr(wanted, field.name):

@@ -205,6 +205,7 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
             "max_failures": 3,
             "hung_samples": "fail",
             "labels": LabelOptions(texts="z"),
+            "exclude": ("z",),
             "listing": ListingOptions(path="z"),
             "records": RecordsOptions(split="z"),
             "ilsvrc": ILSVRCOptions(folder="z"),
@@ -215,7 +216,7 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
     assert config.content().keys() == ShardConfig.model_fields.keys() - {
         *("source", "output", "store", "source_store", "dask", "max_failures", "labels"),
         "hung_samples",
-        *("listing", "records", "ilsvrc", "source_concurrency", "plan"),
+        *("exclude", "listing", "records", "ilsvrc", "source_concurrency", "plan"),
     }
     for change in ({"seed": config.seed ^ 1}, {"shuffle": not config.shuffle}, {"split": "x-y"}):
         assert config.model_copy(update=change).content() != config.content()

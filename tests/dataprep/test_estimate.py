@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy, convert
 from dataprep.job.forecast import Cost, Estimate, Requests, SplitEstimate, outcome, seconds_of
+from dataprep.job.report import Understood
 from dataprep.manifest import Row
 from dataprep.plan import Calibration, pick, sample_size
 from dataprep.prices import Price, price_at, read_prices
@@ -119,7 +120,7 @@ def test_workers_share_the_work(shards: int, workers: int, seconds: float) -> No
 
 
 def test_an_estimate_in_words() -> None:
-    """Each figure has its unit; warnings come last."""
+    """What was understood comes first, each figure has its unit, warnings come last."""
     found = outcome(ROWS, {"tfrecord": 1_000_000}, 400)
     split = SplitEstimate("train", 400, 4, found.bytes_by_format, 401, 101, 4)
     text = Estimate(
@@ -137,9 +138,12 @@ def test_an_estimate_in_words() -> None:
         machine_bytes=25 * 10**9,
         requests={"output": Requests(20, 30, 3)},
         cost=Cost(0.5, 2.0, 5.55, "c7i.16xlarge", "USD", "example prices"),
-        warnings=("look",),
+        warnings=("look", "odd"),
+        understood=Understood("photos/", "class folders", 1, 400, "by name", ("odd",)),
     ).to_text()
     assert text.splitlines() == [
+        "photos/: class folders, 1 class, 400 images; label 0",
+        "  note: odd",
         "train: 400 photos would become 4 shards per format in s3://b/out (about 101 of 401 fail)",
         "  tfrecord   100.0 MB, 25.0 MB each; labels from 1",
         "  time       about 1:56:41 with 64 workers (listing 1.0 s, converting 7,000.0 s)",

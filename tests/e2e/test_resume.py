@@ -72,7 +72,7 @@ class TestComplete:
     def test_as_a_command(self, tree: Path, output: Path) -> None:
         """The same through the real command: exit code 0, results on stdout, notes on stderr."""
         done = commandline.dataprep("shard", "--source", tree, "--output", output, *JOB, code=0)
-        assert done.out.startswith("train: 120 photos written, 0 failed")
+        assert done.out.splitlines()[1].startswith("train: 120 photos written, 0 failed")
         assert "nothing to do" in done.err
         assert "nothing to do" not in done.out
 

@@ -48,7 +48,7 @@ def test_planned_again_it_is_the_same_and_nothing_is_written(images: Path, tmp_p
         second.encoded,
     )
     assert not output.exists()
-    assert " files, " in notes[0]
+    assert ": class folders, " in notes[0]
 
 
 def test_job_files_know_what_they_were_written_with(images: Path, tmp_path: Path) -> None:

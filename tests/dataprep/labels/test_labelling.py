@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -44,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def load(**options: str) -> Labelling:
+def load(**options: Any) -> Labelling:
     """The content of these files."""
     return load_labelling(LabelOptions(**options), None)
 

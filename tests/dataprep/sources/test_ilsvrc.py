@@ -175,12 +175,10 @@ def folder_alone() -> bytes:
 
 NO_CLASS_TARS: dict[str, tuple[bytes, str]] = {
     "of no bytes": (b"", "no tar archive"),
-    "nothing but zeros": (bytes(10_240), "no tar archive"),
+    "zeros of a download that was not filled": (bytes(2_000_000), "no tar archive"),
     "garbage": (b"garbage" * 3000, "no tar archive"),
     "of gzip": (zipped(tar_of({"n2.JPEG": b"\xff\xd8"})), "unpack the outer one"),
     "of bzip2": (bz2.compress(tar_of({"n2.JPEG": b"\xff\xd8"})), "bunzip2 --keep"),
-    "only a folder": (folder_alone(), "holds no files"),
-    "no images": (tar_of({"readme.txt": b"words"}), "has no images"),
     "a damaged header": (b"?" + tar_of({"x.JPEG": b"\xff\xd8"})[1:], "no tar header at byte"),
 }
 
@@ -207,6 +205,31 @@ def test_no_class_vanishes(what: str, shape: str, place: Path) -> None:
     assert all(part in str(caught.value) for part in said)
 
 
+EMPTY_TARS = {
+    "an end marker": bytes(10_240),
+    "only a folder": folder_alone(),
+    "no images": tar_of({"readme.txt": b"words"}),
+    "system files": tar_of({".DS_Store": b"x", "@eaDir/1.jpg": b"x"}),
+}
+
+
+@pytest.mark.parametrize("shape", ["folder", "tar", "gzipped"])
+@pytest.mark.parametrize("what", EMPTY_TARS)
+def test_an_empty_class_tar_is_named_and_no_class(what: str, shape: str, place: Path) -> None:
+    """The others are listed, and nothing fails."""
+    tars = {"n01440764.tar": tar_of({"n1.JPEG": b"\xff\xd8"}), "n01443537.TAR": EMPTY_TARS[what]}
+    for name, content in tars.items():
+        put(place, content, name)
+    path = str(place)
+    if shape != "folder":
+        packed = tar_of(tars)
+        path = put(place.parent, zipped(packed) if shape == "gzipped" else packed)
+    listing = ILSVRC(path).list()
+    assert {*listing.classes} - {""} == {"n01440764"}
+    assert {problem.status for problem in listing.problems.values()} == {"skipped"}
+    assert listing.notes == ("1 archive without images, which make no class: 'n01443537.TAR'",)
+
+
 def test_odd_files_in_a_folder_of_tars(place: Path) -> None:
     """Of what is no file, that which is called a tar is an error, the rest fails by name."""
     put(place, tar_of({"n1.JPEG": b"\xff\xd8"}), "n01440764.tar")
@@ -216,6 +239,7 @@ def test_odd_files_in_a_folder_of_tars(place: Path) -> None:
     (place / "loop").symlink_to("loop")
     listing = ILSVRC(str(place)).list()
     assert {listing.names[row]: problem for row, problem in listing.problems.items()} == {
+        "._n01440764.tar": ("skipped", "hidden or system file"),
         "loop": ("failed", "broken symlink"),
         "n01443537.tar.md5": ("skipped", "no tar archive: its content begins otherwise"),
         "pipe": ("failed", "not a regular file"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from dataprep.errors import (
     StoreUnreachable,
     UnreadableImage,
 )
-from dataprep.sources import Listing, Located, open_source
+from dataprep.sources import LeavingOut, Listing, Located, open_source
 from dataprep.sources.classes import promises_image
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.sources.protocol import Problem
@@ -64,8 +65,8 @@ LISTED: dict[str, tuple[dict[str, str], dict[str, Problem]]] = {
     "synset folders": ({"n01440764/n01440764_1.JPEG": "n01440764"}, {}),
     "imagenet": (
         {
-            "train/n01440764/n01440764_1.JPEG": "n01440764",
-            "train/n15075141/n15075141_1.JPEG": "n15075141",
+            "ILSVRC2012/n01440764/n01440764_1.JPEG": "n01440764",
+            "ILSVRC2012/n15075141/n15075141_1.JPEG": "n15075141",
         },
         {},
     ),
@@ -75,15 +76,15 @@ LISTED: dict[str, tuple[dict[str, str], dict[str, Problem]]] = {
     ),
     "tiny-imagenet with its root": (
         {
-            "tiny-imagenet-200/train/n01440764/images/1.JPEG": "n01440764",
-            "tiny-imagenet-200/train/n02105855/images/1.JPEG": "n02105855",
+            "tiny-imagenet-200/n01440764/images/1.JPEG": "n01440764",
+            "tiny-imagenet-200/n02105855/images/1.JPEG": "n02105855",
         },
         {},
     ),
     "kaggle": (
         {
-            "ILSVRC/Data/CLS-LOC/train/n01440764/1.JPEG": "n01440764",
-            "ILSVRC/Data/CLS-LOC/train/n02105855/1.JPEG": "n02105855",
+            "ILSVRC/Data/CLS-LOC/n01440764/1.JPEG": "n01440764",
+            "ILSVRC/Data/CLS-LOC/n02105855/1.JPEG": "n02105855",
         },
         {},
     ),
@@ -159,6 +160,18 @@ LISTED: dict[str, tuple[dict[str, str], dict[str, Problem]]] = {
             "__MACOSX/cats/1.jpg": HIDDEN,
         },
     ),
+    "classes with the words of splits among others": (
+        {
+            "test_tube/1.jpg": "test_tube",
+            "cup/2.jpg": "cup",
+            "train station/3.jpg": "train station",
+        },
+        {},
+    ),
+    "a class that is called as a split, among nested ones": (
+        {"train/steam/1.jpg": "train", "bus/red/2.jpg": "bus", "bus/3.jpg": "bus"},
+        {},
+    ),
     "a class that is called as a split": (
         {"test/1.jpg": "test", "exam/2.jpg": "exam", "train/3.jpg": "train"},
         {},
@@ -205,6 +218,7 @@ def test_every_file_is_a_sample_of_a_class_or_has_a_reason(
             "move one elsewhere, or take .* as in --source ROOT/FOLDER$",
         ),
         (["CLS-LOC/train/n01440764/a.JPEG", "CLS-LOC/val/b.JPEG"], SourceError, "--split train"),
+        (["train/a.JPEG"], SourceError, "--kind flat --unlabelled --split train"),
         (["1.jpg", "2.jpg"], SourceNotFound, r"expected CLASS/IMAGE\.JPEG"),
         (["n01440764_1.JPEG", "2.jpg"], SourceNotFound, r"expected CLASS/IMAGE\.JPEG"),
         (["cats/a.txt", "dogs/.b.jpg"], SourceNotFound, "no class folders with images"),
@@ -219,29 +233,163 @@ def test_folders_whose_classes_are_not_clear_are_refused(
         listing_of(tmp_path, *names)
 
 
-def test_links_are_followed_within_the_source(tmp_path: Path) -> None:
-    """A link that leaves it, or is broken, fails by name; a source of such links is refused."""
-    outside = tmp_path / "outside.jpg"
+def test_links_to_files_and_folders_are_followed(tmp_path: Path) -> None:
+    """Wherever they lead; a broken link fails by name, and a folder is never a row."""
     root = tmp_path / "photos"
-    draw(tmp_path, ["outside.jpg", "photos/cats/1.jpg", "photos/dogs/2.jpg"])
+    draw(tmp_path, ["outside/cat/0.jpg", "photos/cats/1.jpg", "photos/dogs/2.jpg", "o.jpg"])
     (root / "Katze").symlink_to("cats")
-    (root / "cats" / "out.jpg").symlink_to(outside)
-    (root / "dogs" / "broken.jpg").symlink_to("missing.jpg")
+    (root / "foreign").symlink_to(tmp_path / "outside" / "cat")
+    (root / "cats" / "out.jpg").symlink_to(tmp_path / "o.jpg")
     (root / "dogs" / "again.jpg").symlink_to("2.jpg")
-    listing = ImageFolder(str(root)).list()
-    leaves = Problem("failed", "symlink that leaves the source")
-    assert problems(listing) == {
-        "Katze/out.jpg": leaves,
-        "cats/out.jpg": leaves,
-        "dogs/broken.jpg": Problem("failed", "broken symlink"),
+    (root / "dogs" / "broken.jpg").symlink_to("missing.jpg")
+    (root / "dogs" / "circle").symlink_to("circle")
+    source = ImageFolder(str(root))
+    listing = source.list()
+    broken = Problem("failed", "broken symlink")
+    assert problems(listing) == {"dogs/broken.jpg": broken, "dogs/circle": broken}
+    assert classes(listing) == {
+        "Katze/1.jpg": "Katze",
+        "Katze/out.jpg": "Katze",
+        "cats/1.jpg": "cats",
+        "cats/out.jpg": "cats",
+        "dogs/2.jpg": "dogs",
+        "dogs/again.jpg": "dogs",
+        "foreign/0.jpg": "foreign",
     }
-    assert classes(listing)["dogs/again.jpg"] == "dogs"
-    assert classes(listing)["Katze/1.jpg"] == "Katze"
-    assert dict(zip(listing.names, listing.classes, strict=True))["cats/out.jpg"] == "cats"
-    (tmp_path / "links").mkdir()
-    (tmp_path / "links" / "cat").symlink_to(root / "cats")
-    with pytest.raises(SourceNotFound, match="symlink that leaves the source"):
-        ImageFolder(str(tmp_path / "links")).list()
+    row = list(listing.names).index("foreign/0.jpg")
+    assert source.read(listing.located(row)) == b"outside/cat/0.jpg"
+    assert not listing.notes
+
+
+def test_a_source_of_links_alone(tmp_path: Path) -> None:
+    """A subset of links to class folders lists as these folders do; it may be a link itself."""
+    draw(tmp_path, [f"full/{name}/{number}.jpg" for name in "abc" for number in range(2)])
+    (tmp_path / "subset").mkdir()
+    for name in "ab":
+        (tmp_path / "subset" / name).symlink_to(Path("..") / "full" / name)
+    (tmp_path / "link").symlink_to("subset")
+    for place in ("subset", "link"):
+        listing = ImageFolder(str(tmp_path / place)).list()
+        assert classes(listing) == {f"{g}/{n}.jpg": g for g in "ab" for n in range(2)}
+
+
+def test_loops_of_links_end_and_are_named(tmp_path: Path) -> None:
+    """A link to a folder above it, in the source or above it, or to each other, is skipped."""
+    root = tmp_path / "photos"
+    draw(root, ["cats/1.jpg", "dogs/2.jpg"])
+    (root / "cats" / "here").symlink_to(".")
+    (root / "cats" / "top").symlink_to(root)
+    (root / "dogs" / "above").symlink_to(tmp_path)
+    (root / "dogs" / "cats").symlink_to("../cats")
+    (root / "cats" / "dogs").symlink_to("../dogs")
+    listing = ImageFolder(str(root)).list()
+    assert set(problems(listing).values()) == {
+        Problem("skipped", "symlink to a folder that contains it")
+    }
+    assert set(classes(listing)) == {
+        "cats/1.jpg",
+        "cats/dogs/2.jpg",
+        "dogs/2.jpg",
+        "dogs/cats/1.jpg",
+    }
+    (note,) = listing.notes
+    assert "links to a folder that contains the link, not followed: " in note
+    assert "'cats/here', 'cats/top'" in note
+
+
+def test_a_broken_link_in_the_place_of_a_class_folder_is_refused(tmp_path: Path) -> None:
+    """A class would be missing; with an image's name, or left out, it is no class."""
+    draw(tmp_path, ["cats/1.jpg", "dogs/2.jpg"])
+    (tmp_path / "owls and more").symlink_to("nowhere")
+    (tmp_path / "3.jpg").symlink_to("nowhere")
+    source = ImageFolder(str(tmp_path))
+    with pytest.raises(
+        SourceError, match=r"that class would be missing.*--exclude 'owls and more'"
+    ):
+        source.list()
+    source.leave_out(("owls and more",))
+    assert problems(source.list()) == {
+        "3.jpg": Problem("failed", "broken symlink"),
+        "owls and more": Problem("skipped", "excluded by 'owls and more'"),
+    }
+
+
+SYSTEM_FOLDERS = [
+    "@eaDir",
+    "lost+found",
+    "$RECYCLE.BIN",
+    "$Recycle.Bin",
+    "System Volume Information",
+    ".Trash",
+    ".Trash-1000",
+    ".Trashes",
+    "__MACOSX",
+    ".ipynb_checkpoints",
+    ".hidden",
+    "#recycle",
+]
+
+
+@pytest.mark.parametrize("kind", ["imagefolder", "flat"])
+@pytest.mark.parametrize("folder", SYSTEM_FOLDERS)
+def test_system_folders_are_no_classes_at_any_depth(tmp_path: Path, folder: str, kind: str) -> None:
+    """Their files are skipped rows."""
+    clutter = [f"{folder}/1.jpg", f"cats/{folder}/1.jpg", f"cats/more/{folder}/x/1.jpg"]
+    draw(tmp_path, ["cats/1.jpg", "dogs/2.jpg", *clutter])
+    listing = open_source(str(tmp_path), kind).list()
+    assert problems(listing) == dict.fromkeys(clutter, HIDDEN)
+    assert not listing.notes
+
+
+def test_a_system_folder_that_cannot_be_read_is_passed_over() -> None:
+    """It is named; a folder that could be a class ends the listing, unless it is left out."""
+    with reachable_folder() as root:
+        draw(root, ["cats/1.jpg", "dogs/2.jpg", "lost+found/x.jpg", "cats/@eaDir/y.jpg", "own/z"])
+        for name in ("lost+found", "cats/@eaDir"):
+            (root / name).chmod(0)
+        source = ImageFolder(str(root))
+        with unprivileged():
+            listing = source.list()
+            assert set(classes(listing)) == {"cats/1.jpg", "dogs/2.jpg"}
+            assert set(listing.unread) == {"lost+found", "cats/@eaDir"}
+            assert "2 folders left out that cannot be read either" in " ".join(listing.notes)
+        (root / "own").chmod(0)
+        with unprivileged():
+            with pytest.raises(SourceError, match=r"cannot list.*own"):
+                source.list()
+            source.leave_out(("own",))
+            assert len(source.list().unread) == 3
+
+
+EXCLUSIONS = {
+    "a name at any depth": ("thumbs", {"cats/thumbs/3.jpg", "thumbs/4.jpg"}),
+    "a name and a slash": ("thumbs/", {"cats/thumbs/3.jpg", "thumbs/4.jpg"}),
+    "a path": ("cats/thumbs", {"cats/thumbs/3.jpg"}),
+    "a path from the root": ("/thumbs", {"thumbs/4.jpg"}),
+    "files": ("*.png", {"cats/2.png", "cats/thumbs/5.png"}),
+    "a star stays within a name": ("cats/*.png", {"cats/2.png"}),
+    "two stars do not": ("cats/**/*.png", {"cats/2.png", "cats/thumbs/5.png"}),
+    "all below": ("cats/**", {"cats/1.jpg", "cats/2.png", "cats/thumbs/3.jpg"}),
+    "one character and a range": ("d?gs/[0-7].jpg", {"dogs/6.jpg", "dogs/7.jpg"}),
+    "not in a range": ("dogs/[!0-7].jpg", {"dogs/8.jpg"}),
+    "characters without a meaning": ("a+b(c)", {"a+b(c)/9.jpg"}),
+    "case": ("CATS", set[str]()),
+}
+
+
+@pytest.mark.parametrize(("glob", "excluded"), EXCLUSIONS.values(), ids=EXCLUSIONS)
+def test_globs_leave_files_out(tmp_path: Path, glob: str, excluded: set[str]) -> None:
+    """What a glob matches, and what is below it, is skipped with the glob as its reason."""
+    names = {"cats/1.jpg", "dogs/6.jpg", "dogs/7.jpg", "dogs/8.jpg", "a+b(c)/9.jpg", "thumbs/4.jpg"}
+    names |= {"cats/2.png", "cats/thumbs/3.jpg", *excluded}
+    draw(tmp_path, names)
+    source = ImageFolder(str(tmp_path))
+    source.leave_out((glob,))
+    skipped = problems(source.list())
+    assert set(skipped) >= excluded
+    assert set(skipped.values()) <= {Problem("skipped", f"excluded by {glob!r}")}
+    if glob != "cats/**":
+        assert set(skipped) == excluded
 
 
 @pytest.mark.parametrize(
@@ -252,8 +400,8 @@ def test_links_are_followed_within_the_source(tmp_path: Path) -> None:
         (("t/a/1.jpg", "t/c/1.jpg"), ("t/b/deep", "z"), "make no class: 'b'"),
         (
             ("a/1.jpg",),
-            ("c", "d", "e", "f"),
-            "4 folders without images, .* 'c', 'd', 'e', \\.\\.\\.",
+            tuple("cdefghijklm"),
+            r"11 folders without images, .* 'c', 'd', .*, 'l', \.\.\.",
         ),
         (("x/n00000001/1.jpg",), ("x/n00000002", "x/docs"), "make no class: 'n00000002'"),
         (("a/1.jpg", "b/1.jpg"), (".hidden", "__MACOSX"), None),
@@ -272,31 +420,87 @@ def test_folders_without_images_are_noted(
     assert not named or re.search(f"{named}$", notes[0])
 
 
-SPLITS = {
-    "synsets": ("train/n01440764/a.JPEG", "val/n01440764/b.JPEG", "train"),
-    "nested": (
-        "ILSVRC/CLS-LOC/train/n01440764/a.JPEG",
-        "ILSVRC/CLS-LOC/val/n01440764/b.JPEG",
-        "ILSVRC/CLS-LOC/train",
+SPLITS: dict[str, tuple[list[str], dict[str, str]]] = {
+    "synsets": (
+        ["train/n01440764/a.JPEG", "val/n01440764/b.JPEG"],
+        {"train": "train", "val": "validation"},
     ),
-    "plain": ("train/cats/a.jpg", "val/cats/b.jpg", "train"),
-    "plain-nested": ("data/train/cats/a.jpg", "data/val/cats/b.jpg", "data/train"),
-    "beside-a-text": ("train/cats/a.jpg", "validation/cats/b.jpg", "train"),
+    "nested": (
+        ["ILSVRC/CLS-LOC/train/n01440764/a.JPEG", "ILSVRC/CLS-LOC/val/n01440764/b.JPEG"],
+        {"ILSVRC/CLS-LOC/train": "train", "ILSVRC/CLS-LOC/val": "validation"},
+    ),
+    "plain": (["train/c/a.jpg", "val/c/b.jpg"], {"train": "train", "val": "validation"}),
+    "capital": (
+        ["Testing/c/b.jpg", "Training/c/a.jpg"],
+        {"Training": "train", "Testing": "test"},
+    ),
+    "with words behind": (
+        ["train_images/c/a.jpg", "val-images/c/b.jpg"],
+        {"train_images": "train", "val-images": "validation"},
+    ),
+    "with words before": (
+        ["imgs.dev/c/a.jpg", "imgs.eval/c/b.jpg"],
+        {"imgs.dev": "dev", "imgs.eval": "eval"},
+    ),
+    "years": (
+        ["train2017/c/a.jpg", "val2017/c/b.jpg"],
+        {"train2017": "train", "val2017": "validation"},
+    ),
+    "two of a role": (
+        ["train_1/c/a.jpg", "train_2/c/b.jpg"],
+        {"train_1": "train_1", "train_2": "train_2"},
+    ),
+    "alone": (["train/c/a.jpg", "train/d/b.jpg"], {"train": "train"}),
+    "alone, of synsets": (["Valid/n01440764/a.JPEG"], {"Valid": "validation"}),
+    "in folders of their own name": (
+        ["seg_train/seg_train/c/a.jpg", "seg_test/seg_test/c/b.jpg", "seg_pred/seg_pred/c.jpg"],
+        {"seg_train/seg_train": "train", "seg_test/seg_test": "test"},
+    ),
+    "beside the folder that they were in": (
+        ["xray/xray/train/c/a.jpg", "xray/train/c/a.jpg", "xray/test/c/b.jpg"],
+        {"xray/train": "train", "xray/test": "test"},
+    ),
+    "alone beside images": (["train/c/a.jpg", "train/d/a.jpg", "more/b.jpg"], {"train": "train"}),
 }
 
 
-@pytest.mark.parametrize("layout", SPLITS.values(), ids=SPLITS.keys())
-def test_several_splits_are_refused_with_the_way_out(
-    tmp_path: Path, layout: tuple[str, str, str]
+@pytest.mark.parametrize(("names", "splits"), SPLITS.values(), ids=SPLITS)
+def test_folders_that_look_like_splits_are_refused_with_the_way_out(
+    tmp_path: Path, names: list[str], splits: dict[str, str]
 ) -> None:
-    """A source with several splits is refused, and the command that is offered works."""
-    first, second, folder = layout
-    draw(tmp_path, [first, second, "readme/readme.txt", "LICENSE"])
-    with pytest.raises(SourceError, match="several splits") as caught:
-        ImageFolder(str(tmp_path)).list()
-    assert f"--source {tmp_path}/{folder} --split train" in str(caught.value)
+    """The error has a command for each split, and the sources in these are accepted."""
+    root = tmp_path / "my photos"
+    draw(root, [*names, "readme/readme.txt", "LICENSE"])
+    with pytest.raises(SourceError, match="look like splits") as caught:
+        ImageFolder(str(root)).list()
     assert caught.value.exit_code == 2
-    assert len(ImageFolder(f"{tmp_path}/{folder}").list()) == 1
+    commands = [line.split() for line in str(caught.value).splitlines() if line.startswith("  ")]
+    *one_each, whole = [shlex.split(" ".join(command)) for command in commands]
+    found = {command[3]: command[command.index("--split") + 1] for command in one_each}
+    assert found == {f"{root}/{folder}": split for folder, split in splits.items()}
+    for folder in found:
+        assert len(ImageFolder(folder).list()) > 0
+    assert whole[2:6] == ["--source", str(root), "--set", "labels.split_folders=classes"]
+    source = ImageFolder(str(root))
+    source.read_splits_as_classes()
+    assert any(source.list().classes)
+
+
+def test_splits_with_images_and_no_classes(tmp_path: Path) -> None:
+    """The command for a folder of images alone takes it as such."""
+    draw(tmp_path, ["train/c/a.jpg", "train/d/a.jpg", "test/1.jpg"])
+    with pytest.raises(SourceError) as caught:
+        ImageFolder(str(tmp_path)).list()
+    command = f"dataprep shard --source {tmp_path}/test --kind flat --unlabelled --split test "
+    assert command in str(caught.value)
+
+
+def test_folders_that_look_like_splits_can_be_classes(tmp_path: Path) -> None:
+    """All of them, where that was asked for, whatever is in them."""
+    draw(tmp_path, ["train/n01440764/a.jpg", "test/n01440764/b.jpg"])
+    source = ImageFolder(str(tmp_path))
+    source.read_splits_as_classes()
+    assert list(source.list().classes) == ["test", "train"]
 
 
 def test_a_vanished_file_is_a_changed_source(tmp_path: Path) -> None:
@@ -341,13 +545,36 @@ def test_a_prefix_on_s3_lists_as_a_folder(s3_server: MotoServer, bucket: str) ->
     """Folder markers are no entries; a prefix that is not there is no source."""
     options = StoreOptions(endpoint_url=s3_server.url)
     store = open_store(f"s3://{bucket}/raw", options)
-    for name in ("train/", "train/n01440764/a.JPEG", "train/n02105855/b.JPEG"):
+    for name in ("pictures/", "pictures/n01440764/a.JPEG", "pictures/n02105855/b.JPEG"):
         store.put(name, b"" if name.endswith("/") else b"x")
     listing = ImageFolder(f"s3://{bucket}/raw", options).list()
     assert list(listing.classes) == ["n01440764", "n02105855"]
     for uri in ("s3://no-such-bucket/photos", f"s3://{bucket}/no/such/prefix"):
         with pytest.raises(SourceNotFound, match="--source"):
             ImageFolder(uri, options).list()
+
+
+@pytest.mark.parametrize("kind", ["imagefolder", "flat"])
+def test_entries_on_s3_are_left_out_as_on_disk(
+    s3_server: MotoServer, bucket: str, kind: str
+) -> None:
+    """System folders at any depth, and what a glob matches; splits are refused."""
+    options = StoreOptions(endpoint_url=s3_server.url)
+    store = open_store(f"s3://{bucket}/raw", options)
+    clutter = ["@eaDir/1.jpg", "a/lost+found/2.jpg"]
+    for name in ("a/1.jpg", "b/1.jpg", "b/thumbs/1.jpg", *clutter):
+        store.put(name, b"x")
+    source = open_source(store.uri, kind, options)
+    assert isinstance(source, LeavingOut)
+    source.leave_out(("thumbs",))
+    assert problems(source.list()) == {
+        **dict.fromkeys(clutter, HIDDEN),
+        "b/thumbs/1.jpg": Problem("skipped", "excluded by 'thumbs'"),
+    }
+    for name in ("train/a/1.jpg", "Test/a/1.jpg"):
+        open_store(f"s3://{bucket}/both", options).put(name, b"x")
+    with pytest.raises(SourceError, match=f"--source s3://{bucket}/both/Test --split test"):
+        ImageFolder(f"s3://{bucket}/both", options).list()
 
 
 def test_images_in_no_class(tmp_path: Path) -> None:
