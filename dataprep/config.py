@@ -63,14 +63,21 @@ def allowed_failures(limit: int | str, samples: int) -> int:
     """How many of ``samples`` may fail under ``max_failures``.
 
     Raises:
-        ConfigError: not a count, a share or ``none``.
+        ConfigError: not a count, a share or ``unlimited``.
     """
     text = str(limit).strip().lower()
     if text.endswith("%"):
         return int(samples * parse_share(text))
-    if text != "none" and not re.fullmatch("[0-9]+", text):
-        raise ConfigError("give a number of failures, a share such as 1%, or none")
-    return 0 if text == "none" else int(text)
+    if text == "unlimited":
+        return samples
+    if text == "none":
+        raise ConfigError(
+            "'none' can be read as no failure or as no limit: give 0 to allow no failure, or "
+            "unlimited to allow any number"
+        )
+    if not re.fullmatch("[0-9]+", text):
+        raise ConfigError("give a number of failures, a share such as 1%, or unlimited")
+    return int(text)
 
 
 def _place(value: Any) -> Any:
@@ -85,6 +92,11 @@ def _known_formats(names: Names) -> Names:
     for name in names:
         get_format(name)
     return names
+
+
+def _failure_limit(value: Any) -> Any:
+    """YAML's null is refused as the word ``none`` is."""
+    return "none" if value is None else _as_share(value)
 
 
 def _as_share(value: Any) -> Any:
@@ -245,8 +257,8 @@ class ShardConfig(BaseModel):
     """Added to labels inside records, by format. (default: 1 for TFRecord of synsets in the layout
     `imagenet`, else 0)"""
 
-    max_failures: Annotated[int | str, BeforeValidator(_as_share)] = "1%"
-    """Samples that may fail: a number, a share, or `none`."""
+    max_failures: Annotated[int | str, BeforeValidator(_failure_limit)] = "1%"
+    """Samples that may fail: a number, a share, or `unlimited`."""
 
     hung_samples: Literal["stop", "fail"] = "stop"
     """A sample that exceeds `dask.sample_timeout_s` even alone stops the job (resumable) or

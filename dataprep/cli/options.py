@@ -79,7 +79,7 @@ _JOB_OPTIONS = (
     _JobOption(
         "--max-failures",
         "max_failures",
-        "Photos that may fail: a number, a share, none. (default: 1%)",
+        "Photos that may fail: a number, a share, unlimited. (default: 1%)",
         MORE,
     ),
     _JobOption(

@@ -50,6 +50,7 @@ from dataprep.plan import (
 from dataprep.shard_buffer import Records
 from dataprep.sources import Announcing, Listing, Located, Problem, Source, open_source
 from dataprep.sources.classes import NO_CLASS, commonest, promises_image
+from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Integers
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
@@ -107,12 +108,14 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
         raise SourceNotFound(
             f"no images in {config.source!r}: every entry is skipped or refused"
             + commonest(listing.problems)
+            + advice_for(listing.names)
         )
     if not any(listing.classes[row] for row in rows):
         raise ConfigError(
             f"{config.source!r} does not say which class each of its images has: give "
             "--set labels.ground_truth=FILE (the devkit's tar.gz, synset_labels.txt, Kaggle's "
-            "LOC_val_solution.csv, or a table of names and classes)"
+            "LOC_val_solution.csv, or a table of names and classes), or --unlabelled for images "
+            "without classes" + "".join(f". {note}" for note in listing.notes)
         )
     return Request(config, splits, source, listing, labelling)
 

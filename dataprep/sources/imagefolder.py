@@ -15,6 +15,7 @@ from dataprep.labels import is_synset
 from dataprep.names import by_bytes, to_bytes
 from dataprep.sources.classes import CLUTTER, classify, is_clutter, unclassified
 from dataprep.sources.files import list_files, read_error, reads_at_once
+from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
@@ -68,7 +69,7 @@ class ImageFolder:
         advise = f"--source {self.uri.rstrip('/')}/{{}}".format
         absent = (
             f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
-            "it (or --kind flat, where a file gives the classes)"
+            "it (or --kind flat, where a file gives the classes)" + advice_for(names)
         )
         return classify(names, problems, self.uri, advise, absent)
 

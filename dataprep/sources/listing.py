@@ -8,6 +8,7 @@ files escape names as ``dataprep.names`` does; im2rec does not.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -16,25 +17,34 @@ import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dataprep.credentials import without_credentials
-from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, SourceNotFound
+from dataprep.errors import (
+    DataprepError,
+    ObjectNotFound,
+    PermissionRefused,
+    SourceError,
+    SourceNotFound,
+)
 from dataprep.labels import LabelSpace
 from dataprep.names import CODEC, by_bytes, escape, unescape
 from dataprep.samples import readable
 from dataprep.sources.class_names import Classes, by_number, first_labels, read_class_names
 from dataprep.sources.files import MISSING, read_error, reads_at_once, sizes_of, split_uri
 from dataprep.sources.options import ListingOptions
+from dataprep.sources.other_kinds import NOT_READ, advice_for, begins_as_image
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import Store, StoreOptions, open_store
 
 PATH_COLUMNS = ("path", "filename", "file", "image")
 LABEL_COLUMNS = ("label", "class", "synset")
 LEAVES = "its path leaves the root of the listing"
+_LOOKED_AT = 100
 
 _FORMATS = {
     "csv": "csv",
@@ -89,7 +99,9 @@ class ListingSource:
         try:
             data = self._store(self._folder).get(self._file)
         except ObjectNotFound:
-            raise SourceNotFound(f"no listing at {self.uri!r} (check --source)") from None
+            raise SourceNotFound(
+                f"no listing at {self.uri!r} (check --source){self._advice()}"
+            ) from None
         except OSError as error:
             raise SourceError(f"cannot read {self.uri}: {error}") from None
         paths, labels, numeric = parse(data, self._file, self._section)
@@ -130,6 +142,13 @@ class ListingSource:
             label_space=classes.space,
             notes=classes.notes,
         )
+
+    def _advice(self) -> str:
+        """Which kind the files call for where the source is a folder; else empty."""
+        with contextlib.suppress(OSError, DataprepError):
+            entries = islice(_store(self.uri, self._options).list(), _LOOKED_AT)
+            return advice_for(entry.key for entry in entries)
+        return ""
 
     def _sizes(self, names: Sequence[str], problems: Problems) -> Sequence[int]:
         """Bytes of each file; what is not there joins ``problems``."""
@@ -200,8 +219,7 @@ def parse(
         if not text:
             raise SourceError(
                 f"{name}: the path of sample {number} is empty or no text: name the column of "
-                "paths with --set listing.path=NAME. Images inside Parquet are not read: write "
-                "them to files and list those"
+                "paths with --set listing.path=NAME"
             )
         paths.append(unescape(text) if escaped else text)
         row = [_as_text(value, name) for value in values]
@@ -254,12 +272,24 @@ def _parquet_rows(data: bytes, name: str, options: ListingOptions) -> Sequence[S
         file = pq.ParquetFile(readable(data))
         schema = file.schema_arrow
         wanted = [schema.names[at] for at in _positions(schema.names, name, options)]
+        if pa.types.is_struct(schema.field(wanted[0]).type):
+            raise SourceError(_holds_images(name, wanted[0]))
         table = file.read(columns=wanted)
+        first = table[wanted[0]][0].as_py() if len(table) else ""
+        if isinstance(first, bytes) and begins_as_image(first):
+            raise SourceError(_holds_images(name, wanted[0]))
         return [*zip(*[table.column(column).to_pylist() for column in wanted], strict=True)]
     except SourceError:
         raise
     except (pa.ArrowException, OSError, ValueError, LookupError) as error:
         raise SourceError(f"{name} cannot be read as Parquet: {error}") from None
+
+
+def _holds_images(name: str, column: str) -> str:
+    return (
+        f"{name}: column {column!r} has images, not paths: {NOT_READ['parquet']}; if another "
+        "column has the paths, name it with --set listing.path=NAME"
+    )
 
 
 def _positions(names: Sequence[str], name: str, options: ListingOptions) -> list[int]:

@@ -50,6 +50,7 @@ from dataprep.sources.class_names import (
 )
 from dataprep.sources.files import list_files, read_error, reads_at_once, split_uri
 from dataprep.sources.options import RecordsOptions
+from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 
@@ -205,7 +206,7 @@ class RecordsSource:
         if not shards:
             raise SourceNotFound(
                 f"no shards in {self.uri!r}: names such as train-00000-of-00128, NAME.tfrecord "
-                "or NAME.rec are expected"
+                "or NAME.rec are expected" + advice_for(entries)
             )
         return shards
 

@@ -211,7 +211,7 @@ def test_refused_links_count_before_any_work(source: Path, tmp_path: Path) -> No
     """Failures that the listing shows already stop the job before it converts anything."""
     (next(source.iterdir()) / "link.JPEG").symlink_to("/etc/hostname")
     with pytest.raises(TooManyFailures, match=r"link\.JPEG: symlink that leaves the source"):
-        run(source, tmp_path / "out", max_failures="none")
+        run(source, tmp_path / "out", max_failures=0)
     assert not (tmp_path / "out" / "receipts").exists()
 
 

@@ -356,11 +356,16 @@ def test_parquet_columns_of_any_kind(column: Any, labels: list[str], numeric: bo
     assert rows(data, "x.pq") == (["a\udcff", "b"], [[label] for label in labels], numeric)
 
 
-@pytest.mark.parametrize(
-    "path", [None, 1, ["a.jpg"], {"bytes": b"\xff", "path": "a.jpg"}], ids=repr
-)
+@pytest.mark.parametrize("image", [{"bytes": b"\xff", "path": "a.jpg"}, b"\xff\xd8\xff\xe0"])
+def test_images_inside_parquet_are_refused_by_name(image: Any) -> None:
+    """Images inside Parquet, as Hugging Face has them, are not read, and the error says so."""
+    with pytest.raises(SourceError, match=r"column 'image' has images, not paths.*listing\.path"):
+        rows(parquet(image=[image], label=["x"]), "x.parquet")
+
+
+@pytest.mark.parametrize("path", [None, 1, ["a.jpg"]], ids=repr)
 def test_parquet_columns_without_paths_are_refused(path: Any) -> None:
-    """Images inside Parquet, as Hugging Face has them, are not read."""
+    """A column that has no paths is refused with the key that names the right one."""
     with pytest.raises(SourceError, match=r"x\.parquet: the path of sample 1 is empty or no text"):
         rows(parquet(path=[path], label=["x"]), "x.parquet")
 
