@@ -72,11 +72,15 @@ class Request:
     listing: Listing
     labelling: Labelling
 
+    @property
+    def used_classes(self) -> set[str]:
+        """The classes that samples have."""
+        listing = self.listing
+        return {listing.classes[row] for row in sample_rows(listing).tolist()}
+
     def own_labels(self) -> LabelSpace:
         """The classes of this source alone. Raises SourceError where its files contradict it."""
-        listing = self.listing
-        classes = [listing.classes[row] for row in sample_rows(listing).tolist()]
-        return self.labelling.space(classes, listing.label_space)
+        return self.labelling.space(self.used_classes, self.listing.label_space)
 
 
 def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
@@ -170,6 +174,28 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
         yield f"shard size {sizes}, so that no shard is outside 1 to 128 MB"
 
 
+def require_values_kept(listing: Listing, label_space: LabelSpace) -> None:
+    """Refuse a label that would overwrite the first of several labels of a sample.
+
+    Raises:
+        ConfigError: it names the first such sample.
+    """
+    if listing.values is None:
+        return
+    rows = sample_rows(listing)
+    labels = labels_of(listing, label_space)
+    differing = rows[listing.values[rows, 0] != labels[rows]]
+    if len(differing):
+        row = int(differing[0])
+        raise ConfigError(
+            f"{listing.names[row]!r} has several labels, of which the first, "
+            f"{listing.values[row, 0]:g}, is its class, but that class has the label {labels[row]} "
+            "in this output, which would overwrite it: leave labels.map, labels.ground_truth and "
+            "labels.classes out, give class_names in the order of the numbers, or use another "
+            "--output"
+        )
+
+
 def bytes_to_write(plans: Mapping[str, SplitPlan], config: ShardConfig) -> int:
     """Predicted bytes of all shards."""
     return sum(int(part.predicted.sum()) for part in plans.values()) * len(config.format)
@@ -195,7 +221,7 @@ def label_space_for(request: Request, store: Store, remove: Sequence[str] = ()) 
         OutputConflict: the source has classes that the output's label space lacks, or asks for
             other labels; or labels.json is gone.
     """
-    own = request.own_labels()
+    own = request.own_labels()  # also where another split's are taken, to refuse what is wrong
     stored = keys.splits(info.key for info in store.list())
     if not stored - {*request.splits, *remove}:
         return own
@@ -207,7 +233,7 @@ def label_space_for(request: Request, store: Store, remove: Sequence[str] = ()) 
             "run the job again that began this output"
         ) from None
     request.labelling.require_order(shared, request.config.split)
-    require_known(shared, own.index, request.config.split)
+    require_known(shared, request.used_classes, request.config.split)
     return shared
 
 
@@ -231,6 +257,7 @@ def planned(
     )
     for said in preflight_warnings(request, label_space):
         note(said)
+    require_values_kept(listing, label_space)
     calibration = calibrate(listing, sample_rows(listing), config, convert)
     boxes = boxes_for(request, label_space, note)
     plans = make_plans(listing, label_space, calibration, config, boxes)

@@ -13,6 +13,8 @@ from dataprep.names import by_bytes, escape, unescape
 from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1
+HIGHEST_NUMBER = 999_999
+"""The highest class number that is its own label although classes below it have no samples."""
 _NUMBERED = re.compile(r"\d+\.(.+)")
 _WHOLE = re.compile(r"0|[1-9][0-9]*")
 
@@ -53,6 +55,20 @@ class LabelSpace:
         Where the names are 0 to K-1 each class is its own label.
         """
         return cls.in_order(sorted(set(names), key=int))
+
+    @classmethod
+    def as_numbered(cls, names: Collection[str]) -> LabelSpace:
+        """Number classes whose names are whole numbers so that each of them is its own label.
+
+        Numbers between them are classes too. Without this, the labels of a file would change.
+
+        Raises:
+            ValueError: a number is above ``HIGHEST_NUMBER``.
+        """
+        highest = max(map(int, names))
+        if highest > HIGHEST_NUMBER:
+            raise ValueError(f"the number {highest} is above {HIGHEST_NUMBER:,}")
+        return cls.in_order([str(number) for number in range(highest + 1)])
 
     @classmethod
     def in_order(cls, names: Sequence[str]) -> LabelSpace:

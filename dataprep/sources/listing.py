@@ -34,7 +34,13 @@ from dataprep.errors import (
 from dataprep.labels import LabelSpace
 from dataprep.names import CODEC, by_bytes, escape, unescape
 from dataprep.samples import readable
-from dataprep.sources.class_names import Classes, by_number, first_labels, read_class_names
+from dataprep.sources.class_names import (
+    Classes,
+    by_number,
+    first_labels,
+    read_class_names,
+    refuse_detection,
+)
 from dataprep.sources.files import MISSING, read_error, reads_at_once, sizes_of, split_uri
 from dataprep.sources.options import ListingOptions
 from dataprep.sources.other_kinds import NOT_READ, advice_for, begins_as_image
@@ -45,6 +51,7 @@ PATH_COLUMNS = ("path", "filename", "file", "image")
 LABEL_COLUMNS = ("label", "class", "synset")
 LEAVES = "its path leaves the root of the listing"
 _LOOKED_AT = 100
+_SHOWN_BYTES = 80
 
 _FORMATS = {
     "csv": "csv",
@@ -112,8 +119,11 @@ class ListingSource:
         given = read_class_names(names_file, self._options) if names_file else None
         values = None
         if numeric:
-            numbers, values = first_labels(_as_numbers(labels, self._file), reasons)
-            classes = by_number(numbers, len(paths), given, reasons, "listing")
+            figures = _as_numbers(labels, self._file)
+            refuse_detection(figures, self._file)
+            numbers, values = first_labels(figures, reasons)
+            keep = values is not None
+            classes = by_number(numbers, len(paths), given, reasons, "listing", keep=keep)
         else:
             classes = _by_text([row[0] for row in labels], given, reasons, self._file)
         # Only for comparison: what is relative stays so.
@@ -206,9 +216,12 @@ def parse(
     elif kind:
         rows = _text_rows(data, name, kind, options)
     else:
+        first = data[:_SHOWN_BYTES].decode(*CODEC).lstrip().partition("\n")[0].strip()
         raise SourceError(
             f"{name}: .csv, .tsv, .parquet or .lst is expected; where the file is one of "
-            "these under another name, say which with --set listing.format=csv"
+            "these under another name, say which with --set listing.format=csv. Its first line is "
+            f"{escape(first)!r}: lines of a path and a label with a space between them are read "
+            "with --set listing.format=csv --set listing.delimiter=' ' --set listing.header=false"
         )
     if kind == "lst" and escaped is None:
         escaped = _PLAIN_BACKSLASH.search(data) is None
@@ -236,7 +249,7 @@ def _text_rows(
         raise SourceError(f"{name} is in UTF-16: save it as UTF-8")
     text = io.TextIOWrapper(io.BytesIO(data.removeprefix(BOM_UTF8)), *CODEC, newline="")
     is_lst = kind == "lst"
-    delimiter = options.delimiter or _DELIMITERS[kind]
+    delimiter = options.delimiter or _usual_delimiter(data, kind)
     quoting: Any = csv.QUOTE_NONE if is_lst else csv.QUOTE_MINIMAL
     reader = csv.reader(text, delimiter=delimiter, quoting=quoting, strict=True)
     columns, positions = 0, [0]
@@ -245,26 +258,49 @@ def _text_rows(
             if is_lst and len(row) < 3:
                 raise SourceError(
                     f"{name}, row {number}: {len(row)} columns; a .lst has index, label and path, "
-                    "with tabs between them (im2rec.py --list writes one)"
+                    f"with tabs between them (im2rec.py --list writes one): {_shown(row)}"
                 )
             if is_lst:
                 yield [row[-1], *row[1:-1]]
                 continue
             if number == 1:
+                row = _without_blank_end(row, 2)
                 columns = len(row)
                 positions = _positions([column.strip() for column in row], name, options)
                 if options.header:
                     continue
+            row = _without_blank_end(row, columns)
             if len(row) != columns:
                 raise SourceError(
                     f"{name}, row {number}: {len(row)} columns, the first row has {columns}; a "
-                    "path with a delimiter or a line end in it must be in double quotes"
+                    "path with a delimiter or a line end in it must be in double quotes "
+                    f"(listing.delimiter is {delimiter!r}): {_shown(row)}"
                 )
             yield [row[position] for position in positions]
     except csv.Error as error:
         raise SourceError(f"{name}, line {reader.line_num}: {error}") from None
     if not columns and not is_lst:
         raise SourceError(f"{name} is empty: it needs a column of paths and one of labels")
+
+
+def _usual_delimiter(data: bytes, kind: str) -> str:
+    """A comma, a tab, or the semicolon of a CSV file whose first line has no comma."""
+    first_line = data.partition(b"\n")[0]
+    is_semicolon = kind == "csv" and b";" in first_line and b"," not in first_line
+    return ";" if is_semicolon else _DELIMITERS[kind]
+
+
+def _without_blank_end(row: list[str], columns: int) -> list[str]:
+    """A row without the empty cells that a delimiter at the end of its line makes."""
+    while len(row) > columns and not row[-1].strip():
+        row = row[:-1]
+    return row
+
+
+def _shown(row: Sequence[str]) -> str:
+    """A row in short, for errors."""
+    text = escape(", ".join(row))
+    return repr(text if len(text) <= _SHOWN_BYTES else f"{text[:_SHOWN_BYTES]}...")
 
 
 def _parquet_rows(data: bytes, name: str, options: ListingOptions) -> Sequence[Sequence[Any]]:
