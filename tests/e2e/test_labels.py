@@ -6,6 +6,7 @@ import io
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -109,14 +110,14 @@ def test_a_label_never_overwrites_the_first_of_several(validation: Path) -> None
     lines = [f"{number}\t{number % 3}\t0.5\t{name}\n" for number, name in enumerate(photos)]
     (validation / "all.lst").write_text("".join(lines))
     (validation / "order.txt").write_text("2\n1\n0\n")
-    source = {
+    source: dict[str, Any] = {
         "source": str(validation / "all.lst"),
         "kind": "listing",
         "listing": {"root": str(validation / "val")},
     }
     with pytest.raises(ConfigError, match=r"first, 0, is its class.* label 2 .*overwrite it"):
         dataprep.shard(job(validation, labels={"classes": str(validation / "order.txt")}, **source))
-    assert not (validation / "out").exists()
+    assert files(validation / "out") == set()
     dataprep.shard(job(validation, **source))
     assert dataprep.open(validation / "out", "validation")[0].image
 
