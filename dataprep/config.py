@@ -257,6 +257,9 @@ class ShardConfig(BaseModel):
     """Added to labels inside records, by format. (default: 1 for TFRecord of synsets in the layout
     `imagenet`, else 0)"""
 
+    unlabelled: bool = False
+    """Images without classes, such as a contest's test images: each label is -1."""
+
     max_failures: Annotated[int | str, BeforeValidator(_failure_limit)] = "1%"
     """Samples that may fail: a number, a share, or `unlimited`."""
 
@@ -337,7 +340,7 @@ class ShardConfig(BaseModel):
     @property
     def record_options(self) -> RecordOptions:
         """How records are written, label offsets aside."""
-        return RecordOptions(layout=Layout.of(self.layout))
+        return RecordOptions.of({"layout": self.layout, "unlabelled": self.unlabelled}, 0)
 
     @property
     def sample_limit(self) -> SampleLimit:
@@ -354,9 +357,10 @@ class ShardConfig(BaseModel):
         """What determines the bytes: goes into the fingerprint and the manifest's ``config``.
 
         What was read of a source as ``ilsvrc``, ``listing``, ``records`` and ``labels`` say is in
-        the digest of the source, in the plan and in labels.json.
+        the digest of the source, in the plan and in labels.json. ``unlabelled`` is absent where it
+        is false, as in outputs of earlier versions.
         """
-        return self.model_dump(
+        content = self.model_dump(
             mode="json",
             include={
                 *("kind", "split", "format", "image", "shard_size", "shuffle", "seed"),
@@ -364,6 +368,7 @@ class ShardConfig(BaseModel):
             },
             exclude={"boxes": {"source"}},  # the plan holds what was found there
         )
+        return {**content, "unlabelled": True} if self.unlabelled else content
 
 
 class _StoreOnly(BaseModel):

@@ -59,7 +59,8 @@ class SampleTable:
     """One row a source sample: those of the shards in plan order, then those in no shard.
 
     Unknown values are null: the size of a file that is not an image, the place of a sample that
-    was not written, the shard of a sample that was never planned into one.
+    was not written, the shard and the label of a sample that was never planned into one. In a shard
+    the label of a sample without a class is -1.
 
     Attributes:
         failures: name and reason of each sample that failed.
@@ -151,7 +152,10 @@ class SampleTable:
                 columns[name] = texts(samples.columns[name], null_if_empty=True)
             else:
                 array = np.array(samples.columns[name], _INTEGERS[KINDS[name]])
-                columns[name] = numbers(array, array != _UNKNOWN.get(name, 0))
+                is_known = array != _UNKNOWN.get(name, 0)
+                if name == "label" and shard is not None:
+                    is_known[:] = True
+                columns[name] = numbers(array, is_known)
         of_shard = np.full(count, shard or 0, np.int32)
         columns["shard"] = numbers(of_shard, np.full(count, shard is not None))
         for name in self._format_names:

@@ -177,6 +177,7 @@ class Estimate:
     requests: Mapping[str, Requests]
     cost: Cost | None
     warnings: tuple[str, ...]
+    unlabelled: bool = False
 
     def to_json(self) -> str:
         """One JSON object."""
@@ -198,7 +199,8 @@ class Estimate:
             for name, size in one.bytes_by_format.items():
                 each = f"{size / one.shards / 1e6:,.1f} MB each"
                 offset = self.label_offsets[name]
-                lines.append(f"  {name:<10} {size / 1e6:,.1f} MB, {each}; labels from {offset}")
+                labels = "no labels" if self.unlabelled else f"labels from {offset}"
+                lines.append(f"  {name:<10} {size / 1e6:,.1f} MB, {each}; {labels}")
         parts = ", ".join(f"{step} {s:,.1f} s" for step, s in self.duration.items() if s >= 0.05)
         total = timedelta(seconds=math.ceil(sum(self.duration.values())))
         time = f"about {total} with {counted(self.workers, 'worker')}"
@@ -284,6 +286,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
         requests=requests,
         cost=cost,
         warnings=tuple(warnings),
+        unlabelled=config.unlabelled,
     )
 
 

@@ -74,9 +74,9 @@ class Request:
 
     @property
     def used_classes(self) -> set[str]:
-        """The classes that samples have."""
+        """The classes that samples have; none where the job is unlabelled."""
         listing = self.listing
-        return {listing.classes[row] for row in sample_rows(listing).tolist()}
+        return {listing.classes[row] for row in sample_rows(listing).tolist()} - {""}
 
     def own_labels(self) -> LabelSpace:
         """The classes of this source alone. Raises SourceError where its files contradict it."""
@@ -96,6 +96,8 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
             raise ConfigError("--validation takes a share from a split other than validation")
         splits = (config.split, VALIDATION)
     _refuse_places(config, splits)
+    if config.unlabelled:
+        _refuse_class_settings(config)
     source_store = config.source_store or config.store
     source = open_source(config.source, config.kind, source_store, config.source_section())
     if isinstance(source, Announcing):
@@ -114,14 +116,44 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
             + commonest(listing.problems)
             + advice_for(listing.names)
         )
-    if not any(listing.classes[row] for row in rows):
+    if config.unlabelled:
+        _refuse_classes(config, listing)
+        return Request(config, splits, source, listing, labelling)
+    lacking = [row for row in rows if not listing.classes[row]]
+    if len(lacking) == len(rows):
         raise ConfigError(
             f"{config.source!r} does not say which class each of its images has: give "
             "--set labels.ground_truth=FILE (the devkit's tar.gz, synset_labels.txt, Kaggle's "
             "LOC_val_solution.csv, or a table of names and classes), or --unlabelled for images "
             "without classes" + "".join(f". {note}" for note in listing.notes)
         )
+    problems |= dict.fromkeys(lacking, Problem("failed", "the source gives it no class"))
+    listing = replace(listing, problems=problems)
     return Request(config, splits, source, listing, labelling)
+
+
+def _refuse_class_settings(config: ShardConfig) -> None:
+    """Refuse settings of an unlabelled job that give classes. Raises ConfigError."""
+    labels = config.labels
+    files = {
+        "labels.ground_truth": labels.ground_truth,
+        "labels.map": labels.map,
+        "boxes": config.boxes,
+        "label_offset": config.label_offset,
+    }
+    for key, setting in files.items():
+        if setting:
+            raise ConfigError(f"--unlabelled excludes {key}: leave one of them out")
+
+
+def _refuse_classes(config: ShardConfig, listing: Listing) -> None:
+    """Refuse a source of an unlabelled job that gives classes. Raises ConfigError."""
+    classes = {*listing.classes} - {""}
+    if classes:
+        raise ConfigError(
+            f"--unlabelled, but {config.source!r} gives its images classes, such as "
+            f"{min(classes)!r}: leave --unlabelled out, or read images alone with --kind flat"
+        )
 
 
 def _refuse_places(config: ShardConfig, splits: tuple[str, ...]) -> None:
@@ -164,7 +196,7 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
     classes = {*listing.classes} - {""}
     if unread := sorted(classes - label_space.index.keys()):
         yield f"no file of {counted(len(unread), 'class')} can be read, such as {unread[0]!r}"
-    if absent := sorted(label_space.index.keys() - classes):
+    if not request.config.unlabelled and (absent := sorted(label_space.index.keys() - classes)):
         yield f"no sample here of {counted(len(absent), 'class')}, such as {absent[0]!r}"
     if (said := difference([label.synset for label in label_space.labels])) is not None:
         yield said
@@ -172,28 +204,6 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
     if wanted != (target := clamp_target(wanted)):
         sizes = f"{wanted / 1e6:.3g} MB becomes {target / 1e6:.3g} MB"
         yield f"shard size {sizes}, so that no shard is outside 1 to 128 MB"
-
-
-def require_values_kept(listing: Listing, label_space: LabelSpace) -> None:
-    """Refuse a label that would overwrite the first of several labels of a sample.
-
-    Raises:
-        ConfigError: it names the first such sample.
-    """
-    if listing.values is None:
-        return
-    rows = sample_rows(listing)
-    labels = labels_of(listing, label_space)
-    differing = rows[listing.values[rows, 0] != labels[rows]]
-    if len(differing):
-        row = int(differing[0])
-        raise ConfigError(
-            f"{listing.names[row]!r} has several labels, of which the first, "
-            f"{listing.values[row, 0]:g}, is its class, but that class has the label {labels[row]} "
-            "in this output, which would overwrite it: leave labels.map, labels.ground_truth and "
-            "labels.classes out, give class_names in the order of the numbers, or use another "
-            "--output"
-        )
 
 
 def bytes_to_write(plans: Mapping[str, SplitPlan], config: ShardConfig) -> int:
@@ -257,7 +267,6 @@ def planned(
     )
     for said in preflight_warnings(request, label_space):
         note(said)
-    require_values_kept(listing, label_space)
     calibration = calibrate(listing, sample_rows(listing), config, convert)
     boxes = boxes_for(request, label_space, note)
     plans = make_plans(listing, label_space, calibration, config, boxes)

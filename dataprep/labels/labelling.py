@@ -244,6 +244,12 @@ def require_known(shared: LabelSpace, classes: Iterable[str], split: str) -> Non
         OutputConflict: it names one of them.
     """
     strangers = by_bytes(set(classes) - shared.index.keys())
+    if strangers and not shared.labels:
+        raise OutputConflict(
+            f"labels.json of this output has no classes, since its splits are unlabelled, and "
+            f"split {split!r} has some, such as {strangers[0]!r}: make the split with classes "
+            "first, give labels.classes with the unlabelled one, or use another --output"
+        )
     if strangers:
         raise OutputConflict(
             f"split {split!r} has {counted(len(strangers), 'class')} that labels.json of this "

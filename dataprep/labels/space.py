@@ -85,16 +85,22 @@ class LabelSpace:
         """Class name to label."""
         return {label.synset: label.index for label in self.labels}
 
+    def synset_of(self, label: int) -> str:
+        """The class with this label; empty for -1, the label of a sample without a class."""
+        return self.labels[label].synset if label >= 0 else ""
+
     @cached_property
     def are_synsets(self) -> bool:
         """Whether every class is a WordNet synset."""
         return bool(self.labels) and all(is_synset(label.synset) for label in self.labels)
 
     def to_json(self) -> bytes:
-        """Return the content of ``labels.json``; there is at least one class.
+        """Return the content of ``labels.json``.
 
         It is what ``json.dumps`` writes with an indent of 1, which is slow for many classes.
         """
+        if not self.labels:
+            return json.dumps({"schema": SCHEMA, "classes": []}, indent=1).encode() + b"\n"
         classes = json.dumps(
             [
                 {"index": one.index, "synset": escape(one.synset), "text": escape(one.text)}

@@ -139,6 +139,8 @@ def by_number(
 ) -> Classes:
     """Classes that are numbers from 0. Rows without such a number join ``problems``.
 
+    Where every row has -1 none has a class.
+
     Args:
         numbers: of each row that has one.
         count: of rows.
@@ -151,6 +153,8 @@ def by_number(
     Raises:
         SourceError: with ``keep`` a number is too high for that.
     """
+    if numbers and {*numbers.values()} == {-1}:
+        return Classes([""] * count)  # as samples without a class are written
     names = {number: str(number) for number in numbers.values()}
     if given:
         names = {label.index: label.synset for label in given.labels}

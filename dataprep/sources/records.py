@@ -43,6 +43,7 @@ from dataprep.samples import read_table, stored_table
 from dataprep.shard_records import Shard
 from dataprep.snapshot import Snapshot
 from dataprep.sources.class_names import (
+    Classes,
     by_name_or_number,
     by_number,
     first_labels,
@@ -186,7 +187,7 @@ class RecordsSource:
         listing = Listing.sorted(
             unescape_all(table["source"]),
             table[size],
-            unescape_all(table["synset"]),
+            unescape_all([synset or "" for synset in table["synset"]]),
             {},
             containers=[shards[number] for number in table["shard"]],
             offsets=np.array(table[offset], dtype=np.int64),
@@ -241,6 +242,8 @@ class RecordsSource:
         if self._section.class_names:
             given = read_class_names(self._section.class_names, self._options)
             classes = by_number(numbers, len(records), given, problems, "records")
+        elif not any(record.labels or record.synset or record.text for record in records):
+            classes = Classes([""] * len(records))
         else:
             synsets, texts = zip(*((record.synset, record.text) for record in records), strict=True)
             keep = values is not None
