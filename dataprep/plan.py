@@ -288,8 +288,8 @@ def make_plans(
     for split, part in parts.items():
         if not len(part):
             raise ConfigError(
-                f"split {split!r} would have no samples: with a share of {config.validation} "
-                "of each class, no class is large enough; give a larger --validation"
+                f"split {split!r} would have no samples: each class keeps one image for "
+                f"{config.split!r}, and no class has a second one"
             )
         if config.shuffle:
             order = shuffled(listing.names, part, config.seed)
@@ -348,6 +348,11 @@ def _split_plan(
     )
 
 
+def used_labels(plans: Iterable[SplitPlan]) -> set[int]:
+    """The labels of the samples in these plans; -1 where there is no class."""
+    return {label for plan in plans for label in np.unique(plan.labels[: plan.samples]).tolist()}
+
+
 def labels_of(listing: Listing, label_space: LabelSpace) -> Labels:
     """The label of each entry, -1 where it has no class."""
     return np.array([label_space.index.get(group, -1) for group in listing.classes], dtype=np.int32)
@@ -394,7 +399,7 @@ def held_out(
 ) -> NDArray[np.bool_]:
     """Mask over ``rows``: the validation share of each class, halves rounded up.
 
-    A class of two samples or more keeps at least one on either side.
+    Each class keeps at least one sample, and one of two samples or more gives at least one.
     """
     hashed = _by_hash(names, rows, seed, b"validation")
     rank = np.empty(len(names), dtype=np.int64)
@@ -405,8 +410,7 @@ def held_out(
     mask = np.zeros(len(rows), dtype=np.bool_)
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
         wanted = int(Fraction(count) * share + Fraction(1, 2))
-        if count >= 2:
-            wanted = min(max(wanted, 1), count - 1)
+        wanted = min(max(wanted, 1), count - 1)
         mask[order[start : start + wanted]] = True
     return mask
 

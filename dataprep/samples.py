@@ -64,6 +64,7 @@ class SampleTable:
 
     Attributes:
         failures: name and reason of each sample that failed.
+        written_labels: the labels of the samples that were written.
         skip_reasons: how many were skipped, by the listing's reason or the kind of their content.
     """
 
@@ -73,6 +74,7 @@ class SampleTable:
         self._made: Counter[str] = Counter()
         self._kinds: Counter[str] = Counter()
         self.failures: list[tuple[str, str]] = []
+        self.written_labels: set[int] = set()
         self.skip_reasons: Counter[str] = Counter()
 
     def add(self, samples: Samples, shard: int | None) -> None:
@@ -83,9 +85,12 @@ class SampleTable:
         self._made.update(columns["action"])
         for notes in filter(None, columns["notes"]):
             self._kinds.update(notes.split(","))
-        names = ("source", "status", "reason", "kind")
-        for source, status, reason, kind in zip(*(columns[name] for name in names), strict=True):
-            if status == "failed":
+        names = ("source", "label", "status", "reason", "kind")
+        rows = zip(*(columns[name] for name in names), strict=True)
+        for source, label, status, reason, kind in rows:
+            if status == "written":
+                self.written_labels.add(label)
+            elif status == "failed":
                 self._kinds[f"failed_{kind}"] += 1
                 self.failures.append((source, reason))
             elif status == "skipped":

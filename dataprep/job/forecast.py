@@ -43,6 +43,7 @@ from dataprep.plan import (
     pick,
     sample_rows,
     sample_size,
+    used_labels,
 )
 from dataprep.prices import (
     Prices,
@@ -263,6 +264,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
         duration["storing"] = seconds_of(stored / rate, shards, workers)
     requests = _requests(request, plans, there)
     warnings += preflight_warnings(request, label_space)
+    warnings += _missing_classes(plans, label_space)
     warnings += _obstacles(config, plans, splits)
     warnings += _elsewhere(config)
     cost = _cost(config, requests, stored, prices, sum(duration.values()))
@@ -359,6 +361,15 @@ def _split(split: str, plan: SplitPlan, found: Outcome, config: ShardConfig) -> 
         failures=refused + round(found.failed * share),
         allowed=allowed_failures(config.max_failures, len(plan.names)),
     )
+
+
+def _missing_classes(plans: Mapping[str, SplitPlan], label_space: LabelSpace) -> Iterator[str]:
+    """Splits that would lack classes of the job."""
+    used = used_labels(plans.values())
+    for split, plan in plans.items():
+        if missing := sorted(used - used_labels([plan])):
+            first = label_space.synset_of(missing[0])
+            yield f"{split}: {counted(len(missing), 'class')} without a photo, such as {first!r}"
 
 
 def _obstacles(

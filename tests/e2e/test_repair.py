@@ -235,7 +235,9 @@ def test_classes_too_small_for_validation_are_refused(tree: Path, tmp_path: Path
     """A validation split that would be empty is a wrong request: nothing is written."""
     (tmp_path / "source" / "a").mkdir(parents=True)
     shutil.copy(next(tree.rglob("*.JPEG")), tmp_path / "source" / "a")
-    with pytest.raises(ConfigError, match=r"'validation' would have no samples.*larger"):
+    with pytest.raises(
+        ConfigError, match=r"'validation' would have no samples: each class keeps one"
+    ):
         run(tmp_path / "source", tmp_path / "out", validation="5%")
     assert contents(tmp_path / "out") == {}
 
