@@ -64,14 +64,21 @@ def allowed_failures(limit: int | str, samples: int) -> int:
     """How many of ``samples`` may fail under ``max_failures``.
 
     Raises:
-        ConfigError: not a count, a share or ``none``.
+        ConfigError: not a count, a share or ``unlimited``.
     """
     text = str(limit).strip().lower()
     if text.endswith("%"):
         return int(samples * parse_share(text))
-    if text != "none" and not re.fullmatch("[0-9]+", text):
-        raise ConfigError("give a number of failures, a share such as 1%, or none")
-    return 0 if text == "none" else int(text)
+    if text == "unlimited":
+        return samples
+    if text == "none":
+        raise ConfigError(
+            "'none' can be read as no failure or as no limit: give 0 to allow no failure, or "
+            "unlimited to allow any number"
+        )
+    if not re.fullmatch("[0-9]+", text):
+        raise ConfigError("give a number of failures, a share such as 1%, or unlimited")
+    return int(text)
 
 
 def _place(value: Any) -> Any:
@@ -92,6 +99,11 @@ def _globs(globs: tuple[str, ...]) -> tuple[str, ...]:
     for glob in globs:
         check_glob(glob)
     return globs
+
+
+def _failure_limit(value: Any) -> Any:
+    """YAML's null is refused as the word ``none`` is."""
+    return "none" if value is None else _as_share(value)
 
 
 def _as_share(value: Any) -> Any:
@@ -261,8 +273,11 @@ class ShardConfig(BaseModel):
     """Added to labels inside records, by format. (default: 1 for TFRecord of synsets in the layout
     `imagenet`, else 0)"""
 
-    max_failures: Annotated[int | str, BeforeValidator(_as_share)] = "1%"
-    """Samples that may fail: a number, a share, or `none`."""
+    unlabelled: bool = False
+    """Images without classes, such as a contest's test images: each label is -1."""
+
+    max_failures: Annotated[int | str, BeforeValidator(_failure_limit)] = "1%"
+    """Samples that may fail: a number, a share, or `unlimited`."""
 
     hung_samples: Literal["stop", "fail"] = "stop"
     """A sample that exceeds `dask.sample_timeout_s` even alone stops the job (resumable) or
@@ -341,7 +356,7 @@ class ShardConfig(BaseModel):
     @property
     def record_options(self) -> RecordOptions:
         """How records are written, label offsets aside."""
-        return RecordOptions(layout=Layout.of(self.layout))
+        return RecordOptions.of({"layout": self.layout, "unlabelled": self.unlabelled}, 0)
 
     @property
     def sample_limit(self) -> SampleLimit:
@@ -359,8 +374,9 @@ class ShardConfig(BaseModel):
 
         What was read of a source as ``exclude``, ``ilsvrc``, ``listing``, ``records`` and
         ``labels`` say is in the digest of the source, in the plan and in labels.json.
+        ``unlabelled`` is absent where it is false, as in outputs of earlier versions.
         """
-        return self.model_dump(
+        content = self.model_dump(
             mode="json",
             include={
                 *("kind", "split", "format", "image", "shard_size", "shuffle", "seed"),
@@ -368,6 +384,7 @@ class ShardConfig(BaseModel):
             },
             exclude={"boxes": {"source"}},  # the plan holds what was found there
         )
+        return {**content, "unlabelled": True} if self.unlabelled else content
 
 
 class _StoreOnly(BaseModel):

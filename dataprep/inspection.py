@@ -194,6 +194,8 @@ def _summary(store: Store, split: str, wanted: str | None) -> dict[str, Any]:
                 "records": _spread(written[f"{name}_length"]),
             }
         )
+    labels = written["label"]
+    counts = labels[labels >= 0].value_counts()  # without a class the label is -1
     reasons = lost["status"] + ": " + lost["reason"].fillna("")
     return {
         "split": split,
@@ -201,7 +203,7 @@ def _summary(store: Store, split: str, wanted: str | None) -> dict[str, Any]:
         "created": manifest.created,
         "samples": asdict(manifest.samples),
         "formats": formats,
-        "classes": _spread(written["label"].value_counts()),
+        "classes": _spread(counts) if len(counts) else None,
         **{name: _spread(written[name]) for name in _SIZES},
         "actions": written["action"].value_counts().to_dict(),
         "colorspaces": written["colorspace"].value_counts().to_dict(),
@@ -224,9 +226,10 @@ def _summary_text(one: Mapping[str, Any]) -> str:
         return f"{one['split']}: not complete: {one['why']}"
     figures: dict[str, Mapping[str, float]] = {}
     for entry in one["formats"]:
-        name = f"{entry['name']}, labels from {entry['label_offset']}"
+        labels = f"labels from {entry['label_offset']}" if one["classes"] else "no labels"
+        name = f"{entry['name']}, {labels}"
         figures |= {f"{name}: shards": entry["shards"], f"{name}: records": entry["records"]}
-    figures |= {name: one[name] for name in ("classes", *_SIZES)}
+    figures |= {name: one[name] for name in ("classes", *_SIZES) if one[name]}
     table = pd.DataFrame(figures).T.to_string(float_format="{:,.0f}".format)
     samples = one["samples"]
     count = f"{samples['written']:,} of {samples['total']:,} samples"

@@ -64,7 +64,8 @@ class _Section:
     Attributes:
         figures: of the whole split, as ``--json`` prints them.
         names: of classes, by label.
-        classes: the number of samples of each, by name, the largest first.
+        classes: the number of samples of each, by name, the largest first; empty where samples have
+            no classes.
         lost: the first of the source files that are not written.
     """
 
@@ -98,8 +99,11 @@ def _section(split: Split) -> _Section:
     is_written = samples["status"] == "written"
     written = samples[is_written]
     names = [_name(label) for label in split.labels]
-    counts = np.bincount(written["label"].to_numpy(np.int64), minlength=len(names))
-    sizes = pd.Series(counts, names)
+    labels = written["label"].to_numpy(np.int64)
+    labelled = labels[labels >= 0]  # without a class the label is -1
+    sizes = pd.Series(dtype=np.int64)
+    if len(labelled):
+        sizes = pd.Series(np.bincount(labelled, minlength=len(names)), names)
     spreads = {name: split.figures[name] for name in _SIZES}
     for entry in split.figures["formats"]:
         column = f"{entry['name']}_length"

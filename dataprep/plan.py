@@ -123,7 +123,8 @@ class Calibration:
 class Item(NamedTuple):
     """One sample of a plan: where its bytes are, its 0-based label, all its labels, its boxes.
 
-    ``values`` is empty where a sample has one label, ``annotated`` None where a job has no boxes.
+    ``label`` is -1 where a job is unlabelled. ``values`` is empty where a sample has one label,
+    ``annotated`` None where a job has no boxes.
     """
 
     located: Located
@@ -194,7 +195,7 @@ class SplitPlan:
         rows = []
         for i in range(self.samples, len(self.names)):
             label = int(self.labels[i])
-            synset = label_space.labels[label].synset if label >= 0 else ""
+            synset = label_space.synset_of(label)
             row = Row(
                 number=-1,
                 source=escape(self.names[i]),
@@ -273,10 +274,12 @@ def make_plans(
     ``boxes`` has a row for each of the listing.
 
     Raises:
-        ConfigError: a split would have no samples.
+        ConfigError: a split would have no samples, or a label would overwrite the first of several
+            labels of a sample.
     """
     labels = labels_of(listing, label_space)
     rows = sample_rows(listing)
+    _require_values_kept(listing, labels, rows)
     parts = {config.split: rows}
     if (share := config.validation_share) is not None:
         mask = held_out(listing.names, labels, rows, share, config.seed)
@@ -285,8 +288,8 @@ def make_plans(
     for split, part in parts.items():
         if not len(part):
             raise ConfigError(
-                f"split {split!r} would have no samples: with a share of {config.validation} "
-                "of each class, no class is large enough; give a larger --validation"
+                f"split {split!r} would have no samples: each class keeps one image for "
+                f"{config.split!r}, and no class has a second one"
             )
         if config.shuffle:
             order = shuffled(listing.names, part, config.seed)
@@ -300,6 +303,21 @@ def make_plans(
             rows_of_split = np.concatenate([order, np.array(others, dtype=np.int64)])
             plans[split] = replace(plans[split], boxes=boxes.take(rows_of_split))
     return plans
+
+
+def _require_values_kept(listing: Listing, labels: Labels, rows: Integers) -> None:
+    if listing.values is None:
+        return
+    differing = rows[listing.values[rows, 0] != labels[rows]]
+    if len(differing):
+        row = int(differing[0])
+        raise ConfigError(
+            f"{listing.names[row]!r} has several labels, of which the first, "
+            f"{listing.values[row, 0]:g}, is its class, but that class has the label {labels[row]} "
+            "in this output, which would overwrite it: leave labels.map, labels.ground_truth and "
+            "labels.classes out, give class_names in the order of the numbers, or use another "
+            "--output"
+        )
 
 
 def _split_plan(
@@ -330,6 +348,11 @@ def _split_plan(
     )
 
 
+def used_labels(plans: Iterable[SplitPlan]) -> set[int]:
+    """The labels of the samples in these plans; -1 where there is no class."""
+    return {label for plan in plans for label in np.unique(plan.labels[: plan.samples]).tolist()}
+
+
 def labels_of(listing: Listing, label_space: LabelSpace) -> Labels:
     """The label of each entry, -1 where it has no class."""
     return np.array([label_space.index.get(group, -1) for group in listing.classes], dtype=np.int32)
@@ -343,7 +366,12 @@ def sample_rows(listing: Listing) -> Integers:
 
 
 def label_offsets(config: ShardConfig, label_space: LabelSpace) -> Mapping[str, int]:
-    """Format name to the offset inside its records: as configured, else the format's own."""
+    """Format name to the offset inside its records: as configured, else the format's own.
+
+    Samples without a class have -1 in every format that has a label.
+    """
+    if config.unlabelled:
+        return dict.fromkeys(config.format, 0)
     layout = config.record_options.layout
     own = {
         name: get_format(name).default_label_offset(label_space.are_synsets, layout)
@@ -371,7 +399,7 @@ def held_out(
 ) -> NDArray[np.bool_]:
     """Mask over ``rows``: the validation share of each class, halves rounded up.
 
-    A class of two samples or more keeps at least one on either side.
+    Each class keeps at least one sample, and one of two samples or more gives at least one.
     """
     hashed = _by_hash(names, rows, seed, b"validation")
     rank = np.empty(len(names), dtype=np.int64)
@@ -382,8 +410,7 @@ def held_out(
     mask = np.zeros(len(rows), dtype=np.bool_)
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
         wanted = int(Fraction(count) * share + Fraction(1, 2))
-        if count >= 2:
-            wanted = min(max(wanted, 1), count - 1)
+        wanted = min(max(wanted, 1), count - 1)
         mask[order[start : start + wanted]] = True
     return mask
 

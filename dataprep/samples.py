@@ -59,10 +59,12 @@ class SampleTable:
     """One row a source sample: those of the shards in plan order, then those in no shard.
 
     Unknown values are null: the size of a file that is not an image, the place of a sample that
-    was not written, the shard of a sample that was never planned into one.
+    was not written, the shard and the label of a sample that was never planned into one. In a shard
+    the label of a sample without a class is -1.
 
     Attributes:
         failures: name and reason of each sample that failed.
+        written_labels: the labels of the samples that were written.
         skip_reasons: how many were skipped, by the listing's reason or the kind of their content.
     """
 
@@ -72,6 +74,7 @@ class SampleTable:
         self._made: Counter[str] = Counter()
         self._kinds: Counter[str] = Counter()
         self.failures: list[tuple[str, str]] = []
+        self.written_labels: set[int] = set()
         self.skip_reasons: Counter[str] = Counter()
 
     def add(self, samples: Samples, shard: int | None) -> None:
@@ -82,9 +85,12 @@ class SampleTable:
         self._made.update(columns["action"])
         for notes in filter(None, columns["notes"]):
             self._kinds.update(notes.split(","))
-        names = ("source", "status", "reason", "kind")
-        for source, status, reason, kind in zip(*(columns[name] for name in names), strict=True):
-            if status == "failed":
+        names = ("source", "label", "status", "reason", "kind")
+        rows = zip(*(columns[name] for name in names), strict=True)
+        for source, label, status, reason, kind in rows:
+            if status == "written":
+                self.written_labels.add(label)
+            elif status == "failed":
                 self._kinds[f"failed_{kind}"] += 1
                 self.failures.append((source, reason))
             elif status == "skipped":
@@ -151,7 +157,10 @@ class SampleTable:
                 columns[name] = texts(samples.columns[name], null_if_empty=True)
             else:
                 array = np.array(samples.columns[name], _INTEGERS[KINDS[name]])
-                columns[name] = numbers(array, array != _UNKNOWN.get(name, 0))
+                is_known = array != _UNKNOWN.get(name, 0)
+                if name == "label" and shard is not None:
+                    is_known[:] = True
+                columns[name] = numbers(array, is_known)
         of_shard = np.full(count, shard or 0, np.int32)
         columns["shard"] = numbers(of_shard, np.full(count, shard is not None))
         for name in self._format_names:

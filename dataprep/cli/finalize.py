@@ -19,7 +19,8 @@ def finalize(
     max_failures: Annotated[
         str,
         typer.Option(
-            metavar="LIMIT", help="Photos of the whole split that may fail: a number or a share."
+            metavar="LIMIT",
+            help="Photos of the whole split that may fail: a number, a share, unlimited.",
         ),
     ] = "1%",
     endpoint_url: EndpointUrl = None,
@@ -28,11 +29,16 @@ def finalize(
 ) -> None:
     """Write the manifest after --part jobs."""
     from dataprep.cli.output import Terminal, show, split_text, splits_json
+    from dataprep.config import allowed_failures
     from dataprep.dataset import splits_in
-    from dataprep.errors import DataprepError, DatasetError, JobError
+    from dataprep.errors import ConfigError, DataprepError, DatasetError, JobError
     from dataprep.job.finish import finalize as run
     from dataprep.stores import open_store
 
+    try:
+        allowed_failures(max_failures, 0)
+    except ConfigError as error:
+        raise ConfigError(f"--max-failures {max_failures}: {error}") from None
     options = store_options(endpoint_url, set_)
     note = Terminal().note
     made = []

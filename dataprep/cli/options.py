@@ -86,9 +86,12 @@ _JOB_OPTIONS = (
     _JobOption("--seed", "seed", "For the order and the validation split. (default: 0)", MORE, int),
     _JobOption("--validation", "validation", "Share that becomes a validation split: 5%.", MORE),
     _JobOption(
+        "--unlabelled", "unlabelled", "Images without classes: each label is -1.", MORE, bool
+    ),
+    _JobOption(
         "--max-failures",
         "max_failures",
-        "Photos that may fail: a number, a share, none. (default: 1%)",
+        "Photos that may fail: a number, a share, unlimited. (default: 1%)",
         MORE,
     ),
     _JobOption(
@@ -135,7 +138,9 @@ def _job_parameters() -> Iterator[inspect.Parameter]:
     )
     yield _parameter("config", str, file)
     for one in _JOB_OPTIONS:
-        metavar = one.metavar or one.flag.rpartition("-")[2].upper()
+        metavar: str | None = one.metavar or one.flag.rpartition("-")[2].upper()
+        if one.kind is bool:
+            metavar = None
         option = typer.Option(one.flag, metavar=metavar, help=one.help, rich_help_panel=one.panel)
         yield _parameter(one.name, one.kind, option)
     any_key = typer.Option(

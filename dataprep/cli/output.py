@@ -22,6 +22,7 @@ from dataprep.job.worker import Progress
 from dataprep.manifest import OUT_OF_BOUNDS, quirk_name
 
 _SHOWN_FAILURES = 5
+_SHOWN_CLASSES = 3
 _LINE_EVERY_S = 5.0
 _REDRAW_EVERY_S = 0.1
 
@@ -172,6 +173,7 @@ def _split(summary: Summary) -> Iterator[str]:
     yield f"{stored}; {', '.join(quirks)}" if quirks else stored
     for reason, count in summary.skips.items():
         yield f"  skipped: {reason} {count:,}"
+    yield from _remarks(summary)
     yield from _failures(summary.failures, counts.failed, f"are in {summary.split}")
     if outside := manifest.warnings.get(OUT_OF_BOUNDS):
         yield (
@@ -184,6 +186,24 @@ def _split(summary: Summary) -> Iterator[str]:
     if summary.made_shards:
         last = f"{summary.seconds:,.1f} s, {summary.images_per_s:,.0f} img/s. {last}"
     yield last
+
+
+def _remarks(summary: Summary) -> Iterator[str]:
+    """What may not be what was meant: pixels that were not turned, the validation split."""
+    if unturned := summary.manifest.warnings.get("orientation_ignored"):
+        yield (
+            f"  {counted(unturned, 'photo')} stored without the EXIF orientation, pixels not "
+            "turned: --set image.orientation=apply turns them"
+        )
+    if (share := summary.validation) is not None:
+        yield (
+            f"  {share.percent:.3g}% of the {counted(share.of, 'photo')}, where {share.asked} was "
+            "asked for: each class keeps one photo at least, and gives one if it has two"
+        )
+    if missing := summary.missing_classes:
+        names = ", ".join(map(repr, missing[:_SHOWN_CLASSES]))
+        more = ", ..." if len(missing) > _SHOWN_CLASSES else ""
+        yield f"  {counted(len(missing), 'class')} without a photo in this split: {names}{more}"
 
 
 def _part(summary: PartSummary) -> Iterator[str]:

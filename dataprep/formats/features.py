@@ -153,7 +153,8 @@ def sample_of(features: Mapping[str, Feature], layout: Layout, label_offset: int
             found[_ATTRIBUTES.get(field, field)] = values[0]
         else:
             found[field] = bytes(values[0])
-    found["label"] -= label_offset
+    # Images without a class have no such feature.
+    found["label"] = found["label"] - label_offset if "label" in found else -1
     if "encoding" not in found:
         found["encoding"] = encoding_of(found["image"])
     found["values"] = lists.pop("values", ())

@@ -16,6 +16,9 @@ BOX_SIDES = ("bbox/xmin", "bbox/ymin", "bbox/xmax", "bbox/ymax")
 LISTS = (*BOX_SIDES, "bbox/label", "values")
 """Fields of which a sample has any number of values; of all others it has one."""
 
+OF_CLASS = ("label", "synset", "text", "bbox/label", "values")
+"""Fields that images without a class lack."""
+
 FIELDS = (
     *("encoded", "label", "synset", "text", "filename", "source", "number", "height", "width"),
     *("channels", "colorspace", "format", *LISTS),
@@ -71,6 +74,11 @@ class Layout:
                 "features to fields"
             )
         return cls(_sorted(_PREDEFINED[value]), value == "imagenet")
+
+    def without_classes(self) -> Layout:
+        """The same layout for images that have no class."""
+        features = [pair for pair in self.features if pair[1] not in OF_CLASS]
+        return Layout(tuple(features), self.counts_from_background)
 
     def feature(self, field: str) -> str | None:
         """The feature that holds ``field``, if there is one."""

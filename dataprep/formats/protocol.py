@@ -85,7 +85,7 @@ class Sample:
 
     Attributes:
         image: the encoded image.
-        label: 0-based class index; offsets exist only inside records.
+        label: 0-based class index, or -1 without a class; offsets exist only inside records.
         number: position in the split's plan, the key of MXNet's index.
         width, height, channels, colorspace: of ``image``; 0 and empty where a format does
             not keep them.
@@ -131,7 +131,8 @@ class RecordOptions:
         Raises:
             ConfigError: its layout is not one that this version knows.
         """
-        return cls(label_offset, Layout.of(config.get("layout", "imagenet")))
+        layout = Layout.of(config.get("layout", "imagenet"))
+        return cls(label_offset, layout.without_classes() if config.get("unlabelled") else layout)
 
 
 class IndexEntry(NamedTuple):

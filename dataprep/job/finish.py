@@ -16,12 +16,13 @@ from dataprep.errors import (
     CorruptRecord,
     JobError,
     ManifestMissing,
+    OutputConflict,
     ShardsMissing,
     TooManyFailures,
 )
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import Locks
-from dataprep.job.report import Summary
+from dataprep.job.report import Summary, ValidationShare
 from dataprep.job.resume import (
     stored_job,
     stored_labels,
@@ -31,8 +32,9 @@ from dataprep.job.resume import (
 )
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt, Samples, TableEntry
+from dataprep.names import escape
 from dataprep.ordered import in_order
-from dataprep.plan import SplitPlan
+from dataprep.plan import VALIDATION, SplitPlan, used_labels
 from dataprep.samples import SampleTable
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.permitted import Permitted, put_while_permitted
@@ -130,9 +132,19 @@ def finished_summary(
     made: int,
     kept: int,
     samples: int,
+    plans: Mapping[str, SplitPlan],
+    label_space: LabelSpace,
 ) -> Summary:
-    """Summarise a split; this run made ``made`` shards of ``samples``, earlier ones ``kept``."""
+    """Summarise a split; this run made ``made`` shards of ``samples``, earlier ones ``kept``.
+
+    ``plans`` are those of all splits of the job.
+    """
     seconds = time.monotonic() - started_s
+    missing = sorted(used_labels(plans.values()) - table.written_labels - {-1})
+    asked, validation = finished.config.get("validation"), None
+    if asked and finished.split == VALIDATION and len(plans) > 1:
+        total = sum(plan.samples for plan in plans.values())
+        validation = ValidationShare(str(asked), plans[VALIDATION].samples, total)
     return Summary(
         split=finished.split,
         output=store.uri,
@@ -143,6 +155,8 @@ def finished_summary(
         images_per_s=samples / max(seconds, 1e-9),
         failures=tuple(table.failures),
         skips=dict(table.skip_reasons.most_common()),
+        missing_classes=tuple(escape(label_space.synset_of(label)) for label in missing),
+        validation=validation,
     )
 
 
@@ -197,19 +211,38 @@ def finalize(
     if complete is not None:
         return already_complete(store, complete, job.shards, started_s, note)
     endpoint_url = options.endpoint_url if options else None
+    label_space = stored_labels(store, {split: job})
+    plans = {split: stored_plan(store, split, job), **_plan_beside(store, job)}
     with Locks(store, None, note) as locks:
         locks.take([split])
         finished, table = finish(
             store,
             job,
-            stored_plan(store, split, job),
-            stored_labels(store, {split: job}),
+            plans[split],
+            label_space,
             max_failures=max_failures,
             run={"output": store.uri, "endpoint_url": endpoint_url, "finalized": True},
             started_s=started_s,
             check=locks.check,
         )
-    return finished_summary(store, finished, table, started_s, 0, job.shards, 0)
+    return finished_summary(store, finished, table, started_s, 0, job.shards, 0, plans, label_space)
+
+
+def _plan_beside(store: Store, job: JobFile) -> dict[str, SplitPlan]:
+    """The plan of the other split of a job with a validation split; none if there is no such."""
+    if not job.config.get("validation"):
+        return {}
+    for split in sorted(keys.splits(info.key for info in store.list()) - {job.split}):
+        try:
+            other = stored_job(store, split)
+            if other is not None and (other.source, other.labels_sha256) == (
+                job.source,
+                job.labels_sha256,
+            ):
+                return {split: stored_plan(store, split, other)}
+        except OutputConflict:  # damaged: its own finalize says so
+            continue
+    return {}
 
 
 def _missing(

@@ -45,6 +45,7 @@ from dataprep.plan import (
     pick,
     sample_rows,
     sample_size,
+    used_labels,
 )
 from dataprep.prices import (
     Prices,
@@ -180,6 +181,7 @@ class Estimate:
     cost: Cost | None
     warnings: tuple[str, ...]
     understood: Understood
+    unlabelled: bool = False
 
     def to_json(self) -> str:
         """One JSON object."""
@@ -201,7 +203,8 @@ class Estimate:
             for name, size in one.bytes_by_format.items():
                 each = f"{size / one.shards / 1e6:,.1f} MB each"
                 offset = self.label_offsets[name]
-                lines.append(f"  {name:<10} {size / 1e6:,.1f} MB, {each}; labels from {offset}")
+                labels = "no labels" if self.unlabelled else f"labels from {offset}"
+                lines.append(f"  {name:<10} {size / 1e6:,.1f} MB, {each}; {labels}")
         parts = ", ".join(f"{step} {s:,.1f} s" for step, s in self.duration.items() if s >= 0.05)
         total = timedelta(seconds=math.ceil(sum(self.duration.values())))
         time = f"about {total} with {counted(self.workers, 'worker')}"
@@ -265,6 +268,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
         duration["storing"] = seconds_of(stored / rate, shards, workers)
     requests = _requests(request, plans, there)
     warnings += preflight_warnings(request, label_space)
+    warnings += _missing_classes(plans, label_space)
     warnings += _obstacles(config, plans, splits)
     warnings += _elsewhere(config)
     cost = _cost(config, requests, stored, prices, sum(duration.values()))
@@ -289,6 +293,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
         cost=cost,
         warnings=tuple(warnings),
         understood=understood(request, label_space),
+        unlabelled=config.unlabelled,
     )
 
 
@@ -361,6 +366,15 @@ def _split(split: str, plan: SplitPlan, found: Outcome, config: ShardConfig) -> 
         failures=refused + round(found.failed * share),
         allowed=allowed_failures(config.max_failures, len(plan.names)),
     )
+
+
+def _missing_classes(plans: Mapping[str, SplitPlan], label_space: LabelSpace) -> Iterator[str]:
+    """Splits that would lack classes of the job."""
+    used = used_labels(plans.values())
+    for split, plan in plans.items():
+        if missing := sorted(used - used_labels([plan])):
+            first = label_space.synset_of(missing[0])
+            yield f"{split}: {counted(len(missing), 'class')} without a photo, such as {first!r}"
 
 
 def _obstacles(

@@ -61,6 +61,7 @@ from dataprep.sources import (
 )
 from dataprep.sources.classes import NO_CLASS, commonest, promises_image
 from dataprep.sources.exclusion import EXCLUDED, Exclusion
+from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Integers
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
@@ -82,11 +83,15 @@ class Request:
     listing: Listing
     labelling: Labelling
 
+    @property
+    def used_classes(self) -> set[str]:
+        """The classes that samples have; none where the job is unlabelled."""
+        listing = self.listing
+        return {listing.classes[row] for row in sample_rows(listing).tolist()} - {""}
+
     def own_labels(self) -> LabelSpace:
         """The classes of this source alone. Raises SourceError where its files contradict it."""
-        listing = self.listing
-        classes = [listing.classes[row] for row in sample_rows(listing).tolist()]
-        return self.labelling.space(classes, listing.label_space)
+        return self.labelling.space(self.used_classes, self.listing.label_space)
 
 
 def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
@@ -102,6 +107,8 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
             raise ConfigError("--validation takes a share from a split other than validation")
         splits = (config.split, VALIDATION)
     _refuse_places(config, splits)
+    if config.unlabelled:
+        _refuse_class_settings(config)
     source_store = config.source_store or config.store
     source = open_source(config.source, config.kind, source_store, config.source_section())
     if isinstance(source, Announcing):
@@ -122,14 +129,46 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
         raise SourceNotFound(
             f"no images in {config.source!r}: every entry is skipped or refused"
             + commonest(listing.problems)
+            + advice_for(listing.names)
         )
-    if not any(listing.classes[row] for row in rows):
+    if config.unlabelled:
+        _refuse_classes(config, listing)
+        return Request(config, splits, source, listing, labelling)
+    lacking = [row for row in rows if not listing.classes[row]]
+    if len(lacking) == len(rows):
         raise ConfigError(
             f"{config.source!r} does not say which class each of its images has: give "
             "--set labels.ground_truth=FILE (the devkit's tar.gz, synset_labels.txt, Kaggle's "
-            "LOC_val_solution.csv, or a table of names and classes)"
+            "LOC_val_solution.csv, or a table of names and classes), or --unlabelled for images "
+            "without classes" + "".join(f". {note}" for note in listing.notes)
         )
+    problems |= dict.fromkeys(lacking, Problem("failed", "the source gives it no class"))
+    listing = replace(listing, problems=problems)
     return Request(config, splits, source, listing, labelling)
+
+
+def _refuse_class_settings(config: ShardConfig) -> None:
+    """Refuse settings of an unlabelled job that give classes. Raises ConfigError."""
+    labels = config.labels
+    files = {
+        "labels.ground_truth": labels.ground_truth,
+        "labels.map": labels.map,
+        "boxes": config.boxes,
+        "label_offset": config.label_offset,
+    }
+    for key, setting in files.items():
+        if setting:
+            raise ConfigError(f"--unlabelled excludes {key}: leave one of them out")
+
+
+def _refuse_classes(config: ShardConfig, listing: Listing) -> None:
+    """Refuse a source of an unlabelled job that gives classes. Raises ConfigError."""
+    classes = {*listing.classes} - {""}
+    if classes:
+        raise ConfigError(
+            f"--unlabelled, but {config.source!r} gives its images classes, such as "
+            f"{min(classes)!r}: leave --unlabelled out, or read images alone with --kind flat"
+        )
 
 
 def _refuse_places(config: ShardConfig, splits: tuple[str, ...]) -> None:
@@ -176,7 +215,7 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
     classes = {*listing.classes} - {""}
     if unread := sorted(classes - label_space.index.keys()):
         yield f"no file of {counted(len(unread), 'class')} can be read, such as {unread[0]!r}"
-    if absent := sorted(label_space.index.keys() - classes):
+    if not request.config.unlabelled and (absent := sorted(label_space.index.keys() - classes)):
         yield f"no sample here of {counted(len(absent), 'class')}, such as {absent[0]!r}"
     if (said := difference([label.synset for label in label_space.labels])) is not None:
         yield said
@@ -269,7 +308,7 @@ def label_space_for(request: Request, store: Store, remove: Sequence[str] = ()) 
         OutputConflict: the source has classes that the output's label space lacks, or asks for
             other labels; or labels.json is gone.
     """
-    own = request.own_labels()
+    own = request.own_labels()  # also where another split's are taken, to refuse what is wrong
     stored = keys.splits(info.key for info in store.list())
     if not stored - {*request.splits, *remove}:
         return own
@@ -281,7 +320,7 @@ def label_space_for(request: Request, store: Store, remove: Sequence[str] = ()) 
             "run the job again that began this output"
         ) from None
     request.labelling.require_order(shared, request.config.split)
-    require_known(shared, own.index, request.config.split)
+    require_known(shared, request.used_classes, request.config.split)
     return shared
 
 

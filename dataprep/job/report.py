@@ -68,11 +68,27 @@ class Understood:
 
 
 @dataclass(frozen=True, slots=True)
+class ValidationShare:
+    """How many of a job's samples its validation split has, and the share that was asked for."""
+
+    asked: str
+    samples: int
+    of: int
+
+    @property
+    def percent(self) -> float:
+        """The share in percent."""
+        return 100 * self.samples / max(self.of, 1)
+
+
+@dataclass(frozen=True, slots=True)
 class Summary:
     """A complete split. ``seconds`` and ``images_per_s`` count this run only.
 
-    ``skips`` maps reasons to numbers of skipped samples. It is empty, as ``failures`` is, for a
-    split that was complete before this run. ``understood`` is None where no source was read.
+    ``skips`` maps reasons to numbers of skipped samples. ``missing_classes`` are the classes of the
+    job, names escaped, without a sample in this split. Both are empty, as ``failures`` is, for a
+    split that was complete before this run. ``understood`` is None where no source was read,
+    ``validation`` where the split is no share of another one.
     """
 
     split: str
@@ -85,6 +101,8 @@ class Summary:
     failures: tuple[tuple[str, str], ...]
     skips: Mapping[str, int] = field(default_factory=dict)
     understood: Understood | None = None
+    missing_classes: tuple[str, ...] = ()
+    validation: ValidationShare | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """For ``--json``."""
@@ -111,6 +129,8 @@ class Summary:
             "fingerprint": self.manifest.fingerprint,
             "failures": [{"source": name, "reason": reason} for name, reason in self.failures],
             "skips": dict(self.skips),
+            "missing_classes": list(self.missing_classes),
+            "validation": None if self.validation is None else asdict(self.validation),
         }
 
 

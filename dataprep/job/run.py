@@ -137,7 +137,17 @@ def _run_split(prepared: Prepared, split: str, engine: Engine, display: Display)
         check=prepared.locks.check,
     )
     samples = sum(result.samples for result in made)
-    return finished_summary(store, finished, table, started_s, len(made), len(kept), samples)
+    return finished_summary(
+        store,
+        finished,
+        table,
+        started_s,
+        len(made),
+        len(kept),
+        samples,
+        prepared.plans,
+        prepared.label_space,
+    )
 
 
 def _run_part(

@@ -436,13 +436,14 @@ def assemble(
 
 
 def _groups(task: ShardTask) -> dict[int, tuple[str, bytes, bytes]]:
-    """Escaped synset, synset and text of each class in a shard."""
-    labels = [task.label_space.labels[index] for index in {item.label for item in task.items}]
+    """Escaped synset, synset and text of each label in a shard; empty for -1, which is no class."""
+    groups = {-1: ("", b"", b"")}
+    indices = {item.label for item in task.items} - {-1}
+    labels = [task.label_space.labels[index] for index in indices]
     escaped = escape_all([label.synset for label in labels])
-    return {
-        label.index: (name, to_bytes(label.synset), to_bytes(label.text))
-        for label, name in zip(labels, escaped, strict=True)
-    }
+    for label, name in zip(labels, escaped, strict=True):
+        groups[label.index] = (name, to_bytes(label.synset), to_bytes(label.text))
+    return groups
 
 
 def status_of(error: ImageError, name: str, source: Source) -> str:

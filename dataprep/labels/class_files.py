@@ -1,9 +1,9 @@
 """PURE. Read small files about classes, recognised by their content: tables, JSON, ``meta.mat``.
 
-A table has one or two columns, separated by tabs, else by commas, else, where every line begins
-with a synset, by the first space. The first line is a header where both cells are in ``HEADS``, or
-where a single cell is in ``HEADS_OF_ONE``. Empty lines are ignored, and comments: lines that are
-``#`` or begin with ``#`` and a space.
+A table has one or two columns, separated by tabs, else by commas or semicolons, else, where every
+line begins with a synset, by the first space. The first line is a header where both cells are in
+``HEADS``, or where a single cell is in ``HEADS_OF_ONE``. Empty lines are ignored, and comments:
+lines that are ``#`` or begin with ``#`` and a space.
 
 JSON is a list of classes, ``{"old": "new"}``, torchvision's ``{"cat": 0}``, Hugging Face's
 ``{"0": "cat"}``, Keras' ``{"0": ["n01440764", "tench"]}``, or a ``labels.json``.
@@ -17,7 +17,7 @@ The classes of validation images, the ground truth, come in three forms:
   ``ILSVRC2012_val_%08d.JPEG``. These IDs are not in alphabetical order: ``meta.mat`` maps them to
   synsets. Line i of ``synset_labels.txt`` is the synset of that image.
 - Kaggle's ``LOC_val_solution.csv`` has a row an image; its second column begins with the synset.
-- A table of names and classes.
+- A table of names and classes, or lines ``path label`` with a space between them, as Caffe has.
 """
 
 from __future__ import annotations
@@ -45,6 +45,12 @@ GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 _KAGGLE = ("ImageId", "PredictionString")
 _DAMAGED = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, OverflowError)
 _NUMBER = re.compile("[0-9]{1,9}")
+_FIGURE = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
+_EXPECTED = (
+    "expected a sample and its class in each line, as in 1.jpg,cat or 1.jpg 3 "
+    "(labels.ground_truth). A table of another form is read with --kind listing, "
+    "listing.delimiter, listing.path and listing.label"
+)
 HEADS_OF_ONE = frozenset({"class", "label", "synset", "wnid"})
 HEADS = HEADS_OF_ONE | {
     *("name", "file", "filename", "path", "image", "sample", "id", "index", "idx"),
@@ -63,8 +69,10 @@ class Row(NamedTuple):
     cells: tuple[str | int, ...]
 
 
-def read_rows(data: bytes, name: str) -> list[Row]:
+def read_rows(data: bytes, name: str, *, spaced: bool = False) -> list[Row]:
     """Read a file; errors call it ``name``.
+
+    With ``spaced`` the last space of a line may separate two columns.
 
     Raises:
         ConfigError: the file is not UTF-8, or a line or entry has another form.
@@ -76,7 +84,7 @@ def read_rows(data: bytes, name: str) -> list[Row]:
     except UnicodeDecodeError:
         raise ConfigError(f"{name} is not text in UTF-8: save it as UTF-8") from None
     is_json = text.lstrip().startswith(("{", "["))
-    return _rows_of_json(text, name) if is_json else _rows_of_lines(text, name)
+    return _rows_of_json(text, name) if is_json else _rows_of_lines(text, name, spaced)
 
 
 def unpacked(data: bytes, wanted: str, name: str) -> bytes:
@@ -120,9 +128,15 @@ def ground_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[st
             of_kaggle.append(Row(place, (image, _require_synset(synset, place))))
         return two_columns(of_kaggle)
     if not rows or len(rows[0].cells) > 1:
+        for place, row_cells in rows:
+            if len(row_cells) != 2 or row_cells[1] == "":
+                raise ConfigError(f"{place}: {_shown(row_cells)}: {_EXPECTED}")
+        if not rows:
+            raise ConfigError(f"{name} is empty: {_EXPECTED}")
         found = two_columns(rows)
-        if not found or "" in found.values():
-            raise ConfigError(f"{name}: expected a sample and its class in each line, as in a,b")
+        if all(map(_FIGURE.fullmatch, found.values())):
+            # 3.0 is 3, as in a column of floats.
+            found = {key: re.sub(r"\.0*\Z", "", value) for key, value in found.items()}
         return found
     known = {str(cells[0]): str(cells[1]) for _, cells in meta}
     classes = {}
@@ -137,8 +151,15 @@ def ground_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[st
 
 def _require_synset(value: str, place: str) -> str:
     if not is_synset(value):
-        raise ConfigError(f"{place}: {value[:20]!r} is neither a synset nor an ID in meta.mat")
+        raise ConfigError(
+            f"{place}: {value[:40]!r} is neither a synset nor an ID in meta.mat: {_EXPECTED}"
+        )
     return value
+
+
+def _shown(cells: Iterable[str | int]) -> str:
+    """The cells of a row, for errors."""
+    return repr(", ".join(map(str, cells))[:60])
 
 
 def two_columns(rows: Sequence[Row]) -> dict[str, str]:
@@ -238,7 +259,7 @@ def _rows_of_json(text: str, name: str) -> list[Row]:
     return rows
 
 
-def _rows_of_lines(text: str, name: str) -> list[Row]:
+def _rows_of_lines(text: str, name: str, spaced: bool) -> list[Row]:
     lines = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip() and not f"{line.rstrip()} ".startswith("# "):
@@ -246,18 +267,20 @@ def _rows_of_lines(text: str, name: str) -> list[Row]:
     if all(is_synset(line.partition(" ")[0]) for _, line in lines):
         # Texts hold commas, as in "n01440764 tench, Tinca tinca".
         lines = [(place, line.replace(" ", "\t", 1)) for place, line in lines]
-    has_tabs = any("\t" in line for _, line in lines)
+    delimiter = _delimiter([line for _, line in lines], spaced)
     rows: list[Row] = []
     for place, line in lines:
         try:
-            found = line.split("\t") if has_tabs else next(csv.reader([line], strict=True))
+            found = _split(line, delimiter)
         except csv.Error as error:
             raise ConfigError(f"{place}: {error}") from None
         cells = tuple(cell.strip() for cell in found)
+        while len(cells) > 2 and not cells[-1]:
+            cells = cells[:-1]
         if len(cells) > 2:
             raise ConfigError(
-                f"{place} has {len(cells)} columns, expected two: remove the others, or "
-                "read the table with --kind listing, listing.path and listing.label"
+                f"{place} has {len(cells)} columns, expected two: {_shown(cells)}: remove the "
+                "others, or read the table with --kind listing, listing.path and listing.label"
             )
         if not cells[0]:
             raise ConfigError(f"{place}: the first column is empty")
@@ -267,3 +290,28 @@ def _rows_of_lines(text: str, name: str) -> list[Row]:
     heads = HEADS_OF_ONE if len(rows[0].cells) == 1 else HEADS
     is_header = heads.issuperset(str(cell).lower() for cell in rows[0].cells)
     return rows[1:] if is_header else rows
+
+
+def _delimiter(lines: Sequence[str], spaced: bool) -> str:
+    """What separates the columns of these lines: a tab, a comma, a semicolon or a space."""
+    if any("\t" in line for line in lines):
+        return "\t"
+    if all("," in line for line in lines):
+        return ","
+    if all(";" in line for line in lines):
+        return ";"
+    if spaced and all(" " in line.strip() for line in lines):
+        return " "
+    return ","
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    """The cells of a line. Raises csv.Error."""
+    if delimiter == "\t":
+        return line.split("\t")
+    if delimiter != " ":
+        return next(csv.reader([line], delimiter=delimiter, strict=True))
+    path, label = line.rsplit(maxsplit=1)
+    *_, last = path.split()
+    # A path may have spaces, but numbers before the last one are further labels.
+    return line.split() if path != last and _FIGURE.fullmatch(last) else [path, label]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import Literal, NamedTuple
@@ -27,6 +29,8 @@ from dataprep.labels.options import LabelOptions
 from dataprep.labels.space import LabelSpace, are_whole, is_number
 from dataprep.names import by_bytes
 from dataprep.stores import StoreOptions, open_store
+
+_NEGATIVE = re.compile("-[0-9]+")
 
 
 class Classified(NamedTuple):
@@ -70,21 +74,26 @@ class Labelling:
 
         A sample without ground truth fails; one whose class is mapped to nothing is skipped.
         Classes that the source numbers keep its order: a renamed one takes the place of the first
-        with its new name. Classes that become whole numbers are in numeric order.
+        with its new name. Classes that the ground truth numbers are their own labels. Those that
+        become whole numbers by the map are in numeric order.
+
+        Raises:
+            ConfigError: the ground truth has none of the samples.
         """
         if not (self.truth or self.mapped):
             return found
         classes, problems, differ = list(found.classes), dict(found.problems), 0
         before: set[str] = set()
+        lookup = _TruthLookup(self.truth, self.truth_name)
         for row, name in enumerate(names):
             if row in problems:
                 continue
-            group = self._true_class(name) if self.truth else classes[row]
+            group, reason = lookup.class_of(name) if self.truth else (classes[row], "")
             differ += bool(group) and classes[row] not in ("", group)
             before.add(group)
             classes[row] = self.mapped.get(group, group)
-            if self.truth and not group:
-                problems[row] = ("failed", f"{self.truth_name} has no class for it")
+            if reason:
+                problems[row] = ("failed", reason)
             elif group and not classes[row]:
                 problems[row] = ("skipped", "its class is mapped to nothing")
         if differ:
@@ -93,9 +102,11 @@ class Labelling:
                 f"{self.truth_name}, which takes precedence"
             )
         before.discard("")
+        if self.truth and not before and len(found.problems) < len(names):
+            lookup.refuse(names)
         space = found.space
         if self.truth:
-            space = LabelSpace.numbered(before) if are_whole(before) else None
+            space = self._numbered_by_truth(before, note)
         if unused := sorted(self.mapped.keys() - before - set(space.index if space else ())):
             note(
                 f"labels.map renames {counted(len(unused), 'class')} that the source does not "
@@ -103,10 +114,22 @@ class Labelling:
             )
         return Classified(classes, problems, self._renumbered(space, before))
 
-    def _true_class(self, name: str) -> str:
-        """Look a sample up by its whole name, its base name, and that without extension."""
-        path, truth = PurePosixPath(name), self.truth
-        return truth.get(name) or truth.get(path.name) or truth.get(path.stem, "")
+    def _numbered_by_truth(
+        self, classes: set[str], note: Callable[[str], None]
+    ) -> LabelSpace | None:
+        """Return whole numbers as their own labels; None where names decide."""
+        if not are_whole(classes):
+            return None
+        if self.mapped:
+            return LabelSpace.numbered(classes)
+        try:
+            return LabelSpace.as_numbered(classes)
+        except ValueError as error:
+            note(
+                f"{self.truth_name}: {error}: its labels are numbered anew, in their order, as "
+                "labels.json shows; labels.classes keeps them"
+            )
+            return LabelSpace.numbered(classes)
 
     def _renumbered(self, space: LabelSpace | None, before: set[str]) -> LabelSpace | None:
         """Return how classes are numbered after the map; None where their names decide."""
@@ -176,6 +199,67 @@ def _by_value(names: Iterable[str]) -> LabelSpace:
     return LabelSpace.in_order(sorted(by_bytes(different), key=int))
 
 
+class _TruthLookup:
+    """Looks samples up in a ground truth, whose paths may begin with other folders."""
+
+    def __init__(self, truth: Mapping[str, str], title: str) -> None:
+        self._truth, self._title = truth, title
+
+    def class_of(self, name: str) -> tuple[str, str]:
+        """Return the class of a sample, or nothing and the reason.
+
+        It is looked up by its whole name, its base name, and that without extension; then among
+        longer paths that end with its name, or shorter ones that its name ends with.
+        """
+        path, truth = PurePosixPath(name), self._truth
+        group = truth.get(name) or truth.get(path.name) or truth.get(path.stem, "")
+        if not group:
+            keys = self._with_folders.get(path.name) or self._with_folders.get(path.stem, [])
+            fitting = [key for key in keys if _ends_alike(key, name)]
+            groups = {truth[key] for key in fitting}
+            if len(groups) > 1:
+                shown = " and ".join(map(repr, fitting[:2]))
+                return "", f"{self._title} has several classes for it: {shown}"
+            group = next(iter(groups), "")
+        if not group:
+            return "", f"{self._title} has no class for it"
+        if _NEGATIVE.fullmatch(group):
+            return "", f"{self._title} gives it the label {group}; classes count from 0"
+        return group, ""
+
+    def refuse(self, names: Sequence[str]) -> None:
+        """Refuse a ground truth that gives none of these samples a class. Raises ConfigError."""
+        key = next(iter(self._truth))
+        raise ConfigError(
+            f"{self._title} (labels.ground_truth) has no class for any sample: it has {key!r} with "
+            f"class {self._truth[key]!r}, the source has {next(iter(names), '')!r}"
+        )
+
+    @cached_property
+    def _with_folders(self) -> dict[str, list[str]]:
+        """Base name to the paths in the ground truth that have folders."""
+        found: dict[str, list[str]] = {}
+        for key in self._truth:
+            *folders, base = _parts(key)
+            if folders or key != base:
+                found.setdefault(base, []).append(key)
+        return found
+
+
+def _parts(path: str) -> tuple[str, ...]:
+    """The parts of a path of Linux or of Windows."""
+    return PurePosixPath(path.replace("\\", "/")).parts
+
+
+def _ends_alike(key: str, name: str) -> bool:
+    """Whether one path ends with the other, extensions aside where ``key`` has none."""
+    parts, sample = _parts(key), _parts(name)
+    if parts[-1] != sample[-1]:
+        sample = (*sample[:-1], PurePosixPath(name).stem)
+    shared = min(len(parts), len(sample))
+    return parts[-shared:] == sample[-shared:]
+
+
 def require_known(shared: LabelSpace, classes: Iterable[str], split: str) -> None:
     """Refuse a split with classes that the output's labels.json lacks.
 
@@ -183,6 +267,12 @@ def require_known(shared: LabelSpace, classes: Iterable[str], split: str) -> Non
         OutputConflict: it names one of them.
     """
     strangers = by_bytes(set(classes) - shared.index.keys())
+    if strangers and not shared.labels:
+        raise OutputConflict(
+            f"labels.json of this output has no classes, since its splits are unlabelled, and "
+            f"split {split!r} has some, such as {strangers[0]!r}: make the split with classes "
+            "first, give labels.classes with the unlabelled one, or use another --output"
+        )
     if strangers:
         raise OutputConflict(
             f"split {split!r} has {counted(len(strangers), 'class')} that labels.json of this "
@@ -227,7 +317,7 @@ def _ground_truth(
     if options.ground_truth is None:
         return {}, {}
     data, name = _read("labels.ground_truth", options.ground_truth, stores, GROUND_TRUTH)
-    rows = read_rows(data, name)
+    rows = read_rows(data, name, spaced=True)
     key, meta_uri = "labels.meta", options.meta
     if meta_uri is None and has_ids(rows):
         key = f"{name} has ILSVRC2012_IDs, which need labels.meta, the devkit's meta.mat"

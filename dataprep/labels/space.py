@@ -13,6 +13,8 @@ from dataprep.names import by_bytes, escape, unescape
 from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1
+HIGHEST_NUMBER = 999_999
+"""The highest class number that is its own label although classes below it have no samples."""
 _NUMBERED = re.compile(r"\d+\.(.+)")
 _WHOLE = re.compile(r"0|[1-9][0-9]*")
 
@@ -59,6 +61,20 @@ class LabelSpace:
         return cls.in_order(sorted(set(names), key=int))
 
     @classmethod
+    def as_numbered(cls, names: Collection[str]) -> LabelSpace:
+        """Number classes whose names are whole numbers so that each of them is its own label.
+
+        Numbers between them are classes too. Without this, the labels of a file would change.
+
+        Raises:
+            ValueError: a number is above ``HIGHEST_NUMBER``.
+        """
+        highest = max(map(int, names))
+        if highest > HIGHEST_NUMBER:
+            raise ValueError(f"the number {highest} is above {HIGHEST_NUMBER:,}")
+        return cls.in_order([str(number) for number in range(highest + 1)])
+
+    @classmethod
     def in_order(cls, names: Sequence[str]) -> LabelSpace:
         """Number these classes, all different, in the order given."""
         return cls(tuple(Label(i, name, _default_text(name)) for i, name in enumerate(names)))
@@ -73,16 +89,22 @@ class LabelSpace:
         """Class name to label."""
         return {label.synset: label.index for label in self.labels}
 
+    def synset_of(self, label: int) -> str:
+        """The class with this label; empty for -1, the label of a sample without a class."""
+        return self.labels[label].synset if label >= 0 else ""
+
     @cached_property
     def are_synsets(self) -> bool:
         """Whether every class is a WordNet synset."""
         return bool(self.labels) and all(is_synset(label.synset) for label in self.labels)
 
     def to_json(self) -> bytes:
-        """Return the content of ``labels.json``; there is at least one class.
+        """Return the content of ``labels.json``.
 
         It is what ``json.dumps`` writes with an indent of 1, which is slow for many classes.
         """
+        if not self.labels:
+            return json.dumps({"schema": SCHEMA, "classes": []}, indent=1).encode() + b"\n"
         classes = json.dumps(
             [
                 {"index": one.index, "synset": escape(one.synset), "text": escape(one.text)}

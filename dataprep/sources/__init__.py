@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dataprep.errors import ConfigError
 from dataprep.registry import Registry
+from dataprep.sources.other_kinds import NOT_READ
 from dataprep.sources.protocol import (
     Announcing,
     HavingFolders,
@@ -47,7 +49,9 @@ def open_source(
         section: the part of the config with the name of the kind, for kinds that have one.
 
     Raises:
-        ConfigError: no such kind.
+        ConfigError: no such kind, or one that this version does not read.
     """
+    if kind in NOT_READ and not _KINDS.has(kind):
+        raise ConfigError(f"--kind {kind}: {NOT_READ[kind]}")
     source: Callable[..., Source] = _KINDS.load(kind)
     return source(uri, options) if section is None else source(uri, options, section)

@@ -16,6 +16,8 @@ from dataprep.names import by_bytes
 from dataprep.sources.files import split_uri
 from dataprep.stores import StoreOptions, open_store
 
+_HEADER_VALUES, _BOX_VALUES = 2, 5  # the least that im2rec's lists for detection have
+
 
 class Classes(NamedTuple):
     """The class of each row, empty where it has none; the numbering; notes for the user."""
@@ -57,6 +59,48 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
     return LabelSpace(tuple(labels.values()))
 
 
+def refuse_detection(rows: Sequence[Sequence[float]], title: str) -> None:
+    """Refuse labels that are those of im2rec for detection: header widths, then boxes.
+
+    Each row has the width A of its header, the width B of a box, more values of the header up to
+    A, then boxes of B values: a class and four sides. Taken for classes, the first value, A, would
+    be the class of every image.
+
+    Args:
+        rows: all labels of each row; empty where a row has none.
+        title: the file, for the error.
+
+    Raises:
+        SourceError: every row is of this form.
+    """
+    labelled = [[float(value) for value in row] for row in rows if row]
+    with_boxes = [row for row in labelled if len(row) >= _HEADER_VALUES + _BOX_VALUES]
+    if not with_boxes or not all(map(_is_detection, labelled)):
+        return
+    header, box, *_ = with_boxes[0]
+    raise SourceError(
+        f"{title} is im2rec's list for detection, not for classes: rows have a header of "
+        f"{header:g} values, then boxes of {box:g} values each. Give a list of index, class and "
+        "path, or a CSV file of paths and classes; boxes are read from another file (--boxes)"
+    )
+
+
+def _is_detection(row: Sequence[float]) -> bool:
+    """Whether labels consist of a header, which begins with two widths, and boxes, if any."""
+    if len(row) < _HEADER_VALUES or not (row[0].is_integer() and row[1].is_integer()):
+        return False
+    header, box = int(row[0]), int(row[1])
+    if header < _HEADER_VALUES or box < _BOX_VALUES or len(row) < header:
+        return False
+    if (len(row) - header) % box:
+        return False
+    for start in range(header, len(row), box):
+        group, left, top, right, bottom = row[start : start + _BOX_VALUES]
+        if not (group.is_integer() and left <= right and top <= bottom):
+            return False
+    return True
+
+
 def first_labels(
     rows: Sequence[Sequence[float]], problems: dict[int, str]
 ) -> tuple[dict[int, int], NDArray[np.float32] | None]:
@@ -90,8 +134,12 @@ def by_number(
     given: LabelSpace | None,
     problems: dict[int, str],
     section: str,
+    *,
+    keep: bool = False,
 ) -> Classes:
     """Classes that are numbers from 0. Rows without such a number join ``problems``.
+
+    Where every row has -1 none has a class.
 
     Args:
         numbers: of each row that has one.
@@ -99,7 +147,14 @@ def by_number(
         given: names of the classes by number, which keeps each number its own label.
         problems: row to the reason why it has no class.
         section: the part of the config that has ``class_names``, for the note.
+        keep: each number is its own label, since rows have several labels, of which it is the
+            first.
+
+    Raises:
+        SourceError: with ``keep`` a number is too high for that.
     """
+    if numbers and {*numbers.values()} == {-1}:
+        return Classes([""] * count)  # as samples without a class are written
     names = {number: str(number) for number in numbers.values()}
     if given:
         names = {label.index: label.synset for label in given.labels}
@@ -119,7 +174,21 @@ def by_number(
     used = {*classes} - {""}
     if given or not used:
         return Classes(classes, given)
+    if keep:
+        return Classes(classes, _own_numbers(used, section))
     return Classes(classes, LabelSpace.numbered(used), _gaps({*map(int, used)}, section))
+
+
+def _own_numbers(names: Collection[str], section: str) -> LabelSpace:
+    """Each number as its own label. Raises SourceError."""
+    try:
+        return LabelSpace.as_numbered(names)
+    except ValueError as error:
+        raise SourceError(
+            f"the first of several labels of a sample is its class, but {error}, and another label "
+            f"would overwrite it: give the names of all classes with {section}.class_names, or one "
+            "label a sample"
+        ) from None
 
 
 def by_name_or_number(
@@ -127,10 +196,12 @@ def by_name_or_number(
     texts: Sequence[str],
     numbers: Mapping[int, int],
     problems: dict[int, str],
+    *,
+    keep: bool = False,
 ) -> Classes:
     """Classes of records: synsets that all have, or texts that fit the numbers, or numbers.
 
-    Without any numbers all texts do.
+    Without any numbers all texts do. ``keep`` is that of ``by_number``.
     """
     sound = [row for row in range(len(synsets)) if row not in problems]
     names = synsets if all(synsets[row] for row in sound) else texts
@@ -139,7 +210,7 @@ def by_name_or_number(
     different = {number for number, _ in pairs}
     fit = len(numbers) == len(sound) and len(different) == len(pairs) == len(ordered)
     if not all(ordered) or not (names is synsets or fit or not numbers):
-        return by_number(numbers, len(synsets), None, problems, "records")
+        return by_number(numbers, len(synsets), None, problems, "records", keep=keep)
     notes: tuple[str, ...] = ()
     if fit:
         ordered = [name for _, name in sorted(pairs)]

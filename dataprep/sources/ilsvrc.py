@@ -26,6 +26,7 @@ from dataprep.names import by_bytes
 from dataprep.ordered import in_order
 from dataprep.samples import in_numpy
 from dataprep.sources.archives import Archive, GzipContent, containers
+from dataprep.sources.class_names import Classes
 from dataprep.sources.classes import (
     CLUTTER,
     classify,
@@ -36,7 +37,18 @@ from dataprep.sources.classes import (
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.files import disk_paths, list_files, reads_at_once, split_uri
 from dataprep.sources.local_tree import Tree, problem_of, shown
+from dataprep.sources.member_classes import (
+    Members,
+    classes_by_name,
+    has_class_folders,
+    named_classes,
+    note_of_parts,
+    parts_among,
+    refuse_crowded_archives,
+    refuse_webdataset,
+)
 from dataprep.sources.options import ILSVRCOptions
+from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.sources.splits import role_of
 from dataprep.sources.tars import EMPTY, TAR_ENDING, index_tar, leaves_archive, no_archive
@@ -109,16 +121,16 @@ class ILSVRC:
         tars = [tar.removeprefix(below) for tar in _texts(table, "tar")]
         problems = self._problems(names, table)
         known = dict(problems)
-        classes = self._classes(names, problems)
+        classes = self._classes(names, tars, problems)
         empty_notes = self._require_all(names, tars, known, problems)
         return Listing(
             names=names,
             sizes=in_numpy(table["bytes"]),
-            classes=classes,
+            classes=classes.names,
             problems=problems,
             containers=_texts(table, "container"),
             offsets=in_numpy(table["offset"]),
-            notes=(*empty_notes, *tree.notes()),
+            notes=(*classes.notes, *empty_notes, *tree.notes()),
             form="archives",
             unread=tuple(tree.unread),
         )
@@ -155,6 +167,7 @@ class ILSVRC:
         if not keys:
             raise SourceNotFound(
                 f"no members in {self.uri!r}, nor in tars there: for class folders leave --kind out"
+                + advice_for(entry.key for entry in entries)
             )
         self._containers = containers(keys, archives)
         return table
@@ -173,10 +186,36 @@ class ILSVRC:
             raise SourceNotFound(f"no archive at {self.uri!r}, nor any in it (check --source)")
         return self._folder, sorted(entries), True
 
-    def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
-        """The class of each member, if folders give it; what is no sample joins ``problems``."""
+    def _classes(self, names: Sequence[str], tars: Sequence[str], problems: Problems) -> Classes:
+        """The class of each member, if there are classes; what is no sample joins ``problems``.
+
+        Raises:
+            SourceError: it can be read in two ways.
+        """
         # A path that is refused names folders that are none.
         paths = ["" if leaves_archive(name) else name for name in names]
+        members = Members(self.uri, paths, tars, problems)
+        inside = [members.inside(row) for row in range(len(names))]
+        chosen = self._section.classes
+        if chosen == "names":
+            return Classes(classes_by_name(members))
+        if chosen == "folders":
+            return Classes(self._by_folders(inside, problems))
+        if chosen == "archives":
+            return Classes(self._by_folders(paths, problems))
+        refuse_webdataset(members)
+        if (synsets := named_classes(members)) is not None:
+            return Classes(synsets)
+        if parts := parts_among(members):
+            note = note_of_parts(parts)
+            if not has_class_folders(members):
+                return Classes(unclassified(paths, problems), notes=(note,))
+            return Classes(self._by_folders(inside, problems), notes=(note,))
+        refuse_crowded_archives(members)
+        return Classes(self._by_folders(paths, problems))
+
+    def _by_folders(self, paths: Sequence[str], problems: Problems) -> Sequence[str]:
+        """The class of each path, if folders give it; what is no sample joins ``problems``."""
         images = (name for row, name in enumerate(paths) if row not in problems)
         folders = {name.rpartition("/")[0] for name in filter(promises_image, images)}
         # Images in no folder, or all in one that is called as a split is.

@@ -16,6 +16,7 @@ from dataprep.sources.classes import classify, promises_image, unclassified
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.files import disk_paths, list_files, read_error, reads_at_once
 from dataprep.sources.local_tree import BROKEN, problem_of, shown
+from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
@@ -95,7 +96,7 @@ class ImageFolder:
 
         absent = (
             f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
-            "it (or --kind flat, where a file gives the classes)"
+            "it (or --kind flat, where a file gives the classes)" + advice_for(names)
         )
         classes = classify(
             names,

@@ -8,6 +8,7 @@ files escape names as ``dataprep.names`` does; im2rec does not.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -16,17 +17,30 @@ import re
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dataprep.credentials import without_credentials
-from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, SourceNotFound
+from dataprep.errors import (
+    DataprepError,
+    ObjectNotFound,
+    PermissionRefused,
+    SourceError,
+    SourceNotFound,
+)
 from dataprep.labels import LabelSpace
 from dataprep.names import CODEC, by_bytes, escape, unescape
 from dataprep.samples import readable
-from dataprep.sources.class_names import Classes, by_number, first_labels, read_class_names
+from dataprep.sources.class_names import (
+    Classes,
+    by_number,
+    first_labels,
+    read_class_names,
+    refuse_detection,
+)
 from dataprep.sources.classes import CLUTTER, is_system
 from dataprep.sources.files import (
     MISSING,
@@ -37,12 +51,15 @@ from dataprep.sources.files import (
     split_uri,
 )
 from dataprep.sources.options import ListingOptions
+from dataprep.sources.other_kinds import NOT_READ, advice_for, begins_as_image
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import Store, StoreOptions, open_store
 
 PATH_COLUMNS = ("path", "filename", "file", "image")
 LABEL_COLUMNS = ("label", "class", "synset")
 LEAVES = "its path leaves the root of the listing"
+_LOOKED_AT = 100
+_SHOWN_BYTES = 80
 
 _FORMATS = {
     "csv": "csv",
@@ -106,7 +123,9 @@ class ListingSource:
         try:
             data = self._store(self._folder).get(self._file)
         except ObjectNotFound:
-            raise SourceNotFound(f"no listing at {self.uri!r} (check --source)") from None
+            raise SourceNotFound(
+                f"no listing at {self.uri!r} (check --source){self._advice()}"
+            ) from None
         except OSError as error:
             raise SourceError(f"cannot read {self.uri}: {error}") from None
         paths, labels, numeric = parse(data, self._file, self._section)
@@ -117,8 +136,11 @@ class ListingSource:
         given = read_class_names(names_file, self._options) if names_file else None
         values = None
         if numeric:
-            numbers, values = first_labels(_as_numbers(labels, self._file), reasons)
-            classes = by_number(numbers, len(paths), given, reasons, "listing")
+            figures = _as_numbers(labels, self._file)
+            refuse_detection(figures, self._file)
+            numbers, values = first_labels(figures, reasons)
+            keep = values is not None
+            classes = by_number(numbers, len(paths), given, reasons, "listing", keep=keep)
         else:
             classes = _by_text([row[0] for row in labels], given, reasons, self._file)
         root = absolute_uri(self._root)  # only for comparison: what is relative stays so
@@ -149,6 +171,13 @@ class ListingSource:
             notes=classes.notes,
             form="a listing",
         )
+
+    def _advice(self) -> str:
+        """Which kind the files call for where the source is a folder; else empty."""
+        with contextlib.suppress(OSError, DataprepError):
+            entries = islice(_store(self.uri, self._options).list(), _LOOKED_AT)
+            return advice_for(entry.key for entry in entries)
+        return ""
 
     def _sizes(self, names: Sequence[str], problems: Problems) -> Sequence[int]:
         """Bytes of each file; what is not there joins ``problems``."""
@@ -211,9 +240,12 @@ def parse(
     elif kind:
         rows = _text_rows(data, name, kind, options)
     else:
+        first = data[:_SHOWN_BYTES].decode(*CODEC).lstrip().partition("\n")[0].strip()
         raise SourceError(
             f"{name}: .csv, .tsv, .parquet or .lst is expected; where the file is one of "
-            "these under another name, say which with --set listing.format=csv"
+            "these under another name, say which with --set listing.format=csv. Its first line is "
+            f"{escape(first)!r}: lines of a path and a label with a space between them are read "
+            "with --set listing.format=csv --set listing.delimiter=' ' --set listing.header=false"
         )
     if kind == "lst" and escaped is None:
         escaped = _PLAIN_BACKSLASH.search(data) is None
@@ -224,8 +256,7 @@ def parse(
         if not text:
             raise SourceError(
                 f"{name}: the path of sample {number} is empty or no text: name the column of "
-                "paths with --set listing.path=NAME. Images inside Parquet are not read: write "
-                "them to files and list those"
+                "paths with --set listing.path=NAME"
             )
         paths.append(unescape(text) if escaped else text)
         row = [_as_text(value, name) for value in values]
@@ -242,7 +273,7 @@ def _text_rows(
         raise SourceError(f"{name} is in UTF-16: save it as UTF-8")
     text = io.TextIOWrapper(io.BytesIO(data.removeprefix(BOM_UTF8)), *CODEC, newline="")
     is_lst = kind == "lst"
-    delimiter = options.delimiter or _DELIMITERS[kind]
+    delimiter = options.delimiter or _usual_delimiter(data, kind)
     quoting: Any = csv.QUOTE_NONE if is_lst else csv.QUOTE_MINIMAL
     reader = csv.reader(text, delimiter=delimiter, quoting=quoting, strict=True)
     columns, positions = 0, [0]
@@ -251,20 +282,23 @@ def _text_rows(
             if is_lst and len(row) < 3:
                 raise SourceError(
                     f"{name}, row {number}: {len(row)} columns; a .lst has index, label and path, "
-                    "with tabs between them (im2rec.py --list writes one)"
+                    f"with tabs between them (im2rec.py --list writes one): {_shown(row)}"
                 )
             if is_lst:
                 yield [row[-1], *row[1:-1]]
                 continue
             if number == 1:
+                row = _without_blank_end(row, 2)
                 columns = len(row)
                 positions = _positions([column.strip() for column in row], name, options)
                 if options.header:
                     continue
+            row = _without_blank_end(row, columns)
             if len(row) != columns:
                 raise SourceError(
                     f"{name}, row {number}: {len(row)} columns, the first row has {columns}; a "
-                    "path with a delimiter or a line end in it must be in double quotes"
+                    "path with a delimiter or a line end in it must be in double quotes "
+                    f"(listing.delimiter is {delimiter!r}): {_shown(row)}"
                 )
             yield [row[position] for position in positions]
     except csv.Error as error:
@@ -273,17 +307,49 @@ def _text_rows(
         raise SourceError(f"{name} is empty: it needs a column of paths and one of labels")
 
 
+def _usual_delimiter(data: bytes, kind: str) -> str:
+    """A comma, a tab, or the semicolon of a CSV file whose first line has no comma."""
+    first_line = data.partition(b"\n")[0]
+    is_semicolon = kind == "csv" and b";" in first_line and b"," not in first_line
+    return ";" if is_semicolon else _DELIMITERS[kind]
+
+
+def _without_blank_end(row: list[str], columns: int) -> list[str]:
+    """A row without the empty cells that a delimiter at the end of its line makes."""
+    while len(row) > columns and not row[-1].strip():
+        row = row[:-1]
+    return row
+
+
+def _shown(row: Sequence[str]) -> str:
+    """A row in short, for errors."""
+    text = escape(", ".join(row))
+    return repr(text if len(text) <= _SHOWN_BYTES else f"{text[:_SHOWN_BYTES]}...")
+
+
 def _parquet_rows(data: bytes, name: str, options: ListingOptions) -> Sequence[Sequence[Any]]:
     try:
         file = pq.ParquetFile(readable(data))
         schema = file.schema_arrow
         wanted = [schema.names[at] for at in _positions(schema.names, name, options)]
+        if pa.types.is_struct(schema.field(wanted[0]).type):
+            raise SourceError(_holds_images(name, wanted[0]))
         table = file.read(columns=wanted)
+        first = table[wanted[0]][0].as_py() if len(table) else ""
+        if isinstance(first, bytes) and begins_as_image(first):
+            raise SourceError(_holds_images(name, wanted[0]))
         return [*zip(*[table.column(column).to_pylist() for column in wanted], strict=True)]
     except SourceError:
         raise
     except (pa.ArrowException, OSError, ValueError, LookupError) as error:
         raise SourceError(f"{name} cannot be read as Parquet: {error}") from None
+
+
+def _holds_images(name: str, column: str) -> str:
+    return (
+        f"{name}: column {column!r} has images, not paths: {NOT_READ['parquet']}; if another "
+        "column has the paths, name it with --set listing.path=NAME"
+    )
 
 
 def _positions(names: Sequence[str], name: str, options: ListingOptions) -> list[int]:

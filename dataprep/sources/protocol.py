@@ -174,8 +174,10 @@ class OnDisk(Protocol):
 
     def disk_paths(self) -> Sequence[str]:
         """Return the absolute paths of these folders and files; none of a source on S3."""
+        ...
 
 
+@runtime_checkable
 class LeavingOut(Protocol):
     """A source that must know which entries are left out before it finds the classes."""
 

@@ -43,13 +43,16 @@ from dataprep.samples import read_table, stored_table
 from dataprep.shard_records import Shard
 from dataprep.snapshot import Snapshot
 from dataprep.sources.class_names import (
+    Classes,
     by_name_or_number,
     by_number,
     first_labels,
     read_class_names,
+    refuse_detection,
 )
 from dataprep.sources.files import disk_paths, list_files, read_error, reads_at_once, split_uri
 from dataprep.sources.options import RecordsOptions
+from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 
@@ -63,6 +66,7 @@ _NUMBER = re.compile(
 _EXTENSION = re.compile(r"\.(tfrecords?|tfrec|rec)(?=$|[-_.]\d{5,}-of-\d{5,}$|\.gz$)")
 _INDEX = (".idx", ".lst", ".json", ".txt", ".index", ".parquet", ".tsv", ".csv")
 _SPELLINGS = ({"train", "training"}, {"validation", "val", "valid", "eval"})
+_IDENTITY = "identity record without an image: its values are record numbers, no labels"
 _BOXES_NOTE = (
     "its records have bounding boxes, which are not carried over: make the shards from the "
     "images to have boxes in them"
@@ -175,17 +179,19 @@ class RecordsSource:
         has_size = "image_bytes" in stored.columns().column_names
         size = "image_bytes" if has_size else f"{wanted}_length"
         offset = f"{wanted}_offset"
-        table = stored.columns(["source", "synset", "shard", offset, size]).to_pydict()
+        columns = ["source", "synset", "label", "shard", offset, size]
+        table = stored.columns(columns).to_pydict()
         plan = read_table(self._store.get(keys.plan(split)))
         values = None
         if "values" in plan.column_names:  # all labels of samples that have several
             planned = plan.select(["source", "values"]).to_pydict()
             found = dict(zip(planned["source"], planned["values"], strict=True))
             values = np.array([found[name] for name in table["source"]], dtype=np.float32)
+            values[:, 0] = table["label"]  # as in the records
         listing = Listing.sorted(
             unescape_all(table["source"]),
             table[size],
-            unescape_all(table["synset"]),
+            unescape_all([synset or "" for synset in table["synset"]]),
             {},
             containers=[shards[number] for number in table["shard"]],
             offsets=np.array(table[offset], dtype=np.int64),
@@ -210,7 +216,7 @@ class RecordsSource:
         if not shards:
             raise SourceNotFound(
                 f"no shards in {self.uri!r}: names such as train-00000-of-00128, NAME.tfrecord "
-                "or NAME.rec are expected"
+                "or NAME.rec are expected" + advice_for(entries)
             )
         return shards
 
@@ -220,7 +226,11 @@ class RecordsSource:
         problems = {row: record.problem for row, record in enumerate(records) if record.problem}
         if len(problems) == len(records):
             raise SourceError(f"{shards[0].key}: no record can be read: {problems[0]}")
-        numbers, values = first_labels([record.labels for record in records], problems)
+        identities = {row for row, record in enumerate(records) if record.is_identity}
+        problems |= dict.fromkeys(identities, _IDENTITY)
+        labels = [() if row in problems else record.labels for row, record in enumerate(records)]
+        refuse_detection(labels, shards[0].key)
+        numbers, values = first_labels(labels, problems)
         offset, notes = self._section.label_offset, []
         from_background = any(record.from_background for record in records)
         if offset is None and from_background and min(numbers.values(), default=0) > 0:
@@ -237,9 +247,12 @@ class RecordsSource:
         if self._section.class_names:
             given = read_class_names(self._section.class_names, self._options)
             classes = by_number(numbers, len(records), given, problems, "records")
+        elif not any(record.labels or record.synset or record.text for record in records):
+            classes = Classes([""] * len(records))
         else:
             synsets, texts = zip(*((record.synset, record.text) for record in records), strict=True)
-            classes = by_name_or_number(synsets, texts, numbers, problems)
+            keep = values is not None
+            classes = by_name_or_number(synsets, texts, numbers, problems, keep=keep)
         notes += classes.notes
         if any(record.has_boxes for record in records):
             notes.append(_BOXES_NOTE)
@@ -247,7 +260,10 @@ class RecordsSource:
             sample_names(records, classes.names),
             [record.bytes for record in records],
             classes.names,
-            {row: Problem("failed", why) for row, why in problems.items()},
+            {
+                row: Problem("skipped" if row in identities else "failed", why)
+                for row, why in problems.items()
+            },
             containers=[record.shard for record in records],
             offsets=np.array([record.offset for record in records], dtype=np.int64),
             values=values,
@@ -334,6 +350,8 @@ class Record(NamedTuple):
         synset, text, filename: empty where it has none.
         from_background: whether 0 is customarily the background in its layout, not a class.
         has_boxes: whether it has bounding boxes.
+        is_identity: whether it has several values and no image, as in records of faces, where it
+            says which records belong to one person.
         shard: its key.
         name: the shard and the number of the record there.
         offset: the byte at which it begins.
@@ -348,6 +366,7 @@ class Record(NamedTuple):
     filename: str = ""
     from_background: bool = False
     has_boxes: bool = False
+    is_identity: bool = False
     shard: str = ""
     name: str = ""
     offset: int = 0
@@ -402,7 +421,9 @@ def content_of(payload: Buffer, fields: Fields | None, *, recordio: bool) -> Rec
     """
     if recordio:
         unpacked = unpack_image_record(payload)
-        return Record(unpacked.image, unpacked.labels)
+        without_image = not memoryview(unpacked.image).nbytes
+        is_identity = without_image and len(unpacked.labels) > 1
+        return Record(unpacked.image, unpacked.labels, is_identity=is_identity)
     features = decode_example(payload)
     fields = fields or (_IMAGENET if _IMAGENET["encoded"] in features else _TFDS)
     images = _values(features, fields["encoded"], BytesList)

@@ -262,7 +262,7 @@ class _SplitCheck:
         names = escape_all(plan.names[place])
         numbers = range(place.start, place.stop)
         classes = plan.labels[place].tolist()
-        synsets = [escape(labels.labels[label].synset) for label in classes]
+        synsets = [escape(labels.synset_of(label)) for label in classes]
         planned = Counter(zip(names, numbers, classes, synsets, strict=True))
         found = Counter((row.source, row.number, row.label, row.synset) for row in rows)
         for sample in sorted((planned - found) | (found - planned)):

@@ -264,7 +264,8 @@ def _unpack(source: Place, dest: Path) -> None:
         def write(number: int) -> None:
             sample = dataset[number]  # one record is read, not its shard
             # Named by the label's number, since a class may have any name.
-            path = dest / f"{sample.label:06d}" / f"{number:07d}.jpg"
+            folder = f"{sample.label:06d}" if sample.label >= 0 else "unlabelled"
+            path = dest / folder / f"{number:07d}.jpg"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(sample.image)
 

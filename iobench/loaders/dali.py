@@ -36,6 +36,7 @@ from iobench.stored import open_shards
 from iobench.trial import Place
 
 _READER = "samples"
+_NO_FEATURE = "label of no image"
 _BUFFER = 1024  # DALI's own default
 
 
@@ -132,9 +133,8 @@ class DaliLoader(PlacedLoader):
     ) -> tuple[Any, Any]:
         """Encoded images and labels, in the order of an epoch."""
         tfrecord = importlib.import_module("nvidia.dali.tfrecord")
-        image, label = layout.feature("encoded"), layout.feature("label")
-        if label is None:
-            raise Unavailable("these records hold no label, which DALI reads from them")
+        # Records of unlabelled images have no label; DALI then gives its default, -1.
+        image, label = layout.feature("encoded"), layout.feature("label") or _NO_FEATURE
         shards = dataset.manifest.formats["tfrecord"].shards
         shuffle = self.settings.shuffle
         root = Path(self.place.uri)

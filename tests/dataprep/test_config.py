@@ -98,6 +98,9 @@ def test_missing_keys_name_their_options() -> None:
         ("max_failures", -1, "max_failures=-1: give a number of failures, a share such as"),
         ("max_failures", "101%", "max_failures=101%: give a share such as 5%, up to 100%"),
         ("max_failures", [], "max_failures: give a whole number or text"),
+        ("max_failures", "none", "max_failures=none: 'none' can be read as no failure or as no"),
+        ("max_failures", "None", "max_failures=None: 'none' can be read as no failure or as no"),
+        ("max_failures", None, "max_failures=None: 'none' can be read as no failure or as no"),
         ("label_offset.tfrecord", 1001, "label_offset.tfrecord=1001: give at most 1000"),
         ("label_offset.tfrecrod", 1, "label_offset: no format 'tfrecrod': use one of recordio"),
         ("image", 3, "image=3: give keys with values"),
@@ -169,7 +172,7 @@ configs = st.builds(
     seed=st.integers(-(2**63), 2**63 - 1),
     validation=st.sampled_from([None, "5%", "0.5 %"]),
     label_offset=st.dictionaries(st.sampled_from(["tfrecord", "recordio"]), st.integers(-9, 9)),
-    max_failures=st.sampled_from([0, 5, "5", "2%", "none"]),
+    max_failures=st.sampled_from([0, 5, "5", "2%", "unlimited"]),
     store=st.builds(StoreOptions, endpoint_url=st.sampled_from([None, "http://[::1]:9/a@b"])),
     source_store=st.none() | st.builds(StoreOptions, requester_pays=st.booleans()),
     dask=st.builds(
@@ -217,8 +220,10 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
         *("source", "output", "store", "source_store", "dask", "max_failures", "labels"),
         "hung_samples",
         *("exclude", "listing", "records", "ilsvrc", "source_concurrency", "plan"),
+        "unlabelled",  # absent where it is false, as in outputs of earlier versions
     }
-    for change in ({"seed": config.seed ^ 1}, {"shuffle": not config.shuffle}, {"split": "x-y"}):
+    changes: list[dict[str, Any]] = [{"seed": config.seed ^ 1}, {"shuffle": not config.shuffle}]
+    for change in [*changes, {"split": "x-y"}, {"unlabelled": True}]:
         assert config.model_copy(update=change).content() != config.content()
 
 
@@ -258,7 +263,7 @@ def test_other_texts_are_no_shares(text: str) -> None:
         (0, 10, 0),
         (7, 10, 7),
         ("7", 10, 7),
-        ("none", 10, 0),
+        ("unlimited", 10, 10),
         ("1%", 99, 0),
         ("1%", 100, 1),
         ("29%", 100, 29),
@@ -267,13 +272,13 @@ def test_other_texts_are_no_shares(text: str) -> None:
     ],
 )
 def test_allowed_failures(limit: int | str, samples: int, allowed: int) -> None:
-    """A number is itself, a share is rounded down without floats, none is 0."""
+    """A number is itself, a share is rounded down without floats, unlimited is all of them."""
     assert allowed_failures(limit, samples) == allowed
 
 
 @pytest.mark.parametrize("limit", ["-1", "few", "", "1.5", "²", -1])
 def test_limits_that_are_none(limit: int | str) -> None:
-    """Not a count, a share or none."""
+    """Not a count, a share or unlimited."""
     with pytest.raises(ConfigError, match="give a number of failures"):
         allowed_failures(limit, 100)
 

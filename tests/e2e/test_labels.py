@@ -6,6 +6,7 @@ import io
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -87,6 +88,38 @@ def test_numbers_stay_numbers(validation: Path, mapped: str) -> None:
         for sample in dataset:
             own = str(int(sample.filename[15:23]) - 1)
             assert sample.label == classes.index(renamed.get(own, own))
+
+
+@pytest.mark.parametrize("prefix", ["", "val/", "/data/imagenet/val/"])
+def test_labels_of_a_caffe_file_are_as_in_the_file(validation: Path, prefix: str) -> None:
+    """``path label`` lines give these labels, although classes between them have no samples."""
+    labels = [5, 0, 3, 3, 1, 0]
+    photos = sorted((validation / "val").iterdir())
+    for path in photos[len(labels) :]:
+        path.unlink()
+    lines = [f"{prefix}{path.name} {label} \n" for path, label in zip(photos, labels, strict=False)]
+    (validation / "val.txt").write_text("".join(lines))
+    dataprep.shard(job(validation, labels={"ground_truth": str(validation / "val.txt")}))
+    table = pq.read_table(validation / "out" / "validation.samples.parquet").to_pylist()
+    assert [row["label"] for row in sorted(table, key=lambda row: row["source"])] == labels
+
+
+def test_a_label_never_overwrites_the_first_of_several(validation: Path) -> None:
+    """Another order of classes is refused where a sample has several labels; nothing is written."""
+    photos = sorted(path.name for path in (validation / "val").iterdir())
+    lines = [f"{number}\t{number % 3}\t0.5\t{name}\n" for number, name in enumerate(photos)]
+    (validation / "all.lst").write_text("".join(lines))
+    (validation / "order.txt").write_text("2\n1\n0\n")
+    source: dict[str, Any] = {
+        "source": str(validation / "all.lst"),
+        "kind": "listing",
+        "listing": {"root": str(validation / "val")},
+    }
+    with pytest.raises(ConfigError, match=r"first, 0, is its class.* label 2 .*overwrite it"):
+        dataprep.shard(job(validation, labels={"classes": str(validation / "order.txt")}, **source))
+    assert files(validation / "out") == set()
+    dataprep.shard(job(validation, **source))
+    assert dataprep.open(validation / "out", "validation")[0].image
 
 
 def test_an_image_that_the_ground_truth_lacks_fails(validation: Path) -> None:

@@ -211,7 +211,7 @@ def test_refused_links_count_before_any_work(source: Path, tmp_path: Path) -> No
     """Failures that the listing shows already stop the job before it converts anything."""
     (next(source.iterdir()) / "link.JPEG").symlink_to("nowhere")
     with pytest.raises(TooManyFailures, match=r"link\.JPEG: broken symlink"):
-        run(source, tmp_path / "out", max_failures="none")
+        run(source, tmp_path / "out", max_failures=0)
     assert not (tmp_path / "out" / "receipts").exists()
 
 
@@ -235,7 +235,9 @@ def test_classes_too_small_for_validation_are_refused(tree: Path, tmp_path: Path
     """A validation split that would be empty is a wrong request: nothing is written."""
     (tmp_path / "source" / "a").mkdir(parents=True)
     shutil.copy(next(tree.rglob("*.JPEG")), tmp_path / "source" / "a")
-    with pytest.raises(ConfigError, match=r"'validation' would have no samples.*larger"):
+    with pytest.raises(
+        ConfigError, match=r"'validation' would have no samples: each class keeps one"
+    ):
         run(tmp_path / "source", tmp_path / "out", validation="5%")
     assert contents(tmp_path / "out") == {}
 

@@ -234,7 +234,7 @@ def test_a_validation_share(tree: Path, tmp_path: Path) -> None:
 
 class TestFailures:
     @pytest.mark.parametrize(
-        ("limit", "enough"), [("none", "50%"), ("0", "50%"), ("3", ""), ("1%", "")]
+        ("limit", "enough"), [("0", "unlimited"), ("0", "50%"), ("3", ""), ("1%", "")]
     )
     def test_too_many_then_more_allowed(
         self, broken_tree: SampleTree, tmp_path: Path, limit: str, enough: str

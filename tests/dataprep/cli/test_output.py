@@ -266,6 +266,8 @@ class TestJson:
                 {"source": "c/b.jpg", "reason": "truncated JPEG"},
             ],
             "skips": {"hidden or system file": 1},
+            "missing_classes": [],
+            "validation": None,
         }
         assert (part["part"], part["lacking_shards"], part["seconds"]) == ("1/4", 300, 100.04)
 

@@ -259,6 +259,43 @@ def test_what_gives_no_class_is_refused(data: bytes, meta: list[Row] | None, mes
         truth_in(data, meta)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a/1.jpg 3\nb, c.jpg 10\n",
+        "a/1.jpg 3 \nb, c.jpg 10\t\n".replace("\t", "  "),
+        "a/1.jpg   3\r\nb, c.jpg   10\r\n",
+        "a/1.jpg;3\nb, c.jpg;10\n",
+        "path;label\na/1.jpg;3;\nb, c.jpg;10;\n",
+        'a/1.jpg,3\n"b, c.jpg",10,\n',
+        "a/1.jpg\t3\nb, c.jpg\t10\t\n",
+        "a/1.jpg 3.0\nb, c.jpg 10.0\n",
+        "image label\na/1.jpg 3\nb, c.jpg 10\n",
+    ],
+)
+def test_a_path_and_its_label_however_they_are_separated(text: str) -> None:
+    """A space as Caffe has it, a semicolon, and blanks or separators at the ends of lines."""
+    truth = ground_truth(read_rows(text.encode(), "val.txt", spaced=True), "val.txt", [])
+    assert truth == {"a/1.jpg": "3", "b, c.jpg": "10"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("1.jpg 0 1\n2.jpg 1 0\n", "val.txt, line 1 has 3 columns, expected two: '1.jpg, 0, 1'"),
+        ("1.jpg|3\n2.jpg|4\n", r"val.txt, line 1: '1.jpg\|3' is neither .*as in 1.jpg,cat"),
+        ("1.jpg 3\n2.jpg\n", "val.txt, line 1: '1.jpg 3' is neither .*as in 1.jpg,cat"),
+        ("1.jpg,3\n2.jpg,\n", "val.txt, line 2: '2.jpg, ': expected a sample and its class"),
+        ("1.jpg;3\n2.jpg;\n", "val.txt, line 2: '2.jpg, ': expected a sample and its class"),
+    ],
+)
+def test_a_line_that_is_not_understood_is_shown(text: str, shown: str) -> None:
+    """The error has the line, what was expected, and the key or kind to set."""
+    with pytest.raises(ConfigError, match=shown) as refusal:
+        ground_truth(read_rows(text.encode(), "val.txt", spaced=True), "val.txt", [])
+    assert "--kind listing" in str(refusal.value)
+
+
 @pytest.mark.parametrize("data", [b"1\t20\n2\t3\n", b"1,20\n2,3\n"])
 def test_a_table_of_numbers_is_no_list_of_ids(data: bytes) -> None:
     """Two columns are a sample and its class, whatever they are called and however separated."""

@@ -158,6 +158,62 @@ class TestGroundTruth:
         assert found.classes == ["a", "a", "", ""]
         assert found.problems[2] == ("failed", "truth has no class for it")
 
+    @pytest.mark.parametrize(
+        ("key", "name"),
+        [
+            ("val/1.jpg", "1.jpg"),
+            ("/data/imagenet/val/1.jpg", "1.jpg"),
+            ("./1.jpg", "1.jpg"),
+            (r"val\1.jpg", "1.jpg"),
+            ("data/cat/1.jpg", "cat/1.jpg"),
+            ("val/1", "1.jpg"),
+            ("cat/1.jpg", "data/cat/1.jpg"),
+        ],
+    )
+    def test_its_paths_may_begin_with_other_folders(self, key: str, name: str) -> None:
+        """A sample is found where its path and that in the file end alike."""
+        labelling = Labelling(truth={"other/2.jpg": "b", key: "a"}, truth_name="t")
+        found = labelling.applied([name], Classified([""], {}, None), unheard)
+        assert found.classes == ["a"]
+
+    def test_paths_that_fit_a_sample_alike_are_not_guessed(self) -> None:
+        """Of two classes under one base name neither is taken; the reason names both paths."""
+        truth = {"a/1.jpg": "cat", "b/1.jpg": "dog", "2.jpg": "cat"}
+        labelling = Labelling(truth=truth, truth_name="t")
+        found = labelling.applied(["1.jpg", "2.jpg", "c/1.jpg"], one_each([""] * 3), unheard)
+        assert found.classes == ["", "cat", ""]
+        why = "t has several classes for it: 'a/1.jpg' and 'b/1.jpg'"
+        assert found.problems[0] == ("failed", why)
+        assert found.problems[2] == ("failed", "t has no class for it")
+
+    def test_one_that_fits_no_sample_is_refused(self) -> None:
+        """The error shows a path of the file and one of the source."""
+        labelling = Labelling(truth={"x.jpg": "3"}, truth_name="t")
+        with pytest.raises(ConfigError, match=r"labels\.ground_truth.* 'x\.jpg'.* 'a/1\.jpg'"):
+            labelling.applied(["a/1.jpg"], one_each([""]), unheard)
+
+    def test_numbers_are_the_labels(self) -> None:
+        """Labels are as in the file, also where classes between them have no samples."""
+        truth = {f"{row:02}": label for row, label in enumerate("503310")}
+        found = applied(one_each([""] * 6), truth=truth)
+        assert found.space is not None
+        assert [found.space.index[name] for name in found.classes] == [5, 0, 3, 3, 1, 0]
+        assert order_of(found) == list("012345")
+
+    def test_numbers_too_high_for_labels_are_numbered_anew(self) -> None:
+        """IDs of seven digits would make millions of classes; a note says what they become."""
+        notes: list[str] = []
+        labelling = Labelling(truth={"a": "9000000", "b": "7000000"}, truth_name="t")
+        found = labelling.applied(["a", "b"], one_each(["", ""]), notes.append)
+        assert order_of(found) == ["7000000", "9000000"]
+        assert "numbered anew" in notes[0]
+
+    def test_a_negative_label_is_no_class(self) -> None:
+        """The sample fails with that reason, and does not turn numbers into names."""
+        found = applied(one_each(["", "", ""]), truth={"00": "-1", "01": "10", "02": "9"})
+        assert found.problems[0] == ("failed", "truth gives it the label -1; classes count from 0")
+        assert order_of(found) == [str(number) for number in range(11)]
+
     def test_numbers_are_in_their_order(self) -> None:
         """Class 10 comes after 9, also merged; names decide otherwise."""
         truth = {f"{row:02}": name for row, name in enumerate(NUMBERS)}

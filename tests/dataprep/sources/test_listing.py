@@ -356,11 +356,16 @@ def test_parquet_columns_of_any_kind(column: Any, labels: list[str], numeric: bo
     assert rows(data, "x.pq") == (["a\udcff", "b"], [[label] for label in labels], numeric)
 
 
-@pytest.mark.parametrize(
-    "path", [None, 1, ["a.jpg"], {"bytes": b"\xff", "path": "a.jpg"}], ids=repr
-)
+@pytest.mark.parametrize("image", [{"bytes": b"\xff", "path": "a.jpg"}, b"\xff\xd8\xff\xe0"])
+def test_images_inside_parquet_are_refused_by_name(image: Any) -> None:
+    """Images inside Parquet, as Hugging Face has them, are not read, and the error says so."""
+    with pytest.raises(SourceError, match=r"column 'image' has images, not paths.*listing\.path"):
+        rows(parquet(image=[image], label=["x"]), "x.parquet")
+
+
+@pytest.mark.parametrize("path", [None, 1, ["a.jpg"]], ids=repr)
 def test_parquet_columns_without_paths_are_refused(path: Any) -> None:
-    """Images inside Parquet, as Hugging Face has them, are not read."""
+    """A column that has no paths is refused with the key that names the right one."""
     with pytest.raises(SourceError, match=r"x\.parquet: the path of sample 1 is empty or no text"):
         rows(parquet(path=[path], label=["x"]), "x.parquet")
 
@@ -524,3 +529,71 @@ def test_names_are_read_from_where_the_path_points(path: str) -> None:
     root, key = split_name(name)
     assert posixpath.normpath(os.path.join(root or "/root/r", key)) == meant  # noqa: PTH118
     assert ".." not in key.split("/")
+
+
+DETECTION = "0\t4\t5\t120\t90\t1\t0.1\t0.2\t0.6\t0.7\tcats/1.jpg\n"
+TWO_BOXES = "1\t4\t5\t120\t90\t0\t0.1\t0.2\t0.6\t0.7\t2\t0\t0\t1\t1\tcats/2.jpg\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DETECTION,
+        DETECTION + TWO_BOXES,
+        TWO_BOXES + "2\t4\t5\t120\t90\tdogs/1.jpg\n",
+        "0\t2\t6\t1\t0.1\t0.2\t0.6\t0.7\t0\tcats/1.jpg\n",
+    ],
+    ids=["one box", "several boxes", "no box", "wider boxes"],
+)
+def test_a_list_for_detection_is_refused(photos: Path, text: str) -> None:
+    """The width of im2rec's header is not taken for the class of every image."""
+    with pytest.raises(SourceError, match=r"x\.lst is im2rec's list for detection.*--boxes"):
+        listed(photos, text, "x.lst")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0\t4\t0.5\tcats/1.jpg\n1\t7\t0.25\tdogs/1.jpg\n",
+        "0\t4\t5\t1\t0\t1\t0\t9\t3\t1\t2\tcats/1.jpg\n1\t7\t5\t1\t0\t1\t0\t9\t3\t1\t2\tdogs/1.jpg\n",
+    ],
+)
+def test_several_labels_are_kept(photos: Path, text: str) -> None:
+    """The first of several labels is the label of its sample, so that nothing overwrites it."""
+    listing = listed(photos, text, "x.lst")
+    assert listing.values is not None
+    assert listing.label_space is not None
+    labels = [listing.label_space.index[group] for group in listing.classes]
+    assert labels == listing.values[:, 0].tolist() == [4, 7]
+
+
+def test_several_labels_that_cannot_be_kept_are_refused(photos: Path) -> None:
+    """A class number that is too high to be a label is named, with the key to set."""
+    text = "0\t8000000\t0.5\tcats/1.jpg\n"
+    with pytest.raises(SourceError, match=r"8000000 is above.*listing\.class_names"):
+        listed(photos, text, "x.lst")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["path;label\ncats/1.jpg;a\n", "path;label\ncats/1.jpg;a;\n", "path,label\ncats/1.jpg,a ,\n"],
+)
+def test_semicolons_and_separators_at_the_end(photos: Path, text: str) -> None:
+    """A table with semicolons is understood, and so is a separator behind the last column."""
+    assert outcomes(listed(photos, text)) == [("cats/1.jpg", "a", "")]
+
+
+def test_lines_of_path_and_label_name_their_settings(photos: Path) -> None:
+    """A Caffe file is refused with its first line and the settings that read it, which do."""
+    text = "cats/1.jpg 5 \ndogs/1.jpg 3\n"
+    with pytest.raises(SourceError, match=r"'cats/1\.jpg 5'.*listing\.delimiter=' '"):
+        listed(photos, text, "val.txt")
+    options = {"format": "csv", "delimiter": " ", "header": False}
+    listing = listed(photos, text, "val.txt", **options)
+    assert outcomes(listing) == [("cats/1.jpg", "5", ""), ("dogs/1.jpg", "3", "")]
+
+
+def test_a_row_of_another_width_is_shown(photos: Path) -> None:
+    """The error has the row and the delimiter's key."""
+    with pytest.raises(SourceError, match=r"row 2: 3 columns.*listing\.delimiter.*'1\.jpg, a, b'"):
+        listed(photos, "path,label\n1.jpg,a,b\n")

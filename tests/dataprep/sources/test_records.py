@@ -653,3 +653,32 @@ class TestOwnOutput:
         index = listing.label_space.index
         assert listing.values[:, 0].tolist() == [index[group] for group in listing.classes]
         assert set(listing.values[:, 1].tolist()) == {0.25}
+
+
+def test_identity_records_are_named(tmp_path: Path) -> None:
+    """Records of faces without an image, whose values are record numbers, are skipped as such."""
+    rows = [((5.0, 7.0), b""), *RECS[:4], ((1.0, 3.0), b""), ((3.0, 5.0), b"")]
+    source = source_of(tmp_path, {"train.rec": image_records(rows)[0]})
+    listing = source.list()
+    assert spaces(listing) == ["0", "1", "2", "3"]
+    assert len(intact(source, listing)) == 4
+    assert {*listing.problems.values()} == {
+        ("skipped", "identity record without an image: its values are record numbers, no labels")
+    }
+
+
+def test_records_for_detection_are_refused(tmp_path: Path) -> None:
+    """The width of im2rec's header is not taken for the class of every image."""
+    labels = (4.0, 5.0, 120.0, 90.0, 1.0, 0.1, 0.2, 0.6, 0.7)
+    rows = [(labels, image(0)), (labels, image(1))]
+    with pytest.raises(SourceError, match=r"train\.rec is im2rec's list for detection"):
+        source_of(tmp_path, {"train.rec": image_records(rows)[0]}).list()
+
+
+def test_several_labels_of_records_are_kept(tmp_path: Path) -> None:
+    """The first of several labels is the label of its sample, also where numbers are missing."""
+    rows = [((4.0, 0.5), image(0)), ((7.0, 0.25), image(1))]
+    listing = source_of(tmp_path, {"train.rec": image_records(rows)[0]}).list()
+    assert listing.values is not None
+    assert listing.values.tolist() == [[4, 0.5], [7, 0.25]]
+    assert spaces(listing) == [str(number) for number in range(8)]

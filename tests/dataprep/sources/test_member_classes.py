@@ -1,0 +1,215 @@
+"""Which class an image in an archive has, and which archives are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from dataprep.errors import SourceError
+from dataprep.sources.ilsvrc import ILSVRC
+from dataprep.sources.options import ILSVRCOptions
+from dataprep.sources.protocol import Listing
+from tests.tars import nested, tar_of, zipped
+
+IMAGE = b"\xff\xd8image"
+CAT, DOG = "n02123045", "n02085620"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+def images(*names: str) -> dict[str, bytes]:
+    """An image under each name."""
+    return dict.fromkeys(names, IMAGE)
+
+
+def listed(folder: Path, archives: Mapping[str, bytes], **options: str) -> Listing:
+    """The members of a folder of archives."""
+    for name, data in archives.items():
+        path = folder / "tars" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    section = ILSVRCOptions.model_validate(options)
+    return ILSVRC(str(folder / "tars"), None, section).list()
+
+
+def classes(listing: Listing) -> dict[str, str]:
+    """The class of each sample by its base name."""
+    return {
+        name.rpartition("/")[2]: listing.classes[row]
+        for row, name in enumerate(listing.names)
+        if row not in listing.problems
+    }
+
+
+BY_NAME = {
+    f"{CAT}_1_{CAT}.JPEG": CAT,
+    f"{DOG}_1_{DOG}.JPEG": DOG,
+    f"{CAT}_2.jpg": CAT,
+    f"ILSVRC2012_val_00000001_{DOG}.JPEG": DOG,
+    f"{DOG}-7.png": DOG,
+}
+
+
+class TestSynsetsInNames:
+    @pytest.mark.parametrize("shape", ["parts", "compressed parts", "one archive", "inner tars"])
+    def test_are_the_classes(self, tmp_path: Path, shape: str) -> None:
+        """Images whose names carry a synset have that class, however archives are called."""
+        names = list(BY_NAME)
+        halves = {"train_images_0": names[:2], "train_images_1": names[2:]}
+        archives = {f"{part}.tar": tar_of(images(*held)) for part, held in halves.items()}
+        if shape == "compressed parts":
+            archives = {f"{name}.gz": zipped(data) for name, data in archives.items()}
+        tree = images(*[f"{part}/{name}" for part, held in halves.items() for name in held])
+        single = {"one archive": tar_of(images(*names)), "inner tars": nested(tree)}
+        if shape in single:
+            path = tmp_path / "whole.tar"
+            path.write_bytes(single[shape])
+            assert classes(ILSVRC(str(path)).list()) == BY_NAME
+        else:
+            assert classes(listed(tmp_path, archives)) == BY_NAME
+
+    def test_decide_where_each_archive_has_one_class_by_chance(self, tmp_path: Path) -> None:
+        """An archive's name is no class where its images name another one."""
+        archives = {
+            "a.tar": tar_of(images(f"{CAT}_1.jpg")),
+            "b.tar": tar_of(images(f"{DOG}_1.jpg")),
+        }
+        assert {*classes(listed(tmp_path, archives)).values()} == {CAT, DOG}
+
+    def test_decide_over_folders_that_mix_them(self, tmp_path: Path) -> None:
+        """Folders of one archive that are no classes do not become classes."""
+        path = tmp_path / "whole.tar"
+        held = images(f"a/{CAT}_1.jpg", f"a/{DOG}_1.jpg", f"b/{CAT}_2.jpg")
+        path.write_bytes(tar_of(held))
+        found = classes(ILSVRC(str(path)).list())
+        assert found == {f"{CAT}_1.jpg": CAT, f"{DOG}_1.jpg": DOG, f"{CAT}_2.jpg": CAT}
+
+    def test_leave_class_folders_as_they_are(self, tmp_path: Path) -> None:
+        """Folders that have one synset each are the classes, as they are outside of archives."""
+        path = tmp_path / "dogs.tar"
+        path.write_bytes(tar_of(images(f"{CAT}-tabby/{CAT}_1.jpg", f"{DOG}-pug/{DOG}_1.jpg")))
+        assert {*classes(ILSVRC(str(path)).list()).values()} == {f"{CAT}-tabby", f"{DOG}-pug"}
+
+    @pytest.mark.parametrize(
+        ("archives", "said"),
+        [
+            ({"a.tar": [f"{CAT}_1.jpg", "x.jpg"], "b.tar": [f"{DOG}_1.jpg"]}, "'a/x.jpg' does not"),
+            ({f"{CAT}.tar": [f"{CAT}_1.jpg", f"{DOG}_1.jpg"]}, "another one above it"),
+            ({"a.tar": [f"{CAT}_1_{DOG}.jpg"]}, f"has {DOG} and {CAT} in its name"),
+        ],
+        ids=["some", "another above", "two"],
+    )
+    def test_that_contradict_are_refused(
+        self, tmp_path: Path, archives: Mapping[str, list[str]], said: str
+    ) -> None:
+        """Names that are not the rule for all images are refused with the settings to choose."""
+        packed = {name: tar_of(images(*held)) for name, held in archives.items()}
+        with pytest.raises(SourceError, match=said) as refusal:
+            listed(tmp_path, packed)
+        assert "ilsvrc.classes=archives" in str(refusal.value)
+        chosen = classes(listed(tmp_path, packed, classes="archives"))
+        assert {*chosen.values()} == {name.removesuffix(".tar") for name in archives}
+
+    def test_can_be_chosen(self, tmp_path: Path) -> None:
+        """With ``names`` an image whose name has no synset is skipped with that reason."""
+        archives = {"a.tar": tar_of(images(f"{CAT}_1.jpg", "x.jpg"))}
+        listing = listed(tmp_path, archives, classes="names")
+        assert classes(listing) == {f"{CAT}_1.jpg": CAT}
+        (problem,) = listing.problems.values()
+        assert problem == ("skipped", "no synset in its name")
+
+
+class TestWebDataset:
+    @pytest.mark.parametrize("sidecar", ["000.cls", "000.json", "000.CLS"])
+    @pytest.mark.parametrize("image", ["000.jpg", "000.seg.png"])
+    @pytest.mark.parametrize("shape", ["folder", "one archive", "class folders"])
+    def test_is_refused_by_name(self, tmp_path: Path, sidecar: str, image: str, shape: str) -> None:
+        """A class or facts beside an image make a tar WebDataset, which is refused as such."""
+        if shape == "folder":
+            source = tmp_path / "tars"
+            source.mkdir()
+            for name in ("cat.tar", "dog.tar"):
+                (source / name).write_bytes(tar_of(images(image) | {sidecar: b"1"}))
+        else:
+            source = tmp_path / "data.tar"
+            above = "cat/" if shape == "class folders" else ""
+            source.write_bytes(tar_of(images(above + image) | {above + sidecar: b"1"}))
+        with pytest.raises(SourceError, match=rf"has '.*{sidecar}' beside '.*{image}', as WebDat"):
+            ILSVRC(str(source)).list()
+
+    def test_is_not_every_json_file(self, tmp_path: Path) -> None:
+        """A file that belongs to no image says nothing about the archive."""
+        archives = {
+            "cat.tar": tar_of(images("1.jpg") | {"annotations.json": b"{}", "labels.cls": b""}),
+            "dog.tar": tar_of(images("2.jpg")),
+        }
+        assert {*classes(listed(tmp_path, archives)).values()} == {"cat", "dog"}
+
+    def test_can_be_read_as_classes_all_the_same(self, tmp_path: Path) -> None:
+        """The setting that the refusal names takes archives for classes."""
+        archives = {
+            f"{name}.tar": tar_of(images("1.jpg") | {"1.json": b"{}"}) for name in ("cat", "dog")
+        }
+        chosen = classes(listed(tmp_path, archives, classes="archives"))
+        assert chosen["1.jpg"] in ("cat", "dog")
+
+
+class TestArchivesOfSeveralClasses:
+    @pytest.mark.parametrize(
+        "names",
+        [
+            ("train_images_0.tar", "train_images_1.tar"),
+            ("00000.tar", "00001.tar"),
+            ("data-part2.tar", "data-part10.tar"),
+            ("imagenet-val-000.tar.gz",),
+            ("cat_part1.tar", "cat_part2.tar", "dog_part1.tar"),
+        ],
+        ids=str,
+    )
+    def test_have_no_class_by_their_name(self, tmp_path: Path, names: tuple[str, ...]) -> None:
+        """Archives that are called as parts of a data set are no classes, and a note says so."""
+        archives = {}
+        for number, name in enumerate(names):
+            data = tar_of(images(f"{number}.jpg"))
+            archives[name] = zipped(data) if name.endswith("gz") else data
+        listing = listed(tmp_path, archives)
+        assert {*listing.classes} == {""}
+        assert f"{names[0]}" in listing.notes[0]
+        assert "ilsvrc.classes=archives" in listing.notes[0]
+        assert {*listed(tmp_path, archives, classes="archives").classes} != {""}
+
+    @pytest.mark.parametrize(
+        "names",
+        [("cat", "dog"), ("0", "1"), ("class01", "class02"), (CAT, DOG), ("1900s", "2000s")],
+    )
+    def test_other_names_are_classes(self, tmp_path: Path, names: tuple[str, ...]) -> None:
+        """Any other name of an archive is the class of its images."""
+        archives = {f"{name}.tar": tar_of(images(f"{name}.jpg")) for name in names}
+        assert {*classes(listed(tmp_path, archives)).values()} == {*names}
+
+    def test_have_classes_in_folders(self, tmp_path: Path) -> None:
+        """Class folders spread over parts of a data set are the classes."""
+        archives = {
+            "part_0.tar": tar_of(images("cat/1.jpg", "dog/2.jpg")),
+            "part_1.tar": tar_of(images("cat/3.jpg")),
+        }
+        found = classes(listed(tmp_path, archives))
+        assert found == {"1.jpg": "cat", "2.jpg": "dog", "3.jpg": "cat"}
+
+    def test_are_refused_where_folders_could_be_the_classes(self, tmp_path: Path) -> None:
+        """Archives with several folders each can be read in two ways; both can be chosen."""
+        archives = {
+            "a.tar": tar_of(images("cat/1.jpg", "dog/2.jpg")),
+            "b.tar": tar_of(images("cat/3.jpg")),
+        }
+        with pytest.raises(SourceError, match=r"a\.tar has several folders \(cat, dog\)"):
+            listed(tmp_path, archives)
+        folders = classes(listed(tmp_path, archives, classes="folders"))
+        assert folders == {"1.jpg": "cat", "2.jpg": "dog", "3.jpg": "cat"}
+        whole = classes(listed(tmp_path, archives, classes="archives"))
+        assert whole == {"1.jpg": "a", "2.jpg": "a", "3.jpg": "b"}

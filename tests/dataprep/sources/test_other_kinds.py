@@ -1,0 +1,68 @@
+"""Inputs of kinds that are not read, and of other kinds than the one that was asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.commandline import in_process
+from tests.tars import tar_of
+
+
+@pytest.fixture
+def parquet(tmp_path: Path) -> Path:
+    """A folder of Parquet files with images, as hubs store image data sets."""
+    folder = tmp_path / "parquet"
+    folder.mkdir()
+    image = pa.array([{"bytes": b"\xff\xd8\xff\xe0", "path": "a.jpg"}])
+    table = pa.table({"image": image, "label": pa.array([0])})
+    pq.write_table(table, folder / "train-00000-of-00001.parquet")
+    return folder
+
+
+def refused(source: Path, kind: str, output: Path) -> str:
+    """The one line with which a job is refused; nothing is written."""
+    done = in_process("shard", "--source", source, "--kind", kind, "--output", output, code=2)
+    assert not output.exists()
+    (line,) = done.complaints
+    return line
+
+
+@pytest.mark.parametrize("kind", ["imagefolder", "flat", "ilsvrc", "listing", "records", "parquet"])
+def test_parquet_with_images_is_refused_by_name(parquet: Path, tmp_path: Path, kind: str) -> None:
+    """Whatever kind is asked for, images in Parquet are named, and what to do instead."""
+    line = refused(parquet, kind, tmp_path / "out")
+    assert "images inside Parquet tables are not read by this version: write each image" in line
+
+
+def test_a_parquet_file_with_images_is_no_listing(parquet: Path, tmp_path: Path) -> None:
+    """The table itself is refused with the same words."""
+    (file,) = parquet.iterdir()
+    assert "column 'image' has images, not paths" in refused(file, "listing", tmp_path / "out")
+
+
+@pytest.mark.parametrize("kind", ["webdataset", "ilsvrc"])
+def test_webdataset_is_refused_by_name(tmp_path: Path, kind: str) -> None:
+    """The kind is not read yet, and its tars do not pass for class tars."""
+    (tmp_path / "tars").mkdir()
+    for name in ("train-000000.tar", "train-000001.tar"):
+        (tmp_path / "tars" / name).write_bytes(tar_of({"0.jpg": b"\xff\xd8", "0.cls": b"3"}))
+    line = refused(tmp_path / "tars", kind, tmp_path / "out")
+    assert "WebDataset tars are not read by this version: unpack them" in line
+
+
+@pytest.mark.parametrize(
+    ("file", "advice"),
+    [("n01440764.tar", "--kind ilsvrc"), ("train_0.rec", "--kind records")],
+)
+@pytest.mark.parametrize("kind", ["imagefolder", "flat"])
+def test_files_of_another_kind_are_named(tmp_path: Path, file: str, advice: str, kind: str) -> None:
+    """A folder without images says which kind its files call for."""
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / file).write_bytes(b"content")
+    line = refused(tmp_path / "files", kind, tmp_path / "out")
+    assert repr(file) in line
+    assert advice in line

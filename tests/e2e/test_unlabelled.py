@@ -1,0 +1,240 @@
+"""Images without classes: made, resumed, verified, inspected and read."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import dataprep
+from dataprep.errors import ConfigError, OutputConflict
+from dataprep.shard_records import Shard
+from dataprep.stores import open_store
+from iobench.clock import SystemClock
+from iobench.loaders.protocol import LoaderSettings
+from iobench.loaders.raw import RawLoader
+from iobench.trial import Place
+from tests.commandline import FORMATS, files, in_process
+from tests.tars import tar_of
+
+CLASS_FEATURES = {
+    *("image/class/label", "image/class/synset", "image/class/text", "image/object/bbox/label"),
+}
+
+
+@pytest.fixture(scope="module")
+def contest(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve images in one folder, as a contest's ``test/``."""
+    folder = tmp_path_factory.mktemp("contest") / "test"
+    folder.mkdir()
+    for number, path in enumerate(sorted(tree.rglob("*.JPEG"))[:12]):
+        shutil.copy(path, folder / f"{number:03}.jpg")
+    return folder
+
+
+def config(source: Path, output: Path, **changes: Any) -> dataprep.ShardConfig:
+    """An unlabelled job in both formats, in this process."""
+    settings = {
+        "source": source,
+        "output": output,
+        "kind": "flat",
+        "split": "test",
+        "format": FORMATS,
+        "unlabelled": True,
+        "dask": {"workers": 1, "processes": False},
+        **changes,
+    }
+    return dataprep.ShardConfig.model_validate(settings)
+
+
+@pytest.fixture(scope="module")
+def output(contest: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its shards. Read only."""
+    folder = tmp_path_factory.mktemp("unlabelled") / "out"
+    dataprep.shard(config(contest, folder))
+    return folder
+
+
+def test_the_table_has_the_label_minus_one(output: Path) -> None:
+    """Each sample has -1, not null, and no class."""
+    table = pq.read_table(output / "test.samples.parquet")
+    assert table["label"].to_pylist() == [-1] * 12
+    assert table["synset"].null_count == 12
+    assert json.loads((output / "labels.json").read_text()) == {"schema": 1, "classes": []}
+
+
+def test_examples_have_no_class_fields(output: Path) -> None:
+    """All other features of the layout are there."""
+    store = open_store(output)
+    (info,) = store.list("tfrecord/")
+    for record in Shard(store, info):
+        assert CLASS_FEATURES.isdisjoint(record.features)
+        assert {"image/encoded", "image/filename", "image/width"} <= record.features.keys()
+
+
+def test_image_records_have_minus_one(output: Path) -> None:
+    """So has the list beside them."""
+    store = open_store(output)
+    (info,) = store.list("recordio/")
+    assert [record.features["label"].values for record in Shard(store, info)] == [(-1.0,)] * 12
+    (listed,) = (output / "index" / "recordio").glob("*.lst")
+    assert {line.split("\t")[1] for line in listed.read_text().splitlines()} == {"-1.000000"}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_readers_give_minus_one(output: Path, name: str) -> None:
+    """By number, in order, and as an array, in both formats."""
+    dataset = dataprep.open(output, "test", format=name)
+    assert [sample.label for sample in dataset] == [-1] * 12
+    assert dataset[3].label == -1
+    assert dataset.labels.tolist() == [-1] * 12
+    assert dataset.label_space.labels == ()
+
+
+def test_verify_finds_nothing(output: Path) -> None:
+    """Every record, index and row is as it should be, at every depth."""
+    for depth in ("--quick", "--deep"):
+        in_process("verify", output, depth, code=0)
+
+
+def test_inspect_shows_it(output: Path, tmp_path: Path) -> None:
+    """An overview, one record, a contact sheet and a page say that there are no classes."""
+    assert "no labels" in in_process("inspect", output, code=0).out
+    one = in_process("inspect", output, "--split", "test", "--record", "2", "--json", code=0)
+    assert one.one_object["known"]["label"] == -1
+    sheet = tmp_path / "sheet.png"
+    in_process("inspect", output, "--split", "test", "--contact-sheet", sheet, code=0)
+    in_process("inspect", output, "--html", tmp_path / "page.html", code=0)
+    assert "The samples have no classes: each label is -1." in (tmp_path / "page.html").read_text()
+
+
+def test_the_command_line_has_the_option(contest: Path, tmp_path: Path) -> None:
+    """``--kind flat --unlabelled`` is all that it takes; plan shows that there are no labels."""
+    job = ("--source", contest, "--output", tmp_path / "out", "--kind", "flat", "--unlabelled")
+    assert "no labels" in in_process("plan", *job, code=0).out
+    in_process("shard", *job, "--set", "dask.processes=false", code=0)
+    assert dataprep.open(tmp_path / "out").labels.tolist() == [-1] * 12
+
+
+def test_it_resumes_and_parts_make_the_same(contest: Path, output: Path, tmp_path: Path) -> None:
+    """A second run keeps every shard; two parts and finalize give the same files."""
+    (again,) = dataprep.shard(config(contest, output))
+    assert again.made_shards == 0
+    job = ("--source", contest, "--output", tmp_path / "parts", "--kind", "flat", "--unlabelled")
+    formats = [option for name in FORMATS for option in ("--format", name)]
+    for part in ("0/2", "1/2"):
+        place = ("--split", "test", "--part", part, "--set", "dask.processes=false")
+        in_process("shard", *job, *formats, *place, code=0)
+    in_process("finalize", tmp_path / "parts", code=0)
+    assert files(tmp_path / "parts") == files(output)
+    for name in files(output):
+        if name.startswith(("tfrecord/", "recordio/", "index/")) or name.endswith(
+            "samples.parquet"
+        ):
+            assert (tmp_path / "parts" / name).read_bytes() == (output / name).read_bytes()
+
+
+def test_a_labelled_job_is_not_resumed_as_unlabelled(contest: Path, output: Path) -> None:
+    """The setting is part of the job, and the refusal names it."""
+    truth = output.parent / "truth.csv"
+    truth.write_text("".join(f"{number:03}.jpg,cat\n" for number in range(12)))
+    labelled = {"unlabelled": False, "labels": {"ground_truth": str(truth)}}
+    with pytest.raises(OutputConflict, match=r"unlabelled: true before, nothing now"):
+        dataprep.shard(config(contest, output, **labelled))
+
+
+def test_it_joins_an_output_with_classes(tree: Path, contest: Path, tmp_path: Path) -> None:
+    """Beside a split with classes it changes no label, and no TFRecord offset applies to it."""
+    dataprep.shard(
+        config(tree, tmp_path / "out", kind="imagefolder", split="train", unlabelled=False)
+    )
+    labels = (tmp_path / "out" / "labels.json").read_bytes()
+    dataprep.shard(config(contest, tmp_path / "out"))
+    assert (tmp_path / "out" / "labels.json").read_bytes() == labels
+    for name in FORMATS:
+        dataset = dataprep.open(tmp_path / "out", "test", format=name)
+        assert {sample.label for sample in dataset} == {-1}
+    in_process("verify", tmp_path / "out", code=0)
+    in_process("inspect", tmp_path / "out", "--html", tmp_path / "page.html", code=0)
+
+
+def test_a_split_with_classes_cannot_come_after_it(
+    tree: Path, contest: Path, output: Path, tmp_path: Path
+) -> None:
+    """Its labels.json has no classes; the refusal says in which order to make them."""
+    shutil.copytree(output, tmp_path / "out")
+    train = config(tree, tmp_path / "out", kind="imagefolder", split="train", unlabelled=False)
+    with pytest.raises(OutputConflict, match="make the split with classes first"):
+        dataprep.shard(train)
+
+
+def test_it_has_a_validation_split(contest: Path, tmp_path: Path) -> None:
+    """The share is that of all images, as of one class."""
+    splits = dataprep.shard(config(contest, tmp_path / "out", split="all", validation="25%"))
+    assert [summary.manifest.samples.written for summary in splits] == [9, 3]
+
+
+@pytest.mark.parametrize("kind", ["ilsvrc", "records", "recordio scanned", "tfrecord scanned"])
+def test_other_kinds_of_source_without_classes(
+    contest: Path, output: Path, tmp_path: Path, kind: str
+) -> None:
+    """A flat tar and unlabelled shards give the same samples again."""
+    source = output
+    section: dict[str, Any] = {"records": {"split": "test"}}
+    if kind == "ilsvrc":
+        source = tmp_path / "test.tar"
+        source.write_bytes(tar_of({path.name: path.read_bytes() for path in contest.iterdir()}))
+        section = {}
+    elif kind.endswith("scanned"):
+        source, section = output / kind.split()[0], {}
+    kind = "ilsvrc" if kind == "ilsvrc" else "records"
+    dataprep.shard(config(source, tmp_path / "out", kind=kind, **section))
+    dataset = dataprep.open(tmp_path / "out", "test")
+    assert dataset.labels.tolist() == [-1] * 12
+    original = {sample.image for sample in dataprep.open(output, "test")}
+    assert {sample.image for sample in dataset} == original
+    with pytest.raises(ConfigError, match="or --unlabelled for images without classes"):
+        dataprep.shard(config(source, tmp_path / "b", kind=kind, unlabelled=False, **section))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"kind": "imagefolder"}, r"gives its images classes, such as 'n\d+'.*--kind flat"),
+        ({"labels": {"ground_truth": "truth.csv"}}, "excludes labels.ground_truth"),
+        ({"labels": {"map": "truth.csv"}}, "excludes labels.map"),
+        ({"label_offset": {"recordio": 1}}, "excludes label_offset"),
+        ({"boxes": "boxes.csv"}, "excludes boxes"),
+    ],
+)
+def test_classes_are_refused(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], said: str
+) -> None:
+    """What has or gives classes all the same is refused, and nothing is written."""
+    (tmp_path / "truth.csv").write_text("a,b\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=said):
+        dataprep.shard(config(tree, tmp_path / "out", **changes))
+    assert not (tmp_path / "out").exists()
+
+
+def test_loaders_of_the_benchmark_read_it(output: Path) -> None:
+    """Batches have the label -1."""
+    place = Place(os.fspath(output), "shards", split="test")
+    loader = RawLoader(place, LoaderSettings(batch_size=5), SystemClock())
+    labels = [batch.labels.tolist() for batch in loader.epoch(0)]
+    loader.close()
+    assert [label for batch in labels for label in batch] == [-1] * 12
+
+
+@pytest.mark.frameworks
+def test_a_framework_gets_minus_one(output: Path) -> None:
+    """Samples in torch have the label -1."""
+    pytest.importorskip("torch")
+    samples = dataprep.to_torch(dataprep.open(output, "test"), iterable=True)
+    assert [int(label) for _, label in samples] == [-1] * 12
