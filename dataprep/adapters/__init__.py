@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dataprep.adapters.mxnet_compat import import_mxnet
+from dataprep.adapters.ranks import rank_of
 from dataprep.assign import Even, Order
 from dataprep.errors import ConfigError
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["to_mxnet", "to_tf", "to_torch"]
 
 UNCOUNTED = "shuffle_buffer: samples in a buffer are not counted: to resume it has to be 0"
+CURES = (
+    "let torchdata's StatefulDataLoader save and load the state, or count the steps and give "
+    "epoch=… and start=steps * global_batch to to_torch"
+)
 _TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
 
 
@@ -59,8 +64,8 @@ def to_torch(
     shuffle_buffer: int = 0,
     seed: int = 0,
     epoch: int = 0,
-    rank: int = 0,
-    world_size: int = 1,
+    rank: int | None = None,
+    world_size: int | None = None,
     even: Even = "keep",
     global_batch: int | None = None,
     start: int = 0,
@@ -142,16 +147,20 @@ def to_torch(
             f"batch_size {batch_size}, threads {threads}, prefetch {prefetch}: batch_size is at "
             "least 1, threads and prefetch are at least 0"
         )
-    order = Order(shuffle, seed, rank, world_size, even, start=start, epoch=epoch)
-    order = _in_batches(order, batch_size, global_batch)
     import_framework("torch")
+    # Samples of the map style may be divided by a DistributedSampler, anything else only here.
+    ranks = rank_of(rank, world_size, "to_torch", from_torch=iterable or batch_size is not None)
+    order = Order(shuffle, seed, *ranks, even, start=start, epoch=epoch)
+    order = _in_batches(order, batch_size, global_batch)
     from dataprep.adapters.records import Records
     from dataprep.adapters.torch import BatchedRecords, IterableRecords, MapRecords
 
     records = Records(dataset, check=check)
-    samples: Any = MapRecords(records, transform, order, epoch)
+    samples: Any
     if iterable:
-        samples = IterableRecords(records, transform, order, epoch, shuffle_buffer)
+        samples = IterableRecords(records, transform, order, shuffle_buffer)
+    else:
+        samples = MapRecords(records, transform, order)
     if batch_size is None:
         return samples
     return BatchedRecords(samples, batch_size, drop_last, threads, prefetch)
@@ -167,8 +176,8 @@ def to_tf(
     shuffle_buffer: int = 0,
     seed: int = 0,
     epoch: Any = 0,
-    rank: int = 0,
-    world_size: int = 1,
+    rank: int | None = None,
+    world_size: int | None = None,
     even: Even = "keep",
     global_batch: int | None = None,
     start: int = 0,
@@ -217,7 +226,8 @@ def to_tf(
     from dataprep.adapters.records import Records
     from dataprep.adapters.tensorflow import pipeline
 
-    order = Order(shuffle, seed, rank, world_size, even, start=start, epoch=int(epoch))
+    ranks = rank_of(rank, world_size, "to_tf")
+    order = Order(shuffle, seed, *ranks, even, start=start, epoch=int(epoch))
     return pipeline(
         Records(dataset, check=check),
         dataset.manifest.encoding,
@@ -239,8 +249,8 @@ def to_mxnet(
     shuffle: bool = True,
     seed: int = 0,
     epoch: int = 0,
-    rank: int = 0,
-    world_size: int = 1,
+    rank: int | None = None,
+    world_size: int | None = None,
     even: Even = "keep",
     global_batch: int | None = None,
     start: int = 0,
@@ -294,7 +304,8 @@ def to_mxnet(
             "MXNet does not decode WebP: make the data set with image.encoding jpeg or png, or "
             "read it with dataprep.to_torch"
         )
-    order = Order(shuffle, seed, rank, world_size, even, start=start, epoch=epoch)
+    ranks = rank_of(rank, world_size, "to_mxnet")
+    order = Order(shuffle, seed, *ranks, even, start=start, epoch=epoch)
     order = _in_batches(order, batch_size, global_batch)
     import_framework("mxnet")
     from dataprep.adapters.mxnet import RecordBatches
@@ -306,7 +317,6 @@ def to_mxnet(
         order,
         augmentation,
         batch_size=batch_size,
-        epoch=epoch,
         threads=threads,
         prefetch=prefetch,
         cache_dir=cache_dir,
