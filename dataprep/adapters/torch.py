@@ -320,7 +320,6 @@ class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
     def __init__(self, records: Any, transform: Transform | None, order: Order) -> None:
         super().__init__(records, transform, order)
         self._is_random = transform is not None and getattr(transform, "random", True)
-        self._has_warned = False
         self._partition = np.arange(len(records))
         if order.world_size > 1:
             unshuffled = replace(self.order, shuffle=False, start=0)
@@ -414,10 +413,7 @@ class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
 
         A warning comes once when an epoch of them was read and ``set_epoch`` was not called.
         """
-        if not self._is_random or self._has_warned:
-            return
-        if self._counter.count_samples(samples) >= len(self):
-            self._has_warned = True
+        if self._is_random and self._counter.count_samples(samples, len(self)):
             warnings.warn(
                 f"{len(self):,} samples were read without a call of set_epoch: all further ones "
                 f"are augmented as in epoch {self.epoch} again. Call images.set_epoch(epoch) before"

@@ -16,12 +16,12 @@ import os
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from multiprocessing import reduction
 from multiprocessing.context import get_spawning_popen
 from typing import Any
 
-_HEADER = struct.Struct("<5q")
+_HEADER = struct.Struct("<6q")
 _ITERATION = struct.Struct("<9q128s")
 _KEPT = 64
 """Iterations that the table keeps. More live iterators of one data set are not expected."""
@@ -89,6 +89,7 @@ class _Header:
         current: the epoch of the latest iteration; ``first`` before any.
         iterations: the number of all iterations.
         samples: samples that were read since the epoch was set or claimed; see ``count_samples``.
+        is_exceeded: 1 if ``count_samples`` has once reported that they are too many.
     """
 
     setting: int
@@ -96,6 +97,7 @@ class _Header:
     current: int
     iterations: int
     samples: int
+    is_exceeded: int
 
 
 class EpochCounter:
@@ -107,7 +109,7 @@ class EpochCounter:
 
     def __init__(self, epoch: int) -> None:
         """Begin with ``epoch``."""
-        self._open(_HEADER.pack(0, epoch, epoch, 0, 0))
+        self._open(_HEADER.pack(0, epoch, epoch, 0, 0, 0))
         self._setting, self._first = 0, epoch
         self._process, self._turns = os.getpid(), 0
 
@@ -212,15 +214,20 @@ class EpochCounter:
             return iterations[0].epoch + 1
         return self._header().first
 
-    def count_samples(self, samples: int) -> int:
-        """Count samples that are read outside iterations, and return how many were before.
+    def count_samples(self, samples: int, limit: int) -> bool:
+        """Count samples that are read outside iterations, and say whether they exceed ``limit``.
 
-        They count from the last time that the epoch was set, or an iteration began.
+        They count from the last time that the epoch was set, or an iteration began. Of all
+        processes one gets True, and only once.
         """
         with self._locked():
             header = self._header()
-            self._write_header(replace(header, samples=header.samples + samples))
-            return header.samples
+            total = header.samples + samples
+            is_exceeded = total > limit and not header.is_exceeded
+            self._write_header(
+                replace(header, samples=total, is_exceeded=header.is_exceeded or int(is_exceeded))
+            )
+            return is_exceeded
 
     def _is_shared(self, iteration: Iteration, worker: LoaderWorker, epoch: int | None) -> bool:
         """Whether ``worker`` takes part in an iteration that another worker began.
@@ -240,8 +247,7 @@ class EpochCounter:
         return _Header(*_HEADER.unpack(os.pread(self._descriptor, _HEADER.size, 0)))
 
     def _write_header(self, header: _Header) -> None:
-        values = (header.setting, header.first, header.current, header.iterations, header.samples)
-        os.pwrite(self._descriptor, _HEADER.pack(*values), 0)
+        os.pwrite(self._descriptor, _HEADER.pack(*astuple(header)), 0)
 
     def _iterations(self, header: _Header) -> Iterator[Iteration]:
         """The iterations in the table, the latest first."""
