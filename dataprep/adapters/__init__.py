@@ -91,14 +91,20 @@ def to_torch(
         loader = DataLoader(images, batch_size=64, sampler=images.sampler, num_workers=8)
 
     The iterable style goes from shard to shard. It shuffles the shards, the runs of neighbouring
-    records in each, and the records of a run; a run is read at once. Call ``set_epoch`` before each
-    epoch; it reaches persistent workers too. Order and randomness depend on seed, epoch and sample,
-    never on threads or workers.
+    records in each, and the records of a run; a run is read at once.
+
+    Each iteration is the next epoch, also in workers; ``set_epoch`` chooses another one. Order and
+    randomness depend on seed, epoch and sample, never on threads or workers. With other samplers
+    than ``images.sampler`` the map style augments as in the epoch of ``set_epoch``, and warns once
+    if more than ``len`` samples were read without it.
 
     Several processes that train together give ``rank`` and ``world_size``, and ``even`` for equal
-    numbers of steps. Where training ended within an epoch, ``start`` goes on from there, also with
-    another number of ranks, as long as the global batch is the same. What is read in batches also
-    has ``state_dict`` and ``load_state_dict``, as ``StatefulDataLoader`` of torchdata calls them.
+    numbers of steps. ``len(images)`` and ``images[i]`` of the map style are those of a part that
+    belongs to the rank. Where training ended within an epoch, ``start`` goes on from there, also
+    with another number of ranks, as long as the global batch is the same. The iterable style and
+    batches also have ``state_dict`` and ``load_state_dict``, as ``StatefulDataLoader`` of torchdata
+    calls them. ``state_dict`` is an error where a plain ``DataLoader`` reads through workers, and
+    for the plain map style.
     If ``dataset`` is a share that ``dataprep stage`` copied, its host's ranks divide it, and the
     number of ranks stays the same.
 
@@ -117,22 +123,26 @@ def to_torch(
             draws the next one, so that samples of several shards are mixed; 0 for none.
         seed: the seed of order and transform.
         epoch: the number of the first epoch.
-        rank: the number of this process among ``world_size``. Each reads its own part.
+        rank: the number of this process among ``world_size``. Each reads its own part. Without
+            both, batches and the iterable style take them from torch.distributed, if that is
+            initialised, and log one line; the map style reads everything and warns if there are
+            several processes. ``rank=0, world_size=1`` reads everything.
         world_size: how many processes train together.
         even: ``keep`` gives each sample once, so that ranks may have different numbers of batches.
             ``drop`` and ``pad`` give all as many, as DistributedDataParallel needs it: they leave
-            out, or repeat, less than one global batch.
+            out less than one global batch, or repeat it from the beginning of the epoch.
         global_batch: the samples of all ranks in a step, by default ``batch_size * world_size``.
             If it cannot be divided equally, ``batch_size`` is ``dataprep.per_rank_batch(...)``.
         start: how many samples of the first epoch all ranks have read before. With worker
-            processes, count the steps: ``start = steps * global_batch``.
+            processes, count the steps: ``start = steps * global_batch``. At the end of the epoch
+            the next one follows.
         check: compare each record of RecordIO with its checksum in the table of samples.
 
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: torch is not installed.
-        ConfigError: the rank, the start, the buffer or the batches are out of range, or the ranks
-            do not fit the share.
+        ConfigError: the rank, the start, the buffer or the batches are out of range, the ranks do
+            not fit the share, or ``even="drop"`` leaves no step in an epoch.
     """
     _require_open(dataset)
     if shuffle_buffer and start:
@@ -206,8 +216,9 @@ def to_tf(
         seed: the seed of order and augmentation.
         epoch: the number of the first iteration; each further one is the next epoch (as
             ``model.fit`` needs). Or an integer ``tf.Variable`` that is assigned before each.
-        rank, world_size, even, global_batch, start, check: as in ``to_torch``. ``start`` is that of
-            the first epoch, or of the variable's present value.
+        rank, world_size, even, global_batch, start, check: as in ``to_torch``. Without a rank all
+            is read, with a warning if there are several processes. ``start`` is that of the first
+            epoch, or of the variable's present value.
         parallel_calls: how many images are prepared at a time, in a pool of as many threads; 0 for
             one after the other on demand. By default tf.data tunes it.
         prefetch: how many batches to prepare ahead. By default tf.data tunes it.
@@ -260,8 +271,9 @@ def to_mxnet(
 ) -> RecordBatches:
     """Read ``dataset``, in its recordio format, as an ``mx.io.DataIter`` of decoded batches.
 
-    Images are float32 (N, 3, size, size), labels float32 (N,) from 0. ``reset`` begins the next
-    epoch, ``set_epoch`` any. The last batch of an epoch may be short. (ImageRecordIter's own
+    Images are float32 (N, 3, size, size), labels float32 (N,) from 0. Each iteration is the next
+    epoch; ``reset`` also begins it, unless nothing was read of the present one, and ``set_epoch``
+    begins any. The last batch of an epoch may be short. (ImageRecordIter's own
     ``round_batch`` fills it from the beginning and leaves those samples out of the next epoch.)
 
     This package reads the records in the order of ``to_torch`` with ``iterable=True``, compares
@@ -282,7 +294,8 @@ def to_mxnet(
         shuffle: whether the order changes with the epoch.
         seed: the seed of order and augmentation.
         epoch: the number of the first epoch.
-        rank, world_size, even, global_batch, start: as in ``to_torch``.
+        rank, world_size, even, global_batch, start: as in ``to_torch``. Without a rank all is read,
+            with a warning if there are several processes.
         threads: threads that decode.
         prefetch: how many batches to prepare ahead.
         cache_dir: where records are written; by default the folder for temporary files.

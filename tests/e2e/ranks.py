@@ -80,4 +80,5 @@ def main(folder: Path, rank: int, world_size: int, steps: int, context: str = ""
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:5]), *sys.argv[5:])
+    rank, world_size, steps = map(int, sys.argv[2:5])
+    main(Path(sys.argv[1]), rank, world_size, steps, *sys.argv[5:])

@@ -472,14 +472,14 @@ class TestMapStyleOfRanks:
         assert errors.count("120 samples were read without a call of set_epoch") == 1
 
 
-def _write_warning(message: Warning | str, *_: Any) -> None:
+def _write_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     sys.stderr.write(f"{message}\n")
 
 
 def _show_warnings(worker: int) -> None:
     """Show warnings as outside of pytest, which collects them."""
     warnings.simplefilter("default")
-    warnings.showwarning = _write_warning
+    setattr(warnings, "showwarning", _write_warning)  # noqa: B010
 
 
 class TestRankOfTheEnvironment:
