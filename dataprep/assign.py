@@ -115,10 +115,9 @@ def by_shard(order: Order, bounds: Sequence[int], epoch: int, run: int = RUN) ->
 
 def own(order: Order, sequence: Integers, epoch: int) -> Integers:
     """What this rank reads of an epoch's ``sequence``, in its order."""
-    start = order.start if epoch == order.epoch else 0
-    left, whole = sequence[start:], order.whole
-    if order.even != "keep":
-        left = _even(order, sequence, left, start)
+    if epoch != order.epoch:
+        order = replace(order, start=0)
+    left, whole = _left(order, sequence), order.whole
     full = len(left) - len(left) % whole
     part = _part(whole, order.rank, order.world_size)
     batches = left[:full].reshape(-1, whole)[:, part.start : part.stop]
@@ -167,6 +166,61 @@ def of_share(order: Order, number: int, samples: Sequence[int]) -> Order:
         start=order.start // order.whole * batch,
         steps=steps,
     )
+
+
+def resumed(order: Order, shares: Sequence[int]) -> Order:
+    """The order with a start from which ranks can go on.
+
+    A start at the end of an epoch becomes the beginning of the next epoch.
+
+    Args:
+        order: of all ranks.
+        shares: how many samples each share has, or the whole data set as the only share.
+
+    Raises:
+        ConfigError: the start is beyond the end, or ``even="drop"`` leaves no step in any epoch.
+    """
+    hosts = _hosts(order, shares)
+    whole_steps = min(count // host.whole for count, host in zip(shares, hosts, strict=True))
+    if order.even == "drop" and not whole_steps:
+        raise ConfigError(
+            f"even='drop' leaves no step in an epoch: all ranks take {order.whole:,} samples in a "
+            f"step, of {' + '.join(f'{count:,}' for count in shares)}; use smaller batches, or "
+            "even='pad'"
+        )
+    if order.start > _most_steps(order, shares) * order.whole:
+        raise ConfigError(
+            f"start {order.start:,} is beyond the end of an epoch of {sum(shares):,} samples"
+        )
+    is_over = not any(
+        len(_left(host, np.arange(count))) for count, host in zip(shares, hosts, strict=True)
+    )
+    if order.start and is_over:
+        return replace(order, epoch=order.epoch + 1, start=0)
+    return order
+
+
+def end_of_epoch(order: Order, shares: Sequence[int]) -> int:
+    """The ``start`` from which nothing of an epoch is left, for the arguments of ``resumed``."""
+    if len(shares) == 1:
+        return shares[0]
+    return _most_steps(order, shares) * order.whole
+
+
+def _most_steps(order: Order, shares: Sequence[int]) -> int:
+    """The steps of an epoch on the host with the most steps; the last one may be smaller."""
+    hosts = _hosts(order, shares)
+    return max(-(-count // host.whole) for count, host in zip(shares, hosts, strict=True))
+
+
+def _hosts(order: Order, shares: Sequence[int]) -> list[Order]:
+    """The order within the share of each host, for the first rank of the host."""
+    if len(shares) == 1:
+        return [order]
+    ranks = order.world_size // len(shares)
+    return [
+        of_share(replace(order, rank=host * ranks), host, shares) for host in range(len(shares))
+    ]
 
 
 def of_worker(numbers: Integers, batch: int, worker: int, workers: int) -> Integers:
@@ -228,11 +282,18 @@ def _part(size: int, rank: int, world_size: int) -> range:
     return range(start, start + each + (rank < more))
 
 
-def _even(order: Order, sequence: Integers, left: Integers, start: int) -> Integers:
-    """What is left, cut or repeated from the beginning of the epoch to whole global batches."""
+def _left(order: Order, sequence: Integers) -> Integers:
+    """What all ranks have left of an epoch's ``sequence`` after ``order.start``.
+
+    For ranks with equal steps it is cut to whole global batches, or filled up to these with
+    samples from the beginning of the epoch.
+    """
+    left = sequence[order.start :]
+    if order.even == "keep":
+        return left
     steps = len(left) // order.whole
     if order.steps is not None:
-        steps = max(0, order.steps - start // order.whole)
+        steps = max(0, order.steps - order.start // order.whole)
     elif order.even == "pad":
         steps = -(-len(left) // order.whole)
     missing = steps * order.whole - len(left)

@@ -73,22 +73,18 @@ def main() -> None:
         even="drop",
     )
     model = network(len(dataset.label_space.labels)).to(device)
-    first = 0
     if options.checkpoint.exists():
         saved = torch.load(options.checkpoint, map_location=device)
         model.load_state_dict(saved["model"])
         batches.load_state_dict(saved["batches"])
-        first = saved["batches"]["epoch"]
-        if rank == 0:
-            print(
-                f"epoch {first} goes on after {saved['batches']['samples']:,} samples", flush=True
-            )
+    begin = batches.state_dict()
+    if begin["samples"] and rank == 0:
+        print(f"epoch {begin['epoch']} goes on after {begin['samples']:,} samples", flush=True)
     parallel = DistributedDataParallel(model)
     optimiser = torch.optim.SGD(parallel.parameters(), lr=0.05)
 
-    for epoch in range(first, options.epochs):
-        if epoch != first:
-            batches.set_epoch(epoch)
+    for epoch in range(begin["epoch"], options.epochs):
+        # Each loop over the batches is the next epoch; the first one is what is left of its epoch.
         for step, (images, labels) in enumerate(batches, start=1):
             loss = nn.functional.cross_entropy(parallel(images.to(device)), labels.to(device))
             optimiser.zero_grad()

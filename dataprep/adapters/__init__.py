@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dataprep.adapters.mxnet_compat import import_mxnet
+from dataprep.adapters.ranks import rank_of
 from dataprep.assign import Even, Order
 from dataprep.errors import ConfigError
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["to_mxnet", "to_tf", "to_torch"]
 
 UNCOUNTED = "shuffle_buffer: samples in a buffer are not counted: to resume it has to be 0"
+CURES = (
+    "let torchdata's StatefulDataLoader save and load the state, or count the steps and give "
+    "epoch=… and start=steps * global_batch to to_torch"
+)
 _TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
 
 
@@ -59,8 +64,8 @@ def to_torch(
     shuffle_buffer: int = 0,
     seed: int = 0,
     epoch: int = 0,
-    rank: int = 0,
-    world_size: int = 1,
+    rank: int | None = None,
+    world_size: int | None = None,
     even: Even = "keep",
     global_batch: int | None = None,
     start: int = 0,
@@ -86,14 +91,20 @@ def to_torch(
         loader = DataLoader(images, batch_size=64, sampler=images.sampler, num_workers=8)
 
     The iterable style goes from shard to shard. It shuffles the shards, the runs of neighbouring
-    records in each, and the records of a run; a run is read at once. Call ``set_epoch`` before each
-    epoch; it reaches persistent workers too. Order and randomness depend on seed, epoch and sample,
-    never on threads or workers.
+    records in each, and the records of a run; a run is read at once.
+
+    Each iteration is the next epoch, also in workers; ``set_epoch`` chooses another one. Order and
+    randomness depend on seed, epoch and sample, never on threads or workers. With other samplers
+    than ``images.sampler`` the map style augments as in the epoch of ``set_epoch``, and warns once
+    if more than ``len`` samples were read without it.
 
     Several processes that train together give ``rank`` and ``world_size``, and ``even`` for equal
-    numbers of steps. Where training ended within an epoch, ``start`` goes on from there, also with
-    another number of ranks, as long as the global batch is the same. What is read in batches also
-    has ``state_dict`` and ``load_state_dict``, as ``StatefulDataLoader`` of torchdata calls them.
+    numbers of steps. ``len(images)`` and ``images[i]`` of the map style are those of a part that
+    belongs to the rank. Where training ended within an epoch, ``start`` goes on from there, also
+    with another number of ranks, as long as the global batch is the same. The iterable style and
+    batches also have ``state_dict`` and ``load_state_dict``, as ``StatefulDataLoader`` of torchdata
+    calls them. ``state_dict`` is an error where a plain ``DataLoader`` reads through workers, and
+    for the plain map style.
     If ``dataset`` is a share that ``dataprep stage`` copied, its host's ranks divide it, and the
     number of ranks stays the same.
 
@@ -112,22 +123,26 @@ def to_torch(
             draws the next one, so that samples of several shards are mixed; 0 for none.
         seed: the seed of order and transform.
         epoch: the number of the first epoch.
-        rank: the number of this process among ``world_size``. Each reads its own part.
+        rank: the number of this process among ``world_size``. Each reads its own part. Without
+            both, batches and the iterable style take them from torch.distributed, if that is
+            initialised, and log one line; the map style reads everything and warns if there are
+            several processes. ``rank=0, world_size=1`` reads everything.
         world_size: how many processes train together.
         even: ``keep`` gives each sample once, so that ranks may have different numbers of batches.
             ``drop`` and ``pad`` give all as many, as DistributedDataParallel needs it: they leave
-            out, or repeat, less than one global batch.
+            out less than one global batch, or repeat it from the beginning of the epoch.
         global_batch: the samples of all ranks in a step, by default ``batch_size * world_size``.
             If it cannot be divided equally, ``batch_size`` is ``dataprep.per_rank_batch(...)``.
         start: how many samples of the first epoch all ranks have read before. With worker
-            processes, count the steps: ``start = steps * global_batch``.
+            processes, count the steps: ``start = steps * global_batch``. At the end of the epoch
+            the next one follows.
         check: compare each record of RecordIO with its checksum in the table of samples.
 
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: torch is not installed.
-        ConfigError: the rank, the start, the buffer or the batches are out of range, or the ranks
-            do not fit the share.
+        ConfigError: the rank, the start, the buffer or the batches are out of range, the ranks do
+            not fit the share, or ``even="drop"`` leaves no step in an epoch.
     """
     _require_open(dataset)
     if shuffle_buffer and start:
@@ -142,16 +157,20 @@ def to_torch(
             f"batch_size {batch_size}, threads {threads}, prefetch {prefetch}: batch_size is at "
             "least 1, threads and prefetch are at least 0"
         )
-    order = Order(shuffle, seed, rank, world_size, even, start=start, epoch=epoch)
-    order = _in_batches(order, batch_size, global_batch)
     import_framework("torch")
+    # Samples of the map style may be divided by a DistributedSampler, anything else only here.
+    ranks = rank_of(rank, world_size, "to_torch", from_torch=iterable or batch_size is not None)
+    order = Order(shuffle, seed, *ranks, even, start=start, epoch=epoch)
+    order = _in_batches(order, batch_size, global_batch)
     from dataprep.adapters.records import Records
     from dataprep.adapters.torch import BatchedRecords, IterableRecords, MapRecords
 
     records = Records(dataset, check=check)
-    samples: Any = MapRecords(records, transform, order, epoch)
+    samples: Any
     if iterable:
-        samples = IterableRecords(records, transform, order, epoch, shuffle_buffer)
+        samples = IterableRecords(records, transform, order, shuffle_buffer)
+    else:
+        samples = MapRecords(records, transform, order)
     if batch_size is None:
         return samples
     return BatchedRecords(samples, batch_size, drop_last, threads, prefetch)
@@ -167,8 +186,8 @@ def to_tf(
     shuffle_buffer: int = 0,
     seed: int = 0,
     epoch: Any = 0,
-    rank: int = 0,
-    world_size: int = 1,
+    rank: int | None = None,
+    world_size: int | None = None,
     even: Even = "keep",
     global_batch: int | None = None,
     start: int = 0,
@@ -197,8 +216,9 @@ def to_tf(
         seed: the seed of order and augmentation.
         epoch: the number of the first iteration; each further one is the next epoch (as
             ``model.fit`` needs). Or an integer ``tf.Variable`` that is assigned before each.
-        rank, world_size, even, global_batch, start, check: as in ``to_torch``. ``start`` is that of
-            the first epoch, or of the variable's present value.
+        rank, world_size, even, global_batch, start, check: as in ``to_torch``. Without a rank all
+            is read, with a warning if there are several processes. ``start`` is that of the first
+            epoch, or of the variable's present value.
         parallel_calls: how many images are prepared at a time, in a pool of as many threads; 0 for
             one after the other on demand. By default tf.data tunes it.
         prefetch: how many batches to prepare ahead. By default tf.data tunes it.
@@ -217,7 +237,8 @@ def to_tf(
     from dataprep.adapters.records import Records
     from dataprep.adapters.tensorflow import pipeline
 
-    order = Order(shuffle, seed, rank, world_size, even, start=start, epoch=int(epoch))
+    ranks = rank_of(rank, world_size, "to_tf")
+    order = Order(shuffle, seed, *ranks, even, start=start, epoch=int(epoch))
     return pipeline(
         Records(dataset, check=check),
         dataset.manifest.encoding,
@@ -239,8 +260,8 @@ def to_mxnet(
     shuffle: bool = True,
     seed: int = 0,
     epoch: int = 0,
-    rank: int = 0,
-    world_size: int = 1,
+    rank: int | None = None,
+    world_size: int | None = None,
     even: Even = "keep",
     global_batch: int | None = None,
     start: int = 0,
@@ -250,8 +271,9 @@ def to_mxnet(
 ) -> RecordBatches:
     """Read ``dataset``, in its recordio format, as an ``mx.io.DataIter`` of decoded batches.
 
-    Images are float32 (N, 3, size, size), labels float32 (N,) from 0. ``reset`` begins the next
-    epoch, ``set_epoch`` any. The last batch of an epoch may be short. (ImageRecordIter's own
+    Images are float32 (N, 3, size, size), labels float32 (N,) from 0. Each iteration is the next
+    epoch; ``reset`` also begins it, unless nothing was read of the present one, and ``set_epoch``
+    begins any. The last batch of an epoch may be short. (ImageRecordIter's own
     ``round_batch`` fills it from the beginning and leaves those samples out of the next epoch.)
 
     This package reads the records in the order of ``to_torch`` with ``iterable=True``, compares
@@ -272,7 +294,8 @@ def to_mxnet(
         shuffle: whether the order changes with the epoch.
         seed: the seed of order and augmentation.
         epoch: the number of the first epoch.
-        rank, world_size, even, global_batch, start: as in ``to_torch``.
+        rank, world_size, even, global_batch, start: as in ``to_torch``. Without a rank all is read,
+            with a warning if there are several processes.
         threads: threads that decode.
         prefetch: how many batches to prepare ahead.
         cache_dir: where records are written; by default the folder for temporary files.
@@ -294,7 +317,8 @@ def to_mxnet(
             "MXNet does not decode WebP: make the data set with image.encoding jpeg or png, or "
             "read it with dataprep.to_torch"
         )
-    order = Order(shuffle, seed, rank, world_size, even, start=start, epoch=epoch)
+    ranks = rank_of(rank, world_size, "to_mxnet")
+    order = Order(shuffle, seed, *ranks, even, start=start, epoch=epoch)
     order = _in_batches(order, batch_size, global_batch)
     import_framework("mxnet")
     from dataprep.adapters.mxnet import RecordBatches
@@ -306,7 +330,6 @@ def to_mxnet(
         order,
         augmentation,
         batch_size=batch_size,
-        epoch=epoch,
         threads=threads,
         prefetch=prefetch,
         cache_dir=cache_dir,

@@ -22,7 +22,7 @@ from dataprep.adapters.augment import (
     Augmentation,
 )
 from dataprep.adapters.records import LOCAL_FILE_BYTES, Records, windows
-from dataprep.assign import Order, framework_seed
+from dataprep.assign import Order, framework_seed, resumed
 from dataprep.errors import DatasetError
 from dataprep.formats.recordio import label_count
 from dataprep.ordered import in_order
@@ -48,14 +48,17 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
         augmentation: Augmentation,
         *,
         batch_size: int,
-        epoch: int,
         threads: int,
         prefetch: int,
         cache_dir: str | os.PathLike[str] | None,
     ) -> None:
         super().__init__(batch_size)
         self._records, self._label_offset = records, label_offset
-        self._order, self._epoch, self._cache_dir = records.local(order), epoch, cache_dir
+        self._order = records.local(order)  # first, because it refuses ranks that do not fit
+        following = resumed(order, records.shares(order))
+        if following is not order:
+            self._order = records.local(following)
+        self._epoch, self._cache_dir = following.epoch, cache_dir
         shape = (3, augmentation.size, augmentation.size)
         self.provide_data = [mx.io.DataDesc("data", (batch_size, *shape), np.float32)]
         self.provide_label = [mx.io.DataDesc("softmax_label", (batch_size,), np.float32)]
@@ -68,26 +71,49 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             "verbose": False,
             **_augmentation_arguments(augmentation),
         }
-        self._batches = self._of_epoch(epoch)
+        self._has_begun = False
+        self._batches = self._of_epoch(self._epoch)
+
+    def __iter__(self) -> Iterator[Any]:
+        """The batches of the next epoch; of the first one, or after ``set_epoch``, of this one.
+
+        An iterator cannot go on when another one has begun, because only one epoch is read at a
+        time.
+        """
+        self.reset()
+        self._has_begun = True
+        return self._of_iteration(self._batches)
 
     def set_epoch(self, epoch: int) -> None:
         """Begin an epoch."""
         self.close()
-        self._epoch = epoch
+        self._epoch, self._has_begun = epoch, False
         self._batches = self._of_epoch(epoch)
 
     def reset(self) -> None:
-        """Begin the next epoch."""
-        self.set_epoch(self._epoch + 1)
+        """Begin the next epoch, unless nothing was read of this one."""
+        if self._has_begun:
+            self.set_epoch(self._epoch + 1)
 
     def next(self) -> Any:
         """The next batch as an ``mx.io.DataBatch``."""
+        self._has_begun = True
         images, labels = next(self._batches)
         return mx.io.DataBatch([images], [labels], pad=0)
 
     def close(self) -> None:
         """Stop reading and remove what was written."""
         self._batches.close()
+
+    def _of_iteration(self, batches: _Batches) -> Iterator[Any]:
+        """The batches of an iteration."""
+        while batches is self._batches:
+            try:
+                batch = self.next()
+            except StopIteration:
+                return
+            yield batch
+        raise DatasetError("another epoch of this iterator has begun: only one is read at a time")
 
     def _of_epoch(self, epoch: int) -> _Batches:
         """Write one file after the other to ``cache_dir``; the next is written meanwhile."""

@@ -8,12 +8,14 @@ ranges at a time: a request there takes as long as hundreds of images.
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +26,7 @@ from dataprep.dataset import Dataset
 from dataprep.errors import CorruptRecord
 from dataprep.formats import get_format
 from dataprep.formats.protocol import Buffer
+from dataprep.keys import shard_number
 from dataprep.ordered import in_order
 from dataprep.reading.read_counter import ReadCounter
 from dataprep.stores.local import LocalStore, version_of
@@ -83,7 +86,6 @@ class Records:
 
     Attributes:
         labels: int64 (samples,), counted from 0.
-        total: the samples of all shares.
         mean_bytes: the average size of a record.
         is_remote: whether a read takes much longer than from a disk.
         counter: counts the samples and bytes that arrive; see ``Dataset.count_reads``.
@@ -99,6 +101,7 @@ class Records:
         self._format = get_format(dataset.format)
         self._options = dataset.manifest.record_options(dataset.format)
         self._share = dataset.manifest.share
+        self._fingerprint = dataset.manifest.fingerprint
         # Only payloads of TFRecord are Examples.
         feature = self._options.layout.feature("encoded") if dataset.format == "tfrecord" else None
         self._image_start = _image_start(feature) if feature else None
@@ -114,7 +117,6 @@ class Records:
         self._run = max(RUN, _RUN_BYTES // self.mean_bytes)
         self.is_remote = self._folder is None
         self.counter = dataset.read_counter
-        self.total = len(self) if self._share is None else sum(self._share.samples)
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process has neither the open files nor the counter's file in memory.
@@ -137,6 +139,33 @@ class Records:
         if self._share is None:
             return order
         return of_share(order, self._share.number, self._share.samples)
+
+    def shares(self, order: Order) -> tuple[int, ...]:
+        """How many samples each share has; a lone rank, and a whole output, have one share."""
+        if self._share is None or order.world_size == 1:
+            return (len(self),)
+        return tuple(self._share.samples)
+
+    def identity(self, order: Order) -> str:
+        """A name of these samples: a state of other samples has another name.
+
+        All hosts whose shares the ranks of ``order`` divide have the same name.
+        """
+        content: list[Any] = [self._fingerprint]
+        if self._share is None:
+            content += [[shard_number(key) for key in self._keys], self._bounds]
+        else:
+            content.append(list(self._share.samples))
+            if order.world_size == 1:
+                content.append(self._share.number)
+        return blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
+
+    def order_by_shard(self, order: Order) -> str:
+        """A name of the order in which ``part`` reads."""
+        if not order.shuffle:
+            return "as stored"
+        # The shares of hosts may have runs of different lengths.
+        return "by shard" if self._share else f"by shard, runs of {self._run}"
 
     def part(self, order: Order, epoch: int) -> Integers:
         """The numbers of this rank's samples of an epoch, shard by shard."""

@@ -22,7 +22,7 @@ from dataprep.adapters.augment import (
     Augmentation,
 )
 from dataprep.adapters.records import Records
-from dataprep.assign import Order, mixed
+from dataprep.assign import Order, mixed, resumed
 from dataprep.image.rgb import decode_whole
 
 tf: Any = import_framework("tensorflow")
@@ -47,6 +47,9 @@ def pipeline(
     Images, which are encoded as ``encoding``, stay so if ``augmentation`` is None.
     """
     local = records.local(order)
+    following = resumed(order, records.shares(order))
+    if not isinstance(epoch, tf.Variable):
+        epoch, order, local = following.epoch, following, records.local(following)
     buffer = shuffle_buffer if order.shuffle else 0
     samples = _epochs(epoch).flat_map(partial(_encoded, records, local, buffer))
     if augmentation is None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
+import warnings
 import weakref
 from abc import abstractmethod
 from collections import deque
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import torch
@@ -19,13 +21,23 @@ from numpy.typing import NDArray
 from torch.utils.data import Dataset as TorchDataset
 from torch.utils.data import IterableDataset, Sampler, default_collate, get_worker_info
 
-from dataprep.adapters import UNCOUNTED
+from dataprep.adapters import CURES, UNCOUNTED
 from dataprep.adapters.augment import Transform, has_write, sample_rng
 from dataprep.adapters.records import windows
-from dataprep.assign import Integers, Order, by_record, mixed, of_worker, own
+from dataprep.assign import (
+    Integers,
+    Order,
+    by_record,
+    end_of_epoch,
+    mixed,
+    of_worker,
+    own,
+    resumed,
+)
 from dataprep.errors import ConfigError, ImageError
 from dataprep.formats.protocol import Buffer
 from dataprep.ordered import in_order
+from dataprep.reading.epoch_counter import EpochCounter, Iteration, LoaderWorker
 
 _MOST_THREADS = 8  # by default: between images, Python runs one thread at a time
 _PART = 8  # images that a thread makes before it takes the next
@@ -72,6 +84,37 @@ class Items:
         return torch.from_numpy(made) if isinstance(made, np.ndarray) else made
 
 
+@dataclass(eq=False)
+class _Reading:
+    """One iteration.
+
+    Attributes:
+        claim: the iteration in the ``EpochCounter``.
+        numbers: the samples that this rank, or this worker, still has to read.
+        given: how many samples of the epoch have been handed out, also before a resume.
+        begun: whether the iterator was asked for a sample.
+        ended: whether the iterator has handed out everything.
+        iterator: the iterator, as long as the program has it.
+    """
+
+    claim: Iteration
+    numbers: Integers
+    given: int
+    begun: bool = False
+    ended: bool = False
+    iterator: Callable[[], object] = lambda: None
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch that is read."""
+        return self.claim.epoch
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the program can still take samples from the iterator."""
+        return not self.ended and self.iterator() is not None
+
+
 class _Samples:
     """What both styles share.
 
@@ -79,117 +122,312 @@ class _Samples:
         records: reads the images, such as ``dataprep.adapters.records.Records``.
         items: turns them into samples.
         order: which samples this rank reads.
-        given: how many samples of the epoch this process has handed out.
     """
 
-    def __init__(
-        self, records: Any, transform: Transform | None, order: Order, epoch: int = 0
-    ) -> None:
+    def __init__(self, records: Any, transform: Transform | None, order: Order) -> None:
         self.records = records
         self.items = Items(records, transform, order.seed)
-        self._asked, self.order = order, records.local(order)
-        self.given = self._skipped = 0
-        # In shared memory, so that workers that persist read the current number.
-        self._epoch = torch.tensor(epoch).share_memory_()  # type: ignore[no-untyped-call]
+        local = records.local(order)  # first, because it refuses ranks that do not fit the share
+        self._asked = resumed(order, records.shares(order))
+        self.order = local if self._asked is order else records.local(self._asked)
+        self._counter = EpochCounter(self._asked.epoch)
+        self._reading: _Reading | None = None
+        # What ``load_state_dict`` left for the next iteration: its epoch, and samples to skip.
+        self._resumed_epoch: int | None = None
+        self._skipped = 0
+        self._is_after_end = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        # An iterator belongs to its process.
+        return {**self.__dict__, "_reading": None}
 
     @abstractmethod
     def own(self, epoch: int) -> Integers:
         """The numbers of this rank's samples in the order of the epoch."""
 
+    @abstractmethod
+    def order_name(self) -> str:
+        """A name of the order of an epoch, which a state is compared with."""
+
     @property
     def epoch(self) -> int:
-        """The number of the epoch, from the last ``set_epoch`` in any process."""
-        return int(self._epoch)
+        """The number of the epoch that began last in any process, or that was set after it."""
+        return self._counter.current
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the next iteration, also for workers that are running."""
-        self._epoch.fill_(epoch)
-        self.given = 0
+        self._counter.set(epoch)
+        self._reading = None
+        self._is_after_end = False
 
-    def state_dict(self) -> dict[str, int]:
+    def state(self) -> dict[str, Any]:
         """How far the epoch is: its number, the seed, the samples that all ranks have read.
 
         A worker process of ``DataLoader`` knows its own samples only. Their number is added, so
         that as many workers go on with it.
+
+        Raises:
+            ConfigError: workers of a ``DataLoader`` read, so that this process knows nothing.
         """
-        asked, epoch, given = self._asked, self.epoch, self.given
+        asked, reading = self._asked, self._reading
+        in_worker = get_worker_info() is not None
+        if not in_worker and self._is_read_by_workers():
+            raise ConfigError(f"worker processes of a DataLoader read these samples: {CURES}")
+        epoch = reading.epoch if reading else self._counter.following()
         samples = asked.start if epoch == asked.epoch else 0
-        state = {"epoch": epoch, "seed": asked.seed}
-        if get_worker_info() is not None:
-            return {**state, "samples": samples, "of_worker": given}
-        steps = -(-given // (self.order.batch or 1))
-        samples += steps * asked.whole
-        if asked.even == "keep":  # whose last batch is smaller
-            samples = min(samples, self.records.total)
+        state = {
+            "epoch": epoch,
+            "seed": asked.seed,
+            "samples": samples,
+            "dataset": self.records.identity(asked),
+            "order": self.order_name(),
+        }
+        if reading is None:
+            return state
+        if in_worker:
+            return {**state, "of_worker": reading.given}
+        shares = self.records.shares(asked)
+        end = end_of_epoch(asked, shares)
+        # A step that some samples were taken from counts as read.
+        samples += -(-reading.given // (self.order.batch or 1)) * asked.whole
+        if len(shares) == 1:
+            samples = min(samples, end)  # the last step may be smaller
+        if reading.ended and asked.even == "keep":
+            samples = end
         return {**state, "samples": samples}
 
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Go on from ``state_dict``, also with another number of ranks."""
-        epoch, seed = state["epoch"], state["seed"]
-        asked = replace(self._asked, seed=seed, start=state["samples"], epoch=epoch)
-        self._asked, self.order = asked, self.records.local(asked)
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from ``state_dict``, also with another number of ranks.
+
+        Raises:
+            ConfigError: the state belongs to other samples, or is beyond the end of their epoch.
+        """
+        epoch, seed, samples = checked_state(
+            state, self.records.identity(self._asked), self.order_name()
+        )
+        in_worker = get_worker_info() is not None
+        if "of_worker" in state and not in_worker:
+            raise ConfigError(
+                "the state belongs to a worker of torchdata's StatefulDataLoader: give it to "
+                "StatefulDataLoader.load_state_dict"
+            )
+        asked = replace(self._asked, seed=seed, start=samples, epoch=epoch)
+        self._asked = resumed(asked, self.records.shares(asked))
+        self.order = self.records.local(self._asked)
         self.items.seed = seed
-        self.set_epoch(epoch)
-        self._skipped = state.get("of_worker", 0)
+        self._reading = None
+        if not in_worker:
+            self._counter.set(self._asked.epoch)
+            self._is_after_end = self._asked is not asked
+            return
+        # The other workers of the loader load the same epoch: it is set by the first iteration.
+        self._resumed_epoch, self._skipped = self._asked.epoch, state.get("of_worker", 0)
+        own_samples = len(self.sequence(epoch, *_worker()))
+        if not 0 <= self._skipped <= own_samples:
+            raise ConfigError(
+                f"the state is beyond the end of an epoch: {self._skipped:,} samples of a worker "
+                f"that has {own_samples:,}"
+            )
 
     def samples_in_epoch(self, worker: int = 0, workers: int = 1) -> int:
-        """How many samples this rank, or one of its workers, has in the epoch."""
-        return len(self.sequence(self.epoch, worker, workers))
+        """How many samples this rank, or one of its workers, has in the epoch.
+
+        It is the epoch that is being read; if none is, the next one.
+        """
+        return len(self.sequence(self._epoch_to_measure(), worker, workers))
 
     def sequence(self, epoch: int, worker: int = 0, workers: int = 1) -> Integers:
         """The numbers of one worker's samples in the order in which they are read."""
         return of_worker(self.own(epoch), self.order.batch or _BLOCK, worker, workers)
 
-    def begin(self) -> Integers:
-        """Begin an epoch: the numbers that this rank, or this worker, has to read."""
-        self.given, self._skipped = self._skipped, 0
-        return self.sequence(self.epoch, *_worker())[self.given :]
+    def begin(self) -> _Reading:
+        """Begin an epoch with the numbers that this rank, or this worker, has to read."""
+        info = get_worker_info()
+        worker = LoaderWorker(info.id, info.num_workers, info.seed - info.id) if info else None
+        epoch, self._resumed_epoch = self._resumed_epoch, None
+        reading = self._reading
+        if not info and self._is_after_end and reading is not None and not reading.begun:
+            # StatefulDataLoader makes an iterator of the epoch that has ended, and does not use it.
+            epoch = reading.epoch
+        claim = self._counter.claim(worker, epoch)
+        skipped, self._skipped = self._skipped, 0
+        numbers = self.sequence(claim.epoch, *_worker())[skipped:]
+        self._reading = _Reading(claim, numbers, skipped)
+        return self._reading
 
-    def batches(self, size: int) -> Iterator[_Window]:
+    def finish(self, reading: _Reading) -> None:
+        """Note that the iterator of ``reading`` has ended, or was given up."""
+        if get_worker_info() is not None:
+            self._counter.end(reading.claim)
+
+    def batches(self, reading: _Reading, size: int) -> Iterator[_Window]:
         """The samples of this rank in batches; a worker gets its share of the batches.
 
         ``DataLoader`` takes a batch from each worker in turn, so that their order is the same for
         any number of workers. Images of a remote store are read ahead.
         """
-        numbers = self.begin()
         if self.records.is_remote:
-            yield from self.records.windows(numbers, size)
+            yield from self.records.windows(reading.numbers, size)
         else:
-            for window in windows(numbers, size):
+            for window in windows(reading.numbers, size):
                 yield window, None
+
+    def _is_read_by_workers(self) -> bool:
+        """Whether workers of a ``DataLoader`` read, or have read after this process did."""
+        latest = self._reading.claim.number if self._reading else -1
+        return any(
+            iteration.workers and (iteration.number > latest or iteration.is_being_read)
+            for iteration in self._counter.iterations()
+        )
+
+    def _epoch_to_measure(self) -> int:
+        """The epoch that is being read; if none is, the next one."""
+        if self._reading is not None and self._reading.is_live:
+            return self._reading.epoch
+        iterations = self._counter.iterations()
+        if iterations and iterations[0].is_being_read:
+            return iterations[0].epoch
+        return self._counter.following()
+
+
+class SampleIndex(int):
+    """The number of a sample in the whole split, and the epoch in which it is read.
+
+    ``MapRecords.sampler`` gives it. ``images[index]`` is this sample on every rank, augmented for
+    its epoch.
+    """
+
+    epoch: int
+
+    def __new__(cls, number: int, epoch: int) -> SampleIndex:
+        """Combine both."""
+        index = super().__new__(cls, number)
+        index.epoch = epoch
+        return index
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SampleIndex, (int(self), self.epoch)
 
 
 class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
-    """``images[i]`` is (image, label) of sample ``i``, in one ranged read.
+    """``images[i]`` is (image, label) of sample ``i`` of this rank, in one ranged read.
 
-    ``DataLoader`` asks for a whole batch, whose records are read side by side.
+    The samples are a part of the split that belongs to this rank and that is the same in every
+    epoch; of a lone rank all of them. ``DataLoader`` asks for a whole batch, whose records are read
+    side by side.
     """
+
+    def __init__(self, records: Any, transform: Transform | None, order: Order) -> None:
+        super().__init__(records, transform, order)
+        self._is_random = transform is not None and getattr(transform, "random", True)
+        self._partition = np.arange(len(records))
+        if order.world_size > 1:
+            unshuffled = replace(self.order, shuffle=False, start=0)
+            self._partition = own(unshuffled, self._partition, unshuffled.epoch)
 
     @property
     def sampler(self) -> EpochSampler:
-        """The numbers of this rank's samples in the order of the epoch, for ``DataLoader``."""
+        """This rank's samples in the order of the epoch, for ``DataLoader``."""
         return EpochSampler(self)
 
     def __len__(self) -> int:
-        return len(self.records)
+        return len(self._partition)
 
     def __getitem__(self, index: int) -> tuple[Any, int]:
         return self.__getitems__([index])[0]
 
-    def __getitems__(self, numbers: Sequence[int]) -> list[tuple[Any, int]]:
-        for number in numbers:
-            if not 0 <= number < len(self):
-                raise IndexError(f"sample {number} of {len(self)}")
-        epoch, images = self.epoch, self.records.fetch(numbers)
-        return [self.items.item(*each, epoch) for each in zip(images, numbers, strict=True)]
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, int]]:
+        numbers, epochs = [], []
+        outside_epochs = 0
+        for index in indices:
+            if isinstance(index, SampleIndex):
+                numbers.append(int(index))
+                epochs.append(index.epoch)
+                continue
+            if not 0 <= index < len(self):
+                raise IndexError(f"sample {index} of {len(self)}")
+            numbers.append(int(self._partition[index]))
+            epochs.append(self.epoch)
+            outside_epochs += 1
+        if outside_epochs:
+            self._count(outside_epochs)
+        images = self.records.fetch(numbers)
+        return [self.items.item(*each) for each in zip(images, numbers, epochs, strict=True)]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # An attribute that is absent, so that StatefulDataLoader does not ask for it.
+            if name == "state_dict":
+                raise _StateUnknown(f"the map style does not know which samples were read: {CURES}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def own(self, epoch: int) -> Integers:
         """The numbers of this rank's samples in the order of the epoch."""
-        return own(self.order, by_record(self.order, len(self), epoch), epoch)
+        return own(self.order, by_record(self.order, len(self.records), epoch), epoch)
+
+    def order_name(self) -> str:
+        """A name of the order of an epoch, which a state is compared with."""
+        return "by record" if self.order.shuffle else "as stored"
+
+    def state_of_sampler(self, reading: _Reading) -> dict[str, Any]:
+        """How far the iterator of a sampler is, for the same number of ranks."""
+        return {
+            "epoch": reading.epoch,
+            "seed": self._asked.seed,
+            "samples": self._asked.start if reading.epoch == self._asked.epoch else 0,
+            "dataset": self.records.identity(self._asked),
+            "order": self.order_name(),
+            "of_rank": reading.given,
+            "world_size": self._asked.world_size,
+        }
+
+    def resume_sampler(self, state: Mapping[str, Any]) -> _Reading:
+        """Go on from ``state_of_sampler``.
+
+        Raises:
+            ConfigError: the state belongs to other samples, another seed or number of ranks.
+        """
+        epoch, seed, samples = checked_state(
+            state, self.records.identity(self._asked), self.order_name()
+        )
+        for key, setting in (("seed", self._asked.seed), ("world_size", self._asked.world_size)):
+            if state[key] != setting:
+                raise ConfigError(
+                    f"the state was saved with {key} {state[key]}, not {setting}: make the data "
+                    f"set with {key}={state[key]}, or give start=steps * global_batch"
+                )
+        self._asked = replace(self._asked, seed=seed, start=samples, epoch=epoch)
+        self.order = self.records.local(self._asked)
+        numbers = self.own(epoch)
+        given = state["of_rank"]
+        if not 0 <= given <= len(numbers):
+            raise ConfigError(
+                f"the state is beyond the end of an epoch: {given:,} of {len(numbers):,} samples"
+            )
+        self._reading = _Reading(self._counter.claim(None, epoch), numbers[given:], given)
+        return self._reading
+
+    def _count(self, samples: int) -> None:
+        """Count samples that are read outside the epochs of ``sampler``.
+
+        A warning comes once when an epoch of them was read and ``set_epoch`` was not called.
+        """
+        if self._is_random and self._counter.count_samples(samples, len(self)):
+            warnings.warn(
+                f"{len(self):,} samples were read without a call of set_epoch: all further ones "
+                f"are augmented as in epoch {self.epoch} again. Call images.set_epoch(epoch) before"
+                " each epoch, or use DataLoader(images, sampler=images.sampler)",
+                stacklevel=4,
+            )
+
+
+class _StateUnknown(ConfigError, AttributeError):
+    """There is no ``state_dict``; as an AttributeError, because the attribute is absent."""
 
 
 class EpochSampler(Sampler[int]):
-    """The sampler of ``MapRecords``."""
+    """The sampler of ``MapRecords``. Each iteration is the next epoch."""
 
     def __init__(self, images: MapRecords) -> None:
         self._images = images
@@ -198,7 +436,36 @@ class EpochSampler(Sampler[int]):
         return self._images.samples_in_epoch()
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._images.own(self._images.epoch).tolist())
+        return _EpochOfSampler(self._images)
+
+
+class _EpochOfSampler(Iterator[int]):
+    """One iteration of a sampler, with the state that torchdata's StatefulDataLoader saves."""
+
+    def __init__(self, images: MapRecords) -> None:
+        self._images = images
+        self._begin(images.begin())
+
+    def _begin(self, reading: _Reading) -> None:
+        self._reading = reading
+        self._numbers = iter(reading.numbers.tolist())
+        reading.iterator = weakref.ref(self)
+
+    def __next__(self) -> int:
+        self._reading.begun = True
+        for number in self._numbers:
+            self._reading.given += 1
+            return SampleIndex(number, self._reading.epoch)
+        self._reading.ended = True
+        raise StopIteration
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far the epoch is."""
+        return self._images.state_of_sampler(self._reading)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from ``state_dict`` with the same number of ranks."""
+        self._begin(self._images.resume_sampler(state))
 
 
 class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
@@ -208,49 +475,96 @@ class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
     """
 
     def __init__(
-        self,
-        records: Any,
-        transform: Transform | None,
-        order: Order,
-        epoch: int = 0,
-        buffer: int = 0,
+        self, records: Any, transform: Transform | None, order: Order, buffer: int = 0
     ) -> None:
-        super().__init__(records, transform, order, epoch)
+        super().__init__(records, transform, order)
         self._buffer = buffer if order.shuffle else 0
 
     def __iter__(self) -> Iterator[tuple[Any, int]]:
-        epoch = self.epoch
-        for number, image in self._samples(self.begin(), epoch):
-            self.given += 1
-            yield self.items.item(image, number, epoch)
+        # Not a generator function, because an iteration claims its epoch when it is made.
+        reading = self.begin()
+        iterator = self._read(reading)
+        reading.iterator = weakref.ref(iterator)
+        return iterator
+
+    def _read(self, reading: _Reading) -> Iterator[tuple[Any, int]]:
+        reading.begun = True
+        try:
+            for number, image in self._samples(reading):
+                reading.given += 1
+                yield self.items.item(image, number, reading.epoch)
+            reading.ended = True
+        finally:
+            self.finish(reading)
 
     def own(self, epoch: int) -> Integers:
         """The numbers of this rank's samples in the order of the epoch."""
-        found: Integers = self.records.part(self.order, epoch)
-        return found
+        numbers: Integers = self.records.part(self.order, epoch)
+        return numbers
 
-    def state_dict(self) -> dict[str, int]:
+    def order_name(self) -> str:
+        """A name of the order of an epoch, which a state is compared with."""
+        name: str = self.records.order_by_shard(self.order)
+        return name
+
+    def state_dict(self) -> dict[str, Any]:
+        """How far the epoch is.
+
+        Raises:
+            ConfigError: a buffer mixes the samples, or workers of a ``DataLoader`` read them.
+        """
+        return self.state()
+
+    def state(self) -> dict[str, Any]:
         """How far the epoch is. Raises ConfigError where a buffer mixes the samples."""
         if self._buffer:
             raise ConfigError(UNCOUNTED)
-        return super().state_dict()
+        return super().state()
 
-    def batches(self, size: int) -> Iterator[_Window]:
+    def batches(self, reading: _Reading, size: int) -> Iterator[_Window]:
         """The samples of this rank, or of one of its workers, in batches."""
         if not self._buffer and not self.records.is_remote:
-            yield from super().batches(size)
+            yield from super().batches(reading, size)
             return
-        samples = self._samples(self.begin(), self.epoch)
+        samples = self._samples(reading)
         while batch := list(islice(samples, size)):
             yield [number for number, _ in batch], [image for _, image in batch]
 
-    def _samples(self, numbers: Integers, epoch: int) -> Iterator[tuple[int, Buffer]]:
-        samples: Iterator[tuple[int, Buffer]] = self.records.stream(numbers)
+    def _samples(self, reading: _Reading) -> Iterator[tuple[int, Buffer]]:
+        samples: Iterator[tuple[int, Buffer]] = self.records.stream(reading.numbers)
         if not self._buffer:
             return samples
         # Each with an image of its own, which does not keep others in memory.
         owned = ((number, bytes(image)) for number, image in samples)
-        return mixed(self.order, owned, self._buffer, epoch, _worker()[0])
+        return mixed(self.order, owned, self._buffer, reading.epoch, _worker()[0])
+
+
+def checked_state(state: Mapping[str, Any], identity: str, order: str) -> tuple[int, int, int]:
+    """Epoch, seed and samples of a state.
+
+    States of earlier versions do not say which samples and which order they belong to.
+
+    Raises:
+        ConfigError: it is no state, or that of other samples or of another order.
+    """
+    try:
+        epoch, seed, samples = (operator.index(state[key]) for key in ("epoch", "seed", "samples"))
+    except (KeyError, TypeError):
+        raise ConfigError(
+            f"not a state of dataprep.to_torch: {state!r}; it has whole numbers for epoch, seed and"
+            " samples"
+        ) from None
+    if state.get("dataset", identity) != identity:
+        raise ConfigError(
+            "the state belongs to another data set: open the split, the share or the shards that "
+            "it was saved with"
+        )
+    if state.get("order", order) != order:
+        raise ConfigError(
+            f"the state belongs to samples that are read {state['order']}, these are read {order}: "
+            "use the same iterable, shuffle and format"
+        )
+    return epoch, seed, samples
 
 
 def _worker() -> tuple[int, int]:
@@ -278,11 +592,15 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         """Set the epoch of the next iteration, also for workers that are running."""
         self.samples.set_epoch(epoch)
 
-    def state_dict(self) -> dict[str, int]:
-        """How far the epoch is; see ``dataprep.to_torch``."""
-        return self.samples.state_dict()
+    def state_dict(self) -> dict[str, Any]:
+        """How far the epoch is; see ``dataprep.to_torch``.
 
-    def load_state_dict(self, state: Mapping[str, int]) -> None:
+        Raises:
+            ConfigError: a buffer mixes the samples, or workers of a ``DataLoader`` read them.
+        """
+        return self.samples.state()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from ``state_dict``, also with another number of ranks."""
         self.samples.load_state_dict(state)
 
@@ -292,23 +610,36 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         return samples // self.size if self.drop_last else -(-samples // self.size)
 
     def __iter__(self) -> Iterator[tuple[Any, torch.Tensor]]:
+        # Not a generator function, because an iteration claims its epoch when it is made.
+        reading = self.samples.begin()
+        iterator = self._read(reading)
+        reading.iterator = weakref.ref(iterator)
+        return iterator
+
+    def _read(self, reading: _Reading) -> Iterator[tuple[Any, torch.Tensor]]:
+        reading.begun = True
         threads = self.threads
         if threads is None:
             cores = len(os.sched_getaffinity(0))
             threads = 0 if get_worker_info() is not None else min(_MOST_THREADS, cores)
         ahead = self.prefetch * -(-self.size // _PART)
-        with closing(in_order(_fill, self._parts(), threads, ahead=ahead)) as parts:
-            for batch, places in parts:
-                if places.stop == len(batch.numbers):
+        try:
+            with closing(in_order(_fill, self._parts(reading), threads, ahead=ahead)) as parts:
+                for batch, places in parts:
+                    if places.stop < len(batch.numbers):
+                        continue
                     images = default_collate(batch.made) if batch.images is None else batch.images
-                    self.samples.given += len(batch.numbers)
+                    reading.given += len(batch.numbers)
                     yield images, torch.from_numpy(batch.items.labels[batch.numbers])
+            reading.ended = True
+        finally:
+            self.samples.finish(reading)
 
-    def _parts(self) -> Iterator[tuple[_Batch, range]]:
-        items, fetch, epoch = self.samples.items, self.samples.records.fetch, self.samples.epoch
+    def _parts(self, reading: _Reading) -> Iterator[tuple[_Batch, range]]:
+        items, fetch, epoch = self.samples.items, self.samples.records.fetch, reading.epoch
         writes = has_write(items.transform)
         free: deque[NDArray[Any]] = deque(maxlen=self.prefetch + 2)
-        for numbers, data in self.samples.batches(self.size):
+        for numbers, data in self.samples.batches(reading, self.size):
             count = len(numbers)
             if count < self.size and self.drop_last:
                 continue

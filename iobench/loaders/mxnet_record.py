@@ -65,6 +65,8 @@ class MXNetRecordLoader(PlacedLoader):
                 augmentation=augmentation_of(settings),
                 shuffle=settings.shuffle,
                 seed=settings.seed,
+                rank=settings.rank,
+                world_size=settings.world_size,
                 threads=max(1, settings.workers),
                 prefetch=settings.prefetch,
             )

@@ -63,6 +63,10 @@ class FolderFiles:
         """The order itself: files are not divided among hosts."""
         return order
 
+    def shares(self, order: Order) -> tuple[int, ...]:
+        """How many files the only share has."""
+        return (len(self),)
+
     def name(self, index: int) -> str:
         """The file's name below the folder."""
         return self._files.names[index]

@@ -16,12 +16,14 @@ from dataprep.assign import (
     Order,
     by_record,
     by_shard,
+    end_of_epoch,
     framework_seed,
     mixed,
     of_share,
     of_worker,
     own,
     per_rank_batch,
+    resumed,
 )
 from dataprep.errors import ConfigError
 
@@ -140,6 +142,35 @@ def test_shares_of_hosts(samples: list[int], local: int, more: int, even: Any) -
             assert part[asked.batch :] == later or even == "pad"
     assert len(steps) == (even != "keep")
     assert even != "keep" or seen == sum(samples)
+
+
+@given(sizes, st.integers(1, 6), st.integers(0, 40), st.sampled_from(["keep", "drop", "pad"]))
+def test_the_end_of_an_epoch(samples: list[int], local: int, more: int, even: Any) -> None:
+    """A start is the next epoch exactly if no rank of any host has anything left."""
+    world = local * len(samples)
+    whole = world + more
+    asked = Order(world_size=world, even=even, global_batch=whole, epoch=3)
+    end = end_of_epoch(asked, samples)
+    for start in range(whole, end + 1, whole):
+        order = replace(asked, start=start)
+        left = 0
+        for rank in range(world):
+            own_order = replace(order, rank=rank)
+            count = samples[0]
+            if len(samples) > 1:
+                own_order = of_share(own_order, rank // local, samples)
+                count = samples[rank // local]
+            left += len(own(own_order, by_record(own_order, count, 3), 3))
+        try:
+            following = resumed(order, samples)
+        except ConfigError:
+            assert even == "drop"
+            continue
+        assert following == (order if left else replace(asked, epoch=4))
+    if even != "drop":
+        assert resumed(replace(asked, start=end), samples).epoch == 4
+    with pytest.raises(ConfigError):
+        resumed(replace(asked, start=end + 2 * whole), samples)
 
 
 def test_ranks_that_do_not_fit_the_shares() -> None:

@@ -440,7 +440,7 @@ class TestSomeShards:
         assert [bytes(image) for image in records.fetch(range(len(part)))] == [
             bytes(image) for image in whole.fetch(wanted)
         ]
-        assert (len(records), records.total) == (len(wanted), len(wanted))
+        assert (len(records), records.shares(Order())) == (len(wanted), (len(wanted),))
         entry = part.manifest.formats[format]
         assert (entry.records, entry.bytes) == (len(part), sum(shard.bytes for shard in shards))
         assert sorted(records.part(Order(seed=3), 1).tolist()) == list(range(len(part)))

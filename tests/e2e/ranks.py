@@ -1,7 +1,8 @@
-"""One of several ranks that read an epoch: ``python -m tests.e2e.ranks FOLDER RANK WORLD STEPS``.
+"""One of several ranks that read two epochs: ``python -m tests.e2e.ranks FOLDER RANK WORLD STEPS``.
 
-After each step rank 0 writes what all ranks have read, and the state to go on from. After ``STEPS``
-steps all kill themselves, as a machine that is taken away.
+The rank comes from torch.distributed. After each step rank 0 writes what all ranks have read in
+each epoch, and from where to go on. After ``STEPS`` steps all kill themselves, as a machine that is
+taken away. With ``fork`` or ``spawn`` as a further argument, workers of a DataLoader read.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import distributed
+from torch.utils.data import DataLoader
 
 import dataprep
 
@@ -22,48 +24,61 @@ GLOBAL_BATCH = 14
 SEEN = "seen.json"
 
 
-def main(folder: Path, rank: int, world_size: int, steps: int) -> None:
-    """Read what is left of the epoch, together with the other ranks."""
+def main(folder: Path, rank: int, world_size: int, steps: int, context: str = "") -> None:
+    """Read what is left of two epochs, together with the other ranks."""
     rendezvous = f"file://{folder}/rendezvous-{world_size}"
     distributed.init_process_group("gloo", rendezvous, rank=rank, world_size=world_size)
     dataset = dataprep.open(folder / "out")
+    path = folder / SEEN
+    saved: dict[str, Any] = {"epochs": [[]], "state": None, "start": 0}
+    if path.exists():
+        saved = json.loads(path.read_text())
+    seen: list[list[int]] = saved["epochs"]
+    # Workers' samples are counted in steps, those of this process by the data set.
+    counted = {"epoch": len(seen) - 1, "start": saved["start"]} if context else {}
     batches = dataprep.to_torch(
         dataset,
         iterable=True,
         batch_size=dataprep.per_rank_batch(GLOBAL_BATCH, rank, world_size),
         global_batch=GLOBAL_BATCH,
-        rank=rank,
-        world_size=world_size,
         even="keep",
         seed=5,
+        **counted,
     )
-    numbers = {bytes(sample.image): number for number, sample in enumerate(dataset)}
-    path = folder / SEEN
-    seen: list[int] = []
-    if path.exists():
-        saved = json.loads(path.read_text())
-        seen = saved["seen"]
+    loader: Any = batches
+    if context:
+        loader = DataLoader(
+            batches, batch_size=None, num_workers=2, multiprocessing_context=context
+        )
+    elif saved["state"]:
         batches.load_state_dict(saved["state"])
-    step, reading = 0, iter(batches)
+    numbers = {bytes(sample.image): number for number, sample in enumerate(dataset)}
+    step = 0
     while True:
-        images, _ = next(reading, ((), ()))
-        found: list[Any] = [None] * world_size
-        distributed.all_gather_object(found, [numbers[image] for image in images])
-        seen += [number for each in found for number in each]
-        if not any(found):
+        reading = iter(loader)
+        while True:
+            images, _ = next(reading, ((), ()))
+            gathered: list[Any] = [None] * world_size
+            distributed.all_gather_object(gathered, [numbers[image] for image in images])
+            if not any(gathered):
+                break
+            seen[-1] += [number for each in gathered for number in each]
+            step += 1
+            if rank == 0:
+                state = None if context else batches.state_dict()
+                saved = {"epochs": seen, "state": state, "start": len(seen[-1])}
+                path.with_suffix(".new").write_text(json.dumps(saved))
+                path.with_suffix(".new").replace(path)
+            distributed.barrier()
+            if step == steps:
+                os.kill(os.getpid(), signal.SIGKILL)
+        if len(seen) == 2:
             break
-        step += 1
-        if rank == 0:
-            path.with_suffix(".new").write_text(
-                json.dumps({"seen": seen, "state": batches.state_dict()})
-            )
-            path.with_suffix(".new").replace(path)
-        distributed.barrier()
-        if step == steps:
-            os.kill(os.getpid(), signal.SIGKILL)
+        seen.append([])
     distributed.destroy_process_group()
 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    rank, world_size, steps = map(int, sys.argv[2:5])
+    main(Path(sys.argv[1]), rank, world_size, steps, *sys.argv[5:])

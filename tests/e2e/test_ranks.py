@@ -31,23 +31,37 @@ def output(tmp_path_factory: pytest.TempPathFactory, tree: Path) -> Path:
 
 
 @pytest.mark.process
-def test_killed_and_gone_on_with_other_ranks(output: Path, tmp_path: Path) -> None:
-    """Two ranks are killed, then one, then three end the epoch: each sample was read once."""
+@pytest.mark.parametrize(
+    "workers",
+    [
+        pytest.param([], marks=pytest.mark.smoke),
+        pytest.param(["fork"], marks=pytest.mark.slow),
+        pytest.param(["spawn"], marks=pytest.mark.slow),
+    ],
+    ids=["no workers", "fork", "spawn"],
+)
+def test_killed_and_gone_on_with_other_ranks(
+    output: Path, tmp_path: Path, workers: list[str]
+) -> None:
+    """Two ranks are killed, then one, then three end the epoch and read the next: all of both."""
     shutil.copytree(output, tmp_path / "out")
     for world_size, steps in ((2, 3), (1, 2), (3, 99)):
         program = [sys.executable, "-m", "tests.e2e.ranks", str(tmp_path)]
         ranks = [
-            subprocess.Popen([*program, str(rank), str(world_size), str(steps)], cwd=ROOT)
+            subprocess.Popen([*program, str(rank), str(world_size), str(steps), *workers], cwd=ROOT)
             for rank in range(world_size)
         ]
-        codes = [rank.wait(timeout=120) for rank in ranks]
+        codes = [rank.wait(timeout=240) for rank in ranks]
         assert codes == ([0] if steps == 99 else [-9]) * world_size
         saved = json.loads((tmp_path / SEEN).read_text())
         if steps != 99:
-            assert len(saved["seen"]) % GLOBAL_BATCH == 0
-            assert saved["state"]["samples"] == len(saved["seen"])
-    assert sorted(saved["seen"]) == list(range(120))
-    assert saved["state"]["samples"] == 120
+            (seen,) = saved["epochs"]
+            assert len(seen) % GLOBAL_BATCH == 0
+            assert workers or saved["state"]["samples"] == len(seen)
+    first, second = saved["epochs"]
+    assert sorted(first) == sorted(second) == list(range(120))
+    assert first != second
+    assert workers or (saved["state"]["epoch"], saved["state"]["samples"]) == (1, 120)
 
 
 @pytest.mark.parametrize("even", ["keep", "drop", "pad"])

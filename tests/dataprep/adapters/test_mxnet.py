@@ -18,7 +18,7 @@ from dataprep.adapters.augment import IMAGENET_MEAN, IMAGENET_STD, Augmentation,
 from dataprep.adapters.records import Records
 from dataprep.assign import Order
 from dataprep.dataset import Dataset
-from dataprep.errors import ConfigError, CorruptRecord, ObjectNotFound
+from dataprep.errors import ConfigError, CorruptRecord, DatasetError, ObjectNotFound
 
 pytestmark = [
     pytest.mark.frameworks,
@@ -68,6 +68,44 @@ def test_epochs(dataset: Dataset) -> None:
         assert sorted(seen[-1]) == sorted(dataset.labels.tolist())
         batches.reset()
     assert seen[0] != seen[1] != seen[2]
+
+
+def test_each_iteration_is_the_next_epoch(dataset: Dataset) -> None:
+    """With and without ``reset``, after a break, and after a resume within an epoch."""
+    options: dict[str, Any] = {"batch_size": 20, "augmentation": SMALL}
+
+    def of_epoch(epoch: int, **more: Any) -> list[int]:
+        return labels(dataprep.to_mxnet(dataset, epoch=epoch, **more, **options))
+
+    batches = dataprep.to_mxnet(dataset, start=40, **options)
+    batches.reset()  # of an epoch of which nothing was read
+    assert labels(batches) == of_epoch(0, start=40)
+    assert labels(batches) == of_epoch(1)
+    batches.reset()
+    batches.reset()
+    unfinished = iter(batches)
+    assert labels([next(unfinished)]) == of_epoch(2)[:20]
+    assert labels(batches) == of_epoch(3)
+    with pytest.raises(DatasetError, match="another epoch of this iterator has begun"):
+        next(unfinished)
+    batches.set_epoch(8)
+    assert labels([batches.next()]) == of_epoch(8)[:20]
+    assert labels(batches) == of_epoch(9)
+    assert labels(dataprep.to_mxnet(dataset, start=120, **options)) == of_epoch(1)
+
+
+def test_epochs_and_ranks_that_are_refused(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start beyond the end, epochs without a step, and ranks that are not given."""
+    options: dict[str, Any] = {"batch_size": 70, "augmentation": SMALL}
+    with pytest.raises(ConfigError, match="start 500 is beyond the end"):
+        dataprep.to_mxnet(dataset, start=500, **options)
+    with pytest.raises(ConfigError, match="even='drop' leaves no step"):
+        dataprep.to_mxnet(dataset, rank=0, world_size=2, even="drop", **options)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.warns(UserWarning, match="to_mxnet reads all samples in this process"):
+        dataprep.to_mxnet(dataset, **options)
 
 
 def test_the_order_depends_on_seed_and_epoch(dataset: Dataset) -> None:

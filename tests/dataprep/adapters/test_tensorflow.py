@@ -16,6 +16,7 @@ from dataprep.adapters.augment import EVALUATION_SHARE, Augmentation, sample_rng
 from dataprep.adapters.records import Records
 from dataprep.assign import Order
 from dataprep.dataset import Dataset
+from dataprep.errors import ConfigError
 from tests.dataprep.adapters.conftest import stored
 
 pytestmark = [
@@ -80,6 +81,25 @@ def test_each_iteration_is_an_epoch(dataset: Dataset) -> None:
     other = next(iter(dataprep.to_tf(dataset, epoch=3, seed=1, **options).as_numpy_iterator()))
     assert not np.array_equal(passes[0][1], passes[1][1])
     assert not np.array_equal(passes[0][1], other[1])
+
+
+def test_whole_epochs_after_a_resume(local: Dataset) -> None:
+    """The first epoch is what is left of it, the following ones are whole."""
+    made = dataprep.to_tf(local, epoch=2, start=40, decode=False)
+    assert [len(samples(made)) for _ in range(3)] == [80, 120, 120]
+    after_end = dataprep.to_tf(local, epoch=2, start=120, decode=False)
+    assert samples(after_end) == samples(dataprep.to_tf(local, epoch=3, decode=False))
+
+
+def test_epochs_and_ranks_that_are_refused(local: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start beyond the end, epochs without a step, and ranks that are not given."""
+    with pytest.raises(ConfigError, match="start 500 is beyond the end"):
+        dataprep.to_tf(local, start=500)
+    with pytest.raises(ConfigError, match="even='drop' leaves no step"):
+        dataprep.to_tf(local, batch_size=70, rank=0, world_size=2, even="drop")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.warns(UserWarning, match="to_tf reads all samples in this process"):
+        dataprep.to_tf(local)
 
 
 def test_epoch_by_variable(tf: Any, local: Dataset) -> None:
