@@ -14,6 +14,7 @@ ROOT = Path(__file__).parent.parent
 ORDER = {
     "dataprep": (
         *("_version", "errors", "names", "credentials", "counted", "keys", "ordered"),
+        *("kernel_files", "processors", "process_settings"),
         *("registry", "schema"),
         *("image", "formats", "versions", "manifest"),
         "record_file",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import weakref
 from abc import abstractmethod
 from collections import deque
@@ -26,6 +25,7 @@ from dataprep.assign import Integers, Order, by_record, mixed, of_worker, own
 from dataprep.errors import ConfigError, ImageError
 from dataprep.formats.protocol import Buffer
 from dataprep.ordered import in_order
+from dataprep.processors import usable_processors
 
 _MOST_THREADS = 8  # by default: between images, Python runs one thread at a time
 _PART = 8  # images that a thread makes before it takes the next
@@ -294,8 +294,8 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
     def __iter__(self) -> Iterator[tuple[Any, torch.Tensor]]:
         threads = self.threads
         if threads is None:
-            cores = len(os.sched_getaffinity(0))
-            threads = 0 if get_worker_info() is not None else min(_MOST_THREADS, cores)
+            most = min(_MOST_THREADS, usable_processors())
+            threads = 0 if get_worker_info() is not None else most
         ahead = self.prefetch * -(-self.size // _PART)
         with closing(in_order(_fill, self._parts(), threads, ahead=ahead)) as parts:
             for batch, places in parts:

@@ -53,6 +53,7 @@ from dataprep.prices import (
     read_prices,
     region_of,
 )
+from dataprep.processors import usable_processors
 from dataprep.stores import open_store
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining
@@ -252,7 +253,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
     stored = sum(found.bytes_by_format.values())
     shards = sum(one.shards for one in splits)
     workers = config.dask.worker_count
-    machine = workers if config.dask.scheduler else min(workers, os.cpu_count() or 1)
+    machine = workers if config.dask.scheduler else min(workers, usable_processors())
     duration["starting"] = START_S if config.dask.uses_workers else 0.0
     duration["converting"] = seconds_of(each_s * samples, shards, machine)
     duration["storing"] = 0.0
