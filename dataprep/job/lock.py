@@ -27,6 +27,7 @@ from pydantic_core import from_json
 
 from dataprep import keys
 from dataprep.errors import (
+    Changes,
     DataprepError,
     LeaseLost,
     ObjectNotFound,
@@ -298,23 +299,29 @@ def create_job(
     plans: Mapping[str, bytes],
     jobs: Mapping[str, bytes],
     patience_s: float = PATIENCE_S,
+    changes: Changes | None = None,
 ) -> None:
     """Create labels, plans by split and job files by split; of concurrent runs exactly one wins.
 
     Parts of a job, and first runs of two splits, begin without each other's locks. Each object is
     created only if there is none, and who comes second must find its own bytes there. Labels and
-    plans of a run that was killed before its job file are replaced, after ``patience_s``.
+    plans of a run that was killed before its job file are replaced, after ``patience_s``. What is
+    written is noted in ``changes``.
 
     Raises:
         Overtaken: another job is there now.
         StoreError: the store cannot be written to.
     """
+    changes = changes or Changes()
     objects = {keys.LABELS: labels}
     objects |= {keys.plan(split): data for split, data in plans.items()}
     objects |= {keys.job(split): data for split, data in jobs.items()}
     for key, data in objects.items():
         with contextlib.suppress(ObjectNotFound):
-            if store.create(key, data) or store.get(key) == data:
+            if store.create(key, data):
+                changes.begin()
+                continue
+            if store.get(key) == data:
                 continue
         for wait_s in (0.0, patience_s):
             time.sleep(wait_s)
@@ -322,3 +329,4 @@ def create_job(
             if begun & {*jobs} or (begun and key == keys.LABELS):
                 raise Overtaken
         store.put(key, data)
+        changes.begin()

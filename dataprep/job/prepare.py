@@ -10,7 +10,7 @@ from functools import partial
 from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
-from dataprep.errors import OutputConflict, nothing_written
+from dataprep.errors import Changes, OutputConflict, nothing_written
 from dataprep.formats import format_names
 from dataprep.job.cluster import Engine
 from dataprep.job.jobfile import JobFile
@@ -47,7 +47,7 @@ _ROUNDS = 4
 
 @dataclass(frozen=True)
 class Prepared:
-    """A job that can begin: what is stored about it, by split."""
+    """A job that can begin: what is stored about it, by split; ``changes`` are those of OUTPUT."""
 
     config: ShardConfig
     source: Source
@@ -57,6 +57,7 @@ class Prepared:
     plans: Mapping[str, SplitPlan]
     manifests: Mapping[str, Manifest]
     locks: Locks
+    changes: Changes
 
 
 def prepare(
@@ -75,8 +76,11 @@ def prepare(
     The locks on its splits are released when ``running`` ends.
 
     Raises:
-        ConfigError, SourceError, StoreError, OutputConflict: nothing was written.
+        ConfigError, SourceError, StoreError, OutputConflict: nothing was written, or ``exit_code``
+            is 1. The same holds for later errors, until ``running`` ends.
     """
+    changes = Changes()
+    running.enter_context(changes.exit_codes())
     request = requested(config, note)
     store = open_store(config.output, config.store)
     with nothing_written():
@@ -85,8 +89,10 @@ def prepare(
     locks.take(request.splits)
     for _ in range(_ROUNDS):
         try:
-            found = None if overwrite else _found(request, store, locks, note, retry_failed)
-            return found or _new(request, store, locks, note, overwrite, engine)
+            found = None
+            if not overwrite:
+                found = _found(request, store, locks, changes, note, retry_failed)
+            return found or _new(request, store, locks, changes, note, overwrite, engine)
         except Overtaken:
             note(f"another run began in {store.uri} at this moment: looking at what it wrote")
             overwrite = False
@@ -100,6 +106,7 @@ def _found(
     request: Request,
     store: Store,
     locks: Locks,
+    changes: Changes,
     note: Note,
     retry_failed: bool,
 ) -> Prepared | None:
@@ -127,16 +134,19 @@ def _found(
         again = {split: failures(store, job) for split, job in found.items()}
         require_limit(store, again, config.max_failures)
         for split, job in found.items():
-            forget(store, job, plans[split], again[split], note)
+            forget(store, job, plans[split], again[split], changes, note)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
     note(f"resuming {store.uri}: same config, same source")
-    return Prepared(config, request.source, store, label_space, found, plans, manifests, locks)
+    return Prepared(
+        config, request.source, store, label_space, found, plans, manifests, locks, changes
+    )
 
 
 def _new(
     request: Request,
     store: Store,
     locks: Locks,
+    changes: Changes,
     note: Note,
     overwrite: bool,
     engine: Engine,
@@ -166,11 +176,13 @@ def _new(
     locks.check()
     with nothing_written():  # the first write shows whether writing is allowed at all
         for split in remove:
-            _remove_split(store, split)
+            _remove_split(store, split, changes)
         job_files = {split: job.to_json() for split, job in made.jobs.items()}
         patience_s = 0.0 if overwrite else PATIENCE_S
-        create_job(store, made.labels, made.encoded, job_files, patience_s)
-    return Prepared(config, request.source, store, label_space, made.jobs, made.plans, {}, locks)
+        create_job(store, made.labels, made.encoded, job_files, patience_s, changes)
+    return Prepared(
+        config, request.source, store, label_space, made.jobs, made.plans, {}, locks, changes
+    )
 
 
 def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
@@ -189,13 +201,15 @@ def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*splits, *taken]))
 
 
-def _remove_split(store: Store, split: str) -> None:
+def _remove_split(store: Store, split: str, changes: Changes) -> None:
     """Remove a split, the manifest first: a reader never meets half of it.
 
     The job file goes last: a removal cut short is no new output, but one to go on removing.
     """
-    store.delete(keys.manifest(split))
     found = {info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())}
+    store.delete(keys.manifest(split))
+    if found:
+        changes.begin()
     ranks = {"receipts": 0, "": 2}
     for key in sorted(found - {keys.job(split)}, key=lambda k: ranks.get(k.rpartition("/")[0], 1)):
         store.delete(key)

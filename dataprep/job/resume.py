@@ -22,6 +22,7 @@ from dataprep import keys
 from dataprep.config import ShardConfig, allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import (
+    Changes,
     CorruptRecord,
     DatasetError,
     ObjectNotFound,
@@ -195,6 +196,7 @@ def forget(
     job: JobFile,
     plan: SplitPlan,
     again: Mapping[int, int],
+    changes: Changes,
     note: Callable[[str], None],
 ) -> None:
     """Remove the manifest, then the receipts of the shards that are made again."""
@@ -208,6 +210,7 @@ def forget(
         note(f"{split}: no sample of a stored shard failed, nothing to retry")
         return
     store.delete(keys.manifest(split))
+    changes.begin()
     for shard in again:
         store.delete(keys.receipt(split, shard, job.shards))
     lost, shards = counted(sum(again.values()), "sample"), counted(len(again), "shard")

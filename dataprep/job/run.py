@@ -186,9 +186,15 @@ def _make_shards(
             raise too_many(failed, allowed, limit, [*known], "stopped")
 
     total = sum(map(plan.samples_in, shards))
-    start = partial(display.start, split, total, total - sum(map(plan.samples_in, missing)))
+    done = total - sum(map(plan.samples_in, missing))
+
+    def on_ready() -> None:
+        prepared.changes.begin()  # from now on workers store shards
+        display.start(split, total, done)
+
+    tasks = [partial(_task, prepared, split, shard) for shard in missing]
     try:
-        engine.run([partial(_task, prepared, split, shard) for shard in missing], on_result, start)
+        engine.run(tasks, on_result, on_ready)
     finally:
         display.stop()
     return made

@@ -68,8 +68,9 @@ USE = """
 import io
 import numpy, dataprep
 from PIL import Image
+exif = bytes.fromhex("457869660000 49492a0008000000 0500 1201")  # five entries, of which none is
 file = io.BytesIO()
-Image.new("RGB", (300, 200), "red").save(file, "PNG", exif=b"Exif\\0\\0II*\\0\\x08\\0\\0\\0\\x05\\0\\x12\\x01")
+Image.new("RGB", (300, 200), "red").save(file, "PNG", exif=exif)
 dataprep.convert(file.getvalue(), dataprep.ImagePolicy(size=64))
 dataprep.Augmentation(size=512)(file.getvalue(), numpy.random.default_rng(0))
 """
