@@ -32,8 +32,8 @@ from dataprep.job.resume import (
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt, Samples, TableEntry
 from dataprep.ordered import in_order
-from dataprep.plan import SplitPlan
 from dataprep.samples import SampleTable
+from dataprep.split_plan import SplitPlan
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.versions import informing
 

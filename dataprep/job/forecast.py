@@ -1,4 +1,4 @@
-"""forecast(config): what a job will make, take and cost; nothing is written."""
+"""plan(config): what a job will make, take and cost; nothing is written."""
 
 from __future__ import annotations
 
@@ -35,15 +35,6 @@ from dataprep.job.planning import (
 from dataprep.job.worker import ShardTask, converted, encoded
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Row, quirk_name
-from dataprep.plan import (
-    SMALLEST_TARGET,
-    SplitPlan,
-    label_offsets,
-    make_plans,
-    pick,
-    sample_rows,
-    sample_size,
-)
 from dataprep.prices import (
     Prices,
     instance_type,
@@ -54,6 +45,15 @@ from dataprep.prices import (
     region_of,
 )
 from dataprep.processors import usable_processors
+from dataprep.split_plan import (
+    SMALLEST_TARGET,
+    SplitPlan,
+    label_offsets,
+    make_plans,
+    pick,
+    sample_rows,
+    sample_size,
+)
 from dataprep.stores import open_store
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining
@@ -225,8 +225,12 @@ class Estimate:
         return "\n".join([*lines, "Nothing was written."])
 
 
-def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> Estimate:
-    """Say what ``shard`` would do with this config, from a few conversions.
+def plan(config: ShardConfig, *, note: Callable[[str], None] | None = None) -> Estimate:
+    """Say what ``shard`` would do with this config, from a few conversions; nothing is written.
+
+    Args:
+        config: what to make of what, and where.
+        note: called with messages for the user.
 
     Raises:
         ConfigError, SourceError: as ``shard`` would.

@@ -35,8 +35,8 @@ from dataprep.errors import (
     PermissionRefused,
 )
 from dataprep.names import escape
-from dataprep.plan import Part
 from dataprep.schema import MISSHAPEN, typed
+from dataprep.split_plan import Part
 from dataprep.stores import Store
 from dataprep.stores.protocol import KeepsLocks
 

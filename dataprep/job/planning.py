@@ -35,7 +35,11 @@ from dataprep.labels.boxes import BoxColumns
 from dataprep.labels.imagenet_synsets import difference
 from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
 from dataprep.names import to_bytes
-from dataprep.plan import (
+from dataprep.shard_buffer import Records
+from dataprep.sources import Announcing, Listing, Located, Problem, Source, open_source
+from dataprep.sources.classes import NO_CLASS, commonest, promises_image
+from dataprep.sources.protocol import Integers
+from dataprep.split_plan import (
     VALIDATION,
     Calibration,
     SplitPlan,
@@ -47,10 +51,6 @@ from dataprep.plan import (
     sample_rows,
     sample_size,
 )
-from dataprep.shard_buffer import Records
-from dataprep.sources import Announcing, Listing, Located, Problem, Source, open_source
-from dataprep.sources.classes import NO_CLASS, commonest, promises_image
-from dataprep.sources.protocol import Integers
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.versions import determining

@@ -37,8 +37,8 @@ from dataprep.job.resume import (
 )
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
-from dataprep.plan import VALIDATION, Part, SplitPlan
 from dataprep.sources import Source
+from dataprep.split_plan import VALIDATION, Part, SplitPlan
 from dataprep.stores import Store, open_store
 
 Note = Callable[[str], None]

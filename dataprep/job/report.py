@@ -9,7 +9,7 @@ from typing import Any
 from dataprep import manifest
 from dataprep.job.worker import Progress
 from dataprep.manifest import Manifest
-from dataprep.plan import Part
+from dataprep.split_plan import Part
 
 
 class Display:

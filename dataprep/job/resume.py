@@ -36,8 +36,8 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt, Row
 from dataprep.names import unescape
 from dataprep.ordered import in_order
-from dataprep.plan import SplitPlan
 from dataprep.sources import Listing
+from dataprep.split_plan import SplitPlan
 from dataprep.stores import Store
 from dataprep.versions import determining, other_resizer
 

@@ -16,7 +16,7 @@ from dataprep.job.report import Display, PartSummary, Summary
 from dataprep.job.resume import stored_shards
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
-from dataprep.plan import Part
+from dataprep.split_plan import Part
 
 
 def shard(

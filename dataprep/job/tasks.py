@@ -37,8 +37,8 @@ from dataprep.job.worker import (
     encoded,
     make_shard,
 )
-from dataprep.plan import Item
 from dataprep.sources import Located, Source
+from dataprep.split_plan import Item
 from dataprep.versions import require_versions
 
 WHOLE = -1

@@ -34,11 +34,11 @@ from dataprep.labels.options import BoxOptions
 from dataprep.manifest import Place, Receipt, Row, Samples, StoredShard
 from dataprep.names import escape_all, to_bytes
 from dataprep.ordered import in_order
-from dataprep.plan import Item
 from dataprep.process_settings import ONE_OPENCV_THREAD
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Located, Source
 from dataprep.sources.classes import promises_image
+from dataprep.split_plan import Item
 from dataprep.stores import Store
 from dataprep.versions import require_versions
 

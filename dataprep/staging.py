@@ -47,8 +47,8 @@ from dataprep.manifest import (
     format_entries,
 )
 from dataprep.ordered import in_order
-from dataprep.plan import Part
 from dataprep.snapshot import Snapshot
+from dataprep.split_plan import Part
 from dataprep.stores import Store, StoreOptions, location, open_store
 from dataprep.stores.local import LocalStore
 
