@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dataprep
-from dataprep import batch
-from dataprep import staging
+from dataprep import batch, staging
 from dataprep.errors import (
     ConfigError,
     DatasetChanged,
