@@ -29,7 +29,7 @@ from benchmarks.contest import worded
 from benchmarks.limited_store import Limits, limited_store
 from benchmarks.workplace import Workplace, photographs
 from dataprep import Part
-from dataprep.stage import stage
+from dataprep.staging import stage
 from iobench.analysis.points import values
 from iobench.rundir import holds_run, read
 from iobench.stats import Estimate, estimate, median

@@ -30,6 +30,7 @@ from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
 from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.labels.options import BoxOptions, LabelOptions
+from dataprep.processors import usable_processors
 from dataprep.sources.exclusion import check_glob
 from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
 from dataprep.stores import StoreOptions, open_store
@@ -193,9 +194,7 @@ class DaskOptions(BaseModel):
     @property
     def worker_count(self) -> int:
         """``workers``, or one for each processor that affinity and control group allow."""
-        from dask.system import CPU_COUNT
-
-        return self.workers or int(CPU_COUNT)
+        return self.workers or usable_processors()
 
 
 class PlanOptions(BaseModel):

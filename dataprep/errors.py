@@ -265,6 +265,34 @@ class SampleLost(WorkerLost):
     """Processes that convert one sample are killed or hang, again and again."""
 
 
+class Changes:
+    """Whether a command has changed its output yet, which decides the exit code of an error.
+
+    2 says that nothing was written. An error that usually says so gets 1 after the first change.
+    """
+
+    def __init__(self) -> None:
+        self._begun = False
+
+    def begin(self) -> None:
+        """Note that something has been written or removed."""
+        self._begun = True
+
+    @contextlib.contextmanager
+    def exit_codes(self) -> Iterator[None]:
+        """Correct the exit codes of errors that pass through."""
+        try:
+            yield
+        except DataprepError as error:
+            if self._begun and error.exit_code == 2:
+                error.exit_code = 1
+            raise
+        except OSError as error:
+            if self._begun:
+                vars(error)["exit_code"] = 1
+            raise
+
+
 @contextlib.contextmanager
 def nothing_written() -> Iterator[None]:
     """Give a StoreError the exit code of a wrong request, since nothing has been written yet."""

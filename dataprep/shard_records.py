@@ -15,7 +15,7 @@ from dataprep.errors import ConfigError, RecordError
 from dataprep.formats import get_format, recordio, tfrecord
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
 from dataprep.formats.protocol import Buffer, Span, without_place
-from dataprep.image.containers import FORMATS
+from dataprep.image.containers import FORMATS, without_warnings
 from dataprep.names import escape
 from dataprep.stores import ObjectInfo, Store, location
 
@@ -189,7 +189,7 @@ def read_record(data: Buffer, uri: str, form: str, number: int, offset: int) -> 
 def image_facts(image: bytes) -> ImageFacts | None:
     """The header of an encoded image; None if it is not one."""
     try:
-        with Image.open(io.BytesIO(image), formats=FORMATS) as opened:
+        with without_warnings(), Image.open(io.BytesIO(image), formats=FORMATS) as opened:
             return ImageFacts(opened.format or "", *opened.size, opened.mode)
     except Exception:  # noqa: BLE001  decoders raise errors of all kinds
         return None

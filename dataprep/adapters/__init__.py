@@ -9,16 +9,20 @@ import importlib
 import os
 from dataclasses import replace
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from dataprep.adapters.mxnet_compat import import_mxnet
 from dataprep.adapters.ranks import rank_of
 from dataprep.assign import Even, Order
 from dataprep.errors import ConfigError
+from dataprep.processors import usable_processors
 
 if TYPE_CHECKING:
-    from dataprep.adapters.augment import Augmentation, Transform
+    import tensorflow as tf
+
+    from dataprep.adapters.augment import AnyTransform, Augmentation
     from dataprep.adapters.mxnet import RecordBatches
+    from dataprep.adapters.torch import BatchedRecords, IterableRecords, MapRecords
     from dataprep.dataset import Dataset
 
 __all__ = ["to_mxnet", "to_tf", "to_torch"]
@@ -28,6 +32,7 @@ CURES = (
     "let torchdata's StatefulDataLoader save and load the state, or count the steps and give "
     "epoch=… and start=steps * global_batch to to_torch"
 )
+_MXNET_THREADS = 4  # by default
 _TITLES = {"torch": "PyTorch", "tensorflow": "TensorFlow", "mxnet": "MXNet"}
 
 
@@ -51,11 +56,58 @@ def import_framework(name: str) -> ModuleType:
         raise ImportError(f"{_TITLES[name]} {problem}", name=name) from error
 
 
+class TorchOptions(TypedDict, total=False):
+    """The options of ``to_torch`` that do not decide what it returns."""
+
+    transform: AnyTransform | None
+    drop_last: bool
+    threads: int | None
+    prefetch: int
+    shuffle: bool
+    shuffle_buffer: int
+    seed: int
+    epoch: int
+    rank: int
+    world_size: int
+    even: Even
+    global_batch: int | None
+    start: int
+    check: bool
+
+
+@overload
+def to_torch(
+    dataset: Dataset, *, iterable: bool = ..., batch_size: int, **options: Unpack[TorchOptions]
+) -> BatchedRecords: ...
+@overload
+def to_torch(
+    dataset: Dataset,
+    *,
+    iterable: Literal[True],
+    batch_size: None = ...,
+    **options: Unpack[TorchOptions],
+) -> IterableRecords: ...
+@overload
+def to_torch(
+    dataset: Dataset,
+    *,
+    iterable: Literal[False] = ...,
+    batch_size: None = ...,
+    **options: Unpack[TorchOptions],
+) -> MapRecords: ...
+@overload
+def to_torch(
+    dataset: Dataset,
+    *,
+    iterable: bool = ...,
+    batch_size: int | None = ...,
+    **options: Unpack[TorchOptions],
+) -> MapRecords | IterableRecords | BatchedRecords: ...
 def to_torch(
     dataset: Dataset,
     *,
     iterable: bool = False,
-    transform: Transform | None = None,
+    transform: AnyTransform | None = None,
     batch_size: int | None = None,
     drop_last: bool = False,
     threads: int | None = None,
@@ -70,7 +122,7 @@ def to_torch(
     global_batch: int | None = None,
     start: int = 0,
     check: bool = True,
-) -> Any:
+) -> MapRecords | IterableRecords | BatchedRecords:
     """Read ``dataset`` in torch: in batches, or as samples for ``torch.utils.data.DataLoader``.
 
     With ``batch_size`` it gives whole batches, tensors (N, ...) and int64 labels (N,) from 0::
@@ -112,11 +164,14 @@ def to_torch(
         dataset: an open split.
         iterable: go from shard to shard; otherwise the order is fully random.
         transform: a function of an encoded image and a generator, such as
-            ``dataprep.Augmentation``; NumPy arrays become tensors. Without one, images are bytes.
+            ``dataprep.Augmentation``; NumPy arrays become tensors. A function of one argument, such
+            as a transform of torchvision, gets a Pillow image (``dataprep.PillowTransform``).
+            Without one, images are bytes.
         batch_size: samples per batch, the last may be smaller; single samples if not given.
         drop_last: leave out a last batch that is smaller.
         threads: threads that decode for batches, 0 for the caller's own. The default is one per
-            processor, at most 8, and 0 in a worker of ``DataLoader``.
+            processor that affinity and control group allow, at most 8, and 0 in a worker of
+            ``DataLoader``.
         prefetch: how many batches threads are ahead.
         shuffle: whether the order changes with the epoch.
         shuffle_buffer: for the iterable style: the number of encoded images from which each worker
@@ -138,11 +193,17 @@ def to_torch(
             the next one follows.
         check: compare each record of RecordIO with its checksum in the table of samples.
 
+    Returns:
+        With ``batch_size`` ``dataprep.adapters.torch.BatchedRecords``, an ``IterableDataset`` of
+        batches; without it ``IterableRecords`` or ``MapRecords`` of the same module, whose items
+        are samples.
+
     Raises:
         TypeError: ``dataset`` is not an open data set, but for example a path.
         ImportError: torch is not installed.
         ConfigError: the rank, the start, the buffer or the batches are out of range, the ranks do
-            not fit the share, or ``even="drop"`` leaves no step in an epoch.
+            not fit the share, ``even="drop"`` leaves no step in an epoch, or the transform takes
+            neither one argument nor two.
     """
     _require_open(dataset)
     if shuffle_buffer and start:
@@ -162,15 +223,17 @@ def to_torch(
     ranks = rank_of(rank, world_size, "to_torch", from_torch=iterable or batch_size is not None)
     order = Order(shuffle, seed, *ranks, even, start=start, epoch=epoch)
     order = _in_batches(order, batch_size, global_batch)
+    from dataprep.adapters.augment import as_transform
     from dataprep.adapters.records import Records
     from dataprep.adapters.torch import BatchedRecords, IterableRecords, MapRecords
 
     records = Records(dataset, check=check)
-    samples: Any
+    prepare = None if transform is None else as_transform(transform)
+    samples: MapRecords | IterableRecords
     if iterable:
-        samples = IterableRecords(records, transform, order, shuffle_buffer)
+        samples = IterableRecords(records, prepare, order, shuffle_buffer)
     else:
-        samples = MapRecords(records, transform, order)
+        samples = MapRecords(records, prepare, order)
     if batch_size is None:
         return samples
     return BatchedRecords(samples, batch_size, drop_last, threads, prefetch)
@@ -194,7 +257,7 @@ def to_tf(
     check: bool = True,
     parallel_calls: int | None = None,
     prefetch: int | None = None,
-) -> Any:
+) -> tf.data.Dataset:
     """Read ``dataset`` as a ``tf.data.Dataset`` of (image, label from 0).
 
     This package reads the records, in both formats and from every store, 64 at a time through
@@ -265,7 +328,7 @@ def to_mxnet(
     even: Even = "keep",
     global_batch: int | None = None,
     start: int = 0,
-    threads: int = 4,
+    threads: int | None = None,
     prefetch: int = 4,
     cache_dir: str | os.PathLike[str] | None = None,
 ) -> RecordBatches:
@@ -296,7 +359,8 @@ def to_mxnet(
         epoch: the number of the first epoch.
         rank, world_size, even, global_batch, start: as in ``to_torch``. Without a rank all is read,
             with a warning if there are several processes.
-        threads: threads that decode.
+        threads: threads that decode. The default is one per processor that affinity and control
+            group allow, at most 4.
         prefetch: how many batches to prepare ahead.
         cache_dir: where records are written; by default the folder for temporary files.
 
@@ -330,7 +394,7 @@ def to_mxnet(
         order,
         augmentation,
         batch_size=batch_size,
-        threads=threads,
+        threads=min(_MXNET_THREADS, usable_processors()) if threads is None else threads,
         prefetch=prefetch,
         cache_dir=cache_dir,
     )

@@ -12,16 +12,19 @@ All randomness comes from the generator that is passed in.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from inspect import Parameter
+from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import cv2
 import numpy as np
 import simplejpeg
 from numpy.typing import NDArray
+from PIL import Image
 
 from dataprep.errors import ConfigError
 from dataprep.formats.protocol import Buffer
@@ -63,10 +66,14 @@ _LUMA = np.array([0.299, 0.587, 0.114])  # ITU-R BT.601, as Pillow and OpenCV us
 # ITU-T T.81, B.2.2: the Huffman-coded kinds, baseline, extended and progressive.
 _SOF = frozenset({0xC0, 0xC1, 0xC2})
 _ROWS_BELOW = 4  # at the decoded size: chroma is interpolated from the next row's
+_BY_POSITION = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _WORTH_ROWS = 16  # leaving out less than a row of blocks saves nothing
 
 Transform: TypeAlias = Callable[[Buffer, np.random.Generator], Any]
 """A function of an encoded image and a generator of its own; its result becomes the sample."""
+
+AnyTransform: TypeAlias = Transform | Callable[[Image.Image], Any]
+"""Also a function of one Pillow image, such as a transform of torchvision: ``PillowTransform``."""
 
 
 class Box(NamedTuple):
@@ -170,6 +177,71 @@ class Augmentation:
                 return scaled_part(*_decode_jpeg(data, choose, self.size), self.size)
         pixels = decode_whole(data)
         return scaled_part(pixels, choose(pixels.shape[1], pixels.shape[0]), self.size)
+
+
+@dataclass(frozen=True)
+class PillowTransform:
+    """Let a function of one Pillow image, such as a transform of torchvision, take encoded images.
+
+    ``to_torch`` wraps a transform of one argument in it. The image is RGB, at its own size, without
+    its EXIF orientation; transparency is on a white background. The function draws its own random
+    numbers, usually from torch's generator. They do not depend on the sample's number, so that
+    another number of threads or workers gives other crops.
+
+    Attributes:
+        function: called with a ``PIL.Image.Image``; its result becomes the sample.
+    """
+
+    function: Callable[[Image.Image], Any]
+
+    def __call__(self, data: Buffer, rng: np.random.Generator) -> Any:
+        """Decode an image, and call the function with it.
+
+        Raises:
+            ImageError: the data is not an image, or cannot be decoded.
+        """
+        return self.function(Image.fromarray(decode_whole(data)))
+
+
+def as_transform(function: AnyTransform) -> Transform:
+    """The function itself if it takes an image and a generator, else its ``PillowTransform``.
+
+    The signature decides; for a module of torch it is that of ``forward``.
+
+    Raises:
+        ConfigError: the signature says neither.
+    """
+    forward = getattr(function, "forward", None)
+    try:
+        signature = inspect.signature(forward or function)
+    except (TypeError, ValueError):  # a function of C that does not say
+        return cast(Transform, function)
+    takes_pillow_image = _takes_one_image(signature, is_module=forward is not None)
+    if takes_pillow_image is None:
+        raise ConfigError(
+            f"transform {function!r} takes {signature}: give a function of an encoded image and a "
+            "generator, or of one Pillow image; dataprep.PillowTransform(function) calls any "
+            "function with a Pillow image alone"
+        )
+    if takes_pillow_image:
+        return PillowTransform(cast("Callable[[Image.Image], Any]", function))
+    return cast(Transform, function)
+
+
+def _takes_one_image(signature: inspect.Signature, *, is_module: bool) -> bool | None:
+    """Whether a function is called with one image, not with a generator too; None if unclear."""
+    parameters = signature.parameters.values()
+    by_position = [each for each in parameters if each.kind in _BY_POSITION]
+    if any(each.kind is Parameter.VAR_POSITIONAL for each in parameters):
+        return is_module  # the second version of torchvision's transforms takes any number
+    if len(by_position) < 2:
+        return True if by_position else None
+    second, *more = by_position[1:]
+    if any(each.default is Parameter.empty for each in more):
+        return None
+    if second.default is Parameter.empty or second.default is None:  # ``rng=None`` is usual
+        return False
+    return None  # a setting such as ``size=224``, which a generator must not replace
 
 
 def sample_rng(seed: int, epoch: int, index: int) -> np.random.Generator:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import os
 import warnings
 import weakref
 from abc import abstractmethod
@@ -37,6 +36,7 @@ from dataprep.assign import (
 from dataprep.errors import ConfigError, ImageError
 from dataprep.formats.protocol import Buffer
 from dataprep.ordered import in_order
+from dataprep.processors import usable_processors
 from dataprep.reading.epoch_counter import EpochCounter, Iteration, LoaderWorker
 
 _MOST_THREADS = 8  # by default: between images, Python runs one thread at a time
@@ -620,8 +620,8 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         reading.begun = True
         threads = self.threads
         if threads is None:
-            cores = len(os.sched_getaffinity(0))
-            threads = 0 if get_worker_info() is not None else min(_MOST_THREADS, cores)
+            most = min(_MOST_THREADS, usable_processors())
+            threads = 0 if get_worker_info() is not None else most
         ahead = self.prefetch * -(-self.size // _PART)
         try:
             with closing(in_order(_fill, self._parts(reading), threads, ahead=ahead)) as parts:

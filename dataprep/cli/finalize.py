@@ -60,4 +60,6 @@ def finalize(
     if errors:
         failed = DataprepError("\n".join(map(str, errors.values())))
         failed.exit_code = max(error.exit_code for error in errors.values())
+        if made:  # 2 would say that nothing was written
+            failed.exit_code = 1
         raise failed

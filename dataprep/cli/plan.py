@@ -25,10 +25,10 @@ def plan(
 ) -> None:
     """Estimate shards, size, time and cost without writing."""
     from dataprep.cli.output import Terminal, show
-    from dataprep.job.forecast import forecast
+    from dataprep.job.forecast import plan as run
 
     given = {"readers": readers, "prices": prices}
     options = {key: value for key, value in given.items() if value is not None}
     asked = config.model_copy(update={"plan": config.plan.model_copy(update=options)})
-    found = forecast(asked, note=Terminal().note)
+    found = run(asked, note=Terminal().note)
     show(found.to_json() if as_json else found.to_text())

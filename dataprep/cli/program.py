@@ -51,7 +51,8 @@ class Commands(TyperGroup):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             place = f": {str(error.filename)[:200]}" if error.filename else ""
             message = f"{error.strerror or error}{place}"
-            self._fail(ctx, message, 2 if error.errno in _WRONG_PLACE else 1)
+            usual = 2 if error.errno in _WRONG_PLACE else 1
+            self._fail(ctx, message, getattr(error, "exit_code", usual))
         except KeyboardInterrupt:
             _handle_signals(signal.SIG_IGN)
             advice = self.interrupted.get(ctx.invoked_subcommand, "")

@@ -56,7 +56,7 @@ def shard(
     from dataprep.config import dump
     from dataprep.errors import ConfigError
     from dataprep.job.run import each_part, each_split
-    from dataprep.plan import Part
+    from dataprep.split_plan import Part
 
     if print_config:
         typer.echo(dump(config), nl=False)

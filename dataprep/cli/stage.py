@@ -30,8 +30,8 @@ def stage(
 ) -> None:
     """Copy shards to this host."""
     from dataprep.cli.output import Copying, show
-    from dataprep.plan import Part
-    from dataprep.stage import stage as run
+    from dataprep.split_plan import Part
+    from dataprep.staging import stage as run
 
     staged = run(
         output,

@@ -43,13 +43,17 @@ def init(
     """Copy the example configs; files that exist stay as they are."""
     from dataprep.cli.output import show
     from dataprep.config_file import EXAMPLES
+    from dataprep.errors import Changes
 
-    for path in sorted(EXAMPLES.rglob("*.*")):
-        copy = dest / "configs" / path.relative_to(EXAMPLES)
-        if not copy.exists():
-            copy.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, copy)
-        show(str(copy))
+    changes = Changes()
+    with changes.exit_codes():
+        for path in sorted(EXAMPLES.rglob("*.*")):
+            copy = dest / "configs" / path.relative_to(EXAMPLES)
+            if not copy.exists():
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                changes.begin()
+                shutil.copyfile(path, copy)
+            show(str(copy))
 
 
 def schema() -> None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from PIL import ExifTags, Image, ImageChops, ImageFile, UnidentifiedImageError
@@ -92,8 +94,7 @@ _GREY_PNG_WITH_ALPHA = re.compile(rb"\x89.{24}\x04", re.DOTALL)  # Pillow opens 
 _SIGNED = 2  # TIFF 6.0, section 19
 _WHITE_IS_ZERO = 0  # section 8
 
-# Pillow warns of broken Exif and of images near its size limit; both are decided here.
-warnings.filterwarnings("ignore", module=r"PIL\.")
+_IGNORE_PILLOW = ("ignore", None, Warning, re.compile(r"PIL\."), 0)  # an entry of warnings.filters
 
 
 class Opened(NamedTuple):
@@ -108,6 +109,24 @@ class Opened(NamedTuple):
     as_stored: bool
 
 
+@contextmanager
+def without_warnings() -> Iterator[None]:
+    """Ignore Pillow's warnings of broken Exif and of images near its size limit.
+
+    Both are decided here, and the caller's filters may turn warnings into errors. These filters
+    belong to the whole process, and several threads decode at a time. Therefore each call adds an
+    entry of its own and removes one. ``warnings.filterwarnings`` would make Python show again what
+    it shows once, and ``warnings.catch_warnings`` would lose the filters of other threads.
+    """
+    filters = cast("list[object]", warnings.filters)
+    filters.insert(0, _IGNORE_PILLOW)
+    try:
+        yield
+    finally:
+        with suppress(ValueError):  # the caller has reset all filters meanwhile
+            filters.remove(_IGNORE_PILLOW)
+
+
 def open_image(data: bytes, policy: ImagePolicy) -> Opened:
     """Decode with Pillow, colours, alpha and the like as the policy says.
 
@@ -120,7 +139,7 @@ def open_image(data: bytes, policy: ImagePolicy) -> Opened:
         ImageTooSmall: a side below ``min_size``.
     """
     try:
-        with Image.open(io.BytesIO(data), formats=FORMATS) as image:
+        with without_warnings(), Image.open(io.BytesIO(data), formats=FORMATS) as image:
             require_size(image.width, image.height, policy)
             return _decode(image, data, policy)
     except Image.DecompressionBombError:  # above Pillow's own limit, the highest of max_pixels

@@ -36,9 +36,6 @@ try:
 except ImportError:
     cykooz_resizer = None
 
-# One image, one thread: the parallelism is over images, and OpenCV's pool would fight it.
-cv2.setNumThreads(1)
-
 REDUCIBLE = frozenset({"bilinear", "bicubic"})
 """Filters that may be given an image that a decoder has scaled down already."""
 _BAND = 16  # target rows

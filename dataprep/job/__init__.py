@@ -3,6 +3,6 @@
 from dataprep.job.finish import finalize
 from dataprep.job.report import PartSummary, Summary
 from dataprep.job.run import shard, shard_part
-from dataprep.plan import Part
+from dataprep.split_plan import Part
 
 __all__ = ["Part", "PartSummary", "Summary", "finalize", "shard", "shard_part"]

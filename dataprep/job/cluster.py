@@ -14,7 +14,6 @@ import logging
 import math
 import multiprocessing
 import os
-import resource
 import secrets
 import signal
 import sys
@@ -34,6 +33,7 @@ from dataprep.image import ImagePolicy
 from dataprep.job.in_process import InProcess, OnResult, Tally, made_again, may_pass
 from dataprep.job.isolate import isolated_outcomes
 from dataprep.job.worker import Outcome, Progress, Report, ShardResult, ShardTask, chunks, parts_of
+from dataprep.process_settings import MOST_OPEN_FILES
 from dataprep.sources import Located, Source
 from dataprep.versions import determining, require_versions
 
@@ -93,7 +93,11 @@ class Cluster:
         self._client: Future[Any] | None = None
         self._open = ExitStack()
         if not options.is_external:
-            _begin_imports(modules)  # takes a second; meanwhile the caller lists the source
+            with ExitStack() as settings:  # restored if the start fails
+                settings.enter_context(MOST_OPEN_FILES.changed())
+                settings.enter_context(_main_is_no_file())
+                _begin_imports(modules)  # takes a second; meanwhile the caller lists the source
+                self._open = settings.pop_all()
 
     def begin(self) -> Future[Any]:
         """Start or connect in the background; the future Dask client."""
@@ -532,15 +536,24 @@ def engine_of(config: ShardConfig, report: Report, announce: Callable[[str], Non
 
 def _begin_imports(modules: Sequence[str]) -> None:
     """Start the fork server in the background, unless this process has one."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # Dask opens several for each worker
-    main = sys.modules["__main__"]
-    if getattr(main, "__file__", None) == "<stdin>":
-        del main.__file__  # workers would import it
     multiprocessing.set_forkserver_preload(["dataprep.forked", *modules])
     resource_tracker.ensure_running()  # up to Python 3.12 its start lets interrupts through
     with _interrupts_blocked():
         forkserver.ensure_running()
+
+
+@contextmanager
+def _main_is_no_file() -> Iterator[None]:
+    """Keep workers from importing a script that the interpreter reads from its standard input."""
+    main = sys.modules["__main__"]
+    if getattr(main, "__file__", None) != "<stdin>":
+        yield
+        return
+    del main.__file__
+    try:
+        yield
+    finally:
+        main.__file__ = "<stdin>"
 
 
 @contextmanager

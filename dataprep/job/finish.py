@@ -34,8 +34,8 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt, Samples, TableEntry
 from dataprep.names import escape
 from dataprep.ordered import in_order
-from dataprep.plan import VALIDATION, SplitPlan, used_labels
 from dataprep.samples import SampleTable
+from dataprep.split_plan import VALIDATION, SplitPlan, used_labels
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.permitted import Permitted, put_while_permitted
 from dataprep.versions import informing

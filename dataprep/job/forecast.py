@@ -1,4 +1,4 @@
-"""forecast(config): what a job will make, take and cost; nothing is written."""
+"""plan(config): what a job will make, take and cost; nothing is written."""
 
 from __future__ import annotations
 
@@ -37,16 +37,6 @@ from dataprep.job.report import Understood
 from dataprep.job.worker import ShardTask, converted, encoded
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Row, quirk_name
-from dataprep.plan import (
-    SMALLEST_TARGET,
-    SplitPlan,
-    label_offsets,
-    make_plans,
-    pick,
-    sample_rows,
-    sample_size,
-    used_labels,
-)
 from dataprep.prices import (
     Prices,
     instance_type,
@@ -55,6 +45,17 @@ from dataprep.prices import (
     price_of_an_hour,
     read_prices,
     region_of,
+)
+from dataprep.processors import usable_processors
+from dataprep.split_plan import (
+    SMALLEST_TARGET,
+    SplitPlan,
+    label_offsets,
+    make_plans,
+    pick,
+    sample_rows,
+    sample_size,
+    used_labels,
 )
 from dataprep.stores import open_store
 from dataprep.stores.memory import MemoryStore
@@ -231,8 +232,12 @@ class Estimate:
         return "\n".join([*lines, "Nothing was written."])
 
 
-def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> Estimate:
-    """Say what ``shard`` would do with this config, from a few conversions.
+def plan(config: ShardConfig, *, note: Callable[[str], None] | None = None) -> Estimate:
+    """Say what ``shard`` would do with this config, from a few conversions; nothing is written.
+
+    Args:
+        config: what to make of what, and where.
+        note: called with messages for the user.
 
     Raises:
         ConfigError, SourceError: as ``shard`` would.
@@ -259,7 +264,7 @@ def forecast(config: ShardConfig, note: Callable[[str], None] | None = None) -> 
     stored = sum(found.bytes_by_format.values())
     shards = sum(one.shards for one in splits)
     workers = config.dask.worker_count
-    machine = workers if config.dask.scheduler else min(workers, os.cpu_count() or 1)
+    machine = workers if config.dask.scheduler else min(workers, usable_processors())
     duration["starting"] = START_S if config.dask.uses_workers else 0.0
     duration["converting"] = seconds_of(each_s * samples, shards, machine)
     duration["storing"] = 0.0

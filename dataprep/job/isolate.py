@@ -31,6 +31,7 @@ from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, S
 from dataprep.image import ImagePolicy
 from dataprep.job.worker import Outcome, Report, Reported, outcome_of, read_one
 from dataprep.names import escape
+from dataprep.process_settings import ONE_OPENCV_THREAD
 from dataprep.sources import Located, Source
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
@@ -219,7 +220,7 @@ def serve(descriptor: int, parent: int) -> None:
     with contextlib.suppress(OSError):  # where memory runs out, this process goes first
         Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_BE_KILLED)
     connection: Connection[Any, Any] = Connection(descriptor)
-    with contextlib.suppress(EOFError, OSError):
+    with contextlib.suppress(EOFError, OSError), ONE_OPENCV_THREAD.changed():
         policy: ImagePolicy = connection.recv()
         connection.send("ready")
         while True:

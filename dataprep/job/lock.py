@@ -25,6 +25,7 @@ from pydantic_core import from_json
 
 from dataprep import keys
 from dataprep.errors import (
+    Changes,
     DataprepError,
     LeaseLost,
     ObjectNotFound,
@@ -32,9 +33,9 @@ from dataprep.errors import (
     PermissionRefused,
 )
 from dataprep.names import escape
-from dataprep.plan import Part
 from dataprep.processes import ProcessIdentity, this_process, unknown_process
 from dataprep.schema import MISSHAPEN, typed
+from dataprep.split_plan import Part
 from dataprep.stores import Store
 from dataprep.stores.permitted import Permitted, always_permitted
 from dataprep.stores.protocol import KeepsLocks
@@ -297,26 +298,31 @@ def create_job(
     jobs: Mapping[str, bytes],
     patience_s: float = PATIENCE_S,
     permit: Permitted = always_permitted,
+    changes: Changes | None = None,
 ) -> None:
     """Create labels, plans by split and job files by split; of concurrent runs exactly one wins.
 
     Parts of a job, and first runs of two splits, begin without each other's locks. Each object is
     created only if there is none, and who comes second must find its own bytes there. Labels and
     plans of a run that was killed before its job file are replaced, after ``patience_s``.
-    ``permit`` is asked before each write.
+    ``permit`` is asked before each write; what is written is noted in ``changes``.
 
     Raises:
         LeaseLost: by ``permit``: another run has taken over.
         Overtaken: another job is there now.
         StoreError: the store cannot be written to.
     """
+    changes = changes or Changes()
     objects = {keys.LABELS: labels}
     objects |= {keys.plan(split): data for split, data in plans.items()}
     objects |= {keys.job(split): data for split, data in jobs.items()}
     for key, data in objects.items():
         permit()
         with contextlib.suppress(ObjectNotFound):
-            if store.create(key, data) or store.get(key) == data:
+            if store.create(key, data):
+                changes.begin()
+                continue
+            if store.get(key) == data:
                 continue
         leftover = ""
         for wait_s in (0.0, patience_s):
@@ -331,6 +337,7 @@ def create_job(
             store.put(key, data)
         elif not (leftover and store.replace(key, data, leftover)):
             raise Overtaken
+        changes.begin()
 
 
 def _version(store: Store, key: str) -> str:

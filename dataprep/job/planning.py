@@ -36,18 +36,6 @@ from dataprep.labels.boxes import BoxColumns
 from dataprep.labels.imagenet_synsets import difference
 from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
 from dataprep.names import by_bytes, to_bytes
-from dataprep.plan import (
-    VALIDATION,
-    Calibration,
-    SplitPlan,
-    clamp_target,
-    label_offsets,
-    labels_of,
-    make_plans,
-    pick,
-    sample_rows,
-    sample_size,
-)
 from dataprep.shard_buffer import Records
 from dataprep.sources import (
     Announcing,
@@ -63,6 +51,18 @@ from dataprep.sources.classes import NO_CLASS, commonest, promises_image
 from dataprep.sources.exclusion import EXCLUDED, Exclusion
 from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Integers
+from dataprep.split_plan import (
+    VALIDATION,
+    Calibration,
+    SplitPlan,
+    clamp_target,
+    label_offsets,
+    labels_of,
+    make_plans,
+    pick,
+    sample_rows,
+    sample_size,
+)
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.versions import determining

@@ -10,7 +10,7 @@ from functools import partial
 from dataprep import keys
 from dataprep.config import ShardConfig
 from dataprep.counted import counted
-from dataprep.errors import OutputConflict, nothing_written
+from dataprep.errors import Changes, OutputConflict, nothing_written
 from dataprep.formats import format_names
 from dataprep.job.cluster import Engine
 from dataprep.job.jobfile import JobFile
@@ -39,8 +39,8 @@ from dataprep.job.resume import (
 )
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
-from dataprep.plan import VALIDATION, Part, SplitPlan
 from dataprep.sources import Source
+from dataprep.split_plan import VALIDATION, Part, SplitPlan
 from dataprep.stores import Store, open_store
 from dataprep.stores.permitted import Permitted
 
@@ -50,7 +50,7 @@ _ROUNDS = 4
 
 @dataclass(frozen=True)
 class Prepared:
-    """A job that can begin: what is stored about it, by split."""
+    """A job that can begin: what is stored about it, by split; ``changes`` are those of OUTPUT."""
 
     config: ShardConfig
     source: Source
@@ -61,6 +61,7 @@ class Prepared:
     manifests: Mapping[str, Manifest]
     locks: Locks
     understood: Understood
+    changes: Changes
 
 
 def prepare(
@@ -79,8 +80,11 @@ def prepare(
     The locks on its splits are released when ``running`` ends.
 
     Raises:
-        ConfigError, SourceError, StoreError, OutputConflict: nothing was written.
+        ConfigError, SourceError, StoreError, OutputConflict: nothing was written, or ``exit_code``
+            is 1. The same holds for later errors, until ``running`` ends.
     """
+    changes = Changes()
+    running.enter_context(changes.exit_codes())
     request = requested(config, note)
     store = open_store(config.output, config.store)
     with nothing_written():
@@ -90,8 +94,10 @@ def prepare(
     locks.take(request.splits)
     for _ in range(_ROUNDS):
         try:
-            found = None if overwrite else _found(request, store, locks, note, retry_failed)
-            return found or _new(request, store, locks, note, overwrite, engine)
+            found = None
+            if not overwrite:
+                found = _found(request, store, locks, changes, note, retry_failed)
+            return found or _new(request, store, locks, changes, note, overwrite, engine)
         except Overtaken:
             note(f"another run began in {store.uri} at this moment: looking at what it wrote")
             overwrite = False
@@ -105,6 +111,7 @@ def _found(
     request: Request,
     store: Store,
     locks: Locks,
+    changes: Changes,
     note: Note,
     retry_failed: bool,
 ) -> Prepared | None:
@@ -132,19 +139,30 @@ def _found(
         again = {split: failures(store, job) for split, job in found.items()}
         require_limit(store, again, config.max_failures)
         for split, job in found.items():
-            forget(store, job, plans[split], again[split], note, locks.check)
+            forget(store, job, plans[split], again[split], changes, note, locks.check)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
     facts = understood(request, label_space)
     note(facts.line)
     note(f"resuming {store.uri}: same config, same source")
-    source = request.source
-    return Prepared(config, source, store, label_space, found, plans, manifests, locks, facts)
+    return Prepared(
+        config=config,
+        source=request.source,
+        store=store,
+        label_space=label_space,
+        jobs=found,
+        plans=plans,
+        manifests=manifests,
+        locks=locks,
+        understood=facts,
+        changes=changes,
+    )
 
 
 def _new(
     request: Request,
     store: Store,
     locks: Locks,
+    changes: Changes,
     note: Note,
     overwrite: bool,
     engine: Engine,
@@ -174,10 +192,10 @@ def _new(
     locks.check()
     with nothing_written():  # the first write shows whether writing is allowed at all
         for split in remove:
-            _remove_split(store, split, locks.check)
+            _remove_split(store, split, changes, locks.check)
         job_files = {split: job.to_json() for split, job in made.jobs.items()}
         patience_s = 0.0 if overwrite else PATIENCE_S
-        create_job(store, made.labels, made.encoded, job_files, patience_s, locks.check)
+        create_job(store, made.labels, made.encoded, job_files, patience_s, locks.check, changes)
     return Prepared(
         config=config,
         source=request.source,
@@ -188,6 +206,7 @@ def _new(
         manifests={},
         locks=locks,
         understood=understood(request, label_space),
+        changes=changes,
     )
 
 
@@ -207,14 +226,16 @@ def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*splits, *taken]))
 
 
-def _remove_split(store: Store, split: str, permit: Permitted) -> None:
+def _remove_split(store: Store, split: str, changes: Changes, permit: Permitted) -> None:
     """Remove a split, the manifest first: a reader never meets half of it.
 
     The job file goes last: a removal cut short is no new output, but one to go on removing.
     """
     permit()
-    store.delete(keys.manifest(split))
     found = {info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())}
+    store.delete(keys.manifest(split))
+    if found:
+        changes.begin()
     ranks = {"receipts": 0, "": 2}
     for key in sorted(found - {keys.job(split)}, key=lambda k: ranks.get(k.rpartition("/")[0], 1)):
         permit()

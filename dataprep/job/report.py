@@ -10,7 +10,7 @@ from dataprep import manifest
 from dataprep.counted import counted
 from dataprep.job.worker import Progress
 from dataprep.manifest import Manifest
-from dataprep.plan import Part
+from dataprep.split_plan import Part
 
 
 class Display:

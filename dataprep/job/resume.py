@@ -22,6 +22,7 @@ from dataprep import keys
 from dataprep.config import ShardConfig, allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import (
+    Changes,
     CorruptRecord,
     DatasetError,
     ObjectNotFound,
@@ -35,8 +36,8 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt, Row
 from dataprep.names import unescape
 from dataprep.ordered import in_order
-from dataprep.plan import SplitPlan
 from dataprep.sources import Listing
+from dataprep.split_plan import SplitPlan
 from dataprep.stores import Store
 from dataprep.stores.permitted import Permitted
 from dataprep.stores.protocol import LEAVES
@@ -203,6 +204,7 @@ def forget(
     job: JobFile,
     plan: SplitPlan,
     again: Mapping[int, int],
+    changes: Changes,
     note: Callable[[str], None],
     permit: Permitted,
 ) -> None:
@@ -221,6 +223,7 @@ def forget(
         return
     permit()
     store.delete(keys.manifest(split))
+    changes.begin()
     for shard in again:
         permit()
         store.delete(keys.receipt(split, shard, job.shards))

@@ -18,7 +18,7 @@ from dataprep.job.report import Display, PartSummary, Summary
 from dataprep.job.resume import shards_with_receipt, stored_shards
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
-from dataprep.plan import Part
+from dataprep.split_plan import Part
 from dataprep.stores.permitted import always_permitted
 
 
@@ -210,9 +210,15 @@ def _make_shards(
             raise too_many(failed, allowed, limit, [*known], "stopped")
 
     total = sum(map(plan.samples_in, shards))
-    start = partial(display.start, split, total, total - sum(map(plan.samples_in, missing)))
+    done = total - sum(map(plan.samples_in, missing))
+
+    def on_ready() -> None:
+        prepared.changes.begin()  # from now on workers store shards
+        display.start(split, total, done)
+
+    tasks = [partial(_task, prepared, split, shard) for shard in missing]
     try:
-        engine.run([partial(_task, prepared, split, shard) for shard in missing], on_result, start)
+        engine.run(tasks, on_result, on_ready)
     finally:
         display.stop()
     return made

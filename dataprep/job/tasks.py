@@ -43,8 +43,8 @@ from dataprep.job.worker import (
     make_shard,
     require_visible,
 )
-from dataprep.plan import Item
 from dataprep.sources import Located, Source
+from dataprep.split_plan import Item
 from dataprep.versions import require_versions
 
 WHOLE = -1

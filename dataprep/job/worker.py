@@ -37,10 +37,11 @@ from dataprep.labels.options import BoxOptions
 from dataprep.manifest import Place, Receipt, Row, Samples, StoredShard
 from dataprep.names import escape_all, to_bytes
 from dataprep.ordered import in_order
-from dataprep.plan import Item
+from dataprep.process_settings import ONE_OPENCV_THREAD
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Located, OnDisk, Source
 from dataprep.sources.classes import promises_image
+from dataprep.split_plan import Item
 from dataprep.stores import Store
 from dataprep.stores.permitted import Permitted, always_permitted, put_while_permitted
 from dataprep.versions import require_versions
@@ -207,18 +208,20 @@ def convert_items(
     """
     progress = Reported(report, source)
     files = contents(source, items, policy.max_source_bytes)
-    # First all of a batch is read, then all of it is converted: Python's code stays in the caches.
-    for batch in chunks(items):
-        read = []
-        for data in islice(files, len(batch)):
-            read.append(data)
-            progress.tell()
-        outcomes = []
-        for item, data in zip(batch, read, strict=True):
-            outcome = outcome_of(data, policy, item.name)
-            outcomes.append(outcome)
-            progress.add(item, outcome)
-        yield from outcomes
+    with ONE_OPENCV_THREAD.changed():
+        # First all of a batch is read, then all of it is converted: Python's code stays in the
+        # caches.
+        for batch in chunks(items):
+            read = []
+            for data in islice(files, len(batch)):
+                read.append(data)
+                progress.tell()
+            outcomes = []
+            for item, data in zip(batch, read, strict=True):
+                outcome = outcome_of(data, policy, item.name)
+                outcomes.append(outcome)
+                progress.add(item, outcome)
+            yield from outcomes
     progress.tell(now=True)
 
 

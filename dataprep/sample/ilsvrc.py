@@ -13,7 +13,7 @@ import numpy as np
 
 from dataprep.labels.class_files import GROUND_TRUTH, META
 from dataprep.sample.drawing import draw_photo
-from dataprep.sample.tree import HELD_OUT, SampleTree, class_styles, create_folder, draw_tree
+from dataprep.sample.tree import HELD_OUT, SampleTree, class_styles, draw_tree, new_folder
 
 TRAIN = "ILSVRC2012_img_train.tar"
 VALIDATION = "ILSVRC2012_img_val.tar"
@@ -30,32 +30,32 @@ def draw_ilsvrc(
     Beside it are a flat validation tar of a tenth as many images, at least one of each class, in
     no order, and the devkit with their classes. Arguments and errors are those of ``draw_tree``.
     """
-    create_folder(dest, images, classes, seed)
-    with TemporaryDirectory(dir=dest) as work, tarfile.open(dest / TRAIN, "w") as train:
-        tree = draw_tree(
-            Path(work, "tree"), images=images, classes=classes, seed=seed, defects=defects
-        )
-        for folder in sorted(tree.root.iterdir()):
-            packed = Path(work, f"{folder.name}.tar")
-            with tarfile.open(packed, "w") as tar:
-                for path in sorted(folder.iterdir()):
-                    tar.add(path, path.name, filter=_anonymous)
-            train.add(packed, packed.name, filter=_anonymous)
-    styles = class_styles(seed, classes)
-    rng = np.random.default_rng((seed, HELD_OUT))
-    ids = rng.permutation(classes) + 1
-    labels = rng.permutation(np.arange(max(classes, images // 10)) % classes)
-    with tarfile.open(dest / VALIDATION, "w") as tar:
-        for number in rng.permutation(len(labels)).tolist():
-            data = draw_photo((seed, HELD_OUT, number), [*styles.values()][labels[number]])
-            _add(tar, f"ILSVRC2012_val_{number + 1:08}.JPEG", data)
-    truth = "".join(f"{ids[label]}\n" for label in labels)
-    sink = io.BytesIO()
-    with tarfile.open(fileobj=sink, mode="w") as tar:
-        _add(tar, f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}", truth.encode())
-        _add(tar, f"ILSVRC2012_devkit_t12/data/{META}", _meta_mat(list(styles), ids.tolist()))
-    (dest / DEVKIT).write_bytes(gzip.compress(sink.getvalue(), mtime=0))
-    return tree._replace(root=dest)
+    with new_folder(dest, images, classes, seed):
+        with TemporaryDirectory(dir=dest) as work, tarfile.open(dest / TRAIN, "w") as train:
+            tree = draw_tree(
+                Path(work, "tree"), images=images, classes=classes, seed=seed, defects=defects
+            )
+            for folder in sorted(tree.root.iterdir()):
+                packed = Path(work, f"{folder.name}.tar")
+                with tarfile.open(packed, "w") as tar:
+                    for path in sorted(folder.iterdir()):
+                        tar.add(path, path.name, filter=_anonymous)
+                train.add(packed, packed.name, filter=_anonymous)
+        styles = class_styles(seed, classes)
+        rng = np.random.default_rng((seed, HELD_OUT))
+        ids = rng.permutation(classes) + 1
+        labels = rng.permutation(np.arange(max(classes, images // 10)) % classes)
+        with tarfile.open(dest / VALIDATION, "w") as tar:
+            for number in rng.permutation(len(labels)).tolist():
+                data = draw_photo((seed, HELD_OUT, number), [*styles.values()][labels[number]])
+                _add(tar, f"ILSVRC2012_val_{number + 1:08}.JPEG", data)
+        truth = "".join(f"{ids[label]}\n" for label in labels)
+        sink = io.BytesIO()
+        with tarfile.open(fileobj=sink, mode="w") as tar:
+            _add(tar, f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}", truth.encode())
+            _add(tar, f"ILSVRC2012_devkit_t12/data/{META}", _meta_mat(list(styles), ids.tolist()))
+        (dest / DEVKIT).write_bytes(gzip.compress(sink.getvalue(), mtime=0))
+        return tree._replace(root=dest)
 
 
 def _meta_mat(synsets: Sequence[str], ids: Sequence[int]) -> bytes:

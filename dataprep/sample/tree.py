@@ -6,7 +6,8 @@ Odd and broken files, as found in collections of photographs, can be among them.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -16,7 +17,7 @@ import cv2
 import numpy as np
 from PIL import Image, ImageCms
 
-from dataprep.errors import ConfigError
+from dataprep.errors import Changes, ConfigError
 from dataprep.labels.imagenet_synsets import imagenet_synsets
 from dataprep.sample.drawing import Pixels, Style, draw_image, draw_photo, draw_style
 
@@ -72,22 +73,23 @@ def draw_tree(
         ConfigError: a number is out of range, or ``dest`` is not empty.
         OSError: ``dest`` cannot be written.
     """
-    create_folder(dest, images, classes, seed)
-    styles = class_styles(seed, classes)
-    for synset in styles:
-        (dest / synset).mkdir()
-    total_bytes = 0
-    for number, (synset, style) in zip(range(images), cycle(styles.items()), strict=False):
-        rng = np.random.default_rng((seed, _IMAGE, number))
-        # Numbers have gaps, as ImageNet's do.
-        name = f"{synset}_{number // classes * 16 + rng.integers(1, 17)}.JPEG"
-        total_bytes += (dest / synset / name).write_bytes(draw_photo(rng, style))
-    odd = _add_defects(dest, styles, seed) if defects else {}
-    return SampleTree(dest, images, classes, total_bytes, odd)
+    with new_folder(dest, images, classes, seed):
+        styles = class_styles(seed, classes)
+        for synset in styles:
+            (dest / synset).mkdir()
+        total_bytes = 0
+        for number, (synset, style) in zip(range(images), cycle(styles.items()), strict=False):
+            rng = np.random.default_rng((seed, _IMAGE, number))
+            # Numbers have gaps, as ImageNet's do.
+            name = f"{synset}_{number // classes * 16 + rng.integers(1, 17)}.JPEG"
+            total_bytes += (dest / synset / name).write_bytes(draw_photo(rng, style))
+        odd = _add_defects(dest, styles, seed) if defects else {}
+        return SampleTree(dest, images, classes, total_bytes, odd)
 
 
-def create_folder(dest: Path, images: int, classes: int, seed: int) -> None:
-    """Check the request, and create ``dest``."""
+@contextmanager
+def new_folder(dest: Path, images: int, classes: int, seed: int) -> Iterator[None]:
+    """Check the request, and create ``dest``, into which the caller writes."""
     if not 1 <= classes <= min(images, len(imagenet_synsets())) or seed < 0:
         raise ConfigError(
             f"{images:,} images in {classes:,} classes with seed {seed} cannot be drawn: expected "
@@ -96,6 +98,10 @@ def create_folder(dest: Path, images: int, classes: int, seed: int) -> None:
     if dest.exists() and not (dest.is_dir() and not any(dest.iterdir())):
         raise ConfigError(f"{dest} is not an empty folder: name a new or an empty one")
     dest.mkdir(parents=True, exist_ok=True)
+    changes = Changes()
+    changes.begin()
+    with changes.exit_codes():
+        yield
 
 
 def class_styles(seed: int, classes: int) -> dict[str, Style]:

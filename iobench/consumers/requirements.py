@@ -7,8 +7,8 @@ import platform
 import re
 from pathlib import Path
 
+from dataprep import kernel_files
 from iobench.errors import Unavailable
-from iobench.machine import kernel_files
 
 _CPUINFO = Path("/proc/cpuinfo")
 # Linux's names of the instructions that multiply bfloat16: on x86-64, then on Arm.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import json
-import os
 import shutil
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -28,6 +27,7 @@ from dataprep.image.rgb import decode_whole
 from dataprep.job import shard
 from dataprep.manifest import FormatEntry, ShardEntry
 from dataprep.ordered import in_order
+from dataprep.processors import usable_processors
 from dataprep.record_file import RecordFile
 from dataprep.sample import draw_tree
 from dataprep.samples import in_numpy, read_table, stored_table
@@ -326,7 +326,7 @@ def write_pixel_shards(source: Place, dest: Path) -> None:
         shards = dataset.shards()
         for folder in {(dest / shard.key).parent for shard in shards}:
             folder.mkdir(parents=True, exist_ok=True)
-        threads = min(AT_ONCE, len(os.sched_getaffinity(0)))
+        threads = min(AT_ONCE, usable_processors())
         decode = partial(_decode_records, dataset, dest)
         written = list(in_order(decode, shards, threads))
         (dest / keys.LABELS).write_bytes(dataset.store.get(keys.LABELS))

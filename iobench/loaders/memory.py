@@ -6,7 +6,6 @@ collating. Only reading is left out.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +17,7 @@ from dataprep.adapters import import_framework
 from dataprep.formats import Buffer
 from dataprep.image.rgb import decode_whole
 from dataprep.ordered import in_order
+from dataprep.processors import usable_processors
 from iobench.errors import TrialFailed
 from iobench.loaders.protocol import Batch, LoaderSettings, MemoryRung, augmentation_of
 from iobench.pixels import packed
@@ -155,7 +155,7 @@ def preloaded(
     data = np.empty(limit_bytes, np.uint8)  # pages take no memory until they are written
     offsets = [0]
     # Codecs release Python's lock.
-    threads = min(MOST_THREADS, len(os.sched_getaffinity(0)))
+    threads = min(MOST_THREADS, usable_processors())
     for sample in in_order(prepared, numbers, threads):
         end = offsets[-1] + len(sample)
         if end > limit_bytes:

@@ -7,7 +7,6 @@ trains nothing itself.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -15,6 +14,7 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any, Literal, Protocol
 
+from dataprep.processors import usable_processors
 from iobench.access import Fetched, added, counting, downloaded
 from iobench.consumers import requirements
 from iobench.consumers.paced import PacedConsumer
@@ -131,7 +131,7 @@ def thread_limits(
     if threads is None:
         if any(name in environment for name in _VARIABLES) or (not on_cpu and gpus()):
             return {}
-        threads = max(1, len(os.sched_getaffinity(0)) // ranks - workers)
+        threads = max(1, usable_processors() // ranks - workers)
     return dict.fromkeys(_VARIABLES, str(threads))
 
 

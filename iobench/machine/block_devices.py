@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from iobench.machine.kernel_files import ROOT, names, number, text, word
+from dataprep.kernel_files import ROOT, names, number, text, word
 
 _SECTOR_BYTES = 512  # of the file "size", whatever the disk's own sectors are
 # LIO's target reports a name that its owner chose as the model.

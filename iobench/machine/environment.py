@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from dataprep._version import __version__
+from dataprep.processors import processor_quota
 from iobench.machine.hardware import (
     gpus,
     memory_bytes,
     networks,
-    processor_quota,
     processors,
     transparent_huge_pages,
 )

@@ -11,13 +11,13 @@ import platform
 import re
 import subprocess
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from iobench.machine.kernel_files import ROOT, number, text
+from dataprep.kernel_files import ROOT, number, text
+from dataprep.processors import control_groups
 
 _GPU = (
     *("name", "memory.total", "driver_version", "power.limit", "persistence_mode"),
@@ -26,7 +26,6 @@ _GPU = (
 )
 _CARDS = Path("/sys/class/net")
 _NVIDIA_SMI_TIMEOUT_S = 20
-_QUOTA = re.compile(r"([1-9]\d*) ([1-9]\d*)")
 
 
 def processors(root: Path = ROOT) -> dict[str, Any]:
@@ -46,26 +45,13 @@ def processors(root: Path = ROOT) -> dict[str, Any]:
 def memory_bytes(root: Path = ROOT) -> int:
     """Memory that the page cache may take: the machine's, or less by the control group."""
     names = ("memory.max", "memory.limit_in_bytes")
-    limits = [number(folder / name) for folder in _groups("memory", root) for name in names]
+    limits = [number(folder / name) for folder in control_groups("memory", root) for name in names]
     return min([psutil.virtual_memory().total, *(limit for limit in limits if limit is not None)])
 
 
 def available_bytes() -> int:
     """Memory that is available without swapping, at most what the control group allows."""
     return min(int(psutil.virtual_memory().available), memory_bytes())
-
-
-def processor_quota(root: Path = ROOT) -> float | None:
-    """Processors' worth of time that the control group allows; None without a limit.
-
-    ``cpu.max`` of version 2, ``cpu.cfs_quota_us`` of version 1.
-    """
-    quotas: list[re.Match[str] | None] = []
-    for folder in _groups("cpu", root):
-        first = f"{text(folder / 'cpu.cfs_quota_us')} {text(folder / 'cpu.cfs_period_us')}"
-        quotas += map(_QUOTA.fullmatch, (first, text(folder / "cpu.max")))
-    # "max" and -1 are no limit.
-    return min((int(quota[1]) / int(quota[2]) for quota in quotas if quota), default=None)
 
 
 def transparent_huge_pages(root: Path = ROOT) -> str | None:
@@ -111,14 +97,3 @@ def gpus() -> list[dict[str, str]]:
             told = zip(_GPU, row, strict=True)
             found.append({key: value for key, value in told if not re.match(r"\[|N/A$|$", value)})
     return found
-
-
-def _groups(controller: str, root: Path) -> Iterator[Path]:
-    """Folders of our control group and of those around it, which also limit it."""
-    for line in text(root / "proc/self/cgroup").splitlines():
-        _, controllers, name = (*line.split(":", 2), "", "")[:3]
-        # Version 2 has one tree, version 1 one for each controller.
-        if controller in controllers.split(",") or not controllers:
-            top = root / "sys/fs/cgroup" / (controllers and controller)
-            own = top / name.strip("/")
-            yield from (folder for folder in (own, *own.parents) if folder.is_relative_to(top))

@@ -21,7 +21,7 @@ import urllib.request
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from iobench.machine.kernel_files import ROOT, text, word
+from dataprep.kernel_files import ROOT, text, word
 
 METADATA = ("169.254.169.254", 80)
 _TIMEOUT_S = 0.2

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 import psutil
 
+from dataprep.kernel_files import names
 from dataprep.registry import Registry
 from iobench.errors import Unavailable
-from iobench.machine.kernel_files import names
 from iobench.machine.processes import proportional_bytes
 
 _CPU_SHARES = {

@@ -37,8 +37,8 @@ from dataprep.errors import (
     ObjectNotFound,
     SchemaTooNew,
 )
-from dataprep.plan import Part
-from dataprep.stage import stage
+from dataprep.split_plan import Part
+from dataprep.staging import stage
 from dataprep.stores import StoreOptions
 from dataprep.stores.memory import MemoryStore
 from dataprep.stores.protocol import Versioned

@@ -14,9 +14,9 @@ from dataprep.image import ImagePolicy, convert
 from dataprep.job.forecast import Cost, Estimate, Requests, SplitEstimate, outcome, seconds_of
 from dataprep.job.report import Understood
 from dataprep.manifest import Row
-from dataprep.plan import Calibration, pick, sample_size
 from dataprep.prices import Price, price_at, read_prices
 from dataprep.sample.drawing import draw_photo
+from dataprep.split_plan import Calibration, pick, sample_size
 from dataprep.stores import StoreOptions
 
 pairs = st.lists(st.tuples(st.integers(0, 10**8), st.integers(0, 10**8)), min_size=1, max_size=256)

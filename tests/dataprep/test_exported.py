@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import builtins
+import inspect
 import json
 import pickle
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -68,7 +71,65 @@ def test_the_library_can_be_used_by_its_names() -> None:
     """The names that pipelines need are exported."""
     needed = {"ShardConfig", "shard", "verify", "inspect", "open", "Dataset", "Sample", "convert"}
     needed |= {"TFRecordWriter", "read_tfrecords", "RecordIOWriter", "read_recordio"}
+    needed |= {"stage", "plan", "finalize", "PillowTransform"}
     assert needed <= set(dataprep.__all__)
+
+
+def classes_in(annotation: object) -> set[type]:
+    """The classes of this package that an annotation names, also within others."""
+    found: set[type] = set()
+    if isinstance(annotation, type) and annotation.__module__.startswith("dataprep."):
+        found.add(annotation)
+    for part in get_args(annotation):
+        found |= classes_in(part)
+    return found
+
+
+def functions_of(value: object) -> Iterator[Any]:
+    """A function itself, or the public methods and properties of a class."""
+    if not isinstance(value, type):
+        yield value
+        return
+    for name, member in vars(value).items():
+        function = member.fget if isinstance(member, property) else member
+        function = getattr(function, "__func__", function)
+        if not name.startswith("_") and inspect.isfunction(function):
+            yield function
+
+
+# The adapters name types of frameworks. Methods of a config are for this package.
+OTHERS = ("to_torch", "to_tf", "to_mxnet", "ShardConfig")
+
+
+def test_types_of_results_and_settings_are_exported() -> None:
+    """What functions and methods return and what settings consist of has a name in ``__all__``."""
+    listed = {getattr(dataprep, name) for name in dataprep.__all__}
+    found: set[type] = set()
+    for name in set(dataprep.__all__) - set(OTHERS):
+        for function in functions_of(getattr(dataprep, name)):
+            if callable(function):
+                found |= classes_in(get_type_hints(function).get("return"))
+    for name in dataprep.ShardConfig.model_fields:
+        found |= classes_in(get_type_hints(dataprep.ShardConfig)[name])
+    assert {dataprep.Estimate, dataprep.Staged, dataprep.Verification, dataprep.Shard} <= found
+    assert found <= listed
+
+
+def test_every_error_is_exported() -> None:
+    """Callers catch errors by their names in the package."""
+    for name, value in CLASSES.items():
+        assert getattr(dataprep, name) is value
+
+
+def test_functions_hide_no_module() -> None:
+    """A name that is exported stays what it is after any module of the package is imported."""
+    script = (
+        "import pkgutil, dataprep, dataprep.cli.main, dataprep.staging, dataprep.split_plan\n"
+        "names = {module.name for module in pkgutil.iter_modules(dataprep.__path__)}\n"
+        "assert not names & set(dataprep.__all__), names & set(dataprep.__all__)\n"
+        "assert callable(dataprep.stage) and callable(dataprep.plan)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
 
 
 def test_import_is_light() -> None:

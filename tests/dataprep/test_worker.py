@@ -24,10 +24,10 @@ from dataprep.job.in_process import InProcess
 from dataprep.job.worker import Progress, Report, ShardTask, make_shard
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Receipt
-from dataprep.plan import Item
 from dataprep.samples import SampleTable
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Listing, Located
+from dataprep.split_plan import Item
 from dataprep.stores import Buffer, Store
 from dataprep.stores.memory import MemoryStore
 from dataprep.versions import determining

@@ -102,6 +102,35 @@ def test_blocks_run_in_order(page: Path, workplace: Path, tmp_path: Path) -> Non
         run(block, tmp_path)
 
 
+TAKEN_FOR_GRANTED = """
+from typing import Any
+checkpoint: dict[str, Any]
+loader: Any
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.smoke
+def test_python_examples_have_the_types_that_they_show(tmp_path: Path) -> None:
+    """The Python blocks of README and of the page about data sets pass ``mypy --strict``."""
+    pages = (ROOT / "README.md", ROOT / "docs/dataset.md")
+    blocks = [block for block in BLOCKS if block.language == "python" and block.page in pages]
+    assert len(blocks) >= 7
+    for number, block in enumerate(blocks):
+        text = f"{TAKEN_FOR_GRANTED if block.reason else ''}{block.text}"
+        (tmp_path / f"{block.page.stem.lower()}_{number}.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "."],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": os.fspath(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("language", PARSERS)
 def test_blocks_are_valid(language: str) -> None:
     """Those that do not run here are at least free of syntax errors."""

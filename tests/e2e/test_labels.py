@@ -15,7 +15,7 @@ import dataprep
 from dataprep import keys, stores
 from dataprep.errors import ConfigError, OutputConflict, TooManyFailures
 from dataprep.job import prepare
-from dataprep.job.forecast import forecast
+from dataprep.job.forecast import plan
 from dataprep.job.report import Display
 from dataprep.stores import Buffer, StoreOptions
 from dataprep.stores.local import LocalStore
@@ -212,7 +212,7 @@ def test_another_order_of_classes(tree: Path, tmp_path: Path, again: str) -> Non
         make(tree, output, split=again, labels=given)
     job = {"source": str(tree), "output": str(output), "split": "test", "labels": given}
     with pytest.raises(OutputConflict, match=said):
-        forecast(dataprep.ShardConfig.model_validate(job))
+        plan(dataprep.ShardConfig.model_validate(job))
     assert files(output) == before
 
 

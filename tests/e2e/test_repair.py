@@ -20,7 +20,7 @@ from dataprep.errors import (
     TooManyFailures,
 )
 from dataprep.job import Summary, finalize
-from dataprep.job.forecast import forecast
+from dataprep.job.forecast import plan
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
@@ -246,7 +246,7 @@ def test_an_output_that_is_a_file(tree: Path, tmp_path: Path) -> None:
     """It is refused as what it is, by plan too, and left alone."""
     (tmp_path / "labels.csv").write_text("a,b")
     job = dataprep.ShardConfig(source=str(tree), output=str(tmp_path / "labels.csv"))
-    for call in (dataprep.shard, forecast):
+    for call in (dataprep.shard, plan):
         with pytest.raises(ConfigError, match="is a file: give a folder"):
             call(job)
     assert (tmp_path / "labels.csv").read_text() == "a,b"

@@ -11,8 +11,8 @@ import pytest
 
 from dataprep.config import ShardConfig
 from dataprep.labels import LabelSpace
-from dataprep.plan import Calibration, make_plans
 from dataprep.sources import Listing, Problem
+from dataprep.split_plan import Calibration, make_plans
 
 CALIBRATION = Calibration(((20_000, 15_000), (90_000, 38_000), (400_000, 70_000)))
 EXPECTED: dict[str, dict[str, str]] = {

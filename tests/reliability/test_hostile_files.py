@@ -27,9 +27,9 @@ from dataprep.formats.tfrecord import read_tfrecords
 from dataprep.job.jobfile import JobFile
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt
-from dataprep.plan import SplitPlan
 from dataprep.sources.listing import parse
 from dataprep.sources.options import ListingOptions
+from dataprep.split_plan import SplitPlan
 from iobench.errors import IobenchError
 from iobench.result import Result
 from tests.strategies import cut, json_values, mutated

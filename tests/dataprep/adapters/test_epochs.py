@@ -24,7 +24,7 @@ from dataprep.adapters.records import Records
 from dataprep.assign import Order
 from dataprep.dataset import Dataset
 from dataprep.errors import ConfigError
-from dataprep.stage import stage
+from dataprep.staging import stage
 from tests.dataprep.adapters.conftest import images_of
 
 torch = pytest.importorskip("torch")
@@ -563,7 +563,7 @@ class TestStates:
 
     def test_plain_map_style(self, dataset: Dataset) -> None:
         """It never knows what was read: an error with the two cures."""
-        images = dataprep.to_torch(dataset)
+        images: Any = dataprep.to_torch(dataset)
         with pytest.raises(ConfigError, match=r"StatefulDataLoader.*start=steps"):
             images.state_dict()
         list(images.sampler)
@@ -708,7 +708,8 @@ def test_stateful_data_loader_over_epochs(
 
     def opened() -> Any:
         size = 8 if style == "batches" else None
-        images = dataprep.to_torch(dataset, iterable=style != "map", batch_size=size, seed=4)
+        how: dict[str, Any] = {"iterable": style != "map", "batch_size": size}
+        images: Any = dataprep.to_torch(dataset, **how, seed=4)
         options: dict[str, Any] = {"batch_size": None if size else 8}
         if style == "map":
             options["sampler"] = images.sampler

@@ -16,7 +16,7 @@ from dataprep.errors import ConfigError, DataprepError, StoreError, TooManyFailu
 from dataprep.job.report import PartSummary, Summary
 from dataprep.job.worker import Progress
 from dataprep.manifest import FormatEntry, Manifest, SampleCounts, ShardEntry
-from dataprep.plan import Part
+from dataprep.split_plan import Part
 
 SHARDS = (ShardEntry("a", 60_000_000, 900, "x"), ShardEntry("b", 64_000_000, 1_000, "y"))
 MANIFEST = Manifest(

@@ -16,8 +16,8 @@ import numpy as np
 
 from dataprep.config import ShardConfig
 from dataprep.labels import LabelSpace
-from dataprep.plan import Calibration, SplitPlan, make_plans
 from dataprep.sources import Listing
+from dataprep.split_plan import Calibration, SplitPlan, make_plans
 
 CLASSES = 1_000
 

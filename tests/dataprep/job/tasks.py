@@ -15,8 +15,8 @@ from dataprep.errors import DataprepError, PermissionRefused, StoreError, StoreU
 from dataprep.image import ImagePolicy
 from dataprep.job.worker import ShardTask
 from dataprep.labels import LabelSpace
-from dataprep.plan import Item
 from dataprep.sources import Listing, Located
+from dataprep.split_plan import Item
 from dataprep.stores import Buffer, Store
 from dataprep.stores.local import LocalStore
 from dataprep.versions import determining

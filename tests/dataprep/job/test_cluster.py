@@ -239,6 +239,17 @@ class TestCustomClass:
         assert made.status.name == "closed"
         assert shards(store) == expected
 
+    @pytest.mark.smoke
+    def test_a_worker_stores_one_shard_at_a_time(self, images: Path, tmp_path: Path) -> None:
+        """While a shard is stored its worker converts one more, which then waits in memory."""
+        crowd = tmp_path / "crowd"
+        crowd.mkdir()
+        store = CrowdedStore(tmp_path / "crowded", crowd, wanted=2)
+        store.prepare()
+        runner = Runner(cluster=SMALL, max_concurrent_uploads=8)
+        runner.run(make_tasks(images, FolderSource(images), store, 6))
+        assert {path.name for path in tmp_path.glob("seen-*")} == {"seen-1"}
+
     def test_does_not_start(self, images: Path, store: LocalStore) -> None:
         """A class that refuses its arguments is a ConfigError that names them, not their values."""
         runner = Runner(cluster=SMALL, cluster_args={"nonsense": "token-5"})

@@ -31,8 +31,8 @@ from dataprep.errors import (
 )
 from dataprep.job import lock
 from dataprep.job.lock import Locks, Overtaken, create_job
-from dataprep.plan import Part
 from dataprep.sample import draw_tree
+from dataprep.split_plan import Part
 from dataprep.stores import Buffer
 from dataprep.stores.memory import MemoryStore
 from tests.commandline import objects

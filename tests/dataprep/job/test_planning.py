@@ -22,7 +22,7 @@ from dataprep.job.planning import (
     requested,
 )
 from dataprep.labels import LabelSpace
-from dataprep.plan import SplitPlan, sample_rows
+from dataprep.split_plan import SplitPlan, sample_rows
 
 
 def converting(request: Request) -> Convert:

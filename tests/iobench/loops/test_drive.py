@@ -210,3 +210,51 @@ def test_a_loop_keeps_no_object_for_each_step() -> None:
     epoch = drive(lambda: loader.epoch(0), consumer, clock, FixedSteps(1, 19_999, 10))
     assert epoch.whole.steps == 20_000
     assert sys.getallocatedblocks() - before < 1_000
+
+
+class Noting:
+    """A rule that notes when it is called; it looks after each step, and stops after the third."""
+
+    def __init__(self, events: list[str]) -> None:
+        self.look_at_samples, self.look_at_s = 0.0, 0.0
+        self._events = events
+
+    def begin(self, now_s: float) -> None:
+        """The epoch was requested."""
+        self._events.append("begin")
+
+    def first_batch(self) -> None:
+        """The first batch has come."""
+        self._events.append("first batch")
+
+    def look(self, steps: int, samples: int, now_s: float) -> bool:
+        """Steps are done."""
+        self._events.append(f"look at {steps}")
+        return steps == 3
+
+    @property
+    def window(self) -> None:
+        """None is accepted."""
+        return
+
+
+def test_a_rule_hears_of_the_first_batch_before_it_is_consumed() -> None:
+    """What arrives during that step was not in flight before; at a look the step is done."""
+    events: list[str] = []
+
+    class Consumer(SlowConsumer):
+        """Notes its steps."""
+
+        def step(self, batch: Batch) -> None:
+            """A step."""
+            events.append("step")
+            super().step(batch)
+
+    loader, clock = looped(5, SAMPLES)
+    consumer = warm(Consumer, clock)
+    events.clear()
+    drive(lambda: loader.epoch(0), consumer, clock, Noting(events))
+    assert events == [
+        *("begin", "first batch", "step", "look at 1"),
+        *("step", "look at 2", "step", "look at 3"),
+    ]

@@ -21,8 +21,6 @@ from iobench.machine.coldness import (
 )
 from iobench.trial import Cold
 
-pytestmark = pytest.mark.slow
-
 shares = st.floats(0, 1)
 ratios = st.floats(0, 20)
 sizes = st.integers(0, 2**50)

@@ -18,17 +18,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataprep.kernel_files import number, text, word
+from dataprep.processors import processor_quota
 from iobench.machine.environment import LIBRARIES, describe, libraries
 from iobench.machine.hardware import (
     available_bytes,
     gpus,
     memory_bytes,
     networks,
-    processor_quota,
     processors,
     transparent_huge_pages,
 )
-from iobench.machine.kernel_files import number, text, word
 from iobench.machine.mounts import file_system
 from tests.iobench.machine.machines import link
 from tests.iobench.small_runs import ThirdParty

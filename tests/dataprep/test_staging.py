@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dataprep
-from dataprep import batch
-from dataprep import stage as staging
+from dataprep import batch, staging
 from dataprep.errors import (
     ConfigError,
     DatasetChanged,
@@ -25,8 +24,8 @@ from dataprep.errors import (
 )
 from dataprep.job.report import Display
 from dataprep.job.worker import Progress
-from dataprep.plan import Part
-from dataprep.stage import divided, stage
+from dataprep.split_plan import Part
+from dataprep.staging import divided, stage
 from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore

@@ -1,4 +1,4 @@
-"""Tests of dataprep.plan."""
+"""Tests of dataprep.split_plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.names import to_bytes
-from dataprep.plan import (
+from dataprep.split_plan import (
     LARGEST_TARGET,
     SMALLEST_TARGET,
     clamp_target,

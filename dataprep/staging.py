@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from dataprep import keys
 from dataprep.counted import counted
 from dataprep.dataset import open_split, splits_in
-from dataprep.errors import ConfigError, DatasetError, FormatMissing, OutputConflict
+from dataprep.errors import Changes, ConfigError, DatasetError, FormatMissing, OutputConflict
 from dataprep.formats import format_names
 from dataprep.job.finish import read_back
 from dataprep.job.jobfile import JobFile
@@ -47,8 +47,8 @@ from dataprep.manifest import (
     format_entries,
 )
 from dataprep.ordered import in_order
-from dataprep.plan import Part
 from dataprep.snapshot import Snapshot
+from dataprep.split_plan import Part
 from dataprep.stores import Store, StoreOptions, location, open_store
 from dataprep.stores.local import LocalStore
 
@@ -125,7 +125,8 @@ def stage(
         OutputConflict: ``dest`` holds something else.
         StoreFull: there is too little room; nothing was written.
         DatasetChanged: the output was made anew meanwhile.
-        DatasetError: an object of the output is damaged.
+        DatasetError: an object of the output is damaged; ``exit_code`` is 1 if something was
+            copied before.
         StoreError: something could not be read or written; running again resumes.
     """
     source, target = open_store(output, options), open_store(dest)
@@ -134,8 +135,14 @@ def stage(
     if source.uri.rstrip("/") == target.uri.rstrip("/"):
         raise ConfigError(f"{target.uri} is the output itself: give another folder")
     splits = [split] if split else splits_in(source)
-    shown = display or Display()
-    return tuple(_staged(source, target, name, format, host, shown) for name in splits)
+    changes = Changes()
+    with changes.exit_codes():
+        # All splits are checked before the first one is copied.
+        copies = [
+            _copy_of(source, target, name, format, host, display or Display(), changes)
+            for name in splits
+        ]
+        return tuple(copy.run() for copy in copies)
 
 
 def divided(sizes: Sequence[int], hosts: int) -> list[list[int]]:
@@ -158,8 +165,11 @@ class _Copy:
         target: the folder on this host.
         job: the job of the copy, which has the formats that are copied.
         numbers: the shards that are copied.
+        sizes: the bytes of all shards of the split.
         share: which share they are; None for everything.
+        advice: what to do about shares that differ much.
         display: receives the progress.
+        changes: whether the command has changed the folder yet.
     """
 
     snapshot: Snapshot
@@ -167,12 +177,31 @@ class _Copy:
     target: LocalStore
     job: JobFile
     numbers: Sequence[int]
+    sizes: Sequence[int]
     share: Share | None
+    advice: str
     display: Display
+    changes: Changes
 
-    def run(self, sizes: Sequence[int]) -> tuple[Manifest, int]:
+    def run(self) -> Staged:
+        """Copy what is missing."""
+        started_s = time.monotonic()
+        complete, copied_bytes = self._copied_split()
+        return Staged(
+            self.job.split,
+            self.target.uri,
+            shards=len(self.numbers),
+            samples=complete.samples.written,
+            bytes=sum(self.sizes[number] for number in self.numbers),
+            copied_bytes=copied_bytes,
+            seconds=time.monotonic() - started_s,
+            share=self.share,
+            advice=self.advice,
+        )
+
+    def _copied_split(self) -> tuple[Manifest, int]:
         """Copy what is missing; the manifest, and how many bytes were copied."""
-        target, job = self.target, self.job
+        target, job, sizes = self.target, self.job, self.sizes
         with Locks(target, None, self.display.note) as locks:
             target.prepare()
             locks.take([job.split])
@@ -215,12 +244,13 @@ class _Copy:
         """Store what describes the job."""
         target, split = self.target, self.job.split
         target.tidy()
-        target.delete(keys.manifest(split))
         labels = self.snapshot.get(keys.LABELS)
         if not target.create(keys.LABELS, labels) and target.get(keys.LABELS) != labels:
             raise OutputConflict(
                 f"{target.uri} has the labels of another output: give another folder"
             )
+        self.changes.begin()
+        target.delete(keys.manifest(split))
         target.put(keys.plan(split), self.snapshot.get(keys.plan(split)))
         target.put(keys.job(split), self.job.to_json())
 
@@ -297,15 +327,16 @@ class _Copy:
         return completed
 
 
-def _staged(
+def _copy_of(
     source: Store,
     target: LocalStore,
     split: str,
     format: str | None,
     host: Part | None,
     display: Display,
-) -> Staged:
-    started_s = time.monotonic()
+    changes: Changes,
+) -> _Copy:
+    """What is to be copied of a split; nothing is written."""
     manifest, snapshot = open_split(source, split)
     job = _job_of_copy(source, manifest, format)
     sizes = [0] * job.shards
@@ -324,19 +355,7 @@ def _staged(
         numbers = shares[host.number]
         share = Share(host.number, host.count, _samples_of(manifest, shares))
         advice = _advice(share, sum(sizes), len(job.label_offsets))
-    copy = _Copy(snapshot, manifest, target, job, numbers, share, display)
-    complete, copied_bytes = copy.run(sizes)
-    return Staged(
-        split,
-        target.uri,
-        shards=len(numbers),
-        samples=complete.samples.written,
-        bytes=sum(sizes[number] for number in numbers),
-        copied_bytes=copied_bytes,
-        seconds=time.monotonic() - started_s,
-        share=share,
-        advice=advice,
-    )
+    return _Copy(snapshot, manifest, target, job, numbers, sizes, share, advice, display, changes)
 
 
 def _job_of_copy(source: Store, manifest: Manifest, format: str | None) -> JobFile:

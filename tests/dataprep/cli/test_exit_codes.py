@@ -1,0 +1,141 @@
+"""Exit code 2 says that nothing was written: a command that has changed something ends with 1."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataprep import keys
+from dataprep.errors import CorruptArchive, PermissionRefused
+from dataprep.formats.protocol import Buffer
+from dataprep.sample import draw_tree
+from dataprep.sources.imagefolder import ImageFolder
+from dataprep.stores.local import LocalStore
+from tests.commandline import IN_ONE_PROCESS, in_process
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few drawn photos. Read only."""
+    return draw_tree(tmp_path_factory.mktemp("photos") / "photos", images=24, classes=2).root
+
+
+@pytest.fixture
+def output(photos: Path, tmp_path: Path) -> Path:
+    """An output of two splits with a shard each, to be changed."""
+    shards(photos, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def shards(photos: Path, output: Path, *more: str, code: int | None = 0) -> None:
+    """Shard the photos by the command, with a validation split."""
+    job = ["--source", str(photos), "--output", str(output), "--validation", "20%"]
+    in_process("shard", *job, "--size", "64", *IN_ONE_PROCESS, *more, code=code)
+
+
+def tree(folder: Path) -> dict[str, str]:
+    """Digests of the files below a folder, but for locks."""
+    return {
+        os.fspath(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and "lock" not in path.name
+    }
+
+
+def damage(output: Path, name: str) -> None:
+    """Change a byte in the middle of a file."""
+    path = output / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "tfrecord/train-00000-of-00001",
+        "index/tfrecord/train-00000-of-00001.idx",
+        "receipts/train-00000-of-00001.json",
+        "train.plan.parquet",
+    ],
+)
+def test_stage_of_a_damaged_output(output: Path, tmp_path: Path, name: str) -> None:
+    """The copy ran until it met the damage, so that it ends with 1."""
+    damage(output, name)
+    done = in_process("stage", output, tmp_path / "copy", code=1)
+    assert done.complaints
+    assert tree(tmp_path / "copy")
+
+
+def test_stage_refuses_all_splits_before_it_copies_one(output: Path, tmp_path: Path) -> None:
+    """A split that cannot be read is refused before the split beside it is copied."""
+    (output / "validation.manifest.json").write_text("{}")
+    in_process("stage", output, tmp_path / "copy", code=2)
+    assert not (tmp_path / "copy").exists() or tree(tmp_path / "copy") == {}
+
+
+def test_finalize_of_two_splits_of_which_one_is_damaged(output: Path) -> None:
+    """If one manifest is written and the other split is refused, the command ends with 1."""
+    (output / "train.manifest.json").unlink()
+    (output / "validation.manifest.json").unlink()
+    damage(output, "validation.plan.parquet")
+    in_process("finalize", output, code=1)
+    assert (output / "train.manifest.json").exists()
+
+
+@pytest.fixture
+def without_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The labels, the first object of a job, may not be written."""
+    create = LocalStore.create
+
+    def refusing(store: LocalStore, key: str, data: Buffer) -> bool:
+        if key == keys.LABELS:
+            raise PermissionRefused("no right to write")
+        return create(store, key, data)
+
+    monkeypatch.setattr(LocalStore, "create", refusing)
+
+
+def test_overwrite_that_cannot_write(photos: Path, output: Path, without_rights: None) -> None:
+    """The old output is removed, then the first write is refused."""
+    shards(photos, output, "--overwrite", code=1)
+    assert not (output / "train.manifest.json").exists()
+
+
+@pytest.mark.usefixtures("without_rights")
+def test_a_first_write_that_is_refused(photos: Path, tmp_path: Path) -> None:
+    """Nothing was written, which 2 says."""
+    shards(photos, tmp_path / "out", code=2)
+    assert tree(tmp_path / "out") == {}
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_source_that_breaks_during_the_job(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """A damaged archive is refused with 2 before the job begins, and ends a job with 1."""
+    output = tmp_path / "out"
+    read = ImageFolder.read
+
+    def breaking(source: Any, *arguments: Any) -> Any:
+        if (output / "train.job.json").exists():
+            raise CorruptArchive("the archive is damaged: fetch it again")
+        return read(source, *arguments)
+
+    monkeypatch.setattr(ImageFolder, "read", breaking)
+    shards(photos, output, code=1)
+    if again:
+        shards(photos, output, code=1)
+    assert (output / "train.job.json").exists()
+
+
+def test_init_that_stops_half_way(tmp_path: Path) -> None:
+    """Some examples were copied before a folder turns out to be a dangling link."""
+    (tmp_path / "configs").mkdir()
+    (tmp_path / "configs/shard").symlink_to("/proc/missing/folder")
+    in_process("init", tmp_path, code=1)
+    assert tree(tmp_path)
