@@ -200,9 +200,9 @@ class ILSVRC:
         if chosen == "names":
             return Classes(classes_by_name(members))
         if chosen == "folders":
-            return Classes(self._by_folders(inside, problems))
+            return Classes(self._by_folders(inside, problems, splits_are_classes=True))
         if chosen == "archives":
-            return Classes(self._by_folders(paths, problems))
+            return Classes(self._by_folders(paths, problems, splits_are_classes=True))
         refuse_webdataset(members)
         if (synsets := named_classes(members)) is not None:
             return Classes(synsets)
@@ -214,13 +214,16 @@ class ILSVRC:
         refuse_crowded_archives(members)
         return Classes(self._by_folders(paths, problems))
 
-    def _by_folders(self, paths: Sequence[str], problems: Problems) -> Sequence[str]:
+    def _by_folders(
+        self, paths: Sequence[str], problems: Problems, *, splits_are_classes: bool = False
+    ) -> Sequence[str]:
         """The class of each path, if folders give it; what is no sample joins ``problems``."""
+        splits_are_classes = splits_are_classes or self._splits_are_classes
         images = (name for row, name in enumerate(paths) if row not in problems)
         folders = {name.rpartition("/")[0] for name in filter(promises_image, images)}
         # Images in no folder, or all in one that is called as a split is.
         only = next(iter(folders)).rpartition("/")[2] if len(folders) == 1 else "several"
-        if not only or (role_of(only) and not self._splits_are_classes):
+        if not only or (role_of(only) and not splits_are_classes):
             return unclassified(paths, problems)
         absent = f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
         whole = f"--source {shlex.quote(self.uri)} --kind ilsvrc"
@@ -236,7 +239,7 @@ class ILSVRC:
             self.uri,
             advise,
             absent,
-            splits_are_classes=self._splits_are_classes,
+            splits_are_classes=splits_are_classes,
         )
 
     def _problems(self, names: Sequence[str], table: pa.Table) -> Problems:
