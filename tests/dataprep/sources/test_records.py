@@ -519,7 +519,7 @@ def test_every_record_has_a_class_of_the_space_or_a_reason(
             continue
         if classes.space is None:  # samples without classes, whose label is -1
             assert name == ""
-            assert numbers[row] == -1
+            assert numbers.get(row, -1) == -1
         else:
             assert name in classes.space.index
     assert values is None or len(values) == len(found)
