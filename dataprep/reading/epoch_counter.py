@@ -14,6 +14,7 @@ import fcntl
 import multiprocessing
 import os
 import struct
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
@@ -22,7 +23,7 @@ from multiprocessing.context import get_spawning_popen
 from typing import Any
 
 _HEADER = struct.Struct("<6q")
-_ITERATION = struct.Struct("<9q128s")
+_ITERATION = struct.Struct("<10q128s")
 _KEPT = 64
 """Iterations that the table keeps. More live iterators of one data set are not expected."""
 
@@ -59,6 +60,8 @@ class Iteration:
         first_worker: the process of the worker that began; 0 if no loader's worker reads.
         workers: the number of workers that read together; 0 if no loader's worker reads.
         ended: the number of workers that have ended.
+        ended_ns: when the last of these ended, in nanoseconds since the machine started; 0 if none
+            has.
         begun: a bit for each worker that has begun.
     """
 
@@ -71,6 +74,7 @@ class Iteration:
     first_worker: int
     workers: int
     ended: int
+    ended_ns: int
     begun: int
 
     @property
@@ -181,6 +185,7 @@ class EpochCounter:
                 first_worker=os.getpid() if worker else 0,
                 workers=worker.workers if worker else 0,
                 ended=0,
+                ended_ns=0,
                 begun=_bit(worker) if worker else 0,
             )
             self._write(begun)
@@ -195,7 +200,8 @@ class EpochCounter:
         with self._locked():
             for kept in self._iterations(self._header()):
                 if kept.number == iteration.number:
-                    self._write(replace(kept, ended=kept.ended + 1))
+                    ended_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+                    self._write(replace(kept, ended=kept.ended + 1, ended_ns=ended_ns))
 
     def iterations(self) -> list[Iteration]:
         """The latest iterations for this process since the epoch was set, the latest first."""
@@ -233,14 +239,16 @@ class EpochCounter:
         """Whether ``worker`` takes part in an iteration that another worker began.
 
         A loader's iteration can have the seed of an earlier one, because programs seed torch anew.
-        Then the worker has begun the earlier one already, or its workers are gone.
+        Then the worker has begun the earlier one already, or its workers are gone. A worker that
+        starts slowly may also meet an iteration whose workers are gone, because the program has
+        left the loop: then this worker was started before they ended.
         """
         return (
             (iteration.base_seed, iteration.turn) == (worker.base_seed, self._turns)
             and iteration.workers == worker.workers
             and not iteration.begun & _bit(worker)
             and epoch in (None, iteration.epoch)
-            and _is_alive(iteration.first_worker)
+            and (_is_alive(iteration.first_worker) or _started_ns() <= iteration.ended_ns)
         )
 
     def _header(self) -> _Header:
@@ -266,6 +274,7 @@ class EpochCounter:
             iteration.first_worker,
             iteration.workers,
             iteration.ended,
+            iteration.ended_ns,
             iteration.begun.to_bytes(_WORKERS // 8, "little"),
         )
         place = _HEADER.size + iteration.number % _KEPT * _ITERATION.size
@@ -303,19 +312,8 @@ def _unpickled(content: Any, setting: int, first: int, process: int) -> EpochCou
 
 
 def _unpacked(values: tuple[Any, ...]) -> Iteration:
-    number, setting, owner, base_seed, turn, epoch, first_worker, workers, ended, begun = values
-    return Iteration(
-        number=number,
-        setting=setting,
-        owner=owner,
-        base_seed=base_seed,
-        turn=turn,
-        epoch=epoch,
-        first_worker=first_worker,
-        workers=workers,
-        ended=ended,
-        begun=int.from_bytes(begun, "little"),
-    )
+    begun = int.from_bytes(values[-1], "little")
+    return Iteration(*values[:-1], begun)
 
 
 def _owner(worker: LoaderWorker | None) -> int:
@@ -328,6 +326,17 @@ def _owner(worker: LoaderWorker | None) -> int:
 
 def _bit(worker: LoaderWorker) -> int:
     return 1 << worker.number % _WORKERS
+
+
+def _started_ns() -> int:
+    """When this process was started, in nanoseconds since the machine started.
+
+    Linux counts it in ticks (proc_pid_stat(5), field 22), which are cut off, not rounded.
+    """
+    with open("/proc/self/stat", "rb") as file:  # noqa: PTH123
+        after_name = file.read().rpartition(b")")[2].split()
+    ticks = int(after_name[19])
+    return ticks * 10**9 // os.sysconf("SC_CLK_TCK")
 
 
 def _is_alive(process: int) -> bool:
