@@ -312,8 +312,8 @@ def _unpickled(content: Any, setting: int, first: int, process: int) -> EpochCou
 
 
 def _unpacked(values: tuple[Any, ...]) -> Iteration:
-    begun = int.from_bytes(values[-1], "little")
-    return Iteration(*values[:-1], begun)
+    named = dict(zip(Iteration.__slots__, values, strict=True))
+    return Iteration(**{**named, "begun": int.from_bytes(named["begun"], "little")})
 
 
 def _owner(worker: LoaderWorker | None) -> int:

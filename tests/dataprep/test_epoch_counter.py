@@ -20,6 +20,7 @@ def start_worker(counter: EpochCounter, number: int, seed: int = 1) -> ForkProce
         if number == 1:
             may_claim.wait()
         iteration = counter.claim(LoaderWorker(number, 2, seed))
+        may_end.wait()
         counter.end(iteration)
         epochs.put(iteration.epoch)
 
@@ -29,14 +30,18 @@ def start_worker(counter: EpochCounter, number: int, seed: int = 1) -> ForkProce
 
 
 may_claim = FORK.Event()
+may_end = FORK.Event()
 epochs: multiprocessing.Queue[int] = FORK.Queue()
 
 
 def test_a_worker_that_starts_slowly_belongs_to_its_own_iteration() -> None:
     """It claims no epoch of its own if the program has left the loop before it came."""
     may_claim.clear()
+    may_end.clear()
     counter = EpochCounter(5)
+    # A loader starts all of its workers before any of them can end.
     first, second = start_worker(counter, 0), start_worker(counter, 1)
+    may_end.set()
     assert epochs.get(timeout=30) == 5
     first.join()
     may_claim.set()
@@ -48,6 +53,7 @@ def test_a_worker_that_starts_slowly_belongs_to_its_own_iteration() -> None:
 def test_a_later_iteration_with_the_same_seed_has_the_next_epoch() -> None:
     """Programs seed torch anew, so that iterations can have equal seeds."""
     may_claim.set()
+    may_end.set()
     counter = EpochCounter(5)
     first = start_worker(counter, 0)
     assert epochs.get(timeout=30) == 5
