@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any, get_args
 
@@ -328,12 +327,6 @@ def test_conversion_is_repeatable(size: int) -> None:
     policy = ImagePolicy(size=size)
     first = [convert(data, policy) for data in sources]
     assert [convert(data, policy) for data in reversed(sources)] == first[::-1]
-
-
-def test_conversion_uses_one_thread() -> None:
-    """OpenCV's own pool is off: the parallelism is over images."""
-    importlib.import_module("dataprep.image.convert")
-    assert cv2.getNumThreads() == 1
 
 
 SMALL = draw_image(3, 24, 16, detail=0.2)
