@@ -167,7 +167,7 @@ def test_a_job_converts_with_one_thread_for_each_image(
     """OpenCV's own pool is off in all threads of a job, and is back afterwards."""
     draw_tree(tmp_path / "photos", images=24, classes=2)
     seen: set[int] = set()
-    convert = worker.convert
+    convert = dataprep.convert
 
     def noting(*arguments: Any, **options: Any) -> Any:
         seen.add(cv2.getNumThreads())
