@@ -12,6 +12,7 @@ from typing import Any
 import cv2
 import pytest
 
+import dataprep
 from dataprep.job import worker
 from dataprep.sample import draw_tree
 from tests.commandline import make
