@@ -9,9 +9,13 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import cv2
 import pytest
 
+import dataprep
+from dataprep.job import worker
 from dataprep.sample import draw_tree
+from tests.commandline import make
 
 STATE = """
 def state():
@@ -156,3 +160,26 @@ warnings.resetwarnings()
     # multiprocessing's fork server and Dask's event loop stay for the next job.
     found.pop("threads", None)
     assert found == {}
+
+
+def test_a_job_converts_with_one_thread_for_each_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenCV's own pool is off in all threads of a job, and is back afterwards."""
+    draw_tree(tmp_path / "photos", images=24, classes=2)
+    seen: set[int] = set()
+    convert = dataprep.convert
+
+    def noting(*arguments: Any, **options: Any) -> Any:
+        seen.add(cv2.getNumThreads())
+        return convert(*arguments, **options)
+
+    monkeypatch.setattr(worker, "convert", noting)
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(3)
+    try:
+        make(tmp_path / "photos", tmp_path / "out", image={"size": 64})
+        assert seen == {1}
+        assert cv2.getNumThreads() == 3
+    finally:
+        cv2.setNumThreads(before)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+import dataprep
 from dataprep import keys
 from dataprep.errors import JobError
 from dataprep.job.finish import read_back
 from dataprep.job.jobfile import JobFile
+from dataprep.job.lock import Locks
 from dataprep.job.resume import stored_shards
 from dataprep.manifest import Receipt
 from dataprep.stores import ObjectInfo
+from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
+from tests.commandline import make
 
 
 @pytest.fixture
@@ -61,3 +67,79 @@ def test_a_receipt_of_another_job_is_refused(changeable: MemoryStore) -> None:
     changeable.put(key, other.to_json())
     with pytest.raises(JobError, match="belongs to another job"):
         read_back(changeable, job, range(job.shards), None)
+
+
+def test_a_shard_of_another_size_is_not_stored(
+    changeable: MemoryStore, job: JobFile, tmp_path: Path
+) -> None:
+    """In a store without ETags the size shows that a shard is not the one of its receipt."""
+    folder = LocalStore(str(tmp_path / "copy"))
+    folder.prepare()
+    for info in changeable.list():
+        folder.put(info.key, changeable.get(info.key))
+    for number in range(job.shards):  # ETags of another store say nothing about this one
+        key = keys.receipt("train", number, job.shards)
+        content = json.loads(folder.get(key))
+        for stored in content["formats"].values():
+            for file in (stored["file"], *stored["indexes"]):
+                file["etag"] = ""
+        folder.put(key, json.dumps(content).encode())
+    assert stored_shards(folder, job) == list(range(job.shards))
+    key = keys.data("tfrecord", "", "train", 0, job.shards)
+    folder.put(key, folder.get(key)[:-1])
+    assert stored_shards(folder, job) == list(range(1, job.shards))
+
+
+@pytest.fixture
+def with_failures(source: Path, tmp_path: Path) -> str:
+    """An output of which a photo and a dangling link failed, and another file was skipped."""
+    broken = min(source.rglob("*.JPEG"))
+    broken.write_bytes(broken.read_bytes()[:500])
+    (broken.parent / "notes.txt").write_text("not a photo")
+    (broken.parent / "gone.JPEG").symlink_to("nothing.JPEG")
+    output = str(tmp_path / "out")
+    make(source, output, image={"size": 32}, format=("tfrecord",), max_failures=2)
+    return output
+
+
+def test_every_file_has_a_row(source: Path, with_failures: str) -> None:
+    """Also those that were refused when the job was planned, and have no place in a shard."""
+    files = sorted(str(path.relative_to(source)) for path in source.rglob("*.*"))
+    samples = dataprep.open(with_failures).samples
+    assert sorted(samples["source"]) == files
+    assert samples["status"].value_counts().to_dict() == {
+        "written": len(files) - 3,
+        "failed": 2,
+        "skipped": 1,
+    }
+
+
+def test_too_many_failures_are_not_finalised(with_failures: str) -> None:
+    """Parts that each keep the limit may exceed it together, which ``finalize`` finds."""
+    manifest = Path(with_failures, keys.manifest("train"))
+    manifest.unlink()
+    with pytest.raises(dataprep.TooManyFailures, match="2 samples failed"):
+        dataprep.finalize(with_failures, "train", max_failures=1)
+    assert not manifest.exists()
+    dataprep.finalize(with_failures, "train", max_failures=2)
+    assert manifest.exists()
+
+
+def test_a_run_that_lost_its_lock_writes_no_manifest(
+    with_failures: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock is looked at after the table of samples is stored, which may take long."""
+    manifest = Path(with_failures, keys.manifest("train"))
+    table = Path(with_failures, keys.samples("train"))
+    manifest.unlink()
+    table.unlink()
+
+    def check(locks: Locks) -> None:
+        if table.exists():
+            raise dataprep.LeaseLost("another run has taken over")
+
+    monkeypatch.setattr(Locks, "check", check)
+    with pytest.raises(dataprep.LeaseLost):
+        dataprep.finalize(with_failures, "train", max_failures=2)
+    assert table.exists()
+    assert not manifest.exists()

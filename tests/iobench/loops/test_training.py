@@ -47,6 +47,16 @@ class HoldingLoader(SlowLoader):
         self.notes = (*self.notes, f"{rung} {samples} {limit_bytes}")
 
 
+class LateStarter(SlowConsumer):
+    """Its first step takes a minute more than the others."""
+
+    def step(self, batch: Batch) -> None:
+        """Compute."""
+        if not self.steps:
+            self.clock.sleep(60)
+        super().step(batch)
+
+
 class TestRun:
     """One trial, its loader and its consumer replaced."""
 
@@ -74,6 +84,13 @@ class TestRun:
         assert metrics["wait_share"] == 0
         assert (metrics["rate_rule"], metrics["epoch_start_share"]) == ("steady", 0)
         assert "epochs" not in metrics
+
+    def test_the_first_step_is_in_no_figure(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Frameworks choose their kernels in it: of one batch only the later steps count."""
+        monkeypatch.setattr(training, "CONSUMERS", Only(LateStarter))
+        metrics = self.trial("synthetic").metrics
+        assert metrics["steps"] == 8
+        assert metrics["samples_per_s"] == SAMPLES / STEP_S
 
     def test_real_data_are_waited_for(self) -> None:
         """Three whole epochs with the start of the first; and what the loop ran on."""
