@@ -126,7 +126,7 @@ def _object(params: Params) -> str:
 def _loader(params: Params) -> str:
     shown = {"loader", "data", "cache", "workers", "batch_size", "prefetch", "seconds"}
     rest = "".join(f" {key}={_short(params[key])}" for key in params if key not in shown)
-    where = f" {params['data']} {params['cache']}" if params.get("data") else ""
+    where = f" {params['data']} {params['cache']}" if params["data"] else ""
     return (
         f"loader {params['loader']}{where} workers={params['workers']} "
         f"batch={params['batch_size']}{rest}"
