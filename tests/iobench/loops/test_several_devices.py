@@ -295,7 +295,8 @@ def test_more_accelerators_than_the_loaders_feed(shards: Place) -> None:
 
 def test_accelerators_are_fed_by_loaders_that_read_nothing() -> None:
     """Workers of 5 ms a sample feed each accelerator 200 samples/s, of the 1,000 that it takes."""
-    loop = {"consumer": "paced", "devices": 1, "accelerators": 2, "images_per_s": 1_000.0}
+    loop: dict[str, Any] = {"consumer": "paced", "devices": 1, "accelerators": 2}
+    loop |= {"images_per_s": 1_000.0}
     loop |= {"model": "resnet50", "item_s": 0.005, "workers": 1, "batch_size": 10, "steps": 20}
     metrics = done(tried("mock", **loop)).metrics
     assert metrics["rate_rule"] == "steady"
