@@ -27,7 +27,8 @@ ODD = 'a "b",\nc\r\nd;\té'
 
 def trial(**metrics: Any) -> Trial:
     """One that is done."""
-    return Trial("t/0", "loader", {"loader": ODD, "workers": 2}, 0, "done", metrics)
+    params = {"loader": ODD, "data": "", "cache": "warm", "workers": 2, "batch_size": 1}
+    return Trial("t/0", "loader", params, 0, "done", metrics)
 
 
 def saved(folder: Path, *trials: Trial) -> Path:

@@ -413,3 +413,23 @@ def test_every_rule_has_its_own_words() -> None:
     titles = [rule.title for rule in RULES.values()]
     assert all(rule.when and rule.source for rule in RULES.values())
     assert len(titles) > 35
+
+
+@pytest.mark.parametrize("busy", [0.2, 0.4])
+def test_a_narrow_link_is_the_cause_also_where_starts_of_epochs_slow_the_loop(busy: float) -> None:
+    """A loop over short data gets 196 of the 300 samples/s of a link; CPUs would gain nothing."""
+    link = {(1_000_000, 4): 12.0, (4_000_000, 4): 12.0, (8_000_000, 1): 12.0, (8_000_000, 8): 12.0}
+    loaders = [loader(rate, n, data="shards@s3") for n, rate in ((1, 237), (2, 191))]
+    metrics = {**STARTS, "cpu_busy_share": busy}
+    loops = loop("synthetic", 1996, workers=2), loop("store", 196, workers=2, metrics=metrics)
+    found = analysed(*loaders, *loops, probe(link), **PROBED)
+    (first,) = [finding for finding in found.findings if finding.primary]
+    assert first.code == "slow-store-bandwidth"
+    assert found.advice.changes[0].setting in ("resize", "stage")
+
+
+def test_large_starts_that_are_not_certain_do_not_make_the_device_the_limit() -> None:
+    """A loss of 30 % is no matter of the device, if starts of epochs take most of it."""
+    trials = [*loop("warm", 700, metrics={**STARTS, "epoch_start_share": 0.29})]
+    found = analysed(loop("synthetic", 1000), trials)
+    assert "slow-device" not in {finding.code for finding in found.findings}

@@ -445,8 +445,8 @@ def test_rates_are_compared_over_equal_numbers_of_epochs() -> None:
 
 
 def test_a_store_whose_probe_is_much_faster_leaves_preparing_as_the_cause() -> None:
-    """A loop on one worker gets 720 of the 1,500 samples/s that its two connections deliver."""
-    rates = {(8_000_000, 1): 30.0, (8_000_000, 2): 60.0, (8_000_000, 4): 120.0}
+    """A loop on one worker gets 720 of the 3,000 samples/s that its two connections deliver."""
+    rates = {(8_000_000, 1): 60.0, (8_000_000, 2): 120.0, (8_000_000, 4): 240.0}
     loaders = [loader(rate, n, data="shards@s3") for n, rate in ((1, 700), (2, 900), (4, 890))]
     loops = loop("synthetic", 5000), loop("store", 720)
     analysis = analysed(*loaders, *loops, probe(rates), **PROBED)
