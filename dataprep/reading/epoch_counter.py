@@ -369,8 +369,21 @@ def _unpickled(content: Any, setting: int, first: int, process: int) -> EpochCou
 
 
 def _unpacked(values: tuple[Any, ...]) -> Iteration:
-    *numbers, begun = values
-    return Iteration(*numbers, begun=int.from_bytes(begun, "little"))
+    number, setting, base_seed, first_process, turn, epoch, first_worker, workers, ended, begun = (
+        values
+    )
+    return Iteration(
+        number=number,
+        setting=setting,
+        base_seed=base_seed,
+        first_process=first_process,
+        turn=turn,
+        epoch=epoch,
+        first_worker=first_worker,
+        workers=workers,
+        ended=ended,
+        begun=int.from_bytes(begun, "little"),
+    )
 
 
 def _owner(worker: LoaderWorker | None) -> int:

@@ -342,7 +342,7 @@ def test_ranks_that_are_started_with_one_object(
 ) -> None:
     """Each counts and sets epochs for itself, as with an object of its own."""
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4, epoch=1)
-    processes = multiprocessing.get_context(context)
+    processes: Any = multiprocessing.get_context(context)
     results = processes.Queue()
     ranks = [
         processes.Process(
@@ -804,3 +804,30 @@ def test_stateful_data_loader_over_epochs(
     for loader in (third, fourth):
         assert taken(loader) == epochs[3]
         assert taken(loader) == epochs[4]
+
+
+@STATEFUL
+@pytest.mark.parametrize("size", [None, 8])
+def test_a_state_from_the_end_is_saved_again(dataset: Dataset, size: int | None) -> None:
+    """No epoch is left out, also if nothing was read between loading and saving it."""
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+
+    def opened(state: Any = None) -> Any:
+        batches = dataprep.to_torch(dataset, iterable=True, batch_size=size)
+        loader = stateful(batches, batch_size=None if size else 8)
+        if state:
+            loader.load_state_dict(state)
+        return loader
+
+    def taken(loader: Any, steps: int | None = None) -> list[Any]:
+        return [tuple(images) for images, _ in islice(loader, steps)]
+
+    loader = opened()
+    epochs = [taken(loader) for _ in range(3)]
+    first = opened()
+    assert taken(first, 15) == epochs[0]  # without asking for the end
+    second = opened(first.state_dict())
+    rest = taken(second)  # StatefulDataLoader may begin with the rest of the epoch, which is empty
+    assert rest in ([], epochs[1])
+    third = opened(second.state_dict())
+    assert taken(third) == epochs[1 + bool(rest)]
