@@ -807,14 +807,14 @@ def test_stateful_data_loader_over_epochs(
 
 
 @STATEFUL
-@pytest.mark.parametrize("size", [None, 8])
+@pytest.mark.parametrize("size", [None, 7])
 def test_a_state_from_the_end_is_saved_again(dataset: Dataset, size: int | None) -> None:
     """No epoch is left out, also if nothing was read between loading and saving it."""
     stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
 
     def opened(state: Any = None) -> Any:
         batches = dataprep.to_torch(dataset, iterable=True, batch_size=size)
-        loader = stateful(batches, batch_size=None if size else 8)
+        loader = stateful(batches, batch_size=None if size else 7)
         if state:
             loader.load_state_dict(state)
         return loader
@@ -825,7 +825,7 @@ def test_a_state_from_the_end_is_saved_again(dataset: Dataset, size: int | None)
     loader = opened()
     epochs = [taken(loader) for _ in range(3)]
     first = opened()
-    assert taken(first, 15) == epochs[0]  # without asking for the end
+    assert taken(first, 18) == epochs[0]  # the last batch is smaller; nothing asks for the end
     second = opened(first.state_dict())
     rest = taken(second)  # StatefulDataLoader may begin with the rest of the epoch, which is empty
     assert rest in ([], epochs[1])
