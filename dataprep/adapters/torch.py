@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
 import operator
 import warnings
 import weakref
@@ -132,10 +133,11 @@ class _Samples:
         self.order = local if self._asked is order else records.local(self._asked)
         self._counter = EpochCounter(self._asked.epoch)
         self._reading: _Reading | None = None
-        # What ``load_state_dict`` left for the next iteration: its epoch, and samples to skip.
+        # What ``load_state_dict`` left for the next iteration: its epoch, samples to skip, and
+        # whether that is the beginning of an epoch.
         self._resumed_epoch: int | None = None
         self._skipped = 0
-        self._is_after_end = False
+        self._is_at_start = False
 
     def __getstate__(self) -> dict[str, Any]:
         # An iterator belongs to its process.
@@ -156,9 +158,9 @@ class _Samples:
 
     def set_epoch(self, epoch: int) -> None:
         """Set the epoch of the next iteration, also for workers that are running."""
-        self._counter.set(epoch)
+        self._counter.set(epoch, _loader_worker())
         self._reading = None
-        self._is_after_end = False
+        self._is_at_start = False
 
     def state(self) -> dict[str, Any]:
         """How far the epoch is: its number, the seed, the samples that all ranks have read.
@@ -218,7 +220,7 @@ class _Samples:
         self._reading = None
         if not in_worker:
             self._counter.set(self._asked.epoch)
-            self._is_after_end = self._asked is not asked
+            self._is_at_start = self._asked.start == 0
             return
         # The other workers of the loader load the same epoch: it is set by the first iteration.
         self._resumed_epoch, self._skipped = self._asked.epoch, state.get("of_worker", 0)
@@ -242,13 +244,15 @@ class _Samples:
 
     def begin(self) -> _Reading:
         """Begin an epoch with the numbers that this rank, or this worker, has to read."""
-        info = get_worker_info()
-        worker = LoaderWorker(info.id, info.num_workers, info.seed - info.id) if info else None
+        worker = _loader_worker()
         epoch, self._resumed_epoch = self._resumed_epoch, None
         reading = self._reading
-        if not info and self._is_after_end and reading is not None and not reading.begun:
-            # StatefulDataLoader makes an iterator of the epoch that has ended, and does not use it.
-            epoch = reading.epoch
+        if worker is None and self._is_at_start and reading is not None:
+            self._is_at_start = False
+            if not reading.begun:
+                # StatefulDataLoader makes an iterator when it loads the state of an epoch that has
+                # ended, and does not use it.
+                epoch = reading.epoch
         claim = self._counter.claim(worker, epoch)
         skipped, self._skipped = self._skipped, 0
         numbers = self.sequence(claim.epoch, *_worker())[skipped:]
@@ -339,6 +343,7 @@ class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
     def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, int]]:
         numbers, epochs = [], []
         outside_epochs = 0
+        present_epoch = self.epoch
         for index in indices:
             if isinstance(index, SampleIndex):
                 numbers.append(int(index))
@@ -347,7 +352,7 @@ class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
             if not 0 <= index < len(self):
                 raise IndexError(f"sample {index} of {len(self)}")
             numbers.append(int(self._partition[index]))
-            epochs.append(self.epoch)
+            epochs.append(present_epoch)
             outside_epochs += 1
         if outside_epochs:
             self._count(outside_epochs)
@@ -571,6 +576,20 @@ def _worker() -> tuple[int, int]:
     """The number of this ``DataLoader`` worker and how many there are; (0, 1) outside."""
     info = get_worker_info()
     return (info.id, info.num_workers) if info else (0, 1)
+
+
+def _loader_worker() -> LoaderWorker | None:
+    """The ``DataLoader`` worker that this process is; None in a process that trains."""
+    info = get_worker_info()
+    if info is None:
+        return None
+    process = multiprocessing.current_process()._identity[-1]
+    return LoaderWorker(
+        number=info.id,
+        workers=info.num_workers,
+        base_seed=info.seed - info.id,
+        first_process=process - info.id,
+    )
 
 
 @dataclass(eq=False)

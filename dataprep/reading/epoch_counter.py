@@ -6,6 +6,9 @@ claims an epoch for its iteration in a small table in shared memory, under a fil
 one iteration have the same key, which is the seed of the loader's iteration and the number of
 iterations in the worker's process. The first worker with a new key gets the next epoch, and the
 others with that key get the same epoch.
+
+Programs may make a data set before they start the processes that train. Each of these sets and
+counts epochs at its own time, and therefore has a table of its own in the same file.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ import fcntl
 import multiprocessing
 import os
 import struct
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
@@ -22,13 +24,15 @@ from multiprocessing import reduction
 from multiprocessing.context import get_spawning_popen
 from typing import Any
 
-_HEADER = struct.Struct("<6q")
-_ITERATION = struct.Struct("<10q128s")
+_HEADER = struct.Struct("<7q")
+_ITERATION = struct.Struct("<9q128s")
 _KEPT = 64
 """Iterations that the table keeps. More live iterators of one data set are not expected."""
 
 _WORKERS = 8 * 128
 """Workers of one iteration that are told apart."""
+
+_TABLE_BYTES = _HEADER.size + _KEPT * _ITERATION.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +43,14 @@ class LoaderWorker:
         number: the number of the worker, from 0.
         workers: the number of all workers of the loader.
         base_seed: the seed of the loader's iteration, which all its workers share.
+        first_process: the number of the loader's worker 0 among the processes that the training
+            process has started.
     """
 
     number: int
     workers: int
     base_seed: int
+    first_process: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,28 +60,25 @@ class Iteration:
     Attributes:
         number: iterations count from 0, in the order in which they began.
         setting: how often the epoch had been set when the iteration began.
-        owner: the process that trains.
         base_seed: the seed of the loader's iteration; 0 if no loader's worker reads.
+        first_process: as in ``LoaderWorker``; 0 if no loader's worker reads.
         turn: the number of iterations in the worker's process.
         epoch: the epoch that is read.
         first_worker: the process of the worker that began; 0 if no loader's worker reads.
         workers: the number of workers that read together; 0 if no loader's worker reads.
         ended: the number of workers that have ended.
-        ended_ns: when the last of these ended, in nanoseconds since the machine started; 0 if none
-            has.
         begun: a bit for each worker that has begun.
     """
 
     number: int
     setting: int
-    owner: int
     base_seed: int
+    first_process: int
     turn: int
     epoch: int
     first_worker: int
     workers: int
     ended: int
-    ended_ns: int
     begun: int
 
     @property
@@ -85,9 +89,10 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What precedes the table.
+    """What precedes the iterations in a table.
 
     Attributes:
+        owner: the process that trains.
         setting: how often the epoch was set.
         first: the epoch that was set.
         current: the epoch of the latest iteration; ``first`` before any.
@@ -96,6 +101,7 @@ class _Header:
         is_exceeded: 1 if ``count_samples`` has once reported that they are too many.
     """
 
+    owner: int
     setting: int
     first: int
     current: int
@@ -107,13 +113,13 @@ class _Header:
 class EpochCounter:
     """The epochs of the iterations over a data set, in this process and in loaders' workers.
 
-    It can be forked, and pickled for a process that is being started; all of them share the
-    counter. A copy that is pickled otherwise counts for itself.
+    It can be forked, and pickled for a process that is being started; workers of a loader share the
+    table of the process that trains. A copy that is pickled otherwise counts for itself.
     """
 
     def __init__(self, epoch: int) -> None:
         """Begin with ``epoch``."""
-        self._open(_HEADER.pack(0, epoch, epoch, 0, 0, 0))
+        self._descriptor = _in_memory(_empty(_Header(os.getpid(), 0, epoch, epoch, 0, 0, 0)))
         self._setting, self._first = 0, epoch
         self._process, self._turns = os.getpid(), 0
 
@@ -123,28 +129,26 @@ class EpochCounter:
             content = reduction.DupFd(self._descriptor)
         else:
             with self._locked():
-                content = os.pread(self._descriptor, _TABLE_END, 0)
+                content = os.pread(self._descriptor, _TABLE_BYTES, self._nearest_table())
         return _unpickled, (content, self._setting, self._first, self._process)
 
     def __del__(self) -> None:
-        os.close(self._descriptor)
-
-    def _open(self, content: bytes) -> None:
-        self._descriptor = os.memfd_create("dataprep-epochs")
-        os.pwrite(self._descriptor, content, 0)
+        if hasattr(self, "_descriptor"):  # absent if too many files are open
+            os.close(self._descriptor)
 
     @property
     def current(self) -> int:
         """The epoch of the latest iteration, or the one that was set after it."""
-        return _HEADER.unpack(os.pread(self._descriptor, _HEADER.size, 0))[2]  # type: ignore[no-any-return]
+        return self._header(self._nearest_table()).current
 
-    def set(self, epoch: int) -> None:
+    def set(self, epoch: int, worker: LoaderWorker | None = None) -> None:
         """Set the epoch of the next iteration in this process, or in workers that it starts."""
         with self._locked():
-            header = self._header()
+            table = self._table_of(_owner(worker))
+            header = self._header(table)
             self._setting, self._first = header.setting + 1, epoch
             changed = replace(header, setting=self._setting, first=epoch, current=epoch, samples=0)
-            self._write_header(changed)
+            self._write_header(table, changed)
 
     def claim(self, worker: LoaderWorker | None = None, epoch: int | None = None) -> Iteration:
         """Begin an iteration in this process.
@@ -153,7 +157,8 @@ class EpochCounter:
         ``epoch`` is the epoch of an iteration that goes on after a resume.
         """
         with self._locked():
-            header = self._header()
+            table = self._table_of(_owner(worker))
+            header = self._header(table)
             setting, first = header.setting, header.first
             if self._process != os.getpid():
                 self._process, self._turns = os.getpid(), 0
@@ -161,64 +166,56 @@ class EpochCounter:
                     # What was set after the loader started this worker is for later iterations.
                     setting, first = self._setting, self._first
             self._turns += 1
-            iterations = [
-                iteration
-                for iteration in self._iterations(header)
-                if (iteration.setting, iteration.owner) == (setting, _owner(worker))
-            ]
+            iterations = self._iterations(table, setting)
             if worker is not None:
                 for iteration in iterations:
                     if self._is_shared(iteration, worker, epoch):
                         bits = iteration.begun | _bit(worker)
                         joined = replace(iteration, begun=bits)
-                        self._write(joined)
+                        self._write(table, joined)
                         return joined
             if epoch is None:
                 epoch = iterations[0].epoch + 1 if iterations else first
             begun = Iteration(
                 number=header.iterations,
                 setting=setting,
-                owner=_owner(worker),
                 base_seed=worker.base_seed if worker else 0,
+                first_process=worker.first_process if worker else 0,
                 turn=self._turns,
                 epoch=epoch,
                 first_worker=os.getpid() if worker else 0,
                 workers=worker.workers if worker else 0,
                 ended=0,
-                ended_ns=0,
                 begun=_bit(worker) if worker else 0,
             )
-            self._write(begun)
+            self._write(table, begun)
             changed = replace(header, iterations=header.iterations + 1, samples=0)
             if setting == header.setting:
                 changed = replace(changed, current=epoch)
-            self._write_header(changed)
+            self._write_header(table, changed)
             return begun
 
     def end(self, iteration: Iteration) -> None:
-        """Note that one of its workers has ended."""
+        """Note that this worker, which takes part in an iteration, has ended."""
         with self._locked():
-            for kept in self._iterations(self._header()):
+            table = self._nearest_table()
+            for kept in self._iterations(table, iteration.setting):
                 if kept.number == iteration.number:
-                    ended_ns = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-                    self._write(replace(kept, ended=kept.ended + 1, ended_ns=ended_ns))
+                    self._write(table, replace(kept, ended=kept.ended + 1))
 
     def iterations(self) -> list[Iteration]:
         """The latest iterations for this process since the epoch was set, the latest first."""
         with self._locked():
-            header = self._header()
-            return [
-                iteration
-                for iteration in self._iterations(header)
-                if (iteration.setting, iteration.owner) == (header.setting, os.getpid())
-            ]
+            table = self._existing_table(os.getpid())
+            return [] if table is None else self._iterations(table, self._header(table).setting)
 
     def following(self) -> int:
         """The epoch of the next iteration."""
         iterations = self.iterations()
         if iterations:
             return iterations[0].epoch + 1
-        return self._header().first
+        table = self._existing_table(os.getpid())
+        return self._first if table is None else self._header(table).first
 
     def count_samples(self, samples: int, limit: int) -> bool:
         """Count samples that are read outside iterations, and say whether they exceed ``limit``.
@@ -227,58 +224,102 @@ class EpochCounter:
         processes one gets True, and only once.
         """
         with self._locked():
-            header = self._header()
+            table = self._nearest_table()
+            header = self._header(table)
             total = header.samples + samples
             is_exceeded = total > limit and not header.is_exceeded
-            self._write_header(
-                replace(header, samples=total, is_exceeded=header.is_exceeded or int(is_exceeded))
+            changed = replace(
+                header, samples=total, is_exceeded=header.is_exceeded or int(is_exceeded)
             )
+            self._write_header(table, changed)
             return is_exceeded
 
     def _is_shared(self, iteration: Iteration, worker: LoaderWorker, epoch: int | None) -> bool:
         """Whether ``worker`` takes part in an iteration that another worker began.
 
         A loader's iteration can have the seed of an earlier one, because programs seed torch anew.
-        Then the worker has begun the earlier one already, or its workers are gone. A worker that
-        starts slowly may also meet an iteration whose workers are gone, because the program has
-        left the loop: then this worker was started before they ended.
+        Then the worker has begun the earlier one already, or its workers are gone. The first worker
+        may also be gone if this one starts slowly, and the program has left the loop meanwhile.
+        Then their processes have consecutive numbers.
         """
         return (
             (iteration.base_seed, iteration.turn) == (worker.base_seed, self._turns)
             and iteration.workers == worker.workers
             and not iteration.begun & _bit(worker)
             and epoch in (None, iteration.epoch)
-            and (_is_alive(iteration.first_worker) or _started_ns() <= iteration.ended_ns)
+            and (
+                iteration.first_process == worker.first_process or _is_alive(iteration.first_worker)
+            )
         )
 
-    def _header(self) -> _Header:
-        return _Header(*_HEADER.unpack(os.pread(self._descriptor, _HEADER.size, 0)))
+    def _table_of(self, owner: int) -> int:
+        """The position of the table of a process that trains, which is made if it has none."""
+        table = self._existing_table(owner)
+        if table is None:
+            table = self._unused_table()
+            header = _Header(owner, self._setting, self._first, self._first, 0, 0, 0)
+            os.pwrite(self._descriptor, _empty(header), table)
+        return table
 
-    def _write_header(self, header: _Header) -> None:
-        os.pwrite(self._descriptor, _HEADER.pack(*astuple(header)), 0)
+    def _nearest_table(self) -> int:
+        """The position of this process's table; a loader's worker has that of its parent.
 
-    def _iterations(self, header: _Header) -> Iterator[Iteration]:
-        """The iterations in the table, the latest first."""
-        table = os.pread(self._descriptor, _TABLE_END - _HEADER.size, _HEADER.size)
+        A process that has not begun anything follows the process that made the data set.
+        """
+        for owner in (os.getpid(), _parent()):
+            table = self._existing_table(owner)
+            if table is not None:
+                return table
+        return 0
+
+    def _existing_table(self, owner: int) -> int | None:
+        for table in self._tables():
+            if self._header(table).owner == owner:
+                return table
+        return None
+
+    def _unused_table(self) -> int:
+        """Where a new table goes: in place of one whose process is gone, or at the end."""
+        first, *others = self._tables()
+        for table in others:
+            if not _is_alive(self._header(table).owner):
+                return table
+        return (others or [first])[-1] + _TABLE_BYTES
+
+    def _tables(self) -> range:
+        return range(0, os.fstat(self._descriptor).st_size, _TABLE_BYTES)
+
+    def _header(self, table: int) -> _Header:
+        return _Header(*_HEADER.unpack(os.pread(self._descriptor, _HEADER.size, table)))
+
+    def _write_header(self, table: int, header: _Header) -> None:
+        os.pwrite(self._descriptor, _HEADER.pack(*astuple(header)), table)
+
+    def _iterations(self, table: int, setting: int) -> list[Iteration]:
+        """The iterations that a table keeps of those since a setting, the latest first."""
+        content = os.pread(self._descriptor, _TABLE_BYTES, table)
+        header = _Header(*_HEADER.unpack_from(content))
+        iterations = []
         for number in range(header.iterations - 1, -1, -1)[:_KEPT]:
-            yield _unpacked(_ITERATION.unpack_from(table, number % _KEPT * _ITERATION.size))
+            iteration = _unpacked(_ITERATION.unpack_from(content, _position(number)))
+            if iteration.setting == setting:
+                iterations.append(iteration)
+        return iterations
 
-    def _write(self, iteration: Iteration) -> None:
+    def _write(self, table: int, iteration: Iteration) -> None:
         packed = _ITERATION.pack(
             iteration.number,
             iteration.setting,
-            iteration.owner,
             iteration.base_seed,
+            iteration.first_process,
             iteration.turn,
             iteration.epoch,
             iteration.first_worker,
             iteration.workers,
             iteration.ended,
-            iteration.ended_ns,
             iteration.begun.to_bytes(_WORKERS // 8, "little"),
         )
-        place = _HEADER.size + iteration.number % _KEPT * _ITERATION.size
-        os.pwrite(self._descriptor, packed, place)
+        os.pwrite(self._descriptor, packed, table + _position(iteration.number))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -296,14 +337,30 @@ class EpochCounter:
             os.close(descriptor)
 
 
-_TABLE_END = _HEADER.size + _KEPT * _ITERATION.size
+def _empty(header: _Header) -> bytes:
+    """A table without iterations."""
+    return _HEADER.pack(*astuple(header)).ljust(_TABLE_BYTES, b"\0")
+
+
+def _in_memory(content: bytes) -> int:
+    """The descriptor of a new file in memory."""
+    descriptor = os.memfd_create("dataprep-epochs")
+    os.pwrite(descriptor, content, 0)
+    return descriptor
+
+
+def _position(number: int) -> int:
+    """Where a table has an iteration."""
+    return _HEADER.size + number % _KEPT * _ITERATION.size
 
 
 def _unpickled(content: Any, setting: int, first: int, process: int) -> EpochCounter:
     counter = EpochCounter.__new__(EpochCounter)
     if isinstance(content, bytes):
-        counter._open(content)
-        process = os.getpid()
+        header = replace(_Header(*_HEADER.unpack_from(content)), owner=os.getpid())
+        counter._descriptor = _in_memory(content)
+        counter._write_header(0, header)
+        setting, first, process = header.setting, header.first, os.getpid()
     else:
         counter._descriptor = content.detach()
     counter._setting, counter._first = setting, first
@@ -312,31 +369,36 @@ def _unpickled(content: Any, setting: int, first: int, process: int) -> EpochCou
 
 
 def _unpacked(values: tuple[Any, ...]) -> Iteration:
-    named = dict(zip(Iteration.__slots__, values, strict=True))
-    return Iteration(**{**named, "begun": int.from_bytes(named["begun"], "little")})
+    number, setting, base_seed, first_process, turn, epoch, first_worker, workers, ended, begun = (
+        values
+    )
+    return Iteration(
+        number=number,
+        setting=setting,
+        base_seed=base_seed,
+        first_process=first_process,
+        turn=turn,
+        epoch=epoch,
+        first_worker=first_worker,
+        workers=workers,
+        ended=ended,
+        begun=int.from_bytes(begun, "little"),
+    )
 
 
 def _owner(worker: LoaderWorker | None) -> int:
     """The process that trains."""
+    return os.getpid() if worker is None else _parent()
+
+
+def _parent() -> int:
+    """The process that started this one, also through a fork server."""
     parent = multiprocessing.parent_process()
-    if worker is None:
-        return os.getpid()
     return os.getppid() if parent is None or parent.pid is None else parent.pid
 
 
 def _bit(worker: LoaderWorker) -> int:
     return 1 << worker.number % _WORKERS
-
-
-def _started_ns() -> int:
-    """When this process was started, in nanoseconds since the machine started.
-
-    Linux counts it in ticks (proc_pid_stat(5), field 22), which are cut off, not rounded.
-    """
-    with open("/proc/self/stat", "rb") as file:  # noqa: PTH123
-        after_name = file.read().rpartition(b")")[2].split()
-    ticks = int(after_name[19])
-    return ticks * 10**9 // os.sysconf("SC_CLK_TCK")
 
 
 def _is_alive(process: int) -> bool:

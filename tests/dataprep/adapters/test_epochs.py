@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 import gc
 import logging
+import multiprocessing
 import pickle
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -291,6 +293,72 @@ def test_torch_is_seeded_anew_before_each_epoch(dataset: Dataset) -> None:
         torch.manual_seed(0)
         taken = [images for images, _ in islice(loader, 1 if epoch % 2 else 9)]
         assert epoch_of(dataset, taken) == [epoch]
+
+
+def _start_slowly(worker: int) -> None:
+    """Let worker 0 have its first batch ready before the others begin."""
+    time.sleep(0.5 * (worker > 0))
+
+
+@FEW_CORES
+@pytest.mark.process
+@pytest.mark.parametrize("is_seeded", [False, True])
+def test_a_loop_that_is_left_before_all_workers_have_begun(
+    dataset: Dataset, is_seeded: bool
+) -> None:
+    """It is one epoch, even if a worker begins when the first one has gone."""
+    batches = dataprep.to_torch(dataset, iterable=True, batch_size=4)
+    loader = data_loader(batches, batch_size=None, num_workers=2, worker_init_fn=_start_slowly)
+    for epoch in range(3):
+        if is_seeded:
+            torch.manual_seed(0)
+        taken = [images for images, _ in islice(loader, 5 if epoch == 2 else 1)]
+        assert epoch_of(dataset, taken) == [epoch]
+
+
+def _read_at_own_pace(
+    batches: Any, workers: int, pauses: tuple[float, float], results: Any, rank: int
+) -> None:
+    """A rank: read the start of epochs, set before, during and after the pauses of the other."""
+    loader = data_loader(batches, batch_size=None, num_workers=workers) if workers else batches
+    taken = [[images for images, _ in islice(loader, 3)] for _ in range(2)]
+    for epoch in (5 + rank, 7 + rank):
+        time.sleep(pauses[rank])
+        batches.set_epoch(epoch)
+        time.sleep(pauses[1 - rank])
+        taken.append([images for images, _ in islice(loader, 3)])
+        assert len(loader) == SAMPLES // 4
+    results.put((rank, taken))
+
+
+@FEW_CORES
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("context", "workers"),
+    [("fork", 0), ("fork", 2), pytest.param("spawn", 0, marks=pytest.mark.slow)],
+)
+def test_ranks_that_are_started_with_one_object(
+    dataset: Dataset, context: str, workers: int
+) -> None:
+    """Each counts and sets epochs for itself, as with an object of its own."""
+    batches = dataprep.to_torch(dataset, iterable=True, batch_size=4, epoch=1)
+    processes: Any = multiprocessing.get_context(context)
+    results = processes.Queue()
+    ranks = [
+        processes.Process(
+            target=_read_at_own_pace, args=(batches, workers, (0.1, 0.3), results, rank)
+        )
+        for rank in range(2)
+    ]
+    for process in ranks:
+        process.start()
+    taken = dict(results.get(timeout=120) for _ in ranks)
+    for process in ranks:
+        process.join()
+    for rank in range(2):
+        epochs = [epoch for images in taken[rank] for epoch in epoch_of(dataset, images)]
+        assert epochs == [1, 2, 5 + rank, 7 + rank]
+    assert epoch_of(dataset, [images for images, _ in islice(batches, 3)]) == [1]
 
 
 @FEW_CORES
@@ -736,3 +804,30 @@ def test_stateful_data_loader_over_epochs(
     for loader in (third, fourth):
         assert taken(loader) == epochs[3]
         assert taken(loader) == epochs[4]
+
+
+@STATEFUL
+@pytest.mark.parametrize("size", [None, 7])
+def test_a_state_from_the_end_is_saved_again(dataset: Dataset, size: int | None) -> None:
+    """No epoch is left out, also if nothing was read between loading and saving it."""
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+
+    def opened(state: Any = None) -> Any:
+        batches = dataprep.to_torch(dataset, iterable=True, batch_size=size)
+        loader = stateful(batches, batch_size=None if size else 7)
+        if state:
+            loader.load_state_dict(state)
+        return loader
+
+    def taken(loader: Any, steps: int | None = None) -> list[Any]:
+        return [tuple(images) for images, _ in islice(loader, steps)]
+
+    loader = opened()
+    epochs = [taken(loader) for _ in range(3)]
+    first = opened()
+    assert taken(first, 18) == epochs[0]  # the last batch is smaller; nothing asks for the end
+    second = opened(first.state_dict())
+    rest = taken(second)  # StatefulDataLoader may begin with the rest of the epoch, which is empty
+    assert rest in ([], epochs[1])
+    third = opened(second.state_dict())
+    assert taken(third) == epochs[1 + bool(rest)]
