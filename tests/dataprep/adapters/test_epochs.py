@@ -283,6 +283,7 @@ def epoch_of(
 
 @FEW_CORES
 @pytest.mark.process
+@pytest.mark.smoke
 def test_torch_is_seeded_anew_before_each_epoch(dataset: Dataset) -> None:
     """The loader's seed is the same each time, the epoch is not, also after a break."""
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4)
@@ -295,6 +296,7 @@ def test_torch_is_seeded_anew_before_each_epoch(dataset: Dataset) -> None:
 
 @FEW_CORES
 @pytest.mark.process
+@pytest.mark.smoke
 def test_an_epoch_that_is_set_after_the_loader_began(dataset: Dataset) -> None:
     """It is that of the next iteration; the one that has begun does not change."""
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4, epoch=1)
