@@ -465,6 +465,20 @@ def test_what_was_left_before_a_job_file_is_replaced(empty: MemoryStore, beside:
     assert objects(empty).items() >= WRITTEN.items()
 
 
+def test_leftovers_are_replaced_in_the_version_that_was_seen(empty: MemoryStore) -> None:
+    """Another run replaces them just before this one does: its labels are kept."""
+    empty.put("labels.json", b"old")
+    asked = iter(range(9))
+
+    def permit() -> None:
+        if next(asked) == 1:
+            empty.put("labels.json", b"theirs")
+
+    with pytest.raises(Overtaken):
+        create_job(empty, b"labels", *JOB, patience_s=0.0, permit=permit)
+    assert objects(empty) == {"labels.json": b"theirs"}
+
+
 def test_a_job_that_is_being_written_is_waited_for(
     empty: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

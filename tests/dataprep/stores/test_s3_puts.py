@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import socket
 from collections.abc import Callable, Iterator
 from email.message import Message
@@ -11,7 +13,7 @@ from typing import Any
 import pytest
 
 import dataprep
-from dataprep.errors import StoredBytesDiffer, StoreError, StoreUnreachable
+from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError, StoreUnreachable
 from dataprep.job.report import Display
 from dataprep.sample import draw_tree
 from dataprep.stores import StoreOptions
@@ -169,6 +171,22 @@ def test_a_put_is_read_back_where_the_etag_is_no_md5(
     proxy.replace_rules([own, Rule(Match("PUT"), FlipByte(3, "upload"))])
     with pytest.raises(StoredBytesDiffer):
         open_store().put("key", DATA)
+    with pytest.raises(ObjectNotFound):
+        open_store().head("key")
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_put_has_the_md5_of_its_bytes(
+    open_store: OpenStore, sent: list[Sent], write: str
+) -> None:
+    """A server refuses a body that arrives damaged."""
+    store = open_store()
+    if write == "replace":
+        store.put("key", b"before")
+    WRITES[write](store)
+    (*_, put) = [request for request in sent if request.method == "PUT"]
+    digest = hashlib.md5(DATA, usedforsecurity=False).digest()
+    assert put.headers["content-md5"] == base64.b64encode(digest).decode()
 
 
 def test_what_is_read_is_compared_with_its_etag(open_store: OpenStore, proxy: FaultProxy) -> None:
