@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import gc
+import json
 import logging
 import pickle
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -15,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import dataprep
@@ -43,10 +45,17 @@ def dataset(output: Path) -> Dataset:
     return dataprep.open(output)
 
 
+class Numbers(dict[bytes, int]):
+    """Numbers by images, which no message of a failed test has to show."""
+
+    def __repr__(self) -> str:
+        return f"the numbers of {len(self)} images"
+
+
 @pytest.fixture(scope="module")
 def numbers(dataset: Dataset) -> dict[bytes, int]:
     """The number of each image."""
-    return {image: number for number, image in enumerate(images_of(dataset))}
+    return Numbers((image, number) for number, image in enumerate(images_of(dataset)))
 
 
 @dataclass(frozen=True)
@@ -164,7 +173,8 @@ class Training:
         for rank, loader in zip(self._ranks, self._loaders, strict=True):
             rank.set_epoch(epoch)
             assert len(loader) == len(self._wanted(0, epoch)) * self._world_size // GLOBAL_BATCH
-        self._epoch, self._position = epoch, (epoch, 0)
+        start = self._resumed[1] if epoch == self._resumed[0] else 0
+        self._epoch, self._position = epoch, (epoch, start)
 
     def resume(self, world_size: int) -> None:
         """Another number of ranks goes on, from a state or from counted steps."""
@@ -219,6 +229,7 @@ def check(training: Training, sequence: list[tuple[Any, ...]]) -> None:
 @pytest.mark.slow
 @pytest.mark.smoke
 @given(SEQUENCES)
+@example([(Training.read, 1), (Training.resume, 1), (Training.set_epoch, 0), (Training.resume, 1)])
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_sequence(
     dataset: Dataset, numbers: dict[bytes, int], sequence: list[tuple[Any, ...]]
@@ -292,6 +303,23 @@ def test_torch_is_seeded_anew_before_each_epoch(dataset: Dataset) -> None:
         torch.manual_seed(0)
         taken = [images for images, _ in islice(loader, 1 if epoch % 2 else 9)]
         assert epoch_of(dataset, taken) == [epoch]
+
+
+@FEW_CORES
+@pytest.mark.process
+@pytest.mark.smoke
+def test_two_live_iterators_of_one_seed(dataset: Dataset) -> None:
+    """Workers of the second one do not take part in the first, whose workers have begun."""
+    loader = data_loader(
+        dataprep.to_torch(dataset, iterable=True, batch_size=4), batch_size=None, num_workers=2
+    )
+    torch.manual_seed(0)
+    first = iter(loader)
+    begun = [images for images, _ in islice(first, 2)]
+    torch.manual_seed(0)
+    second = [images for images, _ in islice(loader, 5)]
+    assert epoch_of(dataset, begun + [images for images, _ in islice(first, 3)]) == [0]
+    assert epoch_of(dataset, second) == [1]
 
 
 @FEW_CORES
@@ -649,6 +677,12 @@ class TestStates:
         for other in (dataset.of_shards([0, 1]), dataprep.open(tmp_path / "share")):
             with pytest.raises(ConfigError, match="belongs to another data set"):
                 dataprep.to_torch(other, **options).load_state_dict(state)
+        shutil.copytree(tmp_path / "copy", tmp_path / "alike")
+        manifest = tmp_path / "alike" / "train.manifest.json"
+        content = {**json.loads(manifest.read_text()), "fingerprint": "0" * 64}
+        manifest.write_text(json.dumps(content))
+        with pytest.raises(ConfigError, match="belongs to another data set"):
+            dataprep.to_torch(dataprep.open(tmp_path / "alike"), **options).load_state_dict(state)
         for changed in ({"iterable": False}, {"shuffle": False}):
             with pytest.raises(ConfigError, match="use the same iterable, shuffle and format"):
                 dataprep.to_torch(dataset, **{**options, **changed}).load_state_dict(state)
