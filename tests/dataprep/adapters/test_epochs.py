@@ -6,6 +6,7 @@ import copy
 import gc
 import json
 import logging
+import multiprocessing
 import pickle
 import shutil
 import sys
@@ -26,6 +27,7 @@ from dataprep.adapters.records import Records
 from dataprep.assign import Order
 from dataprep.dataset import Dataset
 from dataprep.errors import ConfigError
+from dataprep.reading.epoch_counter import EpochCounter, LoaderWorker
 from dataprep.staging import stage
 from tests.dataprep.adapters.conftest import images_of
 
@@ -322,6 +324,34 @@ def test_two_live_iterators_of_one_seed(dataset: Dataset) -> None:
     assert epoch_of(dataset, second) == [1]
 
 
+@pytest.mark.process
+@pytest.mark.smoke
+@pytest.mark.parametrize(("is_alive", "epochs"), [(True, [0, 0]), (False, [0, 1])])
+def test_a_worker_joins_only_an_iteration_that_goes_on(is_alive: bool, epochs: list[int]) -> None:
+    """A loader that was left before its second worker began has no part in the next iteration."""
+    counter, context = EpochCounter(0), multiprocessing.get_context("fork")
+    received, sent = context.Pipe(duplex=False)
+    over = context.Event()
+
+    def begin(number: int) -> None:
+        sent.send(counter.claim(LoaderWorker(number, workers=2, base_seed=7)).epoch)
+        if is_alive:
+            over.wait(60)
+
+    claimed, workers = [], []
+    for number in range(2):
+        worker = context.Process(target=begin, args=(number,))
+        worker.start()
+        claimed.append(received.recv())
+        workers.append(worker)
+        if not is_alive:
+            worker.join()
+    over.set()
+    for worker in workers:
+        worker.join()
+    assert claimed == epochs
+
+
 @FEW_CORES
 @pytest.mark.process
 @pytest.mark.smoke
@@ -399,6 +429,14 @@ def test_pad_repeats_the_beginning_of_the_epoch(
 class TestMapStyleOfRanks:
     """Each rank has a part of its own."""
 
+    def test_a_start_within_an_epoch_leaves_no_sample_out(self, dataset: Dataset) -> None:
+        """It belongs to the sampler; the partition of a rank is the same in every epoch."""
+        for rank in range(2):
+            whole = dataprep.to_torch(dataset, rank=rank, world_size=2)
+            resumed = dataprep.to_torch(dataset, rank=rank, world_size=2, start=50)
+            assert len(resumed.sampler) == 35
+            assert [resumed[i] for i in range(len(resumed))] == [whole[i] for i in range(60)]
+
     @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
     @pytest.mark.parametrize("world_size", [1, 2, 7, 8])
     def test_any_sampler_reads_each_sample_once(
@@ -445,6 +483,7 @@ class TestMapStyleOfRanks:
 
     @FEW_CORES
     @pytest.mark.process
+    @pytest.mark.smoke
     @pytest.mark.parametrize("persistent", [False, True])
     def test_the_sampler_starts_the_next_epoch(self, dataset: Dataset, persistent: bool) -> None:
         """Order and augmentation are those of ``set_epoch``, also of two live iterators."""
@@ -556,9 +595,10 @@ class TestRankOfTheEnvironment:
         self, dataset: Dataset, monkeypatch: pytest.MonkeyPatch, iterable: bool
     ) -> None:
         """A launcher's variable warns; it is no rank."""
-        monkeypatch.setenv("WORLD_SIZE", "8")
-        with pytest.warns(UserWarning, match="WORLD_SIZE says 8 processes: give rank"):
-            dataprep.to_torch(dataset, iterable=iterable)
+        for processes in (2, 8):
+            monkeypatch.setenv("WORLD_SIZE", str(processes))
+            with pytest.warns(UserWarning, match=f"SIZE says {processes} processes: give rank"):
+                dataprep.to_torch(dataset, iterable=iterable)
         dataprep.to_torch(dataset, iterable=iterable, rank=0, world_size=1)
         for size in ("1", "", "eight"):
             monkeypatch.setenv("WORLD_SIZE", size)
@@ -577,6 +617,7 @@ class TestStates:
 
     @FEW_CORES
     @pytest.mark.process
+    @pytest.mark.smoke
     def test_workers_read(self, dataset: Dataset) -> None:
         """The main process knows nothing and says so, during the epoch and after it."""
         batches = dataprep.to_torch(dataset, iterable=True, batch_size=4)
@@ -634,6 +675,20 @@ class TestStates:
             next(iterator)
         assert images.state_dict()["samples"] == (8 if taken <= 4 else 16)
 
+    @STYLES
+    def test_a_last_step_that_is_smaller(self, dataset: Dataset, iterable: bool) -> None:
+        """Its state is the end of the epoch, before and after the loop has asked for more."""
+        batches = dataprep.to_torch(dataset, iterable=iterable, batch_size=7)
+        iterator = iter(batches)
+        assert sum(len(images) for images, _ in islice(iterator, 18)) == SAMPLES
+        assert batches.state_dict()["samples"] == SAMPLES
+        assert list(iterator) == []
+        state = batches.state_dict()
+        assert state["samples"] == SAMPLES
+        batches.load_state_dict(state)
+        following = batches.state_dict()
+        assert (following["epoch"], following["samples"]) == (1, 0)
+
     def test_states_of_earlier_versions(self, dataset: Dataset, numbers: dict[bytes, int]) -> None:
         """Without the name of the data set they are loaded as before."""
         batches = dataprep.to_torch(dataset, iterable=True, batch_size=10)
@@ -686,6 +741,26 @@ class TestStates:
         for changed in ({"iterable": False}, {"shuffle": False}):
             with pytest.raises(ConfigError, match="use the same iterable, shuffle and format"):
                 dataprep.to_torch(dataset, **{**options, **changed}).load_state_dict(state)
+
+    @pytest.mark.parametrize(
+        "changed", [{"seed": 1}, {"rank": 0, "world_size": 4}], ids=["seed", "ranks"]
+    )
+    def test_a_sampler_goes_on_as_it_was_saved(
+        self, dataset: Dataset, changed: dict[str, Any]
+    ) -> None:
+        """The state of its iterator is that of one rank; another seed or number is refused."""
+
+        def sampler(rank: int = 0, world_size: int = 2, seed: int = 0) -> Any:
+            images = dataprep.to_torch(dataset, rank=rank, world_size=world_size, seed=seed)
+            return iter(images.sampler)
+
+        iterator, again = sampler(), sampler()
+        assert len(list(islice(iterator, 7))) == 7
+        state = iterator.state_dict()
+        again.load_state_dict(state)
+        assert list(again) == list(iterator)
+        with pytest.raises(ConfigError, match="the state was saved with"):
+            sampler(**changed).load_state_dict(state)
 
     def test_shares_of_hosts_at_the_end(self, dataset: Dataset, tmp_path: Path) -> None:
         """Hosts with shares of different sizes end an epoch together."""
