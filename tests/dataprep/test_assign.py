@@ -124,6 +124,7 @@ def test_shares_of_hosts(samples: list[int], local: int, more: int, even: Any) -
     world = local * len(samples)
     whole = world + more
     steps, seen = set(), 0
+    of_hosts: list[set[int]] = [set() for _ in samples]
     for rank in range(world):
         host = rank // local
         asked = Order(rank=rank, world_size=world, even=even, global_batch=whole)
@@ -133,6 +134,7 @@ def test_shares_of_hosts(samples: list[int], local: int, more: int, even: Any) -
         part = own(order, sequence, 0).tolist()
         assert set(part) <= set(range(samples[host]))
         seen += len(part)
+        of_hosts[host] |= set(part)
         if even != "keep":
             assert asked.batch
             assert len(part) % asked.batch == 0
@@ -142,6 +144,7 @@ def test_shares_of_hosts(samples: list[int], local: int, more: int, even: Any) -
             assert part[asked.batch :] == later or even == "pad"
     assert len(steps) == (even != "keep")
     assert even != "keep" or seen == sum(samples)
+    assert even == "drop" or [*map(len, of_hosts)] == samples
 
 
 @given(sizes, st.integers(1, 6), st.integers(0, 40), st.sampled_from(["keep", "drop", "pad"]))

@@ -104,6 +104,7 @@ def test_labels_of_a_caffe_file_are_as_in_the_file(validation: Path, prefix: str
     assert [row["label"] for row in sorted(table, key=lambda row: row["source"])] == labels
 
 
+@pytest.mark.smoke
 def test_a_label_never_overwrites_the_first_of_several(validation: Path) -> None:
     """Another order of classes is refused where a sample has several labels; nothing is written."""
     photos = sorted(path.name for path in (validation / "val").iterdir())

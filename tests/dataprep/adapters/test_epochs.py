@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import gc
+import json
 import logging
 import multiprocessing
 import pickle
+import shutil
 import sys
 import time
 import warnings
@@ -17,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import dataprep
@@ -26,6 +28,7 @@ from dataprep.adapters.records import Records
 from dataprep.assign import Order
 from dataprep.dataset import Dataset
 from dataprep.errors import ConfigError
+from dataprep.reading.epoch_counter import EpochCounter, LoaderWorker
 from dataprep.staging import stage
 from tests.dataprep.adapters.conftest import images_of
 
@@ -45,10 +48,17 @@ def dataset(output: Path) -> Dataset:
     return dataprep.open(output)
 
 
+class Numbers(dict[bytes, int]):
+    """Numbers by images, which no message of a failed test has to show."""
+
+    def __repr__(self) -> str:
+        return f"the numbers of {len(self)} images"
+
+
 @pytest.fixture(scope="module")
 def numbers(dataset: Dataset) -> dict[bytes, int]:
     """The number of each image."""
-    return {image: number for number, image in enumerate(images_of(dataset))}
+    return Numbers((image, number) for number, image in enumerate(images_of(dataset)))
 
 
 @dataclass(frozen=True)
@@ -166,7 +176,8 @@ class Training:
         for rank, loader in zip(self._ranks, self._loaders, strict=True):
             rank.set_epoch(epoch)
             assert len(loader) == len(self._wanted(0, epoch)) * self._world_size // GLOBAL_BATCH
-        self._epoch, self._position = epoch, (epoch, 0)
+        start = self._resumed[1] if epoch == self._resumed[0] else 0
+        self._epoch, self._position = epoch, (epoch, start)
 
     def resume(self, world_size: int) -> None:
         """Another number of ranks goes on, from a state or from counted steps."""
@@ -221,6 +232,7 @@ def check(training: Training, sequence: list[tuple[Any, ...]]) -> None:
 @pytest.mark.slow
 @pytest.mark.smoke
 @given(SEQUENCES)
+@example([(Training.read, 1), (Training.resume, 1), (Training.set_epoch, 0), (Training.resume, 1)])
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_sequence(
     dataset: Dataset, numbers: dict[bytes, int], sequence: list[tuple[Any, ...]]
@@ -285,6 +297,7 @@ def epoch_of(
 
 @FEW_CORES
 @pytest.mark.process
+@pytest.mark.smoke
 def test_torch_is_seeded_anew_before_each_epoch(dataset: Dataset) -> None:
     """The loader's seed is the same each time, the epoch is not, also after a break."""
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4)
@@ -363,6 +376,52 @@ def test_ranks_that_are_started_with_one_object(
 
 @FEW_CORES
 @pytest.mark.process
+@pytest.mark.smoke
+def test_two_live_iterators_of_one_seed(dataset: Dataset) -> None:
+    """Workers of the second one do not take part in the first, whose workers have begun."""
+    loader = data_loader(
+        dataprep.to_torch(dataset, iterable=True, batch_size=4), batch_size=None, num_workers=2
+    )
+    torch.manual_seed(0)
+    first = iter(loader)
+    begun = [images for images, _ in islice(first, 2)]
+    torch.manual_seed(0)
+    second = [images for images, _ in islice(loader, 5)]
+    assert epoch_of(dataset, begun + [images for images, _ in islice(first, 3)]) == [0]
+    assert epoch_of(dataset, second) == [1]
+
+
+@pytest.mark.process
+@pytest.mark.smoke
+@pytest.mark.parametrize(("is_alive", "epochs"), [(True, [0, 0]), (False, [0, 1])])
+def test_a_worker_joins_only_an_iteration_that_goes_on(is_alive: bool, epochs: list[int]) -> None:
+    """A loader that was left before its second worker began has no part in the next iteration."""
+    counter, context = EpochCounter(0), multiprocessing.get_context("fork")
+    received, sent = context.Pipe(duplex=False)
+    over = context.Event()
+
+    def begin(number: int) -> None:
+        sent.send(counter.claim(LoaderWorker(number, workers=2, base_seed=7)).epoch)
+        if is_alive:
+            over.wait(60)
+
+    claimed, workers = [], []
+    for number in range(2):
+        worker = context.Process(target=begin, args=(number,))
+        worker.start()
+        claimed.append(received.recv())
+        workers.append(worker)
+        if not is_alive:
+            worker.join()
+    over.set()
+    for worker in workers:
+        worker.join()
+    assert claimed == epochs
+
+
+@FEW_CORES
+@pytest.mark.process
+@pytest.mark.smoke
 def test_an_epoch_that_is_set_after_the_loader_began(dataset: Dataset) -> None:
     """It is that of the next iteration; the one that has begun does not change."""
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4, epoch=1)
@@ -437,6 +496,14 @@ def test_pad_repeats_the_beginning_of_the_epoch(
 class TestMapStyleOfRanks:
     """Each rank has a part of its own."""
 
+    def test_a_start_within_an_epoch_leaves_no_sample_out(self, dataset: Dataset) -> None:
+        """It belongs to the sampler; the partition of a rank is the same in every epoch."""
+        for rank in range(2):
+            whole = dataprep.to_torch(dataset, rank=rank, world_size=2)
+            resumed = dataprep.to_torch(dataset, rank=rank, world_size=2, start=50)
+            assert len(resumed.sampler) == 35
+            assert [resumed[i] for i in range(len(resumed))] == [whole[i] for i in range(60)]
+
     @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
     @pytest.mark.parametrize("world_size", [1, 2, 7, 8])
     def test_any_sampler_reads_each_sample_once(
@@ -483,6 +550,7 @@ class TestMapStyleOfRanks:
 
     @FEW_CORES
     @pytest.mark.process
+    @pytest.mark.smoke
     @pytest.mark.parametrize("persistent", [False, True])
     def test_the_sampler_starts_the_next_epoch(self, dataset: Dataset, persistent: bool) -> None:
         """Order and augmentation are those of ``set_epoch``, also of two live iterators."""
@@ -594,9 +662,10 @@ class TestRankOfTheEnvironment:
         self, dataset: Dataset, monkeypatch: pytest.MonkeyPatch, iterable: bool
     ) -> None:
         """A launcher's variable warns; it is no rank."""
-        monkeypatch.setenv("WORLD_SIZE", "8")
-        with pytest.warns(UserWarning, match="WORLD_SIZE says 8 processes: give rank"):
-            dataprep.to_torch(dataset, iterable=iterable)
+        for processes in (2, 8):
+            monkeypatch.setenv("WORLD_SIZE", str(processes))
+            with pytest.warns(UserWarning, match=f"SIZE says {processes} processes: give rank"):
+                dataprep.to_torch(dataset, iterable=iterable)
         dataprep.to_torch(dataset, iterable=iterable, rank=0, world_size=1)
         for size in ("1", "", "eight"):
             monkeypatch.setenv("WORLD_SIZE", size)
@@ -615,6 +684,7 @@ class TestStates:
 
     @FEW_CORES
     @pytest.mark.process
+    @pytest.mark.smoke
     def test_workers_read(self, dataset: Dataset) -> None:
         """The main process knows nothing and says so, during the epoch and after it."""
         batches = dataprep.to_torch(dataset, iterable=True, batch_size=4)
@@ -672,6 +742,20 @@ class TestStates:
             next(iterator)
         assert images.state_dict()["samples"] == (8 if taken <= 4 else 16)
 
+    @STYLES
+    def test_a_last_step_that_is_smaller(self, dataset: Dataset, iterable: bool) -> None:
+        """Its state is the end of the epoch, before and after the loop has asked for more."""
+        batches = dataprep.to_torch(dataset, iterable=iterable, batch_size=7)
+        iterator = iter(batches)
+        assert sum(len(images) for images, _ in islice(iterator, 18)) == SAMPLES
+        assert batches.state_dict()["samples"] == SAMPLES
+        assert list(iterator) == []
+        state = batches.state_dict()
+        assert state["samples"] == SAMPLES
+        batches.load_state_dict(state)
+        following = batches.state_dict()
+        assert (following["epoch"], following["samples"]) == (1, 0)
+
     def test_states_of_earlier_versions(self, dataset: Dataset, numbers: dict[bytes, int]) -> None:
         """Without the name of the data set they are loaded as before."""
         batches = dataprep.to_torch(dataset, iterable=True, batch_size=10)
@@ -715,9 +799,35 @@ class TestStates:
         for other in (dataset.of_shards([0, 1]), dataprep.open(tmp_path / "share")):
             with pytest.raises(ConfigError, match="belongs to another data set"):
                 dataprep.to_torch(other, **options).load_state_dict(state)
+        shutil.copytree(tmp_path / "copy", tmp_path / "alike")
+        manifest = tmp_path / "alike" / "train.manifest.json"
+        content = {**json.loads(manifest.read_text()), "fingerprint": "0" * 64}
+        manifest.write_text(json.dumps(content))
+        with pytest.raises(ConfigError, match="belongs to another data set"):
+            dataprep.to_torch(dataprep.open(tmp_path / "alike"), **options).load_state_dict(state)
         for changed in ({"iterable": False}, {"shuffle": False}):
             with pytest.raises(ConfigError, match="use the same iterable, shuffle and format"):
                 dataprep.to_torch(dataset, **{**options, **changed}).load_state_dict(state)
+
+    @pytest.mark.parametrize(
+        "changed", [{"seed": 1}, {"rank": 0, "world_size": 4}], ids=["seed", "ranks"]
+    )
+    def test_a_sampler_goes_on_as_it_was_saved(
+        self, dataset: Dataset, changed: dict[str, Any]
+    ) -> None:
+        """The state of its iterator is that of one rank; another seed or number is refused."""
+
+        def sampler(rank: int = 0, world_size: int = 2, seed: int = 0) -> Any:
+            images = dataprep.to_torch(dataset, rank=rank, world_size=world_size, seed=seed)
+            return iter(images.sampler)
+
+        iterator, again = sampler(), sampler()
+        assert len(list(islice(iterator, 7))) == 7
+        state = iterator.state_dict()
+        again.load_state_dict(state)
+        assert list(again) == list(iterator)
+        with pytest.raises(ConfigError, match="the state was saved with"):
+            sampler(**changed).load_state_dict(state)
 
     def test_shares_of_hosts_at_the_end(self, dataset: Dataset, tmp_path: Path) -> None:
         """Hosts with shares of different sizes end an epoch together."""

@@ -19,7 +19,13 @@ import dataprep
 from dataprep.adapters import records as module
 from dataprep.adapters.records import Records
 from dataprep.dataset import Dataset
-from dataprep.errors import CorruptRecord, ObjectNotFound, PermissionRefused, RecordError
+from dataprep.errors import (
+    CorruptRecord,
+    DatasetChanged,
+    ObjectNotFound,
+    PermissionRefused,
+    RecordError,
+)
 from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
 from tests.commandline import objects
@@ -45,6 +51,30 @@ def test_many_images_at_once(output: Path, dataset: Dataset, remote: bool) -> No
     images = images_of(dataset)
     for numbers in (range(120), [119, 3, 3, 50, 4], [], [*range(0, 120, 7), *range(9)]):
         assert [*map(bytes, records.fetch(numbers))] == [images[number] for number in numbers]
+
+
+@pytest.mark.parametrize(
+    ("is_remote", "is_read_before"), [(False, False), (True, False), (True, True)]
+)
+def test_a_split_that_was_made_anew_is_noticed(
+    output: Path, tmp_path: Path, is_remote: bool, is_read_before: bool
+) -> None:
+    """As a shard is opened, and as an object has another version than the one that was read."""
+    content = objects(open_store(output))
+    store = in_memory(content) if is_remote else open_store(tmp_path / "out")
+    if not is_remote:
+        shutil.copytree(output, tmp_path / "out")
+    dataset = dataprep.open(store.uri, format="recordio")
+    records = Records(dataset)
+    if is_read_before:
+        records.image(0)
+    manifest = json.loads(store.get("train.manifest.json"))
+    manifest["created"] = "2000-01-01T00:00:00+00:00"
+    store.put("train.manifest.json", json.dumps(manifest).encode())
+    key = dataset.shards()[0].key
+    store.put(key, store.get(key))
+    with pytest.raises(DatasetChanged):
+        records.image(0)
 
 
 @pytest.mark.parametrize("key", ["../secret/{}", "/secret/{}", "tfrecord/../../secret/{}"])

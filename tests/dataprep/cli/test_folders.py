@@ -137,6 +137,36 @@ def test_every_kind_of_source_leaves_out(tmp_path: Path, kind: str) -> None:
     assert classes(tmp_path / "out") == ["cat", "dog"]
 
 
+def test_a_class_that_is_left_out_gets_no_label(tmp_path: Path) -> None:
+    """The class of a row that a glob leaves out does not count."""
+    photos(tmp_path, {"cat": 1, "dog": 1, "bat": 1})
+    rows = "".join(f"{group}/0.jpg,{group}\n" for group in ("bat", "cat", "dog"))
+    (tmp_path / "list.csv").write_text(f"path,label\n{rows}")
+    options = ("--kind", "listing", "--exclude", "bat")
+    done = shard(tmp_path / "list.csv", tmp_path / "out", *options)
+    assert "2 classes, 2 images" in done.out
+    assert classes(tmp_path / "out") == ["cat", "dog"]
+
+
+def test_splits_of_an_output_have_the_same_labels(tmp_path: Path) -> None:
+    """Another order of classes is refused, and so is a split once labels.json is gone."""
+    photos(tmp_path / "train", {"cat": 1, "dog": 1, "owl": 1})
+    photos(tmp_path / "val", {"dog": 1, "owl": 1})
+    output, validation = tmp_path / "out", ("--split", "validation")
+    shard(tmp_path / "train", output)
+    (tmp_path / "classes.txt").write_text("owl\ndog\ncat\n")
+    order = ("--set", f"labels.classes={tmp_path}/classes.txt")
+    refused = shard(tmp_path / "val", output, *validation, *order, code=2)
+    assert "label 0 is 'cat' in labels.json and 'owl' in labels.classes" in refused.err
+    shard(tmp_path / "val", output, *validation)
+    dataset = dataprep.open(str(output), "validation")
+    assert sorted(dataset[number].label for number in range(len(dataset))) == [1, 2]
+    (output / "labels.json").unlink()
+    refused = shard(tmp_path / "val", output, "--split", "test", code=2)
+    assert "labels.json is gone" in refused.err
+    assert not (output / "test.job.json").exists()
+
+
 def test_a_job_begun_with_other_exclusions_is_refused_with_the_reason(tmp_path: Path) -> None:
     """Whether more is left out than before, or less."""
     source = tmp_path / "photos"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,10 @@ from typing import Any
 import pytest
 
 import dataprep
-from dataprep.errors import LeaseLost
+from dataprep.errors import Changes, LeaseLost, TooManyFailures
+from dataprep.job.resume import forget, stored_job, stored_plan
 from dataprep.sample import draw_tree
-from dataprep.stores import Buffer
+from dataprep.stores import Buffer, open_store
 from dataprep.stores.memory import MemoryStore
 from tests.commandline import comparable, objects
 
@@ -137,6 +139,80 @@ def test_a_resumed_job_makes_a_shard_again_whose_receipt_has_other_files(
     (done,) = dataprep.shard(job(photos, output, SMALL))
     assert (done.made_shards, done.kept_shards) == (1, 0)
     assert comparable(objects(output)) == before
+
+
+@pytest.mark.parametrize("place", ["memory", "folder"])
+@pytest.mark.parametrize("kind", ["tfrecord/", "index/"])
+def test_a_resumed_job_makes_a_shard_again_that_is_cut(
+    photos: Path, tmp_path: Path, kind: str, place: str
+) -> None:
+    """A folder has no ETags: there the size alone tells."""
+    output = fresh() if place == "memory" else str(tmp_path / "out")
+    dataprep.shard(job(photos, output, SMALL))
+    store = open_store(output)
+    before = comparable(objects(store))
+    (key,) = (info.key for info in store.list(kind))
+    store.put(key, store.get(key)[:-1])
+    (done,) = dataprep.shard(job(photos, output, SMALL))
+    assert (done.made_shards, done.kept_shards) == (1, 0)
+    assert comparable(objects(store)) == before
+
+
+@pytest.mark.parametrize("damage", ["manifest of another job", "samples cut", "samples gone"])
+def test_a_split_is_complete_only_with_its_own_manifest_and_table(
+    photos: Path, damage: str
+) -> None:
+    """Otherwise both are made again from the receipts."""
+    output = fresh()
+    dataprep.shard(job(photos, output, SMALL))
+    store, before = MemoryStore(output), comparable(objects(output))
+    manifest, samples = "train.manifest.json", "train.samples.parquet"
+    if damage == "manifest of another job":
+        content = json.loads(store.get(manifest))
+        store.put(manifest, json.dumps({**content, "fingerprint": "0" * 64}).encode())
+    elif damage == "samples cut":
+        store.put(samples, store.get(samples)[:-1])
+    else:
+        store.delete(samples)
+    (done,) = dataprep.shard(job(photos, output, SMALL))
+    assert (done.made_shards, done.kept_shards) == (0, 1)
+    assert comparable(objects(output)) == before
+
+
+@pytest.mark.parametrize("calls", [0, 1])
+def test_nothing_is_removed_for_another_try_without_the_lock(photos: Path, calls: int) -> None:
+    """The lock is asked for before the manifest is removed, and before each receipt."""
+    output = fresh()
+    dataprep.shard(job(photos, output, SMALL))
+    store = MemoryStore(output)
+    stored = stored_job(store, "train")
+    assert stored is not None
+    left = iter([None] * calls)
+
+    def permit() -> None:
+        if next(left, "lost") == "lost":
+            raise LeaseLost("another run has taken over")
+
+    plan, before = stored_plan(store, "train", stored), {*objects(output)}
+    with pytest.raises(LeaseLost):
+        forget(store, stored, plan, {0: 1}, Changes(), lambda line: None, permit)
+    assert before - {*objects(output)} == ({"train.manifest.json"} if calls else set())
+
+
+def test_the_limit_of_failures_is_exact(photos: Path, tmp_path: Path) -> None:
+    """One failed sample more than allowed, and there is no manifest."""
+    source, output = tmp_path / "photos", fresh()
+    shutil.copytree(photos, source)
+    broken = min(source.rglob("*.JPEG"))
+    broken.write_bytes(broken.read_bytes()[:200])
+    dataprep.shard(job(source, output, SMALL, max_failures=1))
+    store = MemoryStore(output)
+    store.delete("train.manifest.json")
+    with pytest.raises(TooManyFailures):
+        dataprep.finalize(output, "train", max_failures=0)
+    assert "train.manifest.json" not in objects(output)
+    dataprep.finalize(output, "train", max_failures=1)
+    assert "train.manifest.json" in objects(output)
 
 
 def test_a_part_reads_the_receipts_of_its_own_shards_only(

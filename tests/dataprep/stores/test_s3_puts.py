@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import socket
 from collections.abc import Callable, Iterator
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dataprep
-from dataprep.errors import StoredBytesDiffer, StoreError, StoreUnreachable
+from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError, StoreUnreachable
 from dataprep.job.report import Display
 from dataprep.sample import draw_tree
 from dataprep.stores import StoreOptions
 from dataprep.stores.permitted import always_permitted, put_while_permitted
 from dataprep.stores.s3 import S3Store
-from iobench.faults import Fault, FaultProxy, FlipByte, Match, Reset, Rule, SetHeader, Status
+from iobench.faults import (
+    Answer,
+    Fault,
+    FaultProxy,
+    FlipByte,
+    Match,
+    Reset,
+    Rule,
+    SetHeader,
+    Status,
+    s3_error,
+)
 from iobench.memory_s3 import MemoryS3
 from iobench.s3_server import MotoServer
 from tests.dataprep.stores.conftest import Sent
@@ -157,6 +171,22 @@ def test_a_put_is_read_back_where_the_etag_is_no_md5(
     proxy.replace_rules([own, Rule(Match("PUT"), FlipByte(3, "upload"))])
     with pytest.raises(StoredBytesDiffer):
         open_store().put("key", DATA)
+    with pytest.raises(ObjectNotFound):
+        open_store().head("key")
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_put_has_the_md5_of_its_bytes(
+    open_store: OpenStore, sent: list[Sent], write: str
+) -> None:
+    """A server refuses a body that arrives damaged."""
+    store = open_store()
+    if write == "replace":
+        store.put("key", b"before")
+    WRITES[write](store)
+    (*_, put) = [request for request in sent if request.method == "PUT"]
+    digest = hashlib.md5(DATA, usedforsecurity=False).digest()
+    assert put.headers["content-md5"] == base64.b64encode(digest).decode()
 
 
 def test_what_is_read_is_compared_with_its_etag(open_store: OpenStore, proxy: FaultProxy) -> None:
@@ -185,3 +215,53 @@ def test_a_conflict_with_another_writer_is_no_reason_to_overwrite(
     assert [request.headers.get("if-match") for request in sent] == [f'"{version}"'] * 8
     proxy.replace_rules([Rule(Match("PUT", times=1), conflict)])
     assert store.replace("key", DATA, version)
+
+
+class SharedS3(MemoryS3):
+    """S3 in memory that another run writes to; it stores the first PUT damaged."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conditions: list[tuple[str | None, str | None]] = []
+
+    def answer(self, method: str, path: str, headers: Message, body: bytes) -> Answer:
+        """Answer one request; the other run's PUT comes before the second one."""
+        if method == "PUT":
+            self.conditions.append((headers["If-None-Match"], headers["If-Match"]))
+            if len(self.conditions) == 1:
+                return super().answer(method, path, headers, bytes(len(body)))
+            super().answer(method, path, Message(), b"theirs")
+        return super().answer(method, path, headers, body)
+
+
+class RefusingS3(SharedS3):
+    """S3 in memory whose object is removed as soon as it has refused a PUT."""
+
+    def answer(self, method: str, path: str, headers: Message, body: bytes) -> Answer:
+        """Refuse each PUT on a condition; there is no object."""
+        if method == "PUT":
+            self.conditions.append((headers["If-None-Match"], headers["If-Match"]))
+            return s3_error(412, "PreconditionFailed")
+        return MemoryS3.answer(self, method, path, headers, body)
+
+
+@pytest.mark.usefixtures("proxy")
+def test_a_damaged_object_is_not_sent_over_that_of_another_run() -> None:
+    """It is replaced only in the version that this run has stored."""
+    server = SharedS3()
+    with FaultProxy(server.answer) as other:
+        store = S3Store("s3://bucket/p", StoreOptions(endpoint_url=other.url))
+        assert not store.create("key", DATA)
+        assert store.get("key") == b"theirs"
+    assert all(any(pair) for pair in server.conditions)
+
+
+@pytest.mark.usefixtures("proxy")
+def test_an_object_that_vanishes_after_a_refusal_is_not_sent_without_a_condition() -> None:
+    """A third run may create it in the same moment."""
+    server = RefusingS3()
+    with FaultProxy(server.answer) as other:
+        assert not S3Store("s3://bucket/p", StoreOptions(endpoint_url=other.url)).create(
+            "key", DATA
+        )
+    assert server.conditions == [("*", None)]

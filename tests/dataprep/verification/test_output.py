@@ -7,7 +7,7 @@ import json
 import re
 import secrets
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dataprep
-from dataprep.errors import ManifestMissing
-from dataprep.stores import StoreOptions
+from dataprep.errors import DatasetChanged, ManifestMissing
+from dataprep.stores import ObjectInfo, StoreOptions
 from dataprep.stores.memory import MemoryStore
 from dataprep.stores.s3 import S3Store
 from dataprep.verification import Depth, verify
@@ -266,6 +266,23 @@ class TestObjects:
         pq.write_table(table.set_column(place, column, pa.array(values, kind)), sink)
         output.store.put(TABLE, sink.getvalue())
         assert [str(f) for f in output.faults("quick")] == [f"{TABLE}: does not match the receipts"]
+
+
+def test_a_split_that_is_made_anew_meanwhile_has_no_result(
+    changeable: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Faults of a mixture of two outputs would be faults of neither."""
+    listed, years = MemoryStore.list, iter(range(2000, 2100))
+
+    def made_anew(store: MemoryStore, prefix: str = "") -> Iterator[ObjectInfo]:
+        content = json.loads(store.get(MANIFEST))
+        content["created"] = f"{next(years)}-01-01T00:00:00+00:00"
+        store.put(MANIFEST, json.dumps(content).encode())
+        return listed(store, prefix)
+
+    monkeypatch.setattr(MemoryStore, "list", made_anew)
+    with pytest.raises(DatasetChanged):
+        dataprep.verify(changeable.uri, depth="quick")
 
 
 class TestAccounts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import random
 import struct
 from collections.abc import Callable
@@ -245,6 +246,21 @@ class TestForgedRecords:
         assert (fault.key, fault.record, fault.offset) == place
         assert fault.what.startswith(said)
         assert row.source in fault.what
+
+    def test_the_label_zero(self, output: Output) -> None:
+        """It is a label as any other, not one that a format does not keep."""
+        rows = output.receipt(1).rows
+        record = next(number for number, row in enumerate(rows) if row.label)
+        offset = json.loads(output.store.get(MANIFEST))["formats"]["tfrecord"]["label_offset"]
+
+        def change(payload: bytes) -> bytes:
+            at = payload.index(b"image/class/label") + len(b"image/class/label") + 6
+            assert payload[at] == rows[record].label + offset
+            return payload[:at] + bytes([offset]) + payload[at + 1 :]
+
+        self.forge(output, change, record=record)
+        (fault,) = output.faults()
+        assert fault.what.startswith(f"label is 0, the receipt says {rows[record].label}")
 
     @pytest.mark.parametrize("damage", ["pixels", "size"])
     def test_the_image(self, output: Output, damage: str) -> None:

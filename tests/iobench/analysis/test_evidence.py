@@ -12,8 +12,10 @@ from iobench.analysis.analyse import analyse
 from iobench.errors import NoAdvice
 from iobench.trial import Cold, Trial
 from tests.iobench.analysis.made import (
+    COLD,
     PROBED,
     SAMPLE_BYTES,
+    UNPROVED,
     WARM,
     analysed,
     by_code,
@@ -39,11 +41,13 @@ def altered(trials: list[Trial], **metrics: list[Any]) -> list[Trial]:
     ]
 
 
-def disk(mb_per_s: float, *, target: str = "data", parallelism: int = 4) -> list[Trial]:
-    """A direct read of a disk."""
+def disk(
+    mb_per_s: float, *, target: str = "data", parallelism: int = 4, cold: Cold = DIRECT
+) -> list[Trial]:
+    """A read of a disk, direct or as ``cold`` says."""
     params: dict[str, Any] = {"target": target, "operation": "read", "pattern": "sequential"}
-    params |= {"cache": "direct", "block_bytes": 2**20, "parallelism": parallelism}
-    return done("disk", params, DIRECT, mb_per_s=mb_per_s)
+    params |= {"cache": cold.asked, "block_bytes": 2**20, "parallelism": parallelism}
+    return done("disk", params, cold, mb_per_s=mb_per_s)
 
 
 def test_repeats_that_differ_by_more_than_2_times_are_no_evidence() -> None:
@@ -132,6 +136,16 @@ def test_raw_reading_of_the_same_data_is_a_ceiling() -> None:
     assert "faster-than-storage" not in by_code(
         *over, loader(300, 4, **{**raw, "data": "files@s3"})
     )
+
+
+@pytest.mark.parametrize(("cold", "is_ceiling"), [(COLD, True), (UNPROVED, False)])
+def test_only_a_read_that_was_cold_is_a_ceiling(cold: Cold, is_ceiling: bool) -> None:
+    """A cold read that was asked for, and came from memory, says nothing about the disk."""
+    fast = [DEVICE, loop("cold", 1000, workers=2)]
+    raw = loader(300, 4, loader="raw", cache="cold")
+    raw = [replace(trial, cold=cold) for trial in raw]
+    assert ("faster-than-storage" in by_code(*fast, disk(11.8, cold=cold))) is is_ceiling
+    assert ("faster-than-storage" in by_code(*fast, raw)) is is_ceiling
 
 
 def test_a_point_with_smaller_reads_is_no_ceiling_where_latency_limits() -> None:
