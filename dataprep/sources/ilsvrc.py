@@ -208,7 +208,7 @@ class ILSVRC:
         if (synsets := named_classes(members)) is not None:
             return Classes(synsets)
         parts = parts_among(members)
-        if tars_are_splits(members, parts) and not self._splits_are_classes:
+        if tars_are_splits(members, parts):
             return Classes(self._by_folders(paths, problems))
         if parts:
             note = note_of_parts(parts)

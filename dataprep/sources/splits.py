@@ -194,7 +194,9 @@ def _splits_in_each(depth: int, above: str, tails: Mapping[str, Set[_Tail]]) -> 
         folders.append(
             SplitFolder(f"{above}{first}/{folder.name}", "", folder.split, False, exclude)
         )
-    return SplitFolders(depth, tuple(folders), (), "look like splits, inside folders of one class")
+    return SplitFolders(
+        depth, tuple(folders), (), "look like splits, inside each folder of a class"
+    )
 
 
 def _are_above_classes(splits: Mapping[str, Set[_Tail]], others: Mapping[str, Set[_Tail]]) -> bool:
