@@ -606,6 +606,19 @@ def test_splits_inside_each_class_are_refused_with_a_command_each(tmp_path: Path
         assert {*listing.classes} - {""} == {"bottle", "cable"}
 
 
+def test_parts_whose_images_carry_synsets_are_no_classes(tmp_path: Path) -> None:
+    """They are refused where they share synsets; folders with synsets of their own are classes."""
+    shared = [f"batch_{part}/n0144076{row}_{part}.JPEG" for part in range(2) for row in range(3)]
+    draw(tmp_path / "parts", shared)
+    source = ImageFolder(str(tmp_path / "parts"))
+    with pytest.raises(SourceError, match=r"'batch_0' and 'batch_1' both .*--kind listing"):
+        source.list()
+    source.read_splits_as_classes()
+    assert {*source.list().classes} == {"batch_0", "batch_1"}
+    above = ["dog/n02085620_1.JPEG", "dog/n02085782_1.JPEG", "cat/n02123045_1.JPEG"]
+    assert {*listing_of(tmp_path / "above", *above).classes} == {"dog", "cat"}
+
+
 @pytest.mark.parametrize("name", ["a/1.parquet", "a/1.tar", "a/1.tfrecord-00000-of-00001"])
 def test_files_without_an_extension_beside_other_data_are_no_images(
     tmp_path: Path, name: str
