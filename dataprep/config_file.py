@@ -125,13 +125,18 @@ class _UniqueKeys(yaml.SafeLoader):
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """The ``KEY=VALUE`` pairs of ``--set``, values as YAML. Raises ConfigError."""
+    """The ``KEY=VALUE`` pairs of ``--set``, values as YAML, blanks as they are.
+
+    Raises:
+        ConfigError: a pair has no key or no value.
+    """
     found = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise ConfigError(f"--set {pair}: write KEY=VALUE")
-        found[key] = parse_yaml(value, f"--set {pair}")
+        is_blank = bool(value) and not value.strip()  # a delimiter; YAML has null for it
+        found[key] = value if is_blank else parse_yaml(value, f"--set {pair}")
     return found
 
 

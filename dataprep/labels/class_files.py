@@ -280,7 +280,9 @@ def _rows_of_lines(text: str, name: str, spaced: bool) -> list[Row]:
         if len(cells) > 2:
             raise ConfigError(
                 f"{place} has {len(cells)} columns, expected two: {_shown(cells)}: remove the "
-                "others, or read the table with --kind listing, listing.path and listing.label"
+                "others, or read the table with --kind listing, where listing.format is csv or "
+                "tsv, listing.path and listing.label are columns by name or number, listing.header "
+                "is false if there is none, and listing.root is the folder of the images"
             )
         if not cells[0]:
             raise ConfigError(f"{place}: the first column is empty")
@@ -310,7 +312,7 @@ def _split(line: str, delimiter: str) -> list[str]:
     if delimiter == "\t":
         return line.split("\t")
     if delimiter != " ":
-        return next(csv.reader([line], delimiter=delimiter, strict=True))
+        return next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
     path, label = line.rsplit(maxsplit=1)
     *_, last = path.split()
     # A path may have spaces, but numbers before the last one are further labels.

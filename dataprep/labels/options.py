@@ -33,7 +33,8 @@ class LabelOptions(BaseModel):
     numbers."""
 
     split_folders: Literal["refuse", "classes"] = "refuse"
-    """Folders that look like splits (`train`, `val_images`): refuse them, or make them classes."""
+    """Folders that look like splits or are called after kinds of files (`train`, `val_images`,
+    `masks`): refuse them, or make them classes."""
 
     texts: str | None = None
     """The classes in words."""

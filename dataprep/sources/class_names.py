@@ -71,13 +71,16 @@ def refuse_detection(rows: Sequence[Sequence[float]], title: str) -> None:
         title: the file, for the error.
 
     Raises:
-        SourceError: every row is of this form.
+        SourceError: every row is of this form, and all have the same widths or sound boxes.
     """
     labelled = [[float(value) for value in row] for row in rows if row]
-    with_boxes = [row for row in labelled if len(row) >= _HEADER_VALUES + _BOX_VALUES]
-    if not with_boxes or not all(map(_is_detection, labelled)):
+    if not labelled or not all(map(_has_header, labelled)):
         return
-    header, box, *_ = with_boxes[0]
+    with_boxes = [row for row in labelled if len(row) >= row[0] + row[1]]
+    have_same_widths = len(labelled) > 1 and len({(row[0], row[1]) for row in labelled}) == 1
+    if not have_same_widths and not (with_boxes and all(map(_has_sound_boxes, labelled))):
+        return
+    header, box, *_ = labelled[0]
     raise SourceError(
         f"{title} is im2rec's list for detection, not for classes: rows have a header of "
         f"{header:g} values, then boxes of {box:g} values each. Give a list of index, class and "
@@ -85,15 +88,19 @@ def refuse_detection(rows: Sequence[Sequence[float]], title: str) -> None:
     )
 
 
-def _is_detection(row: Sequence[float]) -> bool:
-    """Whether labels consist of a header, which begins with two widths, and boxes, if any."""
+def _has_header(row: Sequence[float]) -> bool:
+    """Whether labels begin with two widths, that of a header and of a box, and have that length."""
     if len(row) < _HEADER_VALUES or not (row[0].is_integer() and row[1].is_integer()):
         return False
     header, box = int(row[0]), int(row[1])
     if header < _HEADER_VALUES or box < _BOX_VALUES or len(row) < header:
         return False
-    if (len(row) - header) % box:
-        return False
+    return (len(row) - header) % box == 0
+
+
+def _has_sound_boxes(row: Sequence[float]) -> bool:
+    """Whether all boxes of a row with a header have a class and sides in their order."""
+    header, box = int(row[0]), int(row[1])
     for start in range(header, len(row), box):
         group, left, top, right, bottom = row[start : start + _BOX_VALUES]
         if not (group.is_integer() and left <= right and top <= bottom):

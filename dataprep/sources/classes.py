@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence, Set
 
 from dataprep.errors import SourceError, SourceNotFound
 from dataprep.labels import is_synset
+from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Problem, Problems
 from dataprep.sources.splits import find_splits
 
@@ -94,7 +95,9 @@ def classify(
     why = commonest(problems)
     skipped = {row for row, problem in problems.items() if problem.status == "skipped"}
     visible = [name for row, name in enumerate(names) if row not in skipped]
-    promises = promises_image if any(map(promises_image, visible)) else _lacks_extension
+    # Names without an extension are images only where nothing calls for another kind of source.
+    are_plain = not any(map(promises_image, visible)) and not advice_for(visible)
+    promises = _lacks_extension if are_plain else promises_image
     folders = {tuple(name.split("/")[:-1]) for name in filter(promises, visible)}
     splits = find_splits(folders)
     if splits and not splits_are_classes:

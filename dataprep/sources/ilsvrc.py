@@ -46,11 +46,12 @@ from dataprep.sources.member_classes import (
     parts_among,
     refuse_crowded_archives,
     refuse_webdataset,
+    tars_are_splits,
 )
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
-from dataprep.sources.splits import role_of
+from dataprep.sources.splits import is_no_class
 from dataprep.sources.tars import EMPTY, TAR_ENDING, index_tar, leaves_archive, no_archive
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 
@@ -118,7 +119,7 @@ class ILSVRC:
             raise SourceNotFound(f"nothing is below {folder!r} in {self.uri!r} (ilsvrc.folder)")
         table = table.take(pc.sort_indices(table, [("name", "ascending")]))
         names = [os.fsdecode(name).removeprefix(below) for name in table["name"].to_pylist()]
-        tars = [tar.removeprefix(below) for tar in _texts(table, "tar")]
+        tars = [_below(tar, below) for tar in _texts(table, "tar")]
         problems = self._problems(names, table)
         known = dict(problems)
         classes = self._classes(names, tars, problems)
@@ -206,7 +207,10 @@ class ILSVRC:
         refuse_webdataset(members)
         if (synsets := named_classes(members)) is not None:
             return Classes(synsets)
-        if parts := parts_among(members):
+        parts = parts_among(members)
+        if tars_are_splits(members, parts):
+            return Classes(self._by_folders(paths, problems))
+        if parts:
             note = note_of_parts(parts)
             if not has_class_folders(members):
                 return Classes(unclassified(paths, problems), notes=(note,))
@@ -221,9 +225,9 @@ class ILSVRC:
         splits_are_classes = splits_are_classes or self._splits_are_classes
         images = (name for row, name in enumerate(paths) if row not in problems)
         folders = {name.rpartition("/")[0] for name in filter(promises_image, images)}
-        # Images in no folder, or all in one that is called as a split is.
+        # Images in no folder, or all in one that is called as a split or as its kind of files is.
         only = next(iter(folders)).rpartition("/")[2] if len(folders) == 1 else "several"
-        if not only or (role_of(only) and not splits_are_classes):
+        if not only or (is_no_class(only) and not splits_are_classes):
             return unclassified(paths, problems)
         absent = f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
         whole = f"--source {shlex.quote(self.uri)} --kind ilsvrc"
@@ -306,3 +310,9 @@ class ILSVRC:
 def _texts(table: pa.Table, column: str) -> list[str]:
     """A column as texts; equal ones share memory."""
     return [sys.intern(os.fsdecode(value)) for value in table[column].to_pylist()]
+
+
+def _below(tar: str, folder: str) -> str:
+    """The path of a tar below a folder; empty if the folder is the tar's own, or is in the tar."""
+    own = f"{TAR_ENDING.sub('', tar)}/"
+    return "" if folder.startswith(own) else tar.removeprefix(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Sequence
 
@@ -20,6 +21,8 @@ from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
+
+_begins_with_synset = re.compile(r"(?:.*/)?(n\d{8})[_.-][^/]*", re.DOTALL).fullmatch
 
 
 class ImageFolder:
@@ -107,6 +110,8 @@ class ImageFolder:
             splits_are_classes=self._splits_are_classes,
         )
         _require_class_folders(self.uri, names, classes, problems)
+        if not self._splits_are_classes:
+            _refuse_parts(self.uri, names, classes)
         return classes
 
 
@@ -134,6 +139,33 @@ def _require_class_folders(
                 "class folder, that class would be missing: bring the target back, remove the "
                 f"link, or leave it out with --exclude {shlex.quote(name)}"
             )
+
+
+def _refuse_parts(uri: str, names: Sequence[str], classes: Sequence[str]) -> None:
+    """Refuse folders that are parts of a data set, since the names of images carry the class.
+
+    Every name begins with a synset, and folders share synsets, so that folders are no classes.
+    """
+    folder_of: dict[str, str] = {}
+    shared: tuple[str, str] | None = None
+    for name, group in zip(names, classes, strict=True):
+        if not group:
+            continue
+        match = _begins_with_synset(name)
+        if is_synset(group) or match is None:
+            return
+        if folder_of.setdefault(match[1], group) != group:
+            shared = (match[1], group)
+    if shared is None or len(folder_of) == 1:
+        return
+    synset, folder = shared
+    folders = f"{folder_of[synset]!r} and {folder!r}"
+    raise SourceError(
+        f"{uri!r}: the names of images begin with synsets, and {folders} both have images of "
+        f"{synset}, so that folders are no classes. Write a CSV file of paths and synsets and read "
+        "it with --kind listing; if these folders are the classes, give "
+        "--set labels.split_folders=classes"
+    )
 
 
 def _empty_folders(

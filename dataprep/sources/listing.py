@@ -20,8 +20,10 @@ from functools import lru_cache
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from dataprep.credentials import without_credentials
 from dataprep.errors import (
@@ -77,6 +79,7 @@ _SIGNED = re.compile(
     r"[?&](x-amz-(signature|credential|security-token)|awsaccesskeyid)=", re.IGNORECASE
 )
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9]*)(?:\.0*)?")
+_is_quoted = re.compile(r'".*"', re.DOTALL).fullmatch
 _PLAIN_BACKSLASH = re.compile(rb"(?:^|[^\\])(?:\\\\)*\\(?!\\|x[0-9a-f]{2})")
 
 
@@ -132,17 +135,7 @@ class ListingSource:
         if not paths:
             raise SourceNotFound(f"{self.uri} lists nothing")
         reasons: dict[int, str] = {}
-        names_file = self._section.class_names
-        given = read_class_names(names_file, self._options) if names_file else None
-        values = None
-        if numeric:
-            figures = _as_numbers(labels, self._file)
-            refuse_detection(figures, self._file)
-            numbers, values = first_labels(figures, reasons)
-            keep = values is not None
-            classes = by_number(numbers, len(paths), given, reasons, "listing", keep=keep)
-        else:
-            classes = _by_text([row[0] for row in labels], given, reasons, self._file)
+        classes, values = self._classes(labels, reasons, numeric=numeric)
         root = absolute_uri(self._root)  # only for comparison: what is relative stays so
         names: list[str] = []
         first: dict[str, int] = {}
@@ -171,6 +164,25 @@ class ListingSource:
             notes=classes.notes,
             form="a listing",
         )
+
+    def _classes(
+        self, labels: Sequence[Sequence[str]], reasons: dict[int, str], *, numeric: bool
+    ) -> tuple[Classes, NDArray[np.float32] | None]:
+        """The class of each row, and all labels where rows have several.
+
+        Rows without a class join ``reasons``. Where there is no column of labels none has one.
+        """
+        names_file = self._section.class_names
+        given = read_class_names(names_file, self._options) if names_file else None
+        if not any(labels):
+            return Classes([""] * len(labels)), None
+        if not numeric:
+            return _by_text([row[0] for row in labels], given, reasons, self._file), None
+        figures = _as_numbers(labels, self._file)
+        refuse_detection(figures, self._file)
+        numbers, values = first_labels(figures, reasons)
+        keep = values is not None
+        return by_number(numbers, len(labels), given, reasons, "listing", keep=keep), values
 
     def _advice(self) -> str:
         """Which kind the files call for where the source is a folder; else empty."""
@@ -262,6 +274,11 @@ def parse(
         row = [_as_text(value, name) for value in values]
         labels.append(shared.setdefault(tuple(row), row))
     texts = {text for row in shared.values() for text in row if text}
+    if kind in ("csv", "tsv") and (quoted := by_bytes(filter(_is_quoted, texts))):
+        raise SourceError(
+            f"{name}: the label {escape(quoted[0])} has its quotes in it, since something stands "
+            "between the quote and the delimiter: remove the blanks beside the delimiters"
+        )
     several = kind == "lst" or bool(options.labels)
     return paths, labels, several or all(map(_WHOLE.fullmatch, texts))
 
@@ -355,6 +372,8 @@ def _holds_images(name: str, column: str) -> str:
 def _positions(names: Sequence[str], name: str, options: ListingOptions) -> list[int]:
     """Positions of the column of paths and of those of labels among ``names``."""
     labels = options.labels or (options.label,)
+    if options.header and len(names) == 1 and labels == (None,):
+        labels = ()  # paths alone, of images without classes
     asked = [(options.path, PATH_COLUMNS, 0), *[(label, LABEL_COLUMNS, 1) for label in labels]]
     positions = []
     for column, usual, position in asked:

@@ -9,6 +9,7 @@ ways is refused, with the setting for each.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from dataprep.labels import is_synset
 from dataprep.sources.classes import promises_image
 from dataprep.sources.other_kinds import NOT_READ
 from dataprep.sources.protocol import Problem, Problems
+from dataprep.sources.splits import find_splits, role_of
 from dataprep.sources.tars import TAR_ENDING
 
 _NO_SYNSET = "no synset in its name"
@@ -36,7 +38,10 @@ _synsets_in = re.compile(_SYNSET).findall
 # A pattern, since most archives are of this form and have a million images.
 _repeats_its_folder = re.compile(r"(?:\A|/)(n\d{8})/(?:[^/]*/)*\1[_.][^/]*\Z").search
 _is_sidecar = re.compile(r"[^/]\.(?:cls|json)\Z", re.IGNORECASE).search
-_is_long_number = re.compile(r"\d{5,}").fullmatch
+_may_be_sidecar = re.compile(
+    r"[^/]\.(?:caption|class|cls2|id|index|inx|jsn|npy|text|txt)\Z", re.IGNORECASE
+).search
+_ends_with_long_number = re.compile(r"(?:\A|[-_.])\d{5,}\Z").search
 
 
 @dataclass(frozen=True)
@@ -73,14 +78,19 @@ class Members:
 def refuse_webdataset(members: Members) -> None:
     """Refuse tars with a ``.cls`` or ``.json`` file beside an image, under the same key.
 
+    Captions (``.txt``) and the like count where half of the images have them.
+
     Raises:
         SourceError: it names both files.
     """
     sidecars = {_key(name): name for name in members.names if _is_sidecar(name)}
-    if not sidecars:
+    texts = {_key(name): name for name in members.names if _may_be_sidecar(name)}
+    if not (sidecars or texts):
         return
-    for row in members.images:
-        name = members.names[row]
+    names = [members.names[row] for row in members.images]
+    if 2 * sum(_key(name) in texts for name in names) >= len(names):
+        sidecars = {**texts, **sidecars}
+    for name in names:
         if (sidecar := sidecars.get(_key(name))) is not None:
             raise SourceError(
                 f"{members.uri} has {sidecar!r} beside {name!r}, as WebDataset has: "
@@ -157,6 +167,13 @@ def refuse_crowded_archives(members: Members) -> None:
             folders.setdefault(members.tars[row], set()).add(folder)
     crowded = [tar for tar in sorted(folders) if len(folders[tar]) > 1]
     if crowded and not any("" in inside for inside in folders.values()):
+        if len({*members.tars}) == 1:
+            archive = f"{members.uri.rstrip('/')}/{crowded[0]}"
+            raise SourceError(
+                f"{members.uri} has one archive, with folders in it: shard the archive, as in "
+                f"--source {shlex.quote(archive)} --kind ilsvrc, or take its "
+                "name for the class of all with --set ilsvrc.classes=archives"
+            )
         shown = ", ".join(sorted(folders[crowded[0]])[:3])
         raise SourceError(
             f"{members.uri}: {crowded[0]} has several folders ({shown}), and either these or the "
@@ -182,6 +199,19 @@ def parts_among(members: Members) -> list[str]:
     return []
 
 
+def tars_are_splits(members: Members, parts: Sequence[str]) -> bool:
+    """Whether several tars, or folders in each of them, look like splits.
+
+    ``parts`` are tars that may be parts of one split.
+    """
+    tars = {*members.tars} - {""}
+    roles = {role_of(TAR_ENDING.sub("", tar).rpartition("/")[2]) for tar in tars}
+    if not tars or (parts and len(roles) == 1):
+        return False
+    folders = {members.names[row].rpartition("/")[0] for row in members.images}
+    return find_splits({tuple(folder.split("/")) for folder in folders if folder}) is not None
+
+
 def has_class_folders(members: Members) -> bool:
     """Whether images inside archives are in several folders that are not parts themselves."""
     folders = {members.inside(row).rpartition("/")[0] for row in members.images}
@@ -199,10 +229,10 @@ def note_of_parts(parts: Sequence[str]) -> str:
 
 
 def _is_part(stem: str) -> bool:
-    """Whether a name is one that parts of a data set have: ``train_images_3``, ``00003``."""
+    """Whether a name is one that parts of a data set have: ``train_images_3``, ``cc-00003``."""
     words = {*re.findall("[a-z]+", stem.lower())}
     has_number = any(map(str.isdecimal, stem))
-    return (has_number and bool(words & _PART_WORDS)) or bool(_is_long_number(stem))
+    return (has_number and bool(words & _PART_WORDS)) or bool(_ends_with_long_number(stem))
 
 
 def _key(name: str) -> str:

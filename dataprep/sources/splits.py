@@ -1,8 +1,9 @@
-"""PURE. Folders that look like the splits of a data set, which are no classes."""
+"""PURE. Folders that are no classes by their names: splits of a data set, or kinds of its files."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
@@ -20,9 +21,26 @@ _ROLES = {
     "testing": "test",
     "dev": "dev",
     "eval": "eval",
+    "evaluation": "eval",
+    "holdout": "holdout",
+    "trn": "train",
+    "tst": "test",
 }
 _between_words = re.compile(r"[_\-.\s]+|(?<=[a-z])(?=[A-Z])").split
 _split_word = re.compile(rf"({'|'.join(_ROLES)})(?:set|data|images|imgs)?\d*", re.IGNORECASE)
+
+_FILE_KINDS = frozenset(
+    {
+        *("data", "dataset", "file", "files", "image", "images", "img", "imgs", "jpegimages"),
+        *("jpg", "jpgs", "jpeg", "jpegs", "png", "pngs", "photo", "photos", "pic", "pics"),
+        *("picture", "pictures", "annotation", "annotations", "label", "labels", "mask", "masks"),
+        *("segmentation", "segmentations", "segmentationclass", "segmentationobject", "trimaps"),
+        *("groundtruth", "gt", "bboxes", "boundingboxes"),
+    }
+)
+"""Names of folders, letters alone, that say what their files are, not what is in the pictures."""
+
+_is_revision = re.compile(r"[0-9a-f]{40}").fullmatch  # of a repository, in a download cache
 
 _Tail = tuple[str, ...]
 """The folders below a folder that lead to images."""
@@ -30,49 +48,68 @@ _Tail = tuple[str, ...]
 
 @dataclass(frozen=True)
 class SplitFolder:
-    """A folder that looks like a split.
+    """A folder that looks like a split, or is called after the kind of its files.
 
     Attributes:
-        path: the folder that holds its classes or images, below the source.
-        split: a name for it, as ``--split`` takes one.
+        name: the folder, as the message calls it.
+        path: the folder that holds its classes or images, below the source; empty for the source.
+        split: a name for it, as ``--split`` takes one; empty where it is no split.
         is_flat: whether it holds images and no class folders.
+        exclude: globs that leave out the other splits, where a split is not a folder of its own.
     """
 
+    name: str
     path: str
     split: str
     is_flat: bool
+    exclude: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class SplitFolders:
-    """Folders beside each other that look like splits.
+    """Folders beside each other that look like splits, or are called after kinds of files.
 
     Attributes:
-        depth: how many folders are above them.
+        depth: how many folders are above what would be classes otherwise.
         folders: each of them.
         others: names of folders beside them that do not.
+        looks: what they look like, in words.
     """
 
     depth: int
     folders: tuple[SplitFolder, ...]
     others: tuple[str, ...]
+    looks: str = "look like splits, not classes"
 
     def message(self, uri: str, advise: Callable[[str], str]) -> str:
         """Refuse the source at ``uri``, with a command for each way to read it.
 
         ``advise`` gives the options that take one of its folders; of an empty name, all of it.
         """
-        names = ", ".join(repr(folder.path) for folder in self.folders)
+        names = ", ".join(repr(folder.name) for folder in self.folders)
         beside = f" (beside {', '.join(map(repr, self.others[:5]))})" if self.others else ""
-        lines = [f"{uri!r} has folders that look like splits, not classes: {names}{beside}."]
-        lines.append("To shard them, one split at a time:")
+        lines = [f"{uri!r} has folders that {self.looks}: {names}{beside}."]
+        are_splits = any(folder.split for folder in self.folders)
+        lines.append(f"To shard {'them, one split' if are_splits else 'one'} at a time:")
         for folder in self.folders:
             options = advise(folder.path)
             if folder.is_flat:
                 kind = "" if " --kind " in options else " --kind flat"
                 options = f"{options}{kind} --unlabelled"
-            lines.append(f"  dataprep shard {options} --split {folder.split} --output OUTPUT")
-        what = "these folders" if len(self.folders) > 1 or self.others else "the folders in it"
+            for glob in folder.exclude:
+                options = f"{options} --exclude {shlex.quote(glob)}"
+            if folder.split:
+                options = f"{options} --split {folder.split}"
+            lines.append(f"  dataprep shard {options} --output OUTPUT")
+        if any(folder.is_flat for folder in self.folders):
+            lines.append(
+                "If a file gives the classes of images, write --set labels.ground_truth=FILE in "
+                "place of --unlabelled."
+            )
+        is_inside = len(self.folders) == 1 and not self.others and are_splits
+        what = "the folders in it" if is_inside else "these folders"
+        if self.folders[0].exclude:
+            what = "the folders above them"
         lines.append(f"If {what} are the classes:")
         lines.append(
             f"  dataprep shard {advise('')} --set labels.split_folders=classes --output OUTPUT"
@@ -91,11 +128,23 @@ def role_of(name: str) -> str:
     return ""
 
 
+def is_kind_of_files(name: str) -> bool:
+    """Whether a folder is called after the kind of its files: ``images``, ``JPEGImages``."""
+    return re.sub("[^a-z]+", "", name.lower()) in _FILE_KINDS or bool(_is_revision(name))
+
+
+def is_no_class(name: str) -> bool:
+    """Whether a folder is called as a split, or after the kind of its files."""
+    return bool(role_of(name)) or is_kind_of_files(name)
+
+
 def find_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
-    """The uppermost folders that look like splits, or None.
+    """The uppermost folders that look like splits or kinds of files, or None.
 
     All folders beside each other look like splits; or some do, and what is below them says so too.
-    Folders that hold nothing but one folder are passed over.
+    Each of several folders may have splits in it. All folders beside each other may be called after
+    the kind of their files; a single one counts if its images are in no other folder. Folders that
+    hold nothing but one folder are passed over.
 
     Args:
         folders: the folders of all files that promise images, below the source.
@@ -106,16 +155,48 @@ def find_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
         tails: dict[str, set[_Tail]] = {}
         for parts in paths:
             tails.setdefault(parts[depth], set()).add(parts[depth + 1 :])
+        above = "".join(f"{name}/" for name in paths[0][:depth])
         splits = {name: tails[name] for name in tails if role_of(name)}
         others = {name: tails[name] for name in tails if name not in splits}
-        if splits and (not others or _are_above_classes(splits, others)):
-            above = "".join(f"{name}/" for name in paths[0][:depth])
-            return SplitFolders(depth, _named(above, splits), tuple(others))
         only = next(iter(tails))
-        if len(tails) > 1 or () in tails[only] or is_synset(only):
+        if all(map(is_kind_of_files, others)):
+            if splits:
+                return SplitFolders(depth, _named(above, tails), ())
+            if len(tails) > 1 or tails[only] == {()}:
+                looks = "are called after the kind of their files, not after classes"
+                return SplitFolders(depth, _named(above, tails), (), looks)
+        elif splits and _are_above_classes(splits, others):
+            return SplitFolders(depth, _named(above, splits), tuple(others))
+        if len(tails) > 1:
+            return _splits_in_each(depth, above, tails)
+        if () in tails[only] or is_synset(only):
             return None
         depth += 1
     return None
+
+
+def _splits_in_each(depth: int, above: str, tails: Mapping[str, Set[_Tail]]) -> SplitFolders | None:
+    """The splits inside folders beside each other, if each of these has nothing but folders.
+
+    Each has at least one that looks like a split, and there are different splits.
+    """
+    inner = {name: {tail[:1] for tail in held} for name, held in tails.items()}
+    if any(() in held or not any(role_of(*part) for part in held) for held in inner.values()):
+        return None
+    names = sorted({part[0] for held in inner.values() for part in held})
+    splits = {name: {()} for name in names if role_of(name)}
+    if len({*map(role_of, splits)}) < 2:
+        return None
+    first = next(iter(tails))
+    folders = []
+    for folder in _named("", splits):
+        exclude = tuple(f"{above}*/{name}" for name in names if name != folder.name)
+        folders.append(
+            SplitFolder(f"{above}{first}/{folder.name}", "", folder.split, False, exclude)
+        )
+    return SplitFolders(
+        depth, tuple(folders), (), "look like splits, inside each folder of a class"
+    )
 
 
 def _are_above_classes(splits: Mapping[str, Set[_Tail]], others: Mapping[str, Set[_Tail]]) -> bool:
@@ -138,26 +219,32 @@ def _are_above_classes(splits: Mapping[str, Set[_Tail]], others: Mapping[str, Se
 
 
 def _named(above: str, splits: Mapping[str, Set[_Tail]]) -> tuple[SplitFolder, ...]:
-    """The folders in order, each with a name of its own."""
+    """The folders in order, each with a name of its own; without one if none is a split."""
     roles = Counter(map(role_of, splits))
+    are_splits = any(roles)
     folders = []
     for name, tails in splits.items():
-        role = role_of(name)
-        split = role if roles[role] == 1 else re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+        split = role_of(name)
+        if roles[split] > 1 or not split:
+            split = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or split
         inner, held = _unwrapped(name, tails)
-        is_flat = held == {()}
-        folders.append(SplitFolder(f"{above}{inner}", split or role, is_flat))
+        path = f"{above}{inner}"
+        folders.append(SplitFolder(path, path, split if are_splits else "", held == {()}))
     return tuple(sorted(folders, key=lambda folder: folder.split != "train"))
 
 
 def _unwrapped(name: str, tails: Set[_Tail]) -> tuple[str, Set[_Tail]]:
-    """The path and the content of a split; folders that hold only their namesake are opened."""
+    """The path and the content of a split; folders that hold only their namesake are opened.
+
+    So are folders that are called after the kind of their files.
+    """
     path, last = name, name
     while True:
         inner = {tail[0] for tail in tails if tail}
         only = next(iter(inner), "")
         is_wrapper = len(inner) == 1 and () not in tails
-        if not is_wrapper or not (only.lower() == last.lower() or role_of(only)):
+        is_same = only.lower() == last.lower() or bool(role_of(only)) or is_kind_of_files(only)
+        if not is_wrapper or not is_same:
             return path, tails
         path, last = f"{path}/{only}", only
         tails = {tail[1:] for tail in tails}

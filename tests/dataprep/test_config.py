@@ -448,14 +448,15 @@ class TestReadYaml:
 
 class TestSettings:
     def test_values_are_yaml(self) -> None:
-        """Numbers, lists and mappings are what they look like; the first ``=`` divides."""
-        pairs = ["a=1", "b.c=[x, 2]", "d=", "e=k=v", "f={g: true}", "a=2"]
+        """Numbers, lists, mappings and blanks are what they look like; the first ``=`` divides."""
+        pairs = ["a=1", "b.c=[x, 2]", "d=", "e=k=v", "f={g: true}", "a=2", "h= "]
         assert parse_settings(pairs) == {
             "a": 2,
             "b.c": ["x", 2],
             "d": None,
             "e": "k=v",
             "f": {"g": True},
+            "h": " ",
         }
 
     @pytest.mark.parametrize("pair", ["", "a", "=1", "a: 1"])

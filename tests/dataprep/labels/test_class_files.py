@@ -303,6 +303,14 @@ def test_a_table_of_numbers_is_no_list_of_ids(data: bytes) -> None:
     assert truth_in(data) == {"1": "20", "2": "3"}
 
 
+def test_blanks_before_quotes_are_no_part_of_a_class() -> None:
+    """A table with a blank behind each comma gives the class without its quotes."""
+    assert truth_in(b'"1.jpg", "cat, big"\n"2.jpg", "dog"\n') == {
+        "1.jpg": "cat, big",
+        "2.jpg": "dog",
+    }
+
+
 def test_the_tarball() -> None:
     """Both files of the devkit are found by base name; any other file is returned as it is."""
     data = tarball({f"ILSVRC2012_devkit_t12/data/{META}": b"m", f"x/{GROUND_TRUTH}": b"g"})

@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -215,7 +216,7 @@ def test_every_file_is_a_sample_of_a_class_or_has_a_reason(
         (
             ["d/train/n01440764/1.jpg", "d/pictures/2.jpg"],
             SourceError,
-            "move one elsewhere, or take .* as in --source ROOT/FOLDER$",
+            "--source ROOT/d/pictures --kind flat --unlabelled --split pictures",
         ),
         (["CLS-LOC/train/n01440764/a.JPEG", "CLS-LOC/val/b.JPEG"], SourceError, "--split train"),
         (["train/a.JPEG"], SourceError, "--kind flat --unlabelled --split train"),
@@ -495,6 +496,139 @@ def test_splits_with_images_and_no_classes(tmp_path: Path) -> None:
         ImageFolder(str(tmp_path)).list()
     command = f"dataprep shard --source {tmp_path}/test --kind flat --unlabelled --split test "
     assert command in str(caught.value)
+
+
+NO_CLASSES: dict[str, tuple[list[str], dict[str, str]]] = {
+    "one": (["jpg/image_1.jpg"], {"jpg": "--kind flat --unlabelled"}),
+    "one, numbered, below another": (
+        ["root/photos-2/1.jpg"],
+        {"root/photos-2": "--kind flat --unlabelled"},
+    ),
+    "images and what is drawn on them": (
+        ["VOC/JPEGImages/1.jpg", "VOC/SegmentationClass/1.png"],
+        {
+            "VOC/JPEGImages": "--kind flat --unlabelled",
+            "VOC/SegmentationClass": "--kind flat --unlabelled",
+        },
+    ),
+    "each with the same classes": (
+        ["images/a/1.jpg", "images/b/1.jpg", "masks/a/1.png", "masks/b/1.png"],
+        {"images": "", "masks": ""},
+    ),
+    "parts": (
+        ["images_001/images/1.png", "images_002/images/2.png"],
+        {
+            "images_001/images": "--kind flat --unlabelled",
+            "images_002/images": "--kind flat --unlabelled",
+        },
+    ),
+    "inside splits": (
+        ["train/a/images/1.jpg", "train/b/images/1.jpg", "val/images/1.jpg", "test/images/1.jpg"],
+        {
+            "train": "--split train",
+            "test/images": "--kind flat --unlabelled --split test",
+            "val/images": "--kind flat --unlabelled --split validation",
+        },
+    ),
+    "beside a split": (
+        ["data_256/a/1.jpg", "data_256/b/1.jpg", "val_256/1.jpg"],
+        {
+            "data_256": "--split data_256",
+            "val_256": "--kind flat --unlabelled --split validation",
+        },
+    ),
+    "of revisions": (
+        [f"snapshots/{digit * 40}/{group}/1.jpg" for digit in "1f" for group in "ab"],
+        {f"snapshots/{'1' * 40}": "", f"snapshots/{'f' * 40}": ""},
+    ),
+}
+
+
+@pytest.mark.parametrize(("names", "commands"), NO_CLASSES.values(), ids=NO_CLASSES)
+def test_folders_called_after_the_kind_of_their_files_are_no_classes(
+    tmp_path: Path, names: list[str], commands: dict[str, str]
+) -> None:
+    """They are refused with a command for each, and can be made classes."""
+    draw(tmp_path, names)
+    with pytest.raises(SourceError, match=r"not after classes|look like splits") as caught:
+        ImageFolder(str(tmp_path)).list()
+    lines = [line.strip() for line in str(caught.value).splitlines() if line.startswith("  ")]
+    expected = [
+        f"dataprep shard --source {tmp_path}/{folder} {options} --output OUTPUT".replace("  ", " ")
+        for folder, options in commands.items()
+    ]
+    assert lines[:-1] == expected
+    source = ImageFolder(str(tmp_path))
+    source.read_splits_as_classes()
+    assert any(source.list().classes)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["images/a/1.jpg", "images/b/1.jpg"],
+        ["mask/1.jpg", "no mask/1.jpg"],
+        ["a/images/1.jpg", "b/images/1.jpg"],
+        ["train/red/1.jpg", "bus/red/1.jpg", "car/blue/1.jpg"],
+        ["train/1.jpg", "bus/1.jpg", "car/1.jpg"],
+    ],
+)
+def test_such_names_among_others_stay_classes(tmp_path: Path, names: list[str]) -> None:
+    """So do class folders inside a folder of that kind, and such folders inside classes."""
+    assert len({*listing_of(tmp_path, *names).classes}) == len(names)
+
+
+def test_splits_inside_each_class_are_refused_with_a_command_each(tmp_path: Path) -> None:
+    """A command leaves out the other folders by globs, so that the classes stay."""
+    names = [
+        f"objects/{group}/{part}/1.png"
+        for group in ("bottle", "cable")
+        for part in ("train/good", "test/broken", "ground_truth/broken")
+    ]
+    draw(tmp_path, names)
+    with pytest.raises(SourceError, match="inside each folder of a class") as caught:
+        ImageFolder(str(tmp_path)).list()
+    lines = [line for line in str(caught.value).splitlines() if line.startswith("  ")]
+    globs = {}
+    for line in lines[:-1]:
+        words = shlex.split(line)
+        globs[words[words.index("--split") + 1]] = tuple(
+            after for word, after in pairwise(words) if word == "--exclude"
+        )
+    assert globs == {
+        "train": ("objects/*/ground_truth", "objects/*/test"),
+        "test": ("objects/*/ground_truth", "objects/*/train"),
+    }
+    for split, left_out in globs.items():
+        source = ImageFolder(str(tmp_path))
+        source.leave_out(left_out)
+        listing = source.list()
+        samples = [name for row, name in enumerate(listing.names) if row not in listing.problems]
+        assert [f"/{split}/" in name for name in samples] == [True, True]
+        assert {*listing.classes} - {""} == {"bottle", "cable"}
+
+
+def test_parts_whose_images_carry_synsets_are_no_classes(tmp_path: Path) -> None:
+    """They are refused where they share synsets; folders with synsets of their own are classes."""
+    shared = [f"batch_{part}/n0144076{row}_{part}.JPEG" for part in range(2) for row in range(3)]
+    draw(tmp_path / "parts", shared)
+    source = ImageFolder(str(tmp_path / "parts"))
+    with pytest.raises(SourceError, match=r"'batch_0' and 'batch_1' both .*--kind listing"):
+        source.list()
+    source.read_splits_as_classes()
+    assert {*source.list().classes} == {"batch_0", "batch_1"}
+    above = ["dog/n02085620_1.JPEG", "dog/n02085782_1.JPEG", "cat/n02123045_1.JPEG"]
+    assert {*listing_of(tmp_path / "above", *above).classes} == {"dog", "cat"}
+
+
+@pytest.mark.parametrize("name", ["a/1.parquet", "a/1.tar", "a/1.tfrecord-00000-of-00001"])
+def test_files_without_an_extension_beside_other_data_are_no_images(
+    tmp_path: Path, name: str
+) -> None:
+    """As in a download cache, which keeps data under names without an extension and links them."""
+    draw(tmp_path, ["blobs/0a1b", "blobs/2c3d", name])
+    with pytest.raises(SourceNotFound, match=re.escape(name)):
+        ImageFolder(str(tmp_path)).list()
 
 
 def test_folders_that_look_like_splits_can_be_classes(tmp_path: Path) -> None:

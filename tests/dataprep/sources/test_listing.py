@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataprep.config_file import parse_settings
 from dataprep.errors import SourceError, SourceNotFound
 from dataprep.formats.protocol import IndexEntry
 from dataprep.formats.recordio import RecordIOFormat
@@ -542,8 +543,10 @@ TWO_BOXES = "1\t4\t5\t120\t90\t0\t0.1\t0.2\t0.6\t0.7\t2\t0\t0\t1\t1\tcats/2.jpg\
         DETECTION + TWO_BOXES,
         TWO_BOXES + "2\t4\t5\t120\t90\tdogs/1.jpg\n",
         "0\t2\t6\t1\t0.1\t0.2\t0.6\t0.7\t0\tcats/1.jpg\n",
+        TWO_BOXES + "2\t4\t5\t120\t90\t0\t0.6\t0.2\t0.1\t0.7\tdogs/1.jpg\n",
+        "0\t2\t5\tcats/1.jpg\n1\t2\t5\tdogs/1.jpg\n",
     ],
-    ids=["one box", "several boxes", "no box", "wider boxes"],
+    ids=["one box", "several boxes", "no box", "wider boxes", "a wrong box", "no boxes at all"],
 )
 def test_a_list_for_detection_is_refused(photos: Path, text: str) -> None:
     """The width of im2rec's header is not taken for the class of every image."""
@@ -588,9 +591,24 @@ def test_lines_of_path_and_label_name_their_settings(photos: Path) -> None:
     text = "cats/1.jpg 5 \ndogs/1.jpg 3\n"
     with pytest.raises(SourceError, match=r"'cats/1\.jpg 5'.*listing\.delimiter=' '"):
         listed(photos, text, "val.txt")
-    options = {"format": "csv", "delimiter": " ", "header": False}
-    listing = listed(photos, text, "val.txt", **options)
+    settings = ["format=csv", "delimiter= ", "header=false"]
+    listing = listed(photos, text, "val.txt", **parse_settings(settings))
     assert outcomes(listing) == [("cats/1.jpg", "5", ""), ("dogs/1.jpg", "3", "")]
+
+
+def test_a_table_of_paths_alone_has_no_classes(photos: Path) -> None:
+    """It can be read with ``--unlabelled``; other lone columns are refused."""
+    listing = listed(photos, "path\ncats/1.jpg\ndogs/1.jpg\n")
+    assert outcomes(listing) == [("cats/1.jpg", "", ""), ("dogs/1.jpg", "", "")]
+    with pytest.raises(SourceError, match="has no column"):
+        listed(photos, "cats/1.jpg\ndogs/1.jpg\n")
+
+
+def test_quotes_behind_a_blank_are_refused(photos: Path) -> None:
+    """They would become part of the class."""
+    text = 'path, label\n"cats/1.jpg", "a"\n"dogs/1.jpg", "b"\n'
+    with pytest.raises(SourceError, match=r'the label "a" has its quotes in it.*remove the blanks'):
+        listed(photos, text)
 
 
 def test_a_row_of_another_width_is_shown(photos: Path) -> None:

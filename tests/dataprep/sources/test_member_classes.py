@@ -142,6 +142,16 @@ class TestWebDataset:
         with pytest.raises(SourceError, match=rf"has '.*{sidecar}' beside '.*{image}', as WebDat"):
             ILSVRC(str(source)).list()
 
+    @pytest.mark.parametrize("ending", ["txt", "index", "caption"])
+    def test_is_refused_where_images_have_captions(self, tmp_path: Path, ending: str) -> None:
+        """Texts beside the images make a tar WebDataset; a few texts do not."""
+        names = [f"{number}.jpg" for number in range(4)]
+        texts = {f"{number}.{ending}": b"a cat" for number in range(2)}
+        with pytest.raises(SourceError, match="as WebDataset has"):
+            listed(tmp_path, {"cat.tar": tar_of(images(*names) | texts)})
+        few = {"cat.tar": tar_of(images(*names) | {"0.txt": b"a cat"}), "dog.tar": tar_of({})}
+        assert {*classes(listed(tmp_path, few)).values()} == {"cat"}
+
     def test_is_not_every_json_file(self, tmp_path: Path) -> None:
         """A file that belongs to no image says nothing about the archive."""
         archives = {
@@ -165,6 +175,7 @@ class TestArchivesOfSeveralClasses:
         [
             ("train_images_0.tar", "train_images_1.tar"),
             ("00000.tar", "00001.tar"),
+            ("cc-00000.tar", "cc-00001.tar"),
             ("data-part2.tar", "data-part10.tar"),
             ("imagenet-val-000.tar.gz",),
             ("cat_part1.tar", "cat_part2.tar", "dog_part1.tar"),
@@ -213,3 +224,60 @@ class TestArchivesOfSeveralClasses:
         assert folders == {"1.jpg": "cat", "2.jpg": "dog", "3.jpg": "cat"}
         whole = classes(listed(tmp_path, archives, classes="archives"))
         assert whole == {"1.jpg": "a", "2.jpg": "a", "3.jpg": "b"}
+
+    def test_are_not_chosen_where_there_is_one(self, tmp_path: Path) -> None:
+        """A folder with a single archive is refused with the address of the archive."""
+        archives = {"all.tar": tar_of(images("data/cat/1.jpg", "data/dog/2.jpg"))}
+        with pytest.raises(SourceError, match=r"--source .*/tars/all\.tar --kind ilsvrc"):
+            listed(tmp_path, archives)
+
+
+class TestSplits:
+    @pytest.mark.parametrize("inner", ["", "SPLIT/"], ids=["classes", "own folder"])
+    def test_that_are_archives_are_refused(self, tmp_path: Path, inner: str) -> None:
+        """Archives called as splits are refused with a folder each, which gives its classes."""
+        archives = {}
+        for split in ("train", "test"):
+            names = (f"{inner}cat/{split}1.jpg", f"{inner}dog/{split}2.jpg")
+            held = images(*[name.replace("SPLIT", split) for name in names])
+            archives[f"{split}.tar"] = tar_of(held)
+        with pytest.raises(SourceError, match="look like splits") as refusal:
+            listed(tmp_path, archives)
+        for split in ("train", "test"):
+            assert f"--set ilsvrc.folder={split} --split {split}" in str(refusal.value)
+            source = ILSVRC(str(tmp_path / "tars"), None, ILSVRCOptions(folder=split))
+            assert classes(source.list()) == {f"{split}1.jpg": "cat", f"{split}2.jpg": "dog"}
+
+    def test_that_are_archives_in_parts_are_refused(self, tmp_path: Path) -> None:
+        """Parts of different splits do not become one split."""
+        names = ("train_0", "train_1", "test_0")
+        archives = {f"{name}.tar": tar_of(images("cat/1.jpg", "dog/2.jpg")) for name in names}
+        with pytest.raises(SourceError, match="'train_0', 'train_1'") as refusal:
+            listed(tmp_path, archives)
+        assert "--set ilsvrc.folder=test_0 --split test " in str(refusal.value)
+
+    def test_in_the_archive_of_each_class_are_refused(self, tmp_path: Path) -> None:
+        """The commands leave out the other split, so that archives stay classes."""
+        held = images("train/1.jpg", "test/2.jpg")
+        archives = {f"{name}.tar": tar_of(held) for name in ("cat", "dog")}
+        with pytest.raises(SourceError, match=r"--exclude '\*/test' --split train"):
+            listed(tmp_path, archives)
+
+    def test_that_are_archives_can_be_classes(self, tmp_path: Path) -> None:
+        """Whatever is in them, where that was asked for."""
+        archives = {
+            f"{name}.tar": tar_of(images("cat/1.jpg", "dog/2.jpg")) for name in ("train", "test")
+        }
+        with pytest.raises(SourceError):
+            listed(tmp_path, archives)
+        source = ILSVRC(str(tmp_path / "tars"))
+        source.read_splits_as_classes()
+        assert {*source.list().classes} == {"train", "test"}
+
+    @pytest.mark.parametrize("name", ["images", "jpg", "val"])
+    def test_and_kinds_of_files_give_no_class(self, tmp_path: Path, name: str) -> None:
+        """Images in one folder of such a name have no class, however deep it is."""
+        for number, held in enumerate((f"{name}/1.jpg", f"flowers/{name}/1.jpg")):
+            path = tmp_path / f"{number}.tar"
+            path.write_bytes(tar_of(images(held)))
+            assert {*ILSVRC(str(path)).list().classes} == {""}
