@@ -46,7 +46,9 @@ def _one_opencv_thread() -> int:
     import cv2  # here, since it is slow to import
 
     before: int = cv2.getNumThreads()
-    cv2.setNumThreads(1)
+    # 0 means the calling thread alone. 1 would mean the same, but OpenCV would then wait for the
+    # threads of its pool to end, and a fork of a process with such a pool has none of them.
+    cv2.setNumThreads(0)
     return before
 
 

@@ -144,7 +144,9 @@ class TorchLoader(PlacedLoader, ABC):
         if settings.workers:
 
             def begin(worker: int) -> None:
-                cv2.setNumThreads(1)  # torch's is 1 in a worker
+                # torch has one thread in a worker. A 1 would wait for OpenCV's threads to end,
+                # which a fork does not have.
+                cv2.setNumThreads(0)
                 watch.begin()
 
             workers = {

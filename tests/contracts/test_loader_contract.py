@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import cv2
 import numpy as np
 import psutil
 import pytest
@@ -201,6 +202,19 @@ def test_each_sample_once(data: Data, name: str, where: str, workers: int) -> No
             assert all(len(numbers(batch.labels)) == batch.samples <= 16 for batch in batches)
             short = [batch for batch in batches if batch.samples < 16]
             assert len(short) <= max(1, workers)
+
+
+@pytest.mark.parametrize("name", DECODING)
+def test_workers_read_where_opencv_has_threads(data: Data, name: str) -> None:
+    """Forked workers have none of the threads that OpenCV started here, and wait for none."""
+    before = cv2.getNumThreads()
+    cv2.setNumThreads(2)
+    try:
+        cv2.cvtColor(np.zeros((1500, 1500, 3), np.uint8), cv2.COLOR_RGB2BGRA)  # starts the threads
+        with opened(name, place_of(data, name), workers=2) as loader:
+            assert sum(batch.samples for batch in loader.epoch(0)) == SAMPLES
+    finally:
+        cv2.setNumThreads(before)
 
 
 @pytest.mark.parametrize("name", NAMES)

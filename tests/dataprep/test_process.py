@@ -183,3 +183,31 @@ def test_a_job_converts_with_one_thread_for_each_image(
         assert cv2.getNumThreads() == 3
     finally:
         cv2.setNumThreads(before)
+
+
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.smoke
+def test_a_job_runs_in_a_fork_of_a_process_with_opencv_threads(tmp_path: Path) -> None:
+    """A fork has none of the threads of OpenCV's pool, so that nothing may wait for them."""
+    draw_tree(tmp_path / "photos", images=8, classes=2)
+    program = """
+import os, signal, cv2, numpy as np
+import dataprep
+from dataprep.config import DaskOptions
+job = dataprep.ShardConfig(
+    source="photos", output="out", image=dataprep.ImagePolicy(size=64),
+    dask=DaskOptions(workers=1, processes=False),
+)
+dataprep.plan(job)  # imports what a job needs: the fork must follow the pool's work at once
+cv2.setNumThreads(2)
+cv2.cvtColor(np.zeros((1500, 1500, 3), np.uint8), cv2.COLOR_RGB2BGRA)  # starts the pool
+child = os.fork()
+if child == 0:
+    signal.alarm(60)
+    dataprep.shard(job)
+    os._exit(0)
+raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=False)
+    assert done.returncode == 0
