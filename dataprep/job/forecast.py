@@ -410,8 +410,8 @@ def _requests(request: Request, plans: Mapping[str, SplitPlan], there: int) -> d
     """Requests to the source and to an output that has ``there`` keys, where they are on S3.
 
     A listing has 1,000 keys each, and each image is read by one GET. Each object is stored by a
-    PUT and confirmed by a HEAD. For each shard the lock is read before its receipt, which is read
-    back in the end. Six more objects and three listings are those of a split itself.
+    PUT and confirmed by a HEAD, and the lock is read before. Each receipt is read back in the end.
+    Six more objects and three listings are those of a split itself.
     """
     config, found = request.config, {}
     if request.source.uri.startswith("s3://"):
@@ -424,7 +424,7 @@ def _requests(request: Request, plans: Mapping[str, SplitPlan], there: int) -> d
         shards = sum(plan.shard_count for plan in plans.values())
         objects = shards * (1 + len(config.format) + indexes) + 6 * len(plans)
         lists = 3 * len(plans) * ((there + objects) // 1_000 + 1)
-        found["output"] = Requests(objects, objects + 2 * shards + 6 * len(plans), lists)
+        found["output"] = Requests(objects, 2 * objects + shards + 6 * len(plans), lists)
     return found
 
 

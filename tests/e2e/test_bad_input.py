@@ -198,11 +198,14 @@ class TestSource:
         both.mkdir()
         shutil.copytree(photos, both / "train")
         shutil.copytree(photos, both / "val")
-        line = one_clear_line(
-            in_process("shard", "--source", both, "--output", tmp_path / "out"), 2
-        )
-        assert "train, val" in line
-        assert f"--source {both}/train --split train" in line
+        done = in_process("shard", "--source", both, "--output", tmp_path / "out", code=2)
+        assert done.out == ""
+        first, *rest = done.err.splitlines()
+        assert first.startswith("dataprep: ")
+        assert first.endswith("folders that look like splits, not classes: 'train', 'val'.")
+        command = f"dataprep shard --source {both}/train --split train --output OUTPUT"
+        assert command in [line.strip() for line in rest]
+        assert not (tmp_path / "out").exists()
 
     @pytest.mark.parametrize("where", ["", "shards", "a/b", "link/out"])
     def test_output_inside(self, photos: Path, tmp_path: Path, where: str) -> None:
