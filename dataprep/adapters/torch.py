@@ -443,6 +443,10 @@ class EpochSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         return _EpochOfSampler(self._images)
 
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the next iteration. Training frameworks call this if it is there."""
+        self._images.set_epoch(epoch)
+
 
 class _EpochOfSampler(Iterator[int]):
     """One iteration of a sampler, with the state that torchdata's StatefulDataLoader saves."""

@@ -574,6 +574,15 @@ class TestMapStyleOfRanks:
         images.set_epoch(7)
         assert torch.equal(torch.cat([batch for batch, _ in loader]), wanted(7))
 
+    def test_frameworks_may_set_the_epoch_of_the_sampler(self, dataset: Dataset) -> None:
+        """Lightning and Accelerate call ``set_epoch`` of a sampler, not of its data set."""
+        images = dataprep.to_torch(dataset, transform=SMALL)
+        list(images.sampler)
+        images.sampler.set_epoch(5)
+        by_sampler = torch.stack([images[i][0] for i in images.sampler])
+        images.set_epoch(5)
+        assert torch.equal(by_sampler, torch.stack([images[i][0] for i in images.sampler]))
+
     def test_a_warning_where_epochs_are_not_set(self, dataset: Dataset) -> None:
         """Once, when all samples were read and no epoch was set; not after ``set_epoch``."""
         images = dataprep.to_torch(dataset, transform=SMALL)
