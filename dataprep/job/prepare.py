@@ -89,6 +89,7 @@ def prepare(
     store = open_store(config.output, config.store)
     with nothing_written():
         store.prepare()
+    running.callback(store.remove_if_empty)
     outlives_driver = config.dask.is_external
     locks = running.enter_context(Locks(store, part, note, takeover, outlives_driver))
     locks.take(request.splits)

@@ -11,6 +11,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ class LocalStore(KeepsLocks):
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self.root = Path(uri.removeprefix("file://")).expanduser()
         self.uri = os.fspath(self.root)
+        self._made: list[Path] = []
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process may run in another folder.
@@ -54,8 +56,17 @@ class LocalStore(KeepsLocks):
 
     def prepare(self) -> None:
         """Create the directory and a file in it."""
-        with translated(self.uri), self._partial() as probe:
-            probe.touch()
+        with translated(self.uri):
+            folders = (self.root, *self.root.parents)
+            self._made = list(takewhile(lambda folder: not folder.exists(), folders))
+            with self._partial() as probe:
+                probe.touch()
+
+    def remove_if_empty(self) -> None:
+        """Remove the directory, and those above it, if ``prepare`` made them and they are empty."""
+        with contextlib.suppress(OSError):
+            for folder in self._made:
+                folder.rmdir()
 
     def free_bytes(self) -> int | None:
         """Return the space left on the file system of the directory, or of where it would be."""

@@ -124,6 +124,10 @@ class Store(Protocol):
         Raises ObjectNotFound (no bucket), PermissionRefused, StoreUnreachable or StoreError.
         """
 
+    def remove_if_empty(self) -> None:
+        """Remove the root if ``prepare`` made it and nothing is in it."""
+        return
+
     def free_bytes(self) -> int | None:
         """Return the space left, or None where the store does not know it."""
         return None
