@@ -214,14 +214,23 @@ class ILSVRC:
             note = note_of_parts(parts)
             if not has_class_folders(members):
                 return Classes(unclassified(paths, problems), notes=(note,))
-            return Classes(self._by_folders(inside, problems), notes=(note,))
+            in_each = any(tars)
+            return Classes(self._by_folders(inside, problems, in_each=in_each), notes=(note,))
         refuse_crowded_archives(members)
         return Classes(self._by_folders(paths, problems))
 
     def _by_folders(
-        self, paths: Sequence[str], problems: Problems, *, splits_are_classes: bool = False
+        self,
+        paths: Sequence[str],
+        problems: Problems,
+        *,
+        splits_are_classes: bool = False,
+        in_each: bool = False,
     ) -> Sequence[str]:
-        """The class of each path, if folders give it; what is no sample joins ``problems``."""
+        """The class of each path, if folders give it; what is no sample joins ``problems``.
+
+        ``in_each`` says that each of several tars may have the same folders.
+        """
         splits_are_classes = splits_are_classes or self._splits_are_classes
         images = (name for row, name in enumerate(paths) if row not in problems)
         folders = {name.rpartition("/")[0] for name in filter(promises_image, images)}
@@ -234,6 +243,12 @@ class ILSVRC:
         above = (self._section.folder or "").strip("/")
 
         def advise(folder: str) -> str:
+            if in_each and folder:
+                depth = folder.count("/") + 1
+                beside = {"/".join(path.split("/")[:depth]) for path in folders} - {folder}
+                left_out = [f"--exclude {shlex.quote(f'*/{path}')}" for path in sorted(beside)]
+                # The folder that is left in looks like a split.
+                return " ".join([whole, *left_out, "--set labels.split_folders=classes"])
             inside = posixpath.join(above, folder)
             return f"{whole} --set ilsvrc.folder={shlex.quote(inside)}" if inside else whole
 

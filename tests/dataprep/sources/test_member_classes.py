@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from dataprep.errors import SourceError
 from dataprep.sources.ilsvrc import ILSVRC
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing
+from tests.commandline import in_process
 from tests.tars import nested, tar_of, zipped
 
 IMAGE = b"\xff\xd8image"
@@ -262,6 +264,26 @@ class TestSplits:
         archives = {f"{name}.tar": tar_of(held) for name in ("cat", "dog")}
         with pytest.raises(SourceError, match=r"--exclude '\*/test' --split train"):
             listed(tmp_path, archives)
+
+    def test_in_each_part_are_refused(self, tmp_path: Path) -> None:
+        """The commands take one split out of all parts, with the classes in it."""
+        for part in range(2):
+            names = [
+                f"{split}/{name}/{part}.jpg"
+                for split in ("train", "test")
+                for name in ["cat", "dog"]
+            ]
+            (tmp_path / "parts").mkdir(exist_ok=True)
+            (tmp_path / "parts" / f"data_{part}.tar").write_bytes(tar_of(images(*names)))
+        place = ("--source", tmp_path / "parts", "--output", tmp_path / "out")
+        refused = in_process("plan", *place, "--kind", "ilsvrc", code=2)
+        commands = [line.strip() for line in refused.err.splitlines() if " --split " in line]
+        for split, command in zip(("train", "test"), commands, strict=True):
+            arguments = shlex.split(command.replace("OUTPUT", str(tmp_path / "out")))[2:]
+            assert arguments[-4:-2] == ["--split", split]
+            planned = in_process("plan", *arguments, "--json", code=0).one_object
+            assert planned["understood"]["classes"] == 2
+            assert planned["splits"][0]["samples"] == 4
 
     def test_that_are_archives_can_be_classes(self, tmp_path: Path) -> None:
         """Whatever is in them, where that was asked for."""
