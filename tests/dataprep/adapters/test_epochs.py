@@ -393,15 +393,25 @@ def test_two_live_iterators_of_one_seed(dataset: Dataset) -> None:
 
 @pytest.mark.process
 @pytest.mark.smoke
-@pytest.mark.parametrize(("is_alive", "epochs"), [(True, [0, 0]), (False, [0, 1])])
-def test_a_worker_joins_only_an_iteration_that_goes_on(is_alive: bool, epochs: list[int]) -> None:
-    """A loader that was left before its second worker began has no part in the next iteration."""
+@pytest.mark.parametrize(
+    ("is_alive", "is_another_loader", "epochs"),
+    [(True, False, [0, 0]), (False, True, [0, 1]), (False, False, [0, 0])],
+)
+def test_a_worker_joins_only_an_iteration_of_its_loader(
+    is_alive: bool, is_another_loader: bool, epochs: list[int]
+) -> None:
+    """A loader that was left before its second worker began has no part in the next iteration.
+
+    Its own second worker, which starts slowly, has.
+    """
     counter, context = EpochCounter(0), multiprocessing.get_context("fork")
     received, sent = context.Pipe(duplex=False)
     over = context.Event()
 
     def begin(number: int) -> None:
-        sent.send(counter.claim(LoaderWorker(number, workers=2, base_seed=7)).epoch)
+        first_process = 1 + number if is_another_loader else 1
+        worker = LoaderWorker(number, workers=2, base_seed=7, first_process=first_process)
+        sent.send(counter.claim(worker).epoch)
         if is_alive:
             over.wait(60)
 
@@ -409,6 +419,7 @@ def test_a_worker_joins_only_an_iteration_that_goes_on(is_alive: bool, epochs: l
     for number in range(2):
         worker = context.Process(target=begin, args=(number,))
         worker.start()
+        assert received.poll(60), "the worker has claimed nothing"
         claimed.append(received.recv())
         workers.append(worker)
         if not is_alive:
