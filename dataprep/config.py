@@ -179,7 +179,7 @@ class DaskOptions(BaseModel):
     """Most seconds for one image; see `hung_samples`."""
 
     retries: Annotated[int, Field(ge=0, le=20)] = 2
-    """Retries of a shard after a store error or a lost worker."""
+    """How often a shard is tried again after an error of the store that may pass."""
 
     @property
     def is_external(self) -> bool:
