@@ -72,7 +72,8 @@ if TYPE_CHECKING:
     from dataprep.image.geometry import Geometry
     from dataprep.inspection import Inspection, inspect
     from dataprep.job import Part, PartSummary, Summary, finalize, shard, shard_part
-    from dataprep.job.forecast import Estimate, plan
+    from dataprep.job.forecast import Estimate, SplitEstimate, plan
+    from dataprep.job.report import Understood, ValidationShare
     from dataprep.labels.options import BoxOptions, LabelOptions
     from dataprep.manifest import Manifest
     from dataprep.reading.read_counter import ReadCounter, ReadTotals
@@ -143,6 +144,7 @@ _HOMES = {
     "SourceChanged": "dataprep.errors",
     "SourceError": "dataprep.errors",
     "SourceNotFound": "dataprep.errors",
+    "SplitEstimate": "dataprep.job.forecast",
     "Staged": "dataprep.staging",
     "StoreError": "dataprep.errors",
     "StoreFull": "dataprep.errors",
@@ -154,8 +156,10 @@ _HOMES = {
     "TooManyFailures": "dataprep.errors",
     "TruncatedArchive": "dataprep.errors",
     "TruncatedRecord": "dataprep.errors",
+    "Understood": "dataprep.job.report",
     "UnreadableImage": "dataprep.errors",
     "UnsupportedImage": "dataprep.errors",
+    "ValidationShare": "dataprep.job.report",
     "Verification": "dataprep.verification",
     "WorkerLost": "dataprep.errors",
     "convert": "dataprep.image",
@@ -236,6 +240,7 @@ __all__ = [
     "SourceChanged",
     "SourceError",
     "SourceNotFound",
+    "SplitEstimate",
     "Staged",
     "StoreError",
     "StoreFull",
@@ -247,8 +252,10 @@ __all__ = [
     "TooManyFailures",
     "TruncatedArchive",
     "TruncatedRecord",
+    "Understood",
     "UnreadableImage",
     "UnsupportedImage",
+    "ValidationShare",
     "Verification",
     "WorkerLost",
     "__version__",

@@ -72,6 +72,7 @@ def test_the_library_can_be_used_by_its_names() -> None:
     needed = {"ShardConfig", "shard", "verify", "inspect", "open", "Dataset", "Sample", "convert"}
     needed |= {"TFRecordWriter", "read_tfrecords", "RecordIOWriter", "read_recordio"}
     needed |= {"stage", "plan", "finalize", "PillowTransform"}
+    needed |= {"Understood", "ValidationShare", "SplitEstimate"}  # what results consist of
     assert needed <= set(dataprep.__all__)
 
 
