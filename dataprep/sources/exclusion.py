@@ -30,6 +30,14 @@ class Exclusion:
             return CLUTTER
         return self.by_glob(path)
 
+    def reasons(self, paths: Sequence[str]) -> dict[int, str]:
+        """Which rows of ``paths`` are left out, and why."""
+        reasons = {row: CLUTTER for row, path in enumerate(paths) if is_clutter(path)}
+        if self.globs:
+            matched = {row: self.by_glob(path) for row, path in enumerate(paths)}
+            reasons = {row: reason for row, reason in matched.items() if reason} | reasons
+        return reasons
+
     def by_glob(self, path: str) -> str:
         """Which glob leaves ``path`` out, as a reason; empty if none does."""
         if not self.globs or not self._any.search(path):
@@ -39,6 +47,8 @@ class Exclusion:
 
     def applied(self, listing: Listing) -> Listing:
         """The listing with the rows that a glob leaves out as skipped ones without a class."""
+        if not self.globs:
+            return listing
         reasons = {row: self.by_glob(name) for row, name in enumerate(listing.names)}
         rows = {row: Problem("skipped", reason) for row, reason in reasons.items() if reason}
         if not rows:

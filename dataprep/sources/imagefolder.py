@@ -12,7 +12,7 @@ import numpy as np
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, SourceNotFound
 from dataprep.labels import is_synset
-from dataprep.names import by_bytes, to_bytes
+from dataprep.names import by_bytes
 from dataprep.sources.classes import classify, promises_image, unclassified
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.files import disk_paths, list_files, read_error, reads_at_once
@@ -68,19 +68,21 @@ class ImageFolder:
                 "a tar, --kind listing for a table, --kind records for shards"
             )
         tree = list_files(self._store, is_left_out=self._exclusion.reason)
-        entries = sorted(tree.files, key=lambda entry: to_bytes(entry.key))
+        entries = {entry.key: entry for entry in tree.files}
         if not entries:
             raise SourceNotFound(f"no files in {self.uri!r} (check --source)")
-        names = [entry.key for entry in entries]
-        sizes = np.array([entry.bytes for entry in entries], dtype=np.int64)
+        names = by_bytes(entries)
+        sizes = np.array([entries[name].bytes for name in names], dtype=np.int64)
+        left_out = self._exclusion.reasons(names)
         problems = {}
-        for row, entry in enumerate(entries):
-            if reason := self._exclusion.reason(entry.key):
-                problems[row] = Problem("skipped", reason)
-            elif problem := problem_of(entry):
+        for row, name in enumerate(names):
+            if row in left_out:
+                problems[row] = Problem("skipped", left_out[row])
+            elif entries[name].problem and (problem := problem_of(entries[name])):
                 problems[row] = problem
         classes = self._classes(names, problems)
-        folders = [key for key in tree.folders if not self._exclusion.reason(key)]
+        no_classes = self._exclusion.reasons(tree.folders)
+        folders = [key for row, key in enumerate(tree.folders) if row not in no_classes]
         return Listing(
             names,
             sizes,

@@ -5,14 +5,13 @@ Outputs are listed by ``LocalStore.list``, which follows no link that leaves the
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from dataprep.counted import counted
-from dataprep.names import by_bytes
+from dataprep.names import by_bytes, to_bytes
 from dataprep.sources.protocol import Problem
 from dataprep.stores import ObjectInfo
 from dataprep.stores.local import PARTIAL, LocalStore, translated
@@ -70,7 +69,9 @@ def shown(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:_MOST_SHOWN])) + more
 
 
-def list_tree(store: LocalStore, prefix: str, is_left_out: Callable[[str], object]) -> Tree:
+def list_tree(  # noqa: C901  a call for each of millions of files would take longer
+    store: LocalStore, prefix: str, is_left_out: Callable[[str], object]
+) -> Tree:
     """List the files whose keys begin with ``prefix``.
 
     ``is_left_out`` says by the key of a folder whether its files are no samples: such a folder
@@ -82,66 +83,64 @@ def list_tree(store: LocalStore, prefix: str, is_left_out: Callable[[str], objec
     tree = Tree()
     root = Path(os.path.realpath(store.uri))
     with translated(store.uri, reading=True):
-        above = tuple(_identity(folder.stat()) for folder in (*reversed(root.parents), root))
-    _walk(tree, store.uri, "", prefix, above, is_left_out)
+        statuses = [folder.stat() for folder in (*reversed(root.parents), root)]
+    above = tuple((status.st_dev, status.st_ino) for status in statuses)
+    found: dict[str, ObjectInfo] = {}
+    pending = [(store.uri, "", above)]
+    while pending:
+        folder, parent, above = pending.pop()
+        try:
+            with os.scandir(folder) as scanned:
+                entries = [*scanned]
+        except OSError as error:
+            _require_left_out(folder, parent, is_left_out, error)
+            tree.unread.append(parent.rstrip("/"))
+            continue
+        for entry in entries:
+            key = parent + entry.name
+            is_wanted = key.startswith(prefix) or prefix.startswith(f"{key}/")
+            if not is_wanted or key.startswith(PARTIAL):
+                continue
+            try:
+                is_folder = entry.is_dir()
+            except OSError:  # a link in a circle, or to where nobody may look
+                is_folder = False
+            if is_folder:
+                try:
+                    status = entry.stat()
+                except OSError:
+                    with translated(entry.path, reading=True):
+                        raise
+                identity = status.st_dev, status.st_ino
+                if identity not in above:
+                    tree.folders.append(key)
+                    pending.append((entry.path, f"{key}/", (*above, identity)))
+                elif key.startswith(prefix):
+                    found[key] = ObjectInfo(key, 0, problem=LOOP)
+            elif key.startswith(prefix):
+                problem = "" if entry.is_file(follow_symlinks=False) else _problem(entry)
+                try:
+                    size = 0 if problem else entry.stat().st_size
+                except FileNotFoundError:
+                    continue  # it vanished meanwhile
+                found[key] = ObjectInfo(key, size, problem=problem)
+    tree.files.extend([found[key] for key in by_bytes(found)])
+    tree.folders.sort(key=to_bytes)
+    tree.unread.sort(key=to_bytes)
     return tree
 
 
-def _walk(
-    tree: Tree,
-    folder: str,
-    parent: str,
-    prefix: str,
-    above: tuple[_Identity, ...],
-    is_left_out: Callable[[str], object],
+def _require_left_out(
+    folder: str, parent: str, is_left_out: Callable[[str], object], error: OSError
 ) -> None:
-    """Add what is below ``folder``, whose own key is ``parent``; ``above`` are all above it."""
-    try:
-        with os.scandir(folder) as scanned:
-            entries = {entry.name: entry for entry in scanned}
-    except OSError:
-        if parent and is_left_out(parent.rstrip("/")):
-            tree.unread.append(parent.rstrip("/"))
-            return
+    """Raise ``error``, which is that of listing ``folder``, unless the folder is left out."""
+    if not parent or not is_left_out(parent.rstrip("/")):
         with translated(folder, reading=True):
-            raise
-    for name in by_bytes(entries):
-        entry, key = entries[name], parent + name
-        is_wanted = key.startswith(prefix) or prefix.startswith(f"{key}/")
-        if not is_wanted or key.startswith(PARTIAL):
-            continue
-        with translated(entry.path, reading=True):
-            is_folder = _is_folder(entry)
-        if is_folder:
-            with translated(entry.path, reading=True):
-                identity = _identity(entry.stat())
-            if identity in above:
-                if key.startswith(prefix):
-                    tree.files.append(ObjectInfo(key, 0, problem=LOOP))
-                continue
-            tree.folders.append(key)
-            _walk(tree, entry.path, f"{key}/", prefix, (*above, identity), is_left_out)
-        elif key.startswith(prefix):
-            with contextlib.suppress(FileNotFoundError):  # it vanished meanwhile
-                tree.files.append(_file(entry, key))
+            raise error
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link in a circle, or to where nobody may look
-        return False
-
-
-def _file(entry: os.DirEntry[str], key: str) -> ObjectInfo:
-    """A file, or what stands where one could be. Raises FileNotFoundError if it vanished."""
-    is_link = entry.is_symlink()
-    if is_link and not os.path.exists(entry.path):  # noqa: PTH110  never raises
-        return ObjectInfo(key, 0, problem=BROKEN)
-    if not entry.is_file():
-        return ObjectInfo(key, 0, problem="not a regular file")
-    return ObjectInfo(key, entry.stat().st_size)
-
-
-def _identity(status: os.stat_result) -> _Identity:
-    return status.st_dev, status.st_ino
+def _problem(entry: os.DirEntry[str]) -> str:
+    """Why what is no plain file is no image; empty for a link to a file."""
+    if entry.is_symlink() and not os.path.exists(entry.path):  # noqa: PTH110  never raises
+        return BROKEN
+    return "" if entry.is_file() else "not a regular file"

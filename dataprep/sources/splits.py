@@ -149,14 +149,16 @@ def find_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
     Args:
         folders: the folders of all files that promise images, below the source.
     """
-    paths = sorted(parts for parts in folders if parts)
+    paths = sorted(folders - {()})
     depth = 0
     while paths:
         tails: dict[str, set[_Tail]] = {}
         for parts in paths:
             tails.setdefault(parts[depth], set()).add(parts[depth + 1 :])
         above = "".join(f"{name}/" for name in paths[0][:depth])
-        splits = {name: tails[name] for name in tails if role_of(name)}
+        # Most names of a million folders mention no split, which one search tells.
+        may_be_splits = tails if _split_word.search("\n".join(tails)) else {}
+        splits = {name: tails[name] for name in may_be_splits if role_of(name)}
         others = {name: tails[name] for name in tails if name not in splits}
         only = next(iter(tails))
         if all(map(is_kind_of_files, others)):
@@ -180,6 +182,8 @@ def _splits_in_each(depth: int, above: str, tails: Mapping[str, Set[_Tail]]) -> 
 
     Each has at least one that looks like a split, and there are different splits.
     """
+    if () in set().union(*tails.values()):
+        return None
     inner = {name: {tail[:1] for tail in held} for name, held in tails.items()}
     if any(() in held or not any(role_of(*part) for part in held) for held in inner.values()):
         return None
