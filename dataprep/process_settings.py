@@ -55,7 +55,8 @@ def _one_opencv_thread() -> int:
 def _restore_opencv_threads(before: int) -> None:
     import cv2
 
-    cv2.setNumThreads(before)
+    # OpenCV reports 1 also where 0 was set. Both mean the calling thread; see above for the 0.
+    cv2.setNumThreads(0 if before == 1 else before)
 
 
 def _all_open_files() -> tuple[int, int]:

@@ -32,7 +32,7 @@ class ProcessIdentity(NamedTuple):
             return True
         except (OSError, OverflowError):
             pass  # another user's process, or no number of one
-        return _started(self.process) not in ("", self.started)
+        return bool(self.started) and _started(self.process) not in ("", self.started)
 
 
 def this_process() -> ProcessIdentity:

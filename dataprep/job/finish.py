@@ -215,6 +215,9 @@ def finalize(
     plans = {split: stored_plan(store, split, job), **_plan_beside(store, job)}
     with Locks(store, None, note) as locks:
         locks.take([split])
+        complete = stored_manifest(store, split, job)
+        if complete is not None:  # another run has finished it while this one waited
+            return already_complete(store, complete, job.shards, started_s, note)
         finished, table = finish(
             store,
             job,

@@ -43,6 +43,7 @@ from dataprep.sources import Source
 from dataprep.split_plan import VALIDATION, Part, SplitPlan
 from dataprep.stores import Store, open_store
 from dataprep.stores.permitted import Permitted
+from dataprep.stores.protocol import RemovesEmptyRoot
 
 Note = Callable[[str], None]
 _ROUNDS = 4
@@ -89,7 +90,8 @@ def prepare(
     store = open_store(config.output, config.store)
     with nothing_written():
         store.prepare()
-    running.callback(store.remove_if_empty)
+    if isinstance(store, RemovesEmptyRoot):
+        running.callback(store.remove_if_empty)
     outlives_driver = config.dask.is_external
     locks = running.enter_context(Locks(store, part, note, takeover, outlives_driver))
     locks.take(request.splits)
@@ -232,8 +234,8 @@ def _remove_split(store: Store, split: str, changes: Changes, permit: Permitted)
 
     The job file goes last: a removal cut short is no new output, but one to go on removing.
     """
-    permit()
     found = {info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())}
+    permit()  # after the listing, which can take minutes
     store.delete(keys.manifest(split))
     if found:
         changes.begin()

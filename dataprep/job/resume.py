@@ -61,14 +61,21 @@ def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None
             return False
         key = keys.receipt(job.split, shard, job.shards)
         try:
-            files = Receipt.from_json(store.get(key), key).files
-            pairs = [(file, store.head(file.key)) for file in files]
+            receipt = Receipt.from_json(store.get(key), key)
+            pairs = [(file, store.head(file.key)) for file in receipt.files]
         except (ObjectNotFound, CorruptRecord):
             return False
+        is_own = receipt.fingerprint == job.fingerprint
+        has_all = {file.key for file in receipt.files} == {*keys_of_shard(job, shard)}
         # Not every store has ETags.
-        return {file.key for file in files} == {*keys_of_shard(job, shard)} and all(
-            file.bytes == info.bytes and not (file.etag and info.etag and file.etag != info.etag)
-            for file, info in pairs
+        return (
+            is_own
+            and has_all
+            and all(
+                file.bytes == info.bytes
+                and not (file.etag and info.etag and file.etag != info.etag)
+                for file, info in pairs
+            )
         )
 
     shards = range(job.shards) if among is None else among

@@ -112,6 +112,14 @@ class Close(Protocol):
 
 
 @runtime_checkable
+class RemovesEmptyRoot(Protocol):
+    """Has a root that ``prepare`` makes, such as a directory; optional."""
+
+    def remove_if_empty(self) -> None:
+        """Remove the root if ``prepare`` made it and nothing is in it."""
+
+
+@runtime_checkable
 class Store(Protocol):
     """Bytes by key below one root: a directory, a bucket with a prefix, a name in memory."""
 
@@ -123,10 +131,6 @@ class Store(Protocol):
 
         Raises ObjectNotFound (no bucket), PermissionRefused, StoreUnreachable or StoreError.
         """
-
-    def remove_if_empty(self) -> None:
-        """Remove the root if ``prepare`` made it and nothing is in it."""
-        return
 
     def free_bytes(self) -> int | None:
         """Return the space left, or None where the store does not know it."""

@@ -188,10 +188,13 @@ def test_a_job_converts_with_one_thread_for_each_image(
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.smoke
-def test_a_job_runs_in_a_fork_of_a_process_with_opencv_threads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("threads", [0, 2])
+def test_a_job_runs_in_a_fork_of_a_process_with_opencv_threads(
+    tmp_path: Path, threads: int
+) -> None:
     """A fork has none of the threads of OpenCV's pool, so that nothing may wait for them."""
     draw_tree(tmp_path / "photos", images=8, classes=2)
-    program = """
+    program = f"""
 import os, signal, cv2, numpy as np
 import dataprep
 from dataprep.config import DaskOptions
@@ -202,6 +205,7 @@ job = dataprep.ShardConfig(
 dataprep.plan(job)  # imports what a job needs: the fork must follow the pool's work at once
 cv2.setNumThreads(2)
 cv2.cvtColor(np.zeros((1500, 1500, 3), np.uint8), cv2.COLOR_RGB2BGRA)  # starts the pool
+cv2.setNumThreads({threads})
 child = os.fork()
 if child == 0:
     signal.alarm(60)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,11 @@ import pytest
 
 import dataprep
 from dataprep.errors import Changes, LeaseLost, TooManyFailures
+from dataprep.job import prepare
+from dataprep.job.lock import Locks
 from dataprep.job.resume import forget, stored_job, stored_plan
 from dataprep.sample import draw_tree
-from dataprep.stores import Buffer, open_store
+from dataprep.stores import Buffer, ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.memory import MemoryStore
 from tests.commandline import comparable, objects
 
@@ -234,3 +236,91 @@ def test_a_part_reads_the_receipts_of_its_own_shards_only(
     (done,) = dataprep.shard_part(config, dataprep.Part(1, 2))
     assert (done.made_shards, done.shards, done.lacking_shards) == (1, 2, 0)
     assert not [key for key in asked if "train-00000-of-00002" in key]
+
+
+def test_a_listing_during_which_the_lock_was_lost_removes_nothing(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``--overwrite`` lists everything before it removes: another run may complete meanwhile."""
+    output, alone = fresh(), fresh()
+    dataprep.shard(job(photos, output, SMALL))
+    other = SETTINGS["another quality"]
+    listed = MemoryStore.list
+    calls: list[str] = []
+
+    def taken_over(store: MemoryStore, prefix: str = "") -> Iterator[ObjectInfo]:
+        found = [*listed(store, prefix)]
+        calls.append(prefix)
+        if len(calls) == number:
+            monkeypatch.setattr(MemoryStore, "list", listed)
+            dataprep.shard(job(photos, output, other), overwrite=True, takeover=True)
+        return iter(found)
+
+    dataprep.shard(job(photos, alone, other))
+    expected = comparable(objects(alone))
+    for number in range(1, 4):  # noqa: B007  ``taken_over`` reads it
+        calls.clear()
+        monkeypatch.setattr(MemoryStore, "list", taken_over)
+        with pytest.raises(LeaseLost, match="another run has taken over"):
+            dataprep.shard(job(photos, output, SMALL), overwrite=True)
+        assert comparable(objects(output)) == expected
+
+
+def test_a_receipt_of_another_job_does_not_count(photos: Path) -> None:
+    """Its shard is made again, although the sizes are right."""
+    output = fresh()
+    dataprep.shard(job(photos, output, SMALL))
+    store, before = MemoryStore(output), comparable(objects(output))
+    (key,) = (key for key in objects(output) if key.startswith("receipts/"))
+    receipt = json.loads(store.get(key))
+    store.put(key, json.dumps({**receipt, "fingerprint": "0" * 64}).encode())
+    store.delete("train.manifest.json")
+    (done,) = dataprep.shard(job(photos, output, SMALL))
+    assert (done.made_shards, done.kept_shards) == (1, 0)
+    assert comparable(objects(output)) == before
+
+
+def test_finalize_leaves_what_another_one_has_finished_meanwhile(
+    photos: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waited for the lock, and finds the split complete: no reader loses its manifest."""
+    output = fresh()
+    dataprep.shard_part(job(photos, output, SMALL), dataprep.Part(0, 1))
+    take = Locks.take
+    finished: list[bytes] = []
+
+    def waiting(locks: Locks, splits: Sequence[str]) -> None:
+        if not finished:
+            finished.append(b"")
+            dataprep.finalize(output, "train")
+            finished[0] = MemoryStore(output).get("train.manifest.json")
+        take(locks, splits)
+
+    monkeypatch.setattr(Locks, "take", waiting)
+    summary = dataprep.finalize(output, "train")
+    assert [MemoryStore(output).get("train.manifest.json")] == finished
+    assert (summary.made_shards, summary.kept_shards) == (0, 1)
+
+
+class Plain:
+    """A store of another package: it has what a store must have, and inherits from nothing."""
+
+    def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
+        self.uri = uri
+        store = MemoryStore(uri, options)
+        self.prepare, self.free_bytes, self.tidy = store.prepare, store.free_bytes, store.tidy
+        self.get, self.get_range, self.head = store.get, store.get_range, store.head
+        self.put, self.create, self.delete = store.put, store.create, store.delete
+        self.list = store.list
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Plain, (self.uri,)
+
+
+def test_a_store_needs_no_optional_methods(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job runs with a store that has only the methods of the Protocol."""
+    monkeypatch.setattr(prepare, "open_store", Plain)
+    output = fresh()
+    assert isinstance(Plain(output), Store)
+    (done,) = dataprep.shard(job(photos, output, SMALL))
+    assert done.made_shards == 1
