@@ -188,14 +188,17 @@ def test_a_job_converts_with_one_thread_for_each_image(
 @pytest.mark.slow
 @pytest.mark.process
 @pytest.mark.smoke
-@pytest.mark.parametrize("threads", [0, 2])
+@pytest.mark.parametrize(("threads", "pause_s"), [(0, 1.0), (2, 0.0)])
 def test_a_job_runs_in_a_fork_of_a_process_with_opencv_threads(
-    tmp_path: Path, threads: int
+    tmp_path: Path, threads: int, pause_s: float
 ) -> None:
-    """A fork has none of the threads of OpenCV's pool, so that nothing may wait for them."""
+    """A fork has none of the threads of OpenCV's pool, so that nothing may wait for them.
+
+    The settings and pauses are those in which a wait was seen.
+    """
     draw_tree(tmp_path / "photos", images=8, classes=2)
     program = f"""
-import os, signal, cv2, numpy as np
+import os, signal, time, cv2, numpy as np
 import dataprep
 from dataprep.config import DaskOptions
 job = dataprep.ShardConfig(
@@ -206,6 +209,7 @@ dataprep.plan(job)  # imports what a job needs: the fork must follow the pool's 
 cv2.setNumThreads(2)
 cv2.cvtColor(np.zeros((1500, 1500, 3), np.uint8), cv2.COLOR_RGB2BGRA)  # starts the pool
 cv2.setNumThreads({threads})
+time.sleep({pause_s})
 child = os.fork()
 if child == 0:
     signal.alarm(60)
