@@ -299,12 +299,11 @@ class TestCustomClass:
     @pytest.mark.parametrize(
         ("error", "tries"),
         [
-            (StoreUnreachable("gone"), 3),
-            (PermissionRefused("denied"), 1),
-            (SourceChanged("changed"), 1),
-            (LeaseLost("taken over"), 1),
+            pytest.param(StoreUnreachable("gone"), 3, id="StoreUnreachable"),
+            pytest.param(PermissionRefused("denied"), 1, id="PermissionRefused"),
+            pytest.param(SourceChanged("changed"), 1, id="SourceChanged", marks=pytest.mark.smoke),
+            pytest.param(LeaseLost("taken over"), 1, id="LeaseLost", marks=pytest.mark.smoke),
         ],
-        ids=lambda value: type(value).__name__,
     )
     def test_only_errors_of_a_store_are_repeated(
         self,
@@ -360,6 +359,7 @@ class TestCustomClass:
         assert any("waiting until tasks of this job" in line for line in runner.announced)
         assert objects(store) == {}
 
+    @pytest.mark.smoke
     def test_a_worker_that_does_not_see_the_source_says_so(
         self, images: Path, store: LocalStore
     ) -> None:
