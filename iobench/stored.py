@@ -15,6 +15,7 @@ from dataprep.labels import LabelSpace
 from dataprep.sources import Listing, Located
 from dataprep.sources.classes import promises_image
 from dataprep.sources.imagefolder import ImageFolder
+from dataprep.stores.local import LocalStore
 from iobench.errors import Unavailable
 from iobench.trial import Place
 
@@ -82,16 +83,17 @@ def stored(place: Place, reads: str) -> Stored:
     Raises:
         Unavailable: the place holds something else, or no shards of that format.
         DatasetError, SourceError: there are no data.
+        PermissionRefused: the key of a shard leads out of the output.
     """
     check_form(place, reads)
-    root = Path(place.uri)
+    folder = LocalStore(place.uri)  # refuses keys that lead out of it
     if reads == "files":
         found = image_files(ImageFolder(place.uri, place.store).list(), place.every)
         return Stored(
             samples=len(found.names),
             bytes=int(found.sizes.sum()),
             classes=found.classes,
-            files=() if place.is_remote else tuple(root / name for name in found.names),
+            files=() if place.is_remote else tuple(map(folder.path, found.names)),
             objects=len(found.names),
         )
     dataset = open_shards(place, reads)
@@ -100,7 +102,7 @@ def stored(place: Place, reads: str) -> Stored:
         samples=entry.records,
         bytes=entry.bytes,
         classes=len(dataset.label_space.labels),
-        files=() if place.is_remote else tuple(root / shard.key for shard in entry.shards),
+        files=() if place.is_remote else tuple(folder.path(shard.key) for shard in entry.shards),
         objects=len(entry.shards),
     )
 

@@ -36,7 +36,7 @@ def put_while_permitted(
         LeaseLost: by ``permit``; nothing was stored after it.
         StoreError: the object could not be stored.
     """
-    upload = Upload(key, data, md5)
+    upload = Upload(key, data, md5, permit)
     for _ in range(_ROUNDS):
         permit()
         if (created := _created(store, upload)) is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -74,11 +74,20 @@ class Upload:
     """The bytes of one object on their way to a store.
 
     A store that repeats requests counts in ``attempts`` how often it has sent the bytes, over all
-    requests for this upload, and notes in ``reason`` why the last attempt did not succeed.
+    requests for this upload, and notes in ``reason`` why the last attempt did not succeed. It calls
+    ``permit``, which raises LeaseLost once another run has taken over, before it removes an object
+    that was stored damaged.
     """
 
-    def __init__(self, key: str, data: Buffer, md5: bytes | None = None) -> None:
+    def __init__(
+        self,
+        key: str,
+        data: Buffer,
+        md5: bytes | None = None,
+        permit: Callable[[], None] = lambda: None,
+    ) -> None:
         self.key = key
+        self.permit = permit
         self.data = memoryview(data).cast("B")
         self.attempts = 0
         self.reason = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +21,7 @@ from dataprep.adapters.augment import (
 )
 from dataprep.dataset import Dataset
 from dataprep.formats import Layout
+from dataprep.stores.local import LocalStore
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders.protocol import (
@@ -137,13 +137,13 @@ class DaliLoader(PlacedLoader):
         image, label = layout.feature("encoded"), layout.feature("label") or _NO_FEATURE
         shards = dataset.manifest.formats["tfrecord"].shards
         shuffle = self.settings.shuffle
-        root = Path(self.place.uri)
+        folder = LocalStore(self.place.uri)  # refuses keys that lead out of it
         numbers = drawn.permutation(len(shards)) if shuffle else range(len(shards))
         found = self._dali.fn.readers.tfrecord(
-            path=[str(root / shards[number].key) for number in numbers],
+            path=[str(folder.path(shards[number].key)) for number in numbers],
             # By the keys of the shards: these may be some of the shards of the split.
             index_path=[
-                str(root / keys.index_of(shards[number].key, ".idx")) for number in numbers
+                str(folder.path(keys.index_of(shards[number].key, ".idx"))) for number in numbers
             ],
             features={
                 image: tfrecord.FixedLenFeature((), tfrecord.string, ""),

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from dataprep.schema import typed
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores import open_store
+from dataprep.stores.local import LocalStore
 from iobench.errors import TrialFailed
 from iobench.machine.coldness import judge_remote
 from iobench.machine.page_cache import prepared
@@ -47,7 +47,8 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
 
     Raises:
         TrialFailed: the place has data of another kind, or an item is shorter than listed.
-        DatasetError, SourceError, StoreError: it cannot be read.
+        DatasetError, SourceError, StoreError: it cannot be read, or the key of a shard leads out of
+            the output.
     """
     trial = typed(LayoutTrial, {**spec.params, "repeat": spec.repeat})
     place = context.places[trial.data]
@@ -55,15 +56,15 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     items = find_items(place, trial.access, at_most=at_most, seed=trial.repeat)
     cache = None
     if not place.is_remote:
-        root = Path(place.uri).expanduser()
+        folder = LocalStore(place.uri)
         keys = dict.fromkeys(item.key for item in items)
-        cache = prepared(trial.cache, [root / key for key in keys], trial.drop_caches)
+        cache = prepared(trial.cache, [folder.path(key) for key in keys], trial.drop_caches)
     # With more processes than items, some would have nothing to do.
     processes = min(trial.parallelism, len(items))
     shares = [items[number::processes] for number in range(processes)]
     rounds = 1 if cache is not None and trial.cache == "cold" else at_most
     works = [itertools.chain.from_iterable(itertools.repeat(share, rounds)) for share in shares]
-    opened = partial(opened_place, place, items[0])
+    opened = functools.partial(opened_place, place, items[0])
     moved = drive(opened, works, context.clock, trial.seconds, context.progress)
     samples = 0
     for share, count in zip(shares, moved.operations, strict=True):
@@ -141,13 +142,13 @@ def opened_place(place: Place, first: Item) -> Iterator[Callable[[Item], int]]:
 
         yield fetch
         return
-    root = os.fspath(Path(place.uri).expanduser()) + "/"
+    path_of = functools.cache(LocalStore(place.uri).path)  # refuses keys that lead out of it
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     with mmap.mmap(-1, _PIECE_BYTES, flags=flags) as memory, memoryview(memory) as piece:
         memory[:] = bytes(_PIECE_BYTES)  # touched now, not in the first read
 
         def read(item: Item) -> int:
-            descriptor = os.open(root + item.key, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = os.open(path_of(item.key), os.O_RDONLY | os.O_CLOEXEC)
             try:
                 at, end = item.offset, item.offset + item.bytes
                 while at < end:

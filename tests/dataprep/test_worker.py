@@ -28,8 +28,9 @@ from dataprep.samples import SampleTable
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Listing, Located
 from dataprep.split_plan import Item
-from dataprep.stores import Buffer, Store
+from dataprep.stores import Buffer, ObjectInfo, Store
 from dataprep.stores.memory import MemoryStore
+from dataprep.stores.protocol import Upload, Uploads
 from dataprep.versions import determining
 
 RECEIPT = "receipts/train-00002-of-00007.json"
@@ -90,6 +91,38 @@ class NotedStore(MemoryStore):
         self.slot = True
         yield
         self.slot = False
+
+
+class HashedStore(NotedStore):
+    """Takes uploads as the S3 store does; ``known`` are the MD5s that nobody had to compute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.known: dict[str, bytes] = {}
+
+    def create_upload(self, upload: Upload) -> ObjectInfo | None:
+        """Create, and note the MD5."""
+        self._note(upload)
+        return self.head(upload.key) if self.create(upload.key, upload.data) else None
+
+    def replace_upload(self, upload: Upload, version: str) -> ObjectInfo | None:
+        """Replace, and note the MD5."""
+        self._note(upload)
+        is_replaced = self.replace(upload.key, upload.data, version)
+        return self.head(upload.key) if is_replaced else None
+
+    def _note(self, upload: Upload) -> None:
+        with pytest.MonkeyPatch.context() as patch, contextlib.suppress(_Hashed):
+            patch.setattr(hashlib, "md5", _refuse_to_hash)
+            self.known[upload.key] = upload.md5
+
+
+class _Hashed(Exception):
+    """An MD5 was computed."""
+
+
+def _refuse_to_hash(*_: object, **__: object) -> None:
+    raise _Hashed
 
 
 def task(files: dict[str, bytes], store: MemoryStore, **changes: object) -> ShardTask:
@@ -241,6 +274,21 @@ class TestStored:
         store = NotedStore()
         run_in_threads(task(few, store), 3)
         assert [row.status for row in receipt(store).rows] == ["written"] * 18
+
+    @pytest.mark.parametrize("is_there", [False, True])
+    def test_the_md5_of_a_shard_is_passed_along(
+        self, files: dict[str, bytes], is_there: bool
+    ) -> None:
+        """It was computed while records came; no store reads the shard once more for it."""
+        store = HashedStore()
+        assert isinstance(store, Uploads)
+        shards = ["tfrecord/train-00002-of-00007", "recordio/train-00002-of-00007.rec"]
+        for key in shards if is_there else ():
+            store.put(key, b"left by another run")
+        made(files, store)
+        assert {key: store.known[key] for key in shards} == {
+            key: hashlib.md5(store.get(key)).digest() for key in shards
+        }
 
 
 class TestSamples:

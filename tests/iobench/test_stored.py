@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
 import dataprep
-from dataprep.errors import DatasetError, SourceError
+from dataprep.errors import DatasetError, PermissionRefused, SourceError
 from dataprep.sources import open_source
+from iobench.clock import SystemClock
 from iobench.data.making import Maker
 from iobench.data.settings import DataSettings
 from iobench.errors import Unavailable
+from iobench.loaders.dali import DaliLoader
+from iobench.loaders.protocol import LoaderSettings
+from iobench.probes import layout
+from iobench.probes.layout import find_items, opened_place
 from iobench.stored import Stored, check_form, image_files, stored
-from iobench.trial import Place
+from iobench.trial import Context, Place, TrialSpec
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +67,53 @@ def test_what_is_no_image_is_no_sample(tree: Path, tmp_path: Path) -> None:
         before.classes,
     )
     assert {path.suffix for path in found.files} == {path.suffix for path in before.files}
+
+
+def stored_shards(place: Place) -> None:
+    """Describe the shards."""
+    stored(place, "tfrecord")
+
+
+def layout_trial(place: Place) -> None:
+    """Read the shards for the layout probe."""
+    params = {"data": "it", "access": "shards", "cache": "cold", "parallelism": 1, "seconds": 60.0}
+    context = Context({"it": place}, SystemClock(), lambda done, unit: None)
+    layout.run(TrialSpec("layout", params), context)
+
+
+def layout_reads(place: Place) -> None:
+    """Read one shard as a process of the layout probe does."""
+    (first, *_) = find_items(place, "shards", at_most=1, seed=0)
+    with opened_place(place, first) as read:
+        read(first)
+
+
+def dali_loader(place: Place) -> None:
+    """Begin an epoch of the loader, with DALI itself replaced."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("dali", "dali.fn", "dali.tfrecord", "dali.plugin.pytorch"):
+            patch.setitem(sys.modules, f"nvidia.{name}", MagicMock())
+        settings = LoaderSettings(shuffle=False)
+        next(DaliLoader(place, settings, SystemClock()).epoch(0), None)
+
+
+@pytest.mark.parametrize("key", ["../secret/{}", "tfrecord/../../secret/{}"])
+@pytest.mark.parametrize("read", [stored_shards, layout_trial, layout_reads, dali_loader])
+def test_a_key_that_leads_out_of_the_output_is_refused(
+    maker: Maker, tmp_path: Path, read: Callable[[Place], None], key: str
+) -> None:
+    """A manifest may come from anywhere: a store resolves its keys."""
+    copy = Path(shutil.copytree(maker.place("shards@disk").uri, tmp_path / "out"))
+    manifest = copy / "train.manifest.json"
+    content = json.loads(manifest.read_text())
+    first = content["formats"]["tfrecord"]["shards"][0]
+    (tmp_path / "secret").mkdir()
+    name = first["key"].rpartition("/")[2]
+    (copy / first["key"]).rename(tmp_path / "secret" / name)
+    first["key"] = key.format(name)
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(PermissionRefused, match="would leave"):
+        read(Place(str(copy), "shards"))
 
 
 @pytest.mark.parametrize(("name", "reads"), [("files@disk", "tfrecord"), ("shards@disk", "files")])

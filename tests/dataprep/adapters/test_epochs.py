@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 
 import dataprep
 from dataprep.adapters.augment import Augmentation
+from dataprep.adapters.ranks import rank_of
 from dataprep.adapters.records import Records
 from dataprep.assign import Order
 from dataprep.dataset import Dataset
@@ -585,6 +586,31 @@ class TestMapStyleOfRanks:
         images.set_epoch(7)
         assert torch.equal(torch.cat([batch for batch, _ in loader]), wanted(7))
 
+    @FEW_CORES
+    @pytest.mark.process
+    @pytest.mark.parametrize("context", [pytest.param("fork", marks=pytest.mark.smoke), "spawn"])
+    def test_persistent_workers_augment_by_the_epoch_that_is_set(
+        self, dataset: Dataset, context: str
+    ) -> None:
+        """Also with a sampler of torch, which knows of no epochs: its workers go on running."""
+        images = dataprep.to_torch(dataset, transform=SMALL)
+        loader = data_loader(
+            images,
+            8,
+            shuffle=True,
+            num_workers=2,
+            persistent_workers=True,
+            multiprocessing_context=context,
+        )
+        for epoch in (4, 5, 2):
+            images.set_epoch(epoch)
+            alone = dataprep.to_torch(dataset, transform=SMALL, epoch=epoch)
+            wanted = {alone[i][0].numpy().tobytes() for i in range(SAMPLES)}
+            read = [image.numpy().tobytes() for batch, _ in loader for image in batch]
+            assert len(read) == SAMPLES
+            is_of_the_epoch = {*read} == wanted  # a failed test need not show all pixels
+            assert is_of_the_epoch, f"epoch {epoch}"
+
     def test_frameworks_may_set_the_epoch_of_the_sampler(self, dataset: Dataset) -> None:
         """Lightning and Accelerate call ``set_epoch`` of a sampler, not of its data set."""
         images = dataprep.to_torch(dataset, transform=SMALL)
@@ -676,6 +702,14 @@ class TestRankOfTheEnvironment:
             images = dataprep.to_torch(dataset)
         assert len(images) == SAMPLES
         assert len(dataprep.to_torch(dataset, rank=0, world_size=1)) == SAMPLES
+
+    @pytest.mark.usefixtures("second_of_three")
+    @pytest.mark.parametrize("reader", ["to_tf", "to_mxnet"])
+    def test_readers_of_other_frameworks_warn(self, reader: str) -> None:
+        """They take no rank from torch.distributed, and say that they read everything."""
+        said = f"{reader} reads all samples in this process, but torch.distributed has 3 processes"
+        with pytest.warns(UserWarning, match=said):
+            assert rank_of(None, None, reader) == (0, 1)
 
     @pytest.mark.parametrize("iterable", [False, True])
     def test_world_size_alone(

@@ -12,6 +12,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from dataprep.cli.main import app
+from tests.commandline import in_process
+from tests.small_photos import photos
 
 COMMANDS = ("plan", "shard", "finalize", "verify", "inspect", "sample", "init", "schema")
 
@@ -123,6 +125,19 @@ def test_a_wrong_option_is_one_line(command: str, arguments: list[str], line: st
     assert (done.exit_code, done.stdout) == (2, "")
     assert done.stderr.startswith(f"dataprep: {line}")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["shard", "finalize"])
+def test_no_limit_of_failures_has_one_name(tmp_path: Path, command: str) -> None:
+    """``none`` could mean 0 as well: the message says which value means what."""
+    photos(tmp_path / "photos", {"cat": 1})
+    output = str(tmp_path / "out")
+    job = [output]
+    if command == "shard":
+        job = ["--source", str(tmp_path / "photos"), "--output", output]
+    (line,) = in_process(command, *job, "--max-failures", "none", code=2).complaints
+    assert "give 0 to allow no failure, or unlimited to allow any number" in line
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

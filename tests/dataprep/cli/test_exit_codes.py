@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from dataprep import keys
 from dataprep.errors import CorruptArchive, PermissionRefused
 from dataprep.formats.protocol import Buffer
 from dataprep.sample import draw_tree
+from dataprep.sample.drawing import draw_photo
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores.local import LocalStore
 from tests.commandline import IN_ONE_PROCESS, in_process
@@ -139,3 +143,54 @@ def test_init_that_stops_half_way(tmp_path: Path) -> None:
     (tmp_path / "configs/shard").symlink_to("/proc/missing/folder")
     in_process("init", tmp_path, code=1)
     assert tree(tmp_path)
+
+
+@pytest.mark.parametrize("after", [0, 3])
+def test_sample_that_stops_half_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """The folder is there, perhaps with some images, when the disk turns out to be read-only."""
+    drawn = 0
+
+    def failing(*arguments: Any) -> bytes:
+        nonlocal drawn
+        drawn += 1
+        if drawn > after:
+            raise OSError(errno.EROFS, "Read-only file system")
+        return draw_photo(*arguments)
+
+    monkeypatch.setattr("dataprep.sample.tree.draw_photo", failing)
+    in_process("sample", tmp_path / "photos", "--images", "6", "--classes", "2", code=1)
+    assert len(tree(tmp_path / "photos")) == after
+
+
+def test_sample_that_is_refused(tmp_path: Path) -> None:
+    """Nothing was written, which 2 says."""
+    in_process("sample", tmp_path / "photos", "--images", "1", "--classes", "2", code=2)
+    assert not (tmp_path / "photos").exists()
+
+
+def test_retry_failed_that_is_refused_after_something_was_removed(
+    photos: Path, tmp_path: Path
+) -> None:
+    """The manifest of one split is removed before that of the other one cannot be read."""
+    source, output = tmp_path / "photos", tmp_path / "out"
+    shutil.copytree(photos, source)
+    broken = min(source.rglob("*.JPEG"))
+    broken.write_bytes(broken.read_bytes()[:200])
+    shards(source, output, "--max-failures", "1")
+    splits = ["train", "validation"]
+    retried = next(
+        split for split in splits if b'"failed"' in (output / receipt_of(split)).read_bytes()
+    )
+    splits.remove(retried)
+    newer = output / f"{splits[0]}.manifest.json"
+    newer.write_text(json.dumps({**json.loads(newer.read_text()), "schema": 99}))
+    before = tree(output)
+    shards(source, output, "--retry-failed", "--max-failures", "1", code=1)
+    assert before.keys() - tree(output).keys() == {f"{retried}.manifest.json", receipt_of(retried)}
+
+
+def receipt_of(split: str) -> str:
+    """The receipt of the only shard of a split."""
+    return f"receipts/{split}-00000-of-00001.json"

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+import dataprep
 from tests.commandline import in_process
 from tests.small_photos import jpeg, photos
+from tests.tars import tar_of, zipped
+
+SYNSETS = ("n01440764", "n02123045", "n02124075", "n03445777")
 
 
 def job(source: Path, output: Path, *options: str) -> Sequence[str]:
@@ -76,3 +81,53 @@ def test_the_order_of_labels_is_said(
     arguments = job(tmp_path / "list.csv", tmp_path / "out", "--kind", "listing", *settings)
     first = in_process("plan", *arguments, code=0).out.splitlines()[0]
     assert first == (f"{tmp_path}/list.csv: a listing, 2 classes, 2 images; labels 0 to 1 {order}")
+
+
+def test_synsets_in_the_names_of_members_are_the_classes(tmp_path: Path) -> None:
+    """As in the three archives ``train_images_N.tar.gz``, whose own names are no classes."""
+    source = tmp_path / "archives"
+    source.mkdir()
+    for number in range(3):
+        members = {
+            f"{synset}_{number}_{synset}.JPEG": jpeg(10 * number + row)
+            for row, synset in enumerate(SYNSETS)
+        }
+        (source / f"train_images_{number}.tar.gz").write_bytes(zipped(tar_of(members)))
+    done = in_process("shard", *job(source, tmp_path / "out", "--kind", "ilsvrc"), code=0)
+    said = f"{source}/: archives, 4 classes, 12 images; labels 0 to 3 in the order of names"
+    assert done.out.splitlines()[0] == said
+    dataset = dataprep.open(tmp_path / "out")
+    assert tuple(label.synset for label in dataset.label_space.labels) == SYNSETS
+    assert Counter(dataset[number].label for number in range(12)) == dict.fromkeys(range(4), 3)
+
+
+def test_archives_of_several_classes_that_nothing_tells_apart_are_refused(tmp_path: Path) -> None:
+    """The message names an archive, its folders and the key to set; nothing is written."""
+    source = tmp_path / "archives"
+    source.mkdir()
+    for number, pets in enumerate((("cat", "dog"), ("owl", "rat"))):
+        members = {f"{pet}/{number}.jpg": jpeg(number) for pet in pets}
+        (source / f"pets-{'ab'[number]}.tar").write_bytes(tar_of(members))
+    done = in_process("shard", *job(source, tmp_path / "out", "--kind", "ilsvrc"), code=2)
+    assert "pets-a.tar has several folders (cat, dog)" in done.err
+    assert "--set ilsvrc.classes=folders" in done.err
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_list_of_im2rec_for_detection_is_refused(tmp_path: Path) -> None:
+    """No value of it becomes a class; the list stays as it is, and nothing is written."""
+    photos(tmp_path / "img", {".": 4})
+    lines = []
+    for number in range(4):
+        # The header has 4 values (its width, that of a box, the image's size), then comes a box.
+        values = [4, 5, 120, 90, number % 2, 0.1, 0.2, 0.6, 0.7]
+        lines.append("\t".join([str(number), *map(str, values), f"img/{number}.jpg"]))
+    listing = tmp_path / "boxes.lst"
+    listing.write_text("\n".join(lines) + "\n")
+    before = listing.read_bytes()
+    done = in_process("shard", *job(listing, tmp_path / "out", "--kind", "listing"), code=2)
+    (complaint,) = done.complaints
+    assert "im2rec's list for detection, not for classes" in complaint
+    assert "a header of 4 values, then boxes of 5 values each" in complaint
+    assert listing.read_bytes() == before
+    assert not (tmp_path / "out").exists()

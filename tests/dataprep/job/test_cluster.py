@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
 import socket
+import threading
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +21,7 @@ import pytest
 from distributed import LocalCluster
 from typer.testing import CliRunner, Result
 
+import dataprep
 from dataprep.cli.main import app
 from dataprep.config import DaskOptions
 from dataprep.errors import (
@@ -35,7 +38,10 @@ from dataprep.errors import (
 from dataprep.job import cluster as cluster_module
 from dataprep.job.cluster import Cluster, require_reachable
 from dataprep.job.in_process import InProcess
+from dataprep.job.report import Display
 from dataprep.job.worker import Progress, ShardResult, ShardTask
+from dataprep.processes import this_process
+from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores.local import LocalStore
 from tests.commandline import objects, wait_until
 from tests.dataprep.job.tasks import (
@@ -293,12 +299,11 @@ class TestCustomClass:
     @pytest.mark.parametrize(
         ("error", "tries"),
         [
-            (StoreUnreachable("gone"), 3),
-            (PermissionRefused("denied"), 1),
-            (SourceChanged("changed"), 1),
-            (LeaseLost("taken over"), 1),
+            pytest.param(StoreUnreachable("gone"), 3, id="StoreUnreachable"),
+            pytest.param(PermissionRefused("denied"), 1, id="PermissionRefused"),
+            pytest.param(SourceChanged("changed"), 1, id="SourceChanged", marks=pytest.mark.smoke),
+            pytest.param(LeaseLost("taken over"), 1, id="LeaseLost", marks=pytest.mark.smoke),
         ],
-        ids=lambda value: type(value).__name__,
     )
     def test_only_errors_of_a_store_are_repeated(
         self,
@@ -339,7 +344,7 @@ class TestCustomClass:
 
         def announce(line: str) -> None:
             runner.announced.append(line)
-            if "waiting until tasks" in line and ends:
+            if ("waiting until tasks" if ends else "may still run") in line:
                 (source.notes / "open").touch()
 
         def interrupt(run: object) -> None:
@@ -352,9 +357,9 @@ class TestCustomClass:
             runner.run(make_tasks(images, source, store, 1))
         assert runner.engine.tasks_may_run is not ends
         assert any("waiting until tasks of this job" in line for line in runner.announced)
-        (source.notes / "open").touch()
         assert objects(store) == {}
 
+    @pytest.mark.smoke
     def test_a_worker_that_does_not_see_the_source_says_so(
         self, images: Path, store: LocalStore
     ) -> None:
@@ -375,6 +380,87 @@ class TestCustomClass:
         with pytest.raises(TooManyFailures, match="enough"):
             runner.run(make_tasks(images, FolderSource(images), store, 24), refuse)
         assert len(runner.results) == 1
+
+
+class Watched(Display):
+    """Reads the lock when the shards begin; ``owner`` is what it holds, and empty before.
+
+    ``then`` is called at a note that begins with ``at``.
+    """
+
+    def __init__(self, output: Path, at: str = "no note", then: Callable[[], object] = int) -> None:
+        self._lock, self._at, self._then = output / "leases/train", at, then
+        self.owner: dict[str, Any] = {}
+
+    def start(self, split: str, samples: int, done: int) -> None:
+        """Read the lock."""
+        self.owner = json.loads(self._lock.read_text())
+
+    def note(self, line: str) -> None:
+        """Call what was asked for."""
+        if line.startswith(self._at):
+            self._then()
+
+
+class TestLock:
+    @pytest.fixture
+    def job(self, images: Path, tmp_path: Path) -> dataprep.ShardConfig:
+        """A job on a cluster of a configured class."""
+        return dataprep.ShardConfig.model_validate(
+            {
+                "source": str(images),
+                "output": str(tmp_path / "out"),
+                "image": {"size": 48},
+                "dask": {"cluster": SMALL},
+            }
+        )
+
+    @pytest.mark.smoke
+    def test_names_no_process_that_can_be_known_to_have_ended(
+        self, job: dataprep.ShardConfig
+    ) -> None:
+        """Tasks on a cluster outlive the driver; the lock is released once all have ended."""
+        display = Watched(Path(job.output))
+        dataprep.shard(job, display=display)
+        assert display.owner["machine"] != this_process().machine
+        assert not (Path(job.output) / "leases").exists()
+
+    @pytest.mark.smoke
+    @pytest.mark.parametrize("ends", [True, False])
+    def test_is_left_to_expire_while_a_task_may_run(
+        self, job: dataprep.ShardConfig, monkeypatch: pytest.MonkeyPatch, ends: bool
+    ) -> None:
+        """An interrupted job releases it only if its task ends within the time of waiting."""
+        monkeypatch.setattr(cluster_module, "_LOOK_EVERY_S", 0.05)
+        if not ends:
+            monkeypatch.setattr(cluster_module, "TASKS_END_WITHIN_S", 0.2)
+        begun, may_end = threading.Event(), threading.Event()
+        ended_at = "waiting until tasks" if ends else "tasks of this job may still run"
+        display = Watched(Path(job.output), ended_at, may_end.set)
+        read = ImageFolder.read
+
+        def waiting(source: ImageFolder, item: Any) -> bytes:
+            if display.owner:  # a task of a shard, not the plan
+                begun.set()
+                may_end.wait(60)
+            return read(source, item)
+
+        def interrupt(run: object) -> None:
+            assert begun.wait(60)
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(ImageFolder, "read", waiting)
+        monkeypatch.setattr(cluster_module._Run, "_require_workers", interrupt)
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                dataprep.shard(job, display=display)
+        finally:
+            may_end.set()
+        lock = Path(job.output) / "leases/train"
+        assert lock.exists() is not ends
+        if not ends:
+            owner = json.loads(lock.read_text())
+            assert (owner["token"], owner["released"]) == (display.owner["token"], False)
 
 
 class TestRunningScheduler:

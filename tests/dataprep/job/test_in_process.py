@@ -10,8 +10,10 @@ import pytest
 
 from dataprep.config import DaskOptions
 from dataprep.errors import (
+    DataprepError,
+    LeaseLost,
     PermissionRefused,
-    StoreError,
+    SourceChanged,
     StoreUnreachable,
     TooManyFailures,
 )
@@ -66,18 +68,23 @@ def test_retried(
 
 @pytest.mark.parametrize(
     ("error", "retries", "tried"),
-    [(StoreUnreachable("gone for good"), 1, 2), (PermissionRefused("no right"), 5, 1)],
+    [
+        (StoreUnreachable("gone for good"), 1, 2),
+        (PermissionRefused("no right"), 5, 1),
+        (SourceChanged("another file"), 5, 1),
+        (LeaseLost("taken over"), 5, 1),
+    ],
 )
 def test_not_retried(
     images: Path,
     tmp_path: Path,
     failing: Callable[..., FailingSource],
     store: LocalStore,
-    error: StoreError,
+    error: DataprepError,
     retries: int,
     tried: int,
 ) -> None:
-    """The job ends with the store's own error, at once where asking again cannot help."""
+    """The job ends with the very error, at once where asking again cannot help."""
     tasks = make_tasks(images, failing(9, error), store, 6)
     with pytest.raises(type(error), match=str(error)):
         run(2, tasks, retries=retries)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +18,12 @@ from dataprep.job import prepare
 from dataprep.job.lock import Locks
 from dataprep.job.resume import forget, stored_job, stored_plan
 from dataprep.sample import draw_tree
-from dataprep.stores import Buffer, ObjectInfo, Store, StoreOptions, open_store
+from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
+from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
+from dataprep.stores.protocol import Upload
+from dataprep.stores.s3 import S3Store
+from iobench.s3_server import MotoServer
 from tests.commandline import comparable, objects
 
 SMALL = {"size": 64, "quality": 95}
@@ -54,31 +59,32 @@ def fresh() -> str:
     return f"memory://{secrets.token_hex(6)}"
 
 
-@pytest.mark.parametrize("place", WRITTEN)
-@pytest.mark.parametrize("settings", SETTINGS)
-def test_a_run_that_lost_its_lock_changes_nothing(
-    photos: Path, monkeypatch: pytest.MonkeyPatch, settings: str, place: str
+def is_taken_over_from(
+    photos: Path, output: str, alone: str, settings: str, place: str, creating: tuple[type, str]
 ) -> None:
     """Another run begins anew, and completes the output, just before an object is created.
 
     At most that object is left, under a name that the other run does not use; verify names it.
+    ``alone`` is where the other run writes the same again, and ``creating`` the method of the store
+    that creates an object.
     """
-    output = fresh()
-    create = MemoryStore.create
+    store_class, method = creating
+    create = getattr(store_class, method)
     at: list[str] = []
 
-    def taken_over(store: MemoryStore, key: str, data: Buffer) -> bool:
+    def taken_over(store: Any, created: Any, *data: Any) -> Any:
+        key: str = created.key if isinstance(created, Upload) else created
         if key.startswith(place) and not at:
             at.append(key)
             other = job(photos, output, SETTINGS[settings])
             dataprep.shard(other, overwrite=True, takeover=True)
-        return create(store, key, data)
+        return create(store, created, *data)
 
-    monkeypatch.setattr(MemoryStore, "create", taken_over)
-    with pytest.raises(LeaseLost, match=f"another run has taken over split 'train' in {output}"):
-        dataprep.shard(job(photos, output, SMALL))
-    monkeypatch.undo()
-    alone = fresh()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_class, method, taken_over)
+        lost = f"another run has taken over split 'train' in {output}"
+        with pytest.raises(LeaseLost, match=re.escape(lost)):
+            dataprep.shard(job(photos, output, SMALL))
     dataprep.shard(job(photos, alone, SETTINGS[settings]))
     found, expected = comparable(objects(output)), comparable(objects(alone))
     orphans = found.keys() - expected.keys()
@@ -87,6 +93,38 @@ def test_a_run_that_lost_its_lock_changes_nothing(
     (report,) = dataprep.verify(output)
     assert {fault.key for fault in report.faults} == orphans
     assert all("does not belong to this data set" in fault.what for fault in report.faults)
+
+
+@pytest.mark.parametrize("place", WRITTEN)
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize("where", ["memory", "folder"])
+def test_a_run_that_lost_its_lock_changes_nothing(
+    photos: Path, tmp_path: Path, where: str, settings: str, place: str
+) -> None:
+    """Whatever it was about to create, and whatever the other run makes instead."""
+    if where == "memory":
+        is_taken_over_from(photos, fresh(), fresh(), settings, place, (MemoryStore, "create"))
+        return
+    output, alone = str(tmp_path / "out"), str(tmp_path / "alone")
+    is_taken_over_from(photos, output, alone, settings, place, (LocalStore, "create"))
+
+
+@pytest.mark.parametrize(
+    "place", [pytest.param("tfrecord/", marks=pytest.mark.smoke), *WRITTEN[1:]]
+)
+@pytest.mark.parametrize("settings", SETTINGS)
+def test_a_run_that_lost_its_lock_changes_nothing_on_s3(
+    photos: Path,
+    bucket: str,
+    s3_server: MotoServer,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: str,
+    place: str,
+) -> None:
+    """The same over HTTP, by conditional requests."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3_server.url)
+    output, alone = f"s3://{bucket}/out", f"s3://{bucket}/alone"
+    is_taken_over_from(photos, output, alone, settings, place, (S3Store, "create_upload"))
 
 
 @pytest.mark.parametrize("change", ["equal", "other bytes", "longer"])

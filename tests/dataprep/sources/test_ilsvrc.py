@@ -428,6 +428,22 @@ class TestCache:
         copy = pickle.loads(pickle.dumps(source))
         assert contents(copy, listing)["n01440764/n01440764_10.JPEG"] == b"\xff\xd8ten"
 
+    def test_a_worker_in_another_folder_has_the_same_archive_and_cache(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Paths are made absolute before they leave the driver: no second cache is made."""
+        put(tmp_path, zipped(nested(TREE)), "all.tar.gz")
+        monkeypatch.chdir(tmp_path)
+        source = ILSVRC("all.tar.gz", None, ILSVRCOptions(cache="points"))
+        listing = source.list()
+        packed = pickle.dumps(source)
+        (tmp_path / "elsewhere").mkdir()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        copy = pickle.loads(packed)
+        assert contents(copy, listing)["n01440764/n01440764_10.JPEG"] == b"\xff\xd8ten"
+        assert [*(tmp_path / "elsewhere").iterdir()] == []
+        assert copy.uri == str(tmp_path / "all.tar.gz")
+
 
 class TestRefused:
     @pytest.mark.parametrize("cut", [0.3, 0.6, 0.95])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import pickle
 import posixpath
 from pathlib import Path
 from typing import Any
@@ -615,3 +616,22 @@ def test_a_row_of_another_width_is_shown(photos: Path) -> None:
     """The error has the row and the delimiter's key."""
     with pytest.raises(SourceError, match=r"row 2: 3 columns.*listing\.delimiter.*'1\.jpg, a, b'"):
         listed(photos, "path,label\n1.jpg,a,b\n")
+
+
+@pytest.mark.parametrize("root", [None, "photos"])
+def test_a_relative_listing_is_read_in_a_process_of_another_folder(
+    photos: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str | None
+) -> None:
+    """Paths are made absolute before they leave the driver; what it lists stays as it is."""
+    folder = photos if root is None else tmp_path
+    monkeypatch.chdir(folder)
+    Path("list.csv").write_text("path,label\ncats/1.jpg,cat\n")
+    source = open_source("list.csv", "listing", None, ListingOptions(root=root))
+    listing = source.list()
+    packed = pickle.dumps(source)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    copy = pickle.loads(packed)
+    assert listing.names == ["cats/1.jpg"]
+    assert copy.read(listing.located(0)) == b"cats/1.jpg"
+    assert copy.uri == str(folder / "list.csv")

@@ -13,7 +13,13 @@ from typing import Any
 import pytest
 
 import dataprep
-from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError, StoreUnreachable
+from dataprep.errors import (
+    LeaseLost,
+    ObjectNotFound,
+    StoredBytesDiffer,
+    StoreError,
+    StoreUnreachable,
+)
 from dataprep.job.report import Display
 from dataprep.sample import draw_tree
 from dataprep.stores import StoreOptions
@@ -173,6 +179,24 @@ def test_a_put_is_read_back_where_the_etag_is_no_md5(
         open_store().put("key", DATA)
     with pytest.raises(ObjectNotFound):
         open_store().head("key")
+
+
+@pytest.mark.parametrize("has_lock", [True, False])
+def test_a_damaged_object_is_removed_only_with_the_lock(
+    open_store: OpenStore, proxy: FaultProxy, has_lock: bool
+) -> None:
+    """Another run may have stored its own object under that name since the last attempt."""
+    store, asked = open_store(max_attempts=2), iter([None])
+
+    def permit() -> None:
+        if next(asked, "again") and not has_lock:
+            raise LeaseLost("another run has taken over")
+
+    own_etag = Rule(Match(), SetHeader("ETag", '"opaque-1"'))
+    proxy.replace_rules([own_etag, Rule(Match("PUT"), FlipByte(3, "upload"))])
+    with pytest.raises(StoredBytesDiffer if has_lock else LeaseLost):
+        put_while_permitted(store, "key", DATA, permit)
+    assert [info.key for info in store.list()] == ([] if has_lock else ["key"])
 
 
 @pytest.mark.parametrize("write", WRITES)
