@@ -228,6 +228,8 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
 def understood(request: Request, label_space: LabelSpace) -> Understood:
     """What the job takes its source for, with the labels that its samples get."""
     config, listing = request.config, request.listing
+    if config.unlabelled:  # the classes that the output has are no labels of these samples
+        label_space = LabelSpace(())
     is_folder = config.kind in ("imagefolder", "flat") or os.path.isdir(config.source)  # noqa: PTH112
     return Understood(
         source=f"{config.source.rstrip('/')}/" if is_folder else config.source,
