@@ -19,6 +19,7 @@ from dataprep.sources.files import disk_paths, list_files, read_error, reads_at_
 from dataprep.sources.local_tree import BROKEN, problem_of, shown
 from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
+from dataprep.sources.splits import find_different_splits
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 
@@ -91,12 +92,12 @@ class ImageFolder:
             unread=tuple(tree.unread),
         )
 
-    def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
+    def _options_for(self, folder: str) -> str:
+        """The options that take one folder of the source; of an empty name, all of it."""
         root = self.uri.rstrip("/")
+        return f"--source {shlex.quote(f'{root}/{folder}' if folder else root)}"
 
-        def advise(folder: str) -> str:
-            return f"--source {shlex.quote(f'{root}/{folder}' if folder else root)}"
-
+    def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
         absent = (
             f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
             "it (or --kind flat, where a file gives the classes)" + advice_for(names)
@@ -105,7 +106,7 @@ class ImageFolder:
             names,
             problems,
             self.uri,
-            advise,
+            self._options_for,
             absent,
             splits_are_classes=self._splits_are_classes,
         )
@@ -120,7 +121,18 @@ class FlatFolder(ImageFolder):
 
     form = "a folder of images"
 
+    def _options_for(self, folder: str) -> str:
+        return f"{super()._options_for(folder)} --kind flat"
+
     def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
+        images = [
+            name
+            for row, name in enumerate(names)
+            if promises_image(name) and (row not in problems or problems[row].status == "failed")
+        ]
+        folders = {tuple(name.split("/")[:-1]) for name in images}
+        if not self._splits_are_classes and (splits := find_different_splits(folders)):
+            raise SourceError(splits.message(self.uri, self._options_for, has_classes=False))
         return unclassified(names, problems)
 
 

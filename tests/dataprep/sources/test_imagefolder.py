@@ -21,7 +21,7 @@ from dataprep.errors import (
     StoreUnreachable,
     UnreadableImage,
 )
-from dataprep.sources import LeavingOut, Listing, Located, open_source
+from dataprep.sources import HavingFolders, LeavingOut, Listing, Located, open_source
 from dataprep.sources.classes import promises_image
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.sources.protocol import Problem
@@ -496,6 +496,59 @@ def test_splits_with_images_and_no_classes(tmp_path: Path) -> None:
         ImageFolder(str(tmp_path)).list()
     command = f"dataprep shard --source {tmp_path}/test --kind flat --unlabelled --split test "
     assert command in str(caught.value)
+
+
+DIFFERENT_SPLITS = {
+    "images alone": (["train/1.jpg", "test/1.jpg"], "train", "test"),
+    "class folders": (["Train/a/1.jpg", "Train/b/1.jpg", "Val/a/1.jpg"], "Train", "Val"),
+    "beside other folders": (["more/1.jpg", "train/1.jpg", "test/2.jpg", "3.jpg"], "train", "test"),
+    "below another folder": (["all/train_1/1.jpg", "all/val_1/1.jpg"], "all/train_1", "all/val_1"),
+}
+
+
+@pytest.mark.parametrize("names", DIFFERENT_SPLITS.values(), ids=DIFFERENT_SPLITS)
+def test_different_splits_are_not_read_as_one_folder_of_images(
+    tmp_path: Path, names: tuple[list[str], str, str]
+) -> None:
+    """``--kind flat`` refuses them with a command for each, unless it is told that they are one."""
+    images, *folders = names
+    draw(tmp_path, images)
+    with pytest.raises(SourceError) as caught:
+        open_source(str(tmp_path), "flat").list()
+    *commands, whole = [
+        shlex.split(line)
+        for line in str(caught.value).splitlines()
+        if line.startswith("  dataprep shard")
+    ]
+    assert [command[3] for command in commands] == [f"{tmp_path}/{folder}" for folder in folders]
+    for command in commands:
+        assert command[4:7] == ["--kind", "flat", "--unlabelled"]
+        assert len(open_source(command[3], "flat").list()) > 0
+    assert whole[3:] == [
+        *(str(tmp_path), "--kind", "flat", "--set", "labels.split_folders=classes"),
+        *("--output", "OUTPUT"),
+    ]
+    source = open_source(str(tmp_path), "flat")
+    assert isinstance(source, HavingFolders)
+    source.read_splits_as_classes()
+    assert len(source.list()) == len(images)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["val/1.jpg", "val/2.jpg"],
+        ["test/1.jpg", "more/1.jpg"],
+        ["train_1/1.jpg", "train_2/2.jpg"],
+        ["cats/1.jpg", "dogs/1.jpg", "2.jpg"],
+        ["train/1.jpg", "@eaDir/test/1.jpg"],
+        ["images/1.jpg", "photos/2.jpg"],
+    ],
+)
+def test_a_folder_of_images_may_have_folders(tmp_path: Path, names: list[str]) -> None:
+    """One split alone, or folders that are no splits, are read as before."""
+    draw(tmp_path, names)
+    assert [*open_source(str(tmp_path), "flat").list().names] == sorted(names)
 
 
 NO_CLASSES: dict[str, tuple[list[str], dict[str, str]]] = {
