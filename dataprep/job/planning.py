@@ -48,7 +48,7 @@ from dataprep.sources import (
     open_source,
 )
 from dataprep.sources.classes import NO_CLASS, commonest, promises_image
-from dataprep.sources.exclusion import EXCLUDED, Exclusion
+from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Integers
 from dataprep.split_plan import (
@@ -200,10 +200,8 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
     """What is odd about the source, its classes and the sizes that are asked for."""
     listing = request.listing
     yield from listing.notes
-    reasons = {problem.reason for problem in listing.problems.values()}
-    for glob in request.config.exclude:
-        if f"{EXCLUDED}{glob!r}" not in reasons:
-            yield f"exclude: {glob!r} matches nothing in the source"
+    for glob in Exclusion(request.config.exclude).unmatched(listing):
+        yield f"exclude: {glob!r} matches nothing in the source"
     strays = [
         listing.names[row]
         for row, problem in listing.problems.items()
