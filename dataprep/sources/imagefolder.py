@@ -110,7 +110,7 @@ class ImageFolder:
             absent,
             splits_are_classes=self._splits_are_classes,
         )
-        _require_class_folders(self.uri, names, classes, problems)
+        _require_folders(self.uri, names, classes, problems)
         if not self._splits_are_classes:
             _refuse_parts(self.uri, names, classes)
         return classes
@@ -133,24 +133,32 @@ class FlatFolder(ImageFolder):
         folders = {tuple(name.split("/")[:-1]) for name in images}
         if not self._splits_are_classes and (splits := find_different_splits(folders)):
             raise SourceError(splits.message(self.uri, self._options_for, has_classes=False))
-        return unclassified(names, problems)
+        classes = unclassified(names, problems)
+        _require_folders(self.uri, names, classes, problems)
+        return classes
 
 
-def _require_class_folders(
+def _require_folders(
     uri: str, names: Sequence[str], classes: Sequence[str], problems: Problems
 ) -> None:
-    """Refuse a broken link that stands where a class folder could.
+    """Refuse a broken link that stands where a folder of images could.
 
-    One that is called as an image is, or is in a class, is a failed sample.
+    One that is called as an image is a failed sample. So is one in a class where images have no
+    extensions, since nothing tells it from them.
     """
-    for row, problem in problems.items():
+    broken = [row for row, problem in problems.items() if problem.reason.startswith(BROKEN)]
+    if not broken:
+        return
+    have_extensions = any(map(promises_image, names))
+    for row in broken:
         name = names[row]
-        if problem.reason.startswith(BROKEN) and not classes[row] and not promises_image(name):
-            raise SourceError(
-                f"{uri.rstrip('/')}/{name} is a link whose target is not there. If it stands for a "
-                "class folder, that class would be missing: bring the target back, remove the "
-                f"link, or leave it out with --exclude {shlex.quote(name)}"
-            )
+        if promises_image(name) or (classes[row] and not have_extensions):
+            continue
+        raise SourceError(
+            f"{uri.rstrip('/')}/{name} is a link whose target is not there. If it stands for a "
+            "folder, the images of that folder would be missing: bring the target back, remove "
+            f"the link, or leave it out with --exclude {shlex.quote(name)}"
+        )
 
 
 def _refuse_parts(uri: str, names: Sequence[str], classes: Sequence[str]) -> None:

@@ -243,11 +243,11 @@ def test_links_to_files_and_folders_are_followed(tmp_path: Path) -> None:
     (root / "cats" / "out.jpg").symlink_to(tmp_path / "o.jpg")
     (root / "dogs" / "again.jpg").symlink_to("2.jpg")
     (root / "dogs" / "broken.jpg").symlink_to("missing.jpg")
-    (root / "dogs" / "circle").symlink_to("circle")
+    (root / "dogs" / "circle.jpg").symlink_to("circle.jpg")
     source = ImageFolder(str(root))
     listing = source.list()
     broken = Problem("failed", "broken symlink")
-    assert problems(listing) == {"dogs/broken.jpg": broken, "dogs/circle": broken}
+    assert problems(listing) == {"dogs/broken.jpg": broken, "dogs/circle.jpg": broken}
     assert classes(listing) == {
         "Katze/1.jpg": "Katze",
         "Katze/out.jpg": "Katze",
@@ -299,21 +299,40 @@ def test_loops_of_links_end_and_are_named(tmp_path: Path) -> None:
     assert "'cats/here', 'cats/top'" in note
 
 
-def test_a_broken_link_in_the_place_of_a_class_folder_is_refused(tmp_path: Path) -> None:
-    """A class would be missing; with an image's name, or left out, it is no class."""
+@pytest.mark.parametrize("kind", ["imagefolder", "flat"])
+@pytest.mark.parametrize("link", ["owls and more", "cats/more"])
+def test_a_broken_link_in_the_place_of_a_folder_is_refused(
+    tmp_path: Path, kind: str, link: str
+) -> None:
+    """Its images would be missing; with an image's name, or left out, it is no folder."""
     draw(tmp_path, ["cats/1.jpg", "dogs/2.jpg"])
-    (tmp_path / "owls and more").symlink_to("nowhere")
+    (tmp_path / link).symlink_to("nowhere")
     (tmp_path / "3.jpg").symlink_to("nowhere")
-    source = ImageFolder(str(tmp_path))
+    (tmp_path / "cats" / "4.jpg").symlink_to("4.jpg")
+    source = open_source(str(tmp_path), kind)
     with pytest.raises(
-        SourceError, match=r"that class would be missing.*--exclude 'owls and more'"
+        SourceError, match=r"would be missing.*--exclude '?(owls and more|cats/more)"
     ):
         source.list()
-    source.leave_out(("owls and more",))
+    assert isinstance(source, LeavingOut)
+    source.leave_out((link,))
     assert problems(source.list()) == {
         "3.jpg": Problem("failed", "broken symlink"),
-        "owls and more": Problem("skipped", "excluded by 'owls and more'"),
+        "cats/4.jpg": Problem("failed", "broken symlink"),
+        link: Problem("skipped", f"excluded by {link!r}"),
     }
+
+
+def test_broken_links_among_images_without_extensions_fail(tmp_path: Path) -> None:
+    """In a class nothing tells a folder from an image; beside the classes it may be one of them."""
+    draw(tmp_path, ["cats/1", "dogs/2"])
+    (tmp_path / "cats" / "3").symlink_to("nowhere")
+    assert problems(ImageFolder(str(tmp_path)).list()) == {
+        "cats/3": Problem("failed", "broken symlink")
+    }
+    (tmp_path / "owls").symlink_to("nowhere")
+    with pytest.raises(SourceError, match=r"owls is a link whose target is not there"):
+        ImageFolder(str(tmp_path)).list()
 
 
 SYSTEM_FOLDERS = [
