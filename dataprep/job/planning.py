@@ -47,8 +47,9 @@ from dataprep.sources import (
     Source,
     open_source,
 )
-from dataprep.sources.classes import NO_CLASS, commonest, promises_image
+from dataprep.sources.classes import NO_CLASS, commonest, is_clutter, promises_image
 from dataprep.sources.exclusion import Exclusion
+from dataprep.sources.local_tree import list_tree
 from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Integers
 from dataprep.split_plan import (
@@ -63,7 +64,7 @@ from dataprep.split_plan import (
     sample_rows,
     sample_size,
 )
-from dataprep.stores import Store, open_store
+from dataprep.stores import ObjectInfo, Store, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.versions import determining
 
@@ -389,7 +390,16 @@ def boxes_for(
     labels = labels_of(listing, label_space)
     stores = config.source_store or config.store
     with nothing_written():
-        return find_boxes(config.boxes, stores, names, labels, label_space.index, note)
+        return find_boxes(
+            config.boxes, stores, names, labels, label_space.index, note, annotation_files
+        )
+
+
+def annotation_files(store: Store) -> Iterable[ObjectInfo]:
+    """The files of a folder of annotations; links are followed as in a source of images."""
+    if isinstance(store, LocalStore):
+        return list_tree(store, "", is_clutter).files
+    return store.list()
 
 
 def calibrate(

@@ -16,12 +16,13 @@ from dataprep.names import by_bytes, to_bytes
 from dataprep.sources.classes import classify, promises_image, unclassified
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.files import disk_paths, list_files, read_error, reads_at_once
-from dataprep.sources.local_tree import BROKEN, problem_of, shown
+from dataprep.sources.local_tree import problem_of, shown
 from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.sources.splits import find_different_splits
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
+from dataprep.stores.protocol import BROKEN
 
 _begins_with_synset = re.compile(r"(?:.*/)?(n\d{8})[_.-][^/]*", re.DOTALL).fullmatch
 

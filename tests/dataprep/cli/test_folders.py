@@ -56,6 +56,23 @@ def test_a_subset_by_links(tmp_path: Path) -> None:
     assert classes(tmp_path / "out") == ["a", "b"]
 
 
+def test_boxes_of_a_subset_by_links(tmp_path: Path) -> None:
+    """Annotations that are linked as the photos are give all photos their boxes."""
+    photos(tmp_path / "full", {"a": 2, "b": 2})
+    for name in ("a/0", "a/1"):
+        (tmp_path / "drawn" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "drawn" / f"{name}.xml").write_text(
+            "<annotation><object><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax>"
+            "</bndbox></object></annotation>"
+        )
+    for place, target in (("subset", "full"), ("boxes", "drawn")):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "a").symlink_to(tmp_path / target / "a")
+    job = ("--boxes", str(tmp_path / "boxes"))
+    done = shard(tmp_path / "subset", tmp_path / "out", *job)
+    assert "2 annotations read; 2 of 2 images have 2 boxes" in done.err
+
+
 def test_system_folders_are_counted_as_skipped(tmp_path: Path) -> None:
     """They make no classes, at no depth."""
     system = {"@eaDir": 2, "lost+found": 1, "$RECYCLE.BIN": 2, "cat/@eaDir": 2}
