@@ -238,7 +238,8 @@ def _upper_folders(names: Iterable[str]) -> list[str]:
 
     They are as deep as they can be, since what is mounted on one machine alone may be deep too.
     """
-    folders = {tuple(name.split("/")[:-1]) for name in names if name.startswith("/")}
+    parents = {name.rpartition("/")[0] for name in names if name.startswith("/")}
+    folders = {tuple(parent.split("/")) for parent in parents}
     depth = max(map(len, folders), default=0)
     while len(folders) > _MOST_FOLDERS and depth > 2:
         depth -= 1
