@@ -47,8 +47,9 @@ from dataprep.sources import (
     Source,
     open_source,
 )
-from dataprep.sources.classes import NO_CLASS, commonest, promises_image
-from dataprep.sources.exclusion import EXCLUDED, Exclusion
+from dataprep.sources.classes import NO_CLASS, commonest, is_clutter, promises_image
+from dataprep.sources.exclusion import Exclusion
+from dataprep.sources.local_tree import list_tree
 from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Integers
 from dataprep.split_plan import (
@@ -63,7 +64,7 @@ from dataprep.split_plan import (
     sample_rows,
     sample_size,
 )
-from dataprep.stores import Store, open_store
+from dataprep.stores import ObjectInfo, Store, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.versions import determining
 
@@ -200,10 +201,8 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
     """What is odd about the source, its classes and the sizes that are asked for."""
     listing = request.listing
     yield from listing.notes
-    reasons = {problem.reason for problem in listing.problems.values()}
-    for glob in request.config.exclude:
-        if f"{EXCLUDED}{glob!r}" not in reasons:
-            yield f"exclude: {glob!r} matches nothing in the source"
+    for glob in Exclusion(request.config.exclude).unmatched(listing):
+        yield f"exclude: {glob!r} matches nothing in the source"
     strays = [
         listing.names[row]
         for row, problem in listing.problems.items()
@@ -228,6 +227,8 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
 def understood(request: Request, label_space: LabelSpace) -> Understood:
     """What the job takes its source for, with the labels that its samples get."""
     config, listing = request.config, request.listing
+    if config.unlabelled:  # the classes that the output has are no labels of these samples
+        label_space = LabelSpace(())
     is_folder = config.kind in ("imagefolder", "flat") or os.path.isdir(config.source)  # noqa: PTH112
     return Understood(
         source=f"{config.source.rstrip('/')}/" if is_folder else config.source,
@@ -389,7 +390,16 @@ def boxes_for(
     labels = labels_of(listing, label_space)
     stores = config.source_store or config.store
     with nothing_written():
-        return find_boxes(config.boxes, stores, names, labels, label_space.index, note)
+        return find_boxes(
+            config.boxes, stores, names, labels, label_space.index, note, annotation_files
+        )
+
+
+def annotation_files(store: Store) -> Iterable[ObjectInfo]:
+    """The files of a folder of annotations; links are followed as in a source of images."""
+    if isinstance(store, LocalStore):
+        return list_tree(store, "", is_clutter).files
+    return store.list()
 
 
 def calibrate(

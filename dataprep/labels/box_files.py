@@ -32,7 +32,8 @@ from dataprep.errors import ConfigError, ObjectNotFound, SourceError, SourceNotF
 from dataprep.labels.boxes import SIDES, BoxColumns
 from dataprep.labels.options import BoxOptions
 from dataprep.ordered import in_order
-from dataprep.stores import StoreOptions, open_store
+from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
+from dataprep.stores.protocol import BROKEN, LEAVES
 
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _TABLES = (".csv", ".csv.gz", ".txt")
@@ -57,6 +58,13 @@ _NOTHING = Drawn(1, 1, [])
 Annotations = list[tuple[str, Drawn]]
 """Paths of annotations, or names of images in a table, with their boxes."""
 
+ListFiles = Callable[[Store], Iterable[ObjectInfo]]
+"""Lists all files of a store, with links followed as the caller wants it."""
+
+
+def _list_files(store: Store) -> Iterable[ObjectInfo]:
+    return store.list()
+
 
 def find_boxes(
     options: BoxOptions,
@@ -65,6 +73,7 @@ def find_boxes(
     labels: NDArray[np.int32],
     classes: Mapping[str, int],
     note: Callable[[str], None],
+    list_files: ListFiles = _list_files,
 ) -> BoxColumns:
     """Read the boxes of images and report how many were found.
 
@@ -77,12 +86,13 @@ def find_boxes(
         labels: int32, of the images.
         classes: class name to label.
         note: called with each line for the user.
+        list_files: lists the files of a folder of annotations.
 
     Raises:
         ConfigError: no image has an annotation, or a match is ambiguous.
         SourceError, StoreError: the boxes cannot be read.
     """
-    annotations = read_annotations(options, store)
+    annotations = read_annotations(options, store, list_files)
     by_key: dict[str, list[Drawn]] = {}
     for path, drawn in annotations:
         by_key.setdefault(_key(path, options), []).append(drawn)
@@ -130,12 +140,14 @@ def _key(name: str, options: BoxOptions) -> str:
     return path.stem if options.key == "name" else str(path.parent / path.stem)
 
 
-def read_annotations(options: BoxOptions, store: StoreOptions | None = None) -> Annotations:
+def read_annotations(
+    options: BoxOptions, store: StoreOptions | None = None, list_files: ListFiles = _list_files
+) -> Annotations:
     """Read all annotations at ``options.source``.
 
     Raises:
         SourceNotFound: nothing is there, or no annotation is in it.
-        SourceError: it cannot be read.
+        SourceError: it cannot be read, or a link leads to nothing or is not followed.
         ConfigError: a CSV file of another form.
     """
     uri = options.source.rstrip("/")
@@ -148,7 +160,9 @@ def read_annotations(options: BoxOptions, store: StoreOptions | None = None) -> 
             found = _parsed(_in_tar(_whole(uri, store)))
         else:
             opened = open_store(uri, store)
-            keys = sorted(entry.key for entry in opened.list() if _is_annotation(entry.key))
+            entries = list(list_files(opened))
+            _refuse_links(uri, entries)
+            keys = sorted(entry.key for entry in entries if _is_annotation(entry.key))
             contents = in_order(opened.get, keys, 32 if "://" in uri else 0)  # concurrent reads
             found = _parsed(zip(keys, contents, strict=True))
     except ObjectNotFound:
@@ -160,6 +174,17 @@ def read_annotations(options: BoxOptions, store: StoreOptions | None = None) -> 
             f"no boxes at {uri!r}: boxes.source is XML files, a tar of them, or a CSV file"
         )
     return found
+
+
+def _refuse_links(uri: str, entries: Iterable[ObjectInfo]) -> None:
+    """Refuse links to nothing, and links that ``entries`` do not follow: boxes would be missing."""
+    for entry in entries:
+        is_hidden = entry.key.startswith(".") or "/." in entry.key
+        if entry.problem in (BROKEN, LEAVES) and not is_hidden:
+            raise SourceError(
+                f"{uri}/{entry.key} of boxes.source: {entry.problem}, so that boxes would be "
+                "missing: bring its target back, or remove the link"
+            )
 
 
 def _whole(uri: str, options: StoreOptions | None) -> bytes:

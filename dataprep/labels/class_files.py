@@ -188,6 +188,7 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
     """
     if not rows:
         raise ConfigError(f"{name} names no class")
+    _refuse_blanks(rows)
     names, *others = zip_longest(*(row.cells for row in rows))
     labels: Iterable[str | int] = range(len(rows))
     if len(others) == 1 and _are_numbers(others[0]):
@@ -217,6 +218,26 @@ def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[s
         if text:
             texts[str(group)] = str(text)
     return tuple(order[label] for label in range(count)), texts
+
+
+def _refuse_blanks(rows: Sequence[Row]) -> None:
+    """Refuse lines of a class and its label with a blank between them, as in ``cat 0``.
+
+    They would be classes called "cat 0". Each line of such a file has another number, from 0 or 1,
+    before or behind another class, so that names such as "Boeing 747" stay names.
+    """
+    lines = [str(row.cells[0]).split() for row in rows if len(row.cells) == 1]
+    if len(lines) < max(len(rows), 2) or any(len(words) < 2 for words in lines):
+        return
+    for at in (0, -1):
+        labels = [words[at] for words in lines]
+        classes = {" ".join(words[1:] if at == 0 else words[:-1]) for words in lines}
+        if not _are_numbers(labels) or len(classes) < len(rows):
+            continue
+        numbers = sorted(map(int, labels))
+        if numbers == list(range(numbers[0], numbers[0] + len(rows))) and numbers[0] in (0, 1):
+            place, cells = rows[0]
+            raise ConfigError(f"{place}: {_shown(cells)} has a blank between class and label")
 
 
 def _are_numbers(column: Iterable[str | int]) -> bool:
@@ -273,19 +294,23 @@ def _rows_of_lines(text: str, name: str, spaced: bool) -> list[Row]:
         try:
             found = _split(line, delimiter)
         except csv.Error as error:
-            raise ConfigError(f"{place}: {error}") from None
+            raise ConfigError(f"{place}: {error}: {_shown([line])}") from None
         cells = tuple(cell.strip() for cell in found)
         while len(cells) > 2 and not cells[-1]:
             cells = cells[:-1]
         if len(cells) > 2:
+            of_samples = (
+                ": remove the others, or read the table with --kind listing, where listing.format "
+                "is csv or tsv, listing.path and listing.label are columns by name or number, "
+                "listing.header is false if there is none, and listing.root is the folder of the "
+                "images"
+            )
             raise ConfigError(
-                f"{place} has {len(cells)} columns, expected two: {_shown(cells)}: remove the "
-                "others, or read the table with --kind listing, where listing.format is csv or "
-                "tsv, listing.path and listing.label are columns by name or number, listing.header "
-                "is false if there is none, and listing.root is the folder of the images"
+                f"{place} has {len(cells)} columns, expected two: {_shown(cells)}"
+                + (of_samples if spaced else "")
             )
         if not cells[0]:
-            raise ConfigError(f"{place}: the first column is empty")
+            raise ConfigError(f"{place}: the first column is empty: {_shown(cells)}")
         rows.append(Row(place, cells))
     if not rows:
         return rows

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import zip_longest
@@ -29,6 +29,14 @@ from dataprep.labels.options import LabelOptions
 from dataprep.labels.space import LabelSpace, are_whole, is_number
 from dataprep.names import by_bytes
 from dataprep.stores import StoreOptions, open_store
+
+_TWO_COLUMNS = "expected two columns in each line with a tab, a comma or a semicolon between them"
+_EXPECTED = {
+    "labels.map": f"{_TWO_COLUMNS}, as in old,new",
+    "labels.texts": f"{_TWO_COLUMNS}, as in n02123045,tabby cat",
+    "labels.classes": "expected a class in each line, or a class and its label, as in cat,0",
+}
+"""What the files of these settings hold, for errors."""
 
 _NEGATIVE = re.compile("-[0-9]+")
 
@@ -291,15 +299,16 @@ def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labell
     if options.order == "numeric" and options.classes is not None:
         raise ConfigError("labels.classes and labels.order exclude each other: give one")
     truth, texts = _ground_truth(options, stores)
-    mapped = two_columns(_rows("labels.map", options.map, stores))
+    mapped = _table("labels.map", options.map, stores)
     order: tuple[str, ...] = ()
     if options.classes == ILSVRC2012:
         order = imagenet_synsets()
     elif options.classes is not None:
-        rows = _rows("labels.classes", options.classes, stores)
-        order, its_texts = class_order(rows, options.classes)
+        with _explained("labels.classes"):
+            rows = _rows("labels.classes", options.classes, stores)
+            order, its_texts = class_order(rows, options.classes)
         texts |= its_texts
-    texts |= two_columns(_rows("labels.texts", options.texts, stores, META))
+    texts |= _table("labels.texts", options.texts, stores, META)
     return Labelling(
         truth=truth,
         truth_name=options.ground_truth or "",
@@ -326,6 +335,24 @@ def _ground_truth(
             meta_uri = name.removesuffix(PurePosixPath(name).name) + META
     meta = _rows(key, meta_uri, stores, META)
     return ground_truth(rows, name, meta), two_columns(meta)
+
+
+def _table(
+    key: str, uri: str | None, stores: StoreOptions | None, within: str = ""
+) -> dict[str, str]:
+    with _explained(key):
+        return two_columns(_rows(key, uri, stores, within))
+
+
+@contextmanager
+def _explained(key: str) -> Iterator[None]:
+    """Add to errors in the content of a file what it should hold, and the setting that names it."""
+    try:
+        yield
+    except ConfigError as error:
+        if str(error).startswith(f"{key}: "):  # there is no file
+            raise
+        raise ConfigError(f"{error}: {_EXPECTED[key]} ({key})") from None
 
 
 def _rows(key: str, uri: str | None, stores: StoreOptions | None, within: str = "") -> list[Row]:

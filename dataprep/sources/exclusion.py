@@ -56,6 +56,12 @@ class Exclusion:
         classes = ["" if row in rows else name for row, name in enumerate(listing.classes)]
         return replace(listing, classes=classes, problems={**listing.problems, **rows})
 
+    def unmatched(self, listing: Listing) -> Sequence[str]:
+        """The globs that match no entry of ``listing``, no file beside and no unread folder."""
+        paths = (*listing.names, *listing.unread, *listing.left_out)
+        patterns = zip(self.globs, map(re.compile, self._patterns), strict=True)
+        return [glob for glob, pattern in patterns if not any(map(pattern.search, paths))]
+
     @cached_property
     def _patterns(self) -> Sequence[str]:
         return [_pattern(glob) for glob in self.globs]

@@ -16,11 +16,13 @@ from dataprep.names import by_bytes
 from dataprep.sources.classes import classify, promises_image, unclassified
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.files import disk_paths, list_files, read_error, reads_at_once
-from dataprep.sources.local_tree import BROKEN, problem_of, shown
+from dataprep.sources.local_tree import problem_of, shown
 from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
+from dataprep.sources.splits import find_different_splits
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
+from dataprep.stores.protocol import BROKEN
 
 _begins_with_synset = re.compile(r"(?:.*/)?(n\d{8})[_.-][^/]*", re.DOTALL).fullmatch
 
@@ -93,12 +95,12 @@ class ImageFolder:
             unread=tuple(tree.unread),
         )
 
-    def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
+    def _options_for(self, folder: str) -> str:
+        """The options that take one folder of the source; of an empty name, all of it."""
         root = self.uri.rstrip("/")
+        return f"--source {shlex.quote(f'{root}/{folder}' if folder else root)}"
 
-        def advise(folder: str) -> str:
-            return f"--source {shlex.quote(f'{root}/{folder}' if folder else root)}"
-
+    def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
         absent = (
             f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
             "it (or --kind flat, where a file gives the classes)" + advice_for(names)
@@ -107,11 +109,11 @@ class ImageFolder:
             names,
             problems,
             self.uri,
-            advise,
+            self._options_for,
             absent,
             splits_are_classes=self._splits_are_classes,
         )
-        _require_class_folders(self.uri, names, classes, problems)
+        _require_folders(self.uri, names, classes, problems)
         if not self._splits_are_classes:
             _refuse_parts(self.uri, names, classes)
         return classes
@@ -122,25 +124,44 @@ class FlatFolder(ImageFolder):
 
     form = "a folder of images"
 
+    def _options_for(self, folder: str) -> str:
+        return f"{super()._options_for(folder)} --kind flat"
+
     def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
-        return unclassified(names, problems)
+        images = [
+            name
+            for row, name in enumerate(names)
+            if promises_image(name) and (row not in problems or problems[row].status == "failed")
+        ]
+        folders = {tuple(name.split("/")[:-1]) for name in images}
+        if not self._splits_are_classes and (splits := find_different_splits(folders)):
+            raise SourceError(splits.message(self.uri, self._options_for, has_classes=False))
+        classes = unclassified(names, problems)
+        _require_folders(self.uri, names, classes, problems)
+        return classes
 
 
-def _require_class_folders(
+def _require_folders(
     uri: str, names: Sequence[str], classes: Sequence[str], problems: Problems
 ) -> None:
-    """Refuse a broken link that stands where a class folder could.
+    """Refuse a broken link that stands where a folder of images could.
 
-    One that is called as an image is, or is in a class, is a failed sample.
+    One that is called as an image is a failed sample. So is one in a class where images have no
+    extensions, since nothing tells it from them.
     """
-    for row, problem in problems.items():
+    broken = [row for row, problem in problems.items() if problem.reason.startswith(BROKEN)]
+    if not broken:
+        return
+    have_extensions = any(map(promises_image, names))
+    for row in broken:
         name = names[row]
-        if problem.reason.startswith(BROKEN) and not classes[row] and not promises_image(name):
-            raise SourceError(
-                f"{uri.rstrip('/')}/{name} is a link whose target is not there. If it stands for a "
-                "class folder, that class would be missing: bring the target back, remove the "
-                f"link, or leave it out with --exclude {shlex.quote(name)}"
-            )
+        if promises_image(name) or (classes[row] and not have_extensions):
+            continue
+        raise SourceError(
+            f"{uri.rstrip('/')}/{name} is a link whose target is not there. If it stands for a "
+            "folder, the images of that folder would be missing: bring the target back, remove "
+            f"the link, or leave it out with --exclude {shlex.quote(name)}"
+        )
 
 
 def _refuse_parts(uri: str, names: Sequence[str], classes: Sequence[str]) -> None:

@@ -61,6 +61,7 @@ PATH_COLUMNS = ("path", "filename", "file", "image")
 LABEL_COLUMNS = ("label", "class", "synset")
 LEAVES = "its path leaves the root of the listing"
 _LOOKED_AT = 100
+_MOST_FOLDERS = 16
 _SHOWN_BYTES = 80
 
 _FORMATS = {
@@ -97,6 +98,7 @@ class ListingSource:
         self._folder = _store(folder, self._options).uri
         self._root = _store(self._section.root or folder, self._options).uri
         self.concurrency = reads_at_once(self._store(""))
+        self._disk_paths: Sequence[str] = []
 
     @property
     def uri(self) -> str:
@@ -104,8 +106,11 @@ class ListingSource:
         return f"{self._folder.rstrip('/')}/{self._file}"
 
     def disk_paths(self) -> Sequence[str]:
-        """The folder at which relative paths begin, if it is on a disk."""
-        return disk_paths(self._store(""))
+        """The folders on a disk in which the images are that ``list`` found.
+
+        Of images with relative paths that is the folder where these begin.
+        """
+        return self._disk_paths
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process may run in another folder.
@@ -154,6 +159,8 @@ class ListingSource:
                 problems[row] = Problem("skipped", "listed before")
         problems |= {row: Problem("failed", reason) for row, reason in reasons.items()}
         sizes = self._sizes(names, problems)
+        samples = [name for row, name in enumerate(names) if row not in problems]
+        self._disk_paths = self._folders_of(samples)
         return Listing.sorted(
             names,
             sizes,
@@ -216,8 +223,28 @@ class ListingSource:
             )
         return sizes
 
+    def _folders_of(self, names: Sequence[str]) -> Sequence[str]:
+        """The folders on a disk that have these images, a few at most."""
+        roots = {split_name(name)[0] for name in names}
+        below_root = disk_paths(self._store("")) if "" in roots else ()
+        return [*below_root, *_upper_folders(names)]
+
     def _store(self, root: str) -> Store:
         return _store(root or self._root, self._options)
+
+
+def _upper_folders(names: Iterable[str]) -> list[str]:
+    """The folders of those paths that are absolute; where they are many, folders above them.
+
+    They are as deep as they can be, since what is mounted on one machine alone may be deep too.
+    """
+    parents = {name.rpartition("/")[0] for name in names if name.startswith("/")}
+    folders = {tuple(parent.split("/")) for parent in parents}
+    depth = max(map(len, folders), default=0)
+    while len(folders) > _MOST_FOLDERS and depth > 2:
+        depth -= 1
+        folders = {parts[:depth] for parts in folders}
+    return by_bytes("/".join(parts) or "/" for parts in folders)
 
 
 @lru_cache(maxsize=64)

@@ -15,9 +15,7 @@ from dataprep.names import by_bytes, to_bytes
 from dataprep.sources.protocol import Problem
 from dataprep.stores import ObjectInfo
 from dataprep.stores.local import PARTIAL, LocalStore, translated
-
-BROKEN = "broken symlink"
-"""The problem of a link whose target is not there."""
+from dataprep.stores.protocol import BROKEN
 
 LOOP = "symlink to a folder that contains it"
 """The problem of a link that is not followed, since it would lead to no end."""

@@ -64,6 +64,7 @@ class Listing:
         notes: notes for the user about how the source was read.
         form: what the source is, in words, such as ``class folders``; empty: the name of its kind.
         unread: folders that are no part of the source by their names, and cannot be read.
+        left_out: files of the source that ``exclude`` leaves out, and that are no entries.
         label_order: how ``label_space`` orders the classes, in words, such as ``as its class_names
             lists them``.
     """
@@ -80,6 +81,7 @@ class Listing:
     notes: tuple[str, ...] = ()
     form: str = ""
     unread: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     label_order: str = "as the source numbers them"
 
     @classmethod

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -50,6 +51,7 @@ from dataprep.sources.class_names import (
     read_class_names,
     refuse_detection,
 )
+from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.files import disk_paths, list_files, read_error, reads_at_once, split_uri
 from dataprep.sources.options import RecordsOptions
 from dataprep.sources.other_kinds import advice_for
@@ -92,6 +94,7 @@ class RecordsSource:
         self._store = open_store(folder, options)
         self.concurrency = reads_at_once(self._store)
         self._snapshot: Snapshot | None = None
+        self._exclusion = Exclusion()
 
     @property
     def uri(self) -> str:
@@ -101,6 +104,10 @@ class RecordsSource:
     def disk_paths(self) -> Sequence[str]:
         """The folder that every worker has to see, if it is on a disk."""
         return disk_paths(self._store)
+
+    def leave_out(self, globs: tuple[str, ...]) -> None:
+        """Have ``list`` pass over shards, and folders of them, that these globs match."""
+        self._exclusion = Exclusion(globs)
 
     def read(self, item: Located) -> bytes:
         """The image of one record.
@@ -136,7 +143,12 @@ class RecordsSource:
 
     def list(self) -> Listing:
         """Every record; of an output of this program by its tables, of others by a scan."""
-        entries = {info.key: info for info in list_files(self._store, self._prefix).files}
+        tree = list_files(self._store, self._prefix, self._exclusion.reason)
+        listing = self._listed({info.key: info for info in tree.files})
+        return replace(listing, notes=(*listing.notes, *tree.notes()), unread=tuple(tree.unread))
+
+    def _listed(self, entries: Mapping[str, ObjectInfo]) -> Listing:
+        """Every record of the shards among these files."""
         split = self._section.split or "train"
         complete = [match[1] for match in map(_MANIFEST.fullmatch, sorted(entries)) if match]
         begun = [*filter(None, map(keys.split_of_job, sorted(entries)))]
@@ -158,7 +170,9 @@ class RecordsSource:
                 f"{self.uri} is not complete: split {begun[0]!r} has no manifest; run the job that "
                 "makes it again, it resumes"
             )
-        return self._scanned(self._shards(entries, split))
+        left_out = tuple(key for key in entries if self._exclusion.by_glob(key))
+        entries = {key: info for key, info in entries.items() if not self._exclusion.by_glob(key)}
+        return replace(self._scanned(self._shards(entries, split)), left_out=left_out)
 
     def _own(self, entries: Mapping[str, ObjectInfo], split: str) -> Listing:
         """The samples of a complete split of this program, by its tables."""

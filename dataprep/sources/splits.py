@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections import Counter
@@ -81,10 +82,16 @@ class SplitFolders:
     others: tuple[str, ...]
     looks: str = "look like splits, not classes"
 
-    def message(self, uri: str, advise: Callable[[str], str]) -> str:
+    @property
+    def roles(self) -> set[str]:
+        """The different splits that they look like."""
+        return {role_of(folder.split) for folder in self.folders} - {""}
+
+    def message(self, uri: str, advise: Callable[[str], str], *, has_classes: bool = True) -> str:
         """Refuse the source at ``uri``, with a command for each way to read it.
 
         ``advise`` gives the options that take one of its folders; of an empty name, all of it.
+        ``has_classes`` is false for a kind of source whose folders are no classes.
         """
         names = ", ".join(repr(folder.name) for folder in self.folders)
         beside = f" (beside {', '.join(map(repr, self.others[:5]))})" if self.others else ""
@@ -93,7 +100,7 @@ class SplitFolders:
         lines.append(f"To shard {'them, one split' if are_splits else 'one'} at a time:")
         for folder in self.folders:
             options = advise(folder.path)
-            if folder.is_flat:
+            if folder.is_flat or not has_classes:
                 kind = "" if " --kind " in options else " --kind flat"
                 options = f"{options}{kind} --unlabelled"
             for glob in folder.exclude:
@@ -101,7 +108,7 @@ class SplitFolders:
             if folder.split:
                 options = f"{options} --split {folder.split}"
             lines.append(f"  dataprep shard {options} --output OUTPUT")
-        if any(folder.is_flat for folder in self.folders):
+        if not has_classes or any(folder.is_flat for folder in self.folders):
             lines.append(
                 "If a file gives the classes of images, write --set labels.ground_truth=FILE in "
                 "place of --unlabelled."
@@ -110,7 +117,8 @@ class SplitFolders:
         what = "the folders in it" if is_inside else "these folders"
         if self.folders[0].exclude:
             what = "the folders above them"
-        lines.append(f"If {what} are the classes:")
+        whole = f"If {what} are the classes:" if has_classes else "To read all as one split:"
+        lines.append(whole)
         lines.append(
             f"  dataprep shard {advise('')} --set labels.split_folders=classes --output OUTPUT"
         )
@@ -175,6 +183,20 @@ def find_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
             return None
         depth += 1
     return None
+
+
+def find_different_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
+    """The folders that look like two or more different splits, or None.
+
+    Where folders are no classes, splits are splits also if other folders are beside them.
+    """
+    splits = find_splits(folders)
+    if splits is None:
+        shared = len(os.path.commonprefix([*folders - {()}]))  # noqa: RUF071  they are tuples
+        splits = find_splits(
+            {parts for parts in folders if len(parts) > shared and role_of(parts[shared])}
+        )
+    return splits if splits is not None and len(splits.roles) > 1 else None
 
 
 def _splits_in_each(depth: int, above: str, tails: Mapping[str, Set[_Tail]]) -> SplitFolders | None:

@@ -19,7 +19,7 @@ from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, Store
 from dataprep.names import by_bytes
 from dataprep.processes import ProcessIdentity, this_process
 from dataprep.stores.options import StoreOptions
-from dataprep.stores.protocol import LEAVES, Buffer, KeepsLocks, ObjectInfo, Versioned
+from dataprep.stores.protocol import BROKEN, LEAVES, Buffer, KeepsLocks, ObjectInfo, Versioned
 
 PARTIAL = ".partial"
 """Begins the names of files that grow, at the root; earlier versions had a folder of that name."""
@@ -325,7 +325,7 @@ def _link_problem(path: str, real: str, above: tuple[str, ...]) -> str | None:
         return LEAVES
     # Links in a circle end nowhere too; Path.exists would raise where it may not look.
     if not os.path.exists(path):  # noqa: PTH110
-        return "broken symlink"
+        return BROKEN
     if any(Path(folder).is_relative_to(real) for folder in above):
         return "symlink to a folder that contains it"
     return None

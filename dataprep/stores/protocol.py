@@ -12,6 +12,10 @@ LEAVES = "symlink that leaves the source"
 """The problem of a link that leads out of the root."""
 
 
+BROKEN = "broken symlink"
+"""The problem of a link whose target is not there."""
+
+
 class ObjectInfo(NamedTuple):
     """An object as listed. ``etag`` is the server's, without quotes; local files have none.
 

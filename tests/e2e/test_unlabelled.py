@@ -154,13 +154,28 @@ def test_it_joins_an_output_with_classes(tree: Path, contest: Path, tmp_path: Pa
         config(tree, tmp_path / "out", kind="imagefolder", split="train", unlabelled=False)
     )
     labels = (tmp_path / "out" / "labels.json").read_bytes()
-    dataprep.shard(config(contest, tmp_path / "out"))
+    (summary,) = dataprep.shard(config(contest, tmp_path / "out"))
+    assert summary.understood is not None
+    assert summary.understood.line == f"{contest}/: a folder of images, 12 images; no labels"
     assert (tmp_path / "out" / "labels.json").read_bytes() == labels
     for name in FORMATS:
         dataset = dataprep.open(tmp_path / "out", "test", format=name)
         assert {sample.label for sample in dataset} == {-1}
     in_process("verify", tmp_path / "out", code=0)
     in_process("inspect", tmp_path / "out", "--html", tmp_path / "page.html", code=0)
+
+
+def test_classes_that_are_listed_are_no_labels(contest: Path, tmp_path: Path) -> None:
+    """``labels.classes`` is for a later split; the first line and the JSON say so."""
+    (tmp_path / "classes.txt").write_text("10\n9\n")
+    job = ("--source", contest, "--output", tmp_path / "out", "--kind", "flat", "--unlabelled")
+    listed = ("--set", f"labels.classes={tmp_path / 'classes.txt'}")
+    line = f"{contest}/: a folder of images, 12 images; no labels"
+    assert in_process("plan", *job, *listed, code=0).out.splitlines()[0] == line
+    facts = in_process("plan", *job, *listed, "--json", code=0).one_object["understood"]
+    assert (facts["classes"], facts["images"], facts["notes"]) == (0, 12, [])
+    done = in_process("shard", *job, *listed, "--set", "dask.processes=false", code=0)
+    assert done.out.splitlines()[0] == line
 
 
 def test_a_split_with_classes_cannot_come_after_it(

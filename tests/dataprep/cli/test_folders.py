@@ -56,6 +56,23 @@ def test_a_subset_by_links(tmp_path: Path) -> None:
     assert classes(tmp_path / "out") == ["a", "b"]
 
 
+def test_boxes_of_a_subset_by_links(tmp_path: Path) -> None:
+    """Annotations that are linked as the photos are give all photos their boxes."""
+    photos(tmp_path / "full", {"a": 2, "b": 2})
+    for name in ("a/0", "a/1"):
+        (tmp_path / "drawn" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "drawn" / f"{name}.xml").write_text(
+            "<annotation><object><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>9</xmax><ymax>9</ymax>"
+            "</bndbox></object></annotation>"
+        )
+    for place, target in (("subset", "full"), ("boxes", "drawn")):
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "a").symlink_to(tmp_path / target / "a")
+    job = ("--boxes", str(tmp_path / "boxes"))
+    done = shard(tmp_path / "subset", tmp_path / "out", *job)
+    assert "2 annotations read; 2 of 2 images have 2 boxes" in done.err
+
+
 def test_system_folders_are_counted_as_skipped(tmp_path: Path) -> None:
     """They make no classes, at no depth."""
     system = {"@eaDir": 2, "lost+found": 1, "$RECYCLE.BIN": 2, "cat/@eaDir": 2}
@@ -81,6 +98,43 @@ def test_an_unreadable_system_folder_is_counted_in_warnings(tmp_path: Path) -> N
         in_process("verify", str(root / "out"), code=0)
 
 
+@pytest.mark.parametrize("source", ["own", "own/tfrecord"])
+def test_folders_of_records_may_be_unreadable_too(source: str) -> None:
+    """A system's folder and an excluded one are counted; any other one ends the job."""
+    with reachable_folder() as root:
+        photos(root / "photos", {"cat": 2, "dog": 2})
+        shard(root / "photos", root / "own")
+        for name in ("lost+found", "old"):
+            (root / source / name).mkdir(mode=0)
+        (root / "out").mkdir()
+        (root / "out").chmod(0o777)
+        job = (root / source, root / "out", "--kind", "records")
+        with unprivileged():
+            refused = shard(*job, code=2)
+            done = shard(*job, "--exclude", "old")
+        assert f"cannot list {root / source}" in refused.err
+        assert (
+            "note: 2 folders left out that cannot be read either: 'lost+found', 'old'" in done.out
+        )
+        assert "matches nothing" not in done.err
+        manifest = json.loads((root / "out" / "train.manifest.json").read_bytes())
+        assert manifest["warnings"]["unreadable_folders"] == 2
+
+
+def test_excluded_shards_are_not_read(tmp_path: Path) -> None:
+    """As an unreadable folder of them: what is excluded does not depend on rights."""
+    photos(tmp_path / "photos", {"cat": 2, "dog": 2})
+    for place in ("new", "old"):
+        shard(tmp_path / "photos", tmp_path / place)
+        (tmp_path / "records" / place).mkdir(parents=True)
+        for file in (tmp_path / place / "tfrecord").iterdir():
+            file.rename(tmp_path / "records" / place / file.name)
+    options = ("--kind", "records", "--exclude", "old", "--set", "records.incomplete=true")
+    done = shard(tmp_path / "records", tmp_path / "out", *options)
+    assert "4 photos written, 0 failed" in done.out
+    assert "matches nothing" not in done.err
+
+
 def test_exclude_leaves_out_what_it_matches(tmp_path: Path) -> None:
     """As option, as key, and several times; a glob that matches nothing is named."""
     source = tmp_path / "photos"
@@ -96,6 +150,22 @@ def test_exclude_leaves_out_what_it_matches(tmp_path: Path) -> None:
     )
     in_process("shard", str(config), code=0)
     assert classes(tmp_path / "out") == classes(tmp_path / "other") == ["cat", "dog"]
+
+
+def test_a_glob_that_matches_is_not_called_useless(tmp_path: Path) -> None:
+    """Also one of an unreadable folder, of a system's file, and of a file that another matches."""
+    with reachable_folder() as root:
+        photos(root / "photos", {"cat": 2, "dog": 2, "locked": 1, "@eaDir": 1, "dog/old": 1})
+        (root / "out").mkdir()
+        (root / "out").chmod(0o777)
+        (root / "photos" / "locked").chmod(0)
+        globs = ("locked", "@eaDir", "old", "dog/old", "**/0.jpg", "none/at/all")
+        with unprivileged():
+            options = [option for glob in globs for option in ("--exclude", glob)]
+            done = shard(root / "photos", root / "out", *options)
+    useless = [line for line in done.err.splitlines() if "matches nothing" in line]
+    assert len(useless) == 1
+    assert "exclude: 'none/at/all' matches nothing in the source" in useless[0]
 
 
 @pytest.mark.parametrize("glob", ["", "/", "[z-a]"])

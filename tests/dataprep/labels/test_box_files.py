@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import ConfigError, SourceError, SourceNotFound
+from dataprep.job.planning import annotation_files
 from dataprep.labels.box_files import (
     Annotations,
     Drawn,
@@ -88,6 +89,38 @@ class TestPlaces:
         assert widths(folder) == widths(f"{folder}/") == WIDTHS
         for name in ("nested.tar", "b.tar", "b.tar.gz", "b.tgz"):
             assert widths(tmp_path / name) == WIDTHS
+
+    def test_links_are_followed_as_in_sources(self, folder: Path, tmp_path: Path) -> None:
+        """A subset of links to folders and files of annotations has all their boxes."""
+        subset = tmp_path / "subset"
+        (subset / "more").mkdir(parents=True)
+        (subset / "n00000000").symlink_to("../boxes/Annotation/n00000000")
+        (subset / "more" / "one.xml").symlink_to(folder / "Annotation/n00000001/n00000001_1.xml")
+        (subset / "here").symlink_to(".")
+        options = BoxOptions(source=str(subset))
+        found = read_annotations(options, None, annotation_files)
+        expected = {"more/one.xml": 21}
+        for name, width in WIDTHS.items():
+            if "n00000000" in name:
+                expected[name.removeprefix("Annotation/")] = width
+        assert {path: drawn.width for path, drawn in found} == expected
+
+    @pytest.mark.parametrize("name", ["n00000009", "n00000001/gone.xml"])
+    def test_links_to_nothing_are_refused(self, folder: Path, name: str) -> None:
+        """Boxes would be missing; a hidden link has none."""
+        (folder / "Annotation" / ".hidden").symlink_to("nowhere")
+        options = BoxOptions(source=str(folder))
+        assert len(read_annotations(options, None, annotation_files)) == len(WIDTHS)
+        (folder / "Annotation" / name).symlink_to("nowhere")
+        with pytest.raises(SourceError, match=f"{name} of boxes.source: broken symlink"):
+            read_annotations(options, None, annotation_files)
+
+    def test_links_that_are_not_followed_are_refused(self, folder: Path, tmp_path: Path) -> None:
+        """Where the files of a folder are listed as those of an output are."""
+        (tmp_path / "subset").mkdir()
+        (tmp_path / "subset" / "some").symlink_to(folder / "Annotation")
+        with pytest.raises(SourceError, match=r"some of boxes\.source: symlink that leaves"):
+            widths(tmp_path / "subset")
 
     def test_s3(self, bucket: str, s3_server: MotoServer) -> None:
         """Objects below a prefix, or one archive, with the endpoint of the images."""

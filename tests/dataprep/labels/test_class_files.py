@@ -185,12 +185,30 @@ def test_two_columns_need_one_value_for_each_key() -> None:
         ("0,ant\n0,bee\n", "but 1 is missing"),
         ("0,ant\n1\n", "some lines have a number and a class"),
         ("0,1\n1,0\n", "file: both columns are numbers"),
+        ("cat 0\ndog 1\n", "file, line 1: 'cat 0' has a blank between class and label"),
+        ("cat 2\nsea dog 1\n", "file, line 1: 'cat 2' has a blank"),
+        ("0 cat\n1 sea dog\n", "file, line 1: '0 cat' has a blank"),
     ],
 )
 def test_what_is_no_order_is_refused(text: str, message: str) -> None:
     """The reason names the file, and the label or class."""
     with pytest.raises(ConfigError, match=message):
         order_in(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Boeing 707\nBoeing 737\n",
+        "level 0\nlevel 1\n",
+        "A 320\nB 1\n",
+        "cat\ndog 1\n",
+        "a 0,x\nb 1,y\n",
+    ],
+)
+def test_names_with_numbers_in_them_are_names(text: str) -> None:
+    """Numbers that could not be labels, or all behind one name."""
+    assert order_in(text)[0] == tuple(line.split(",")[0] for line in text.splitlines())
 
 
 almost_files = st.from_regex(r'[\[{",:a01\]}\n\t ]*').map(str.encode)

@@ -37,6 +37,9 @@ def folder(tmp_path: Path) -> Path:
         "map.csv": b"bee,ant\n",
         "list.json": b'["ant", "bee"]',
         "twice.txt": b"ant\nbee\nant\n",
+        "three.csv": b"ant,bee,cow\n",
+        "quote.csv": b'ant,0\n"cow,1\n',
+        "blanks.txt": b"cat 0\ndog 1\n",
     }
     for name, data in files.items():
         path = tmp_path / name
@@ -128,7 +131,21 @@ class TestLoad:
             ({"ground_truth": "none.txt"}, r"labels\.ground_truth: there is no file '.*none\.txt'"),
             ({"texts": "kits"}, r"labels\.texts: there is no file"),
             ({"classes": "twice.txt"}, "names the class 'ant' more than once"),
-            ({"map": "twice.txt"}, r"twice\.txt, line 1: 'ant' has no second column"),
+            (
+                {"map": "twice.txt"},
+                r"twice\.txt, line 1: 'ant' has no second column: expected two columns in each "
+                r"line with a tab, a comma or a semicolon .*, as in old,new \(labels\.map\)$",
+            ),
+            ({"map": "three.csv"}, r"3 columns.*: 'ant, bee, cow': .*old,new \(labels\.map\)$"),
+            ({"texts": "three.csv"}, r"3 columns.*: 'ant, bee, cow': .*cat \(labels\.texts\)$"),
+            ({"texts": "twice.txt"}, r"line 1: 'ant' has .*tabby cat \(labels\.texts\)$"),
+            ({"texts": "quote.csv"}, r"line 2: .*: '\"cow,1': expected .* \(labels\.texts\)$"),
+            (
+                {"classes": "blanks.txt"},
+                r"blanks\.txt, line 1: 'cat 0' has a blank between class and label: expected a "
+                r"class in each line, or a class and its label, as in cat,0 \(labels\.classes\)$",
+            ),
+            ({"classes": "three.csv"}, r"3 columns.*: 'ant, bee, cow': .* \(labels\.classes\)$"),
             ({"map": "list.json"}, r"list\.json, entry 1: 'ant' has no second column"),
             ({"ground_truth": "alone.txt"}, r"has ILSVRC2012_IDs, which need labels\.meta"),
             ({"ground_truth": "alone.txt", "meta": "map.csv"}, "'3' is neither a synset nor an ID"),

@@ -21,7 +21,7 @@ from dataprep.errors import (
     StoreUnreachable,
     UnreadableImage,
 )
-from dataprep.sources import LeavingOut, Listing, Located, open_source
+from dataprep.sources import HavingFolders, LeavingOut, Listing, Located, open_source
 from dataprep.sources.classes import promises_image
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.sources.protocol import Problem
@@ -243,11 +243,11 @@ def test_links_to_files_and_folders_are_followed(tmp_path: Path) -> None:
     (root / "cats" / "out.jpg").symlink_to(tmp_path / "o.jpg")
     (root / "dogs" / "again.jpg").symlink_to("2.jpg")
     (root / "dogs" / "broken.jpg").symlink_to("missing.jpg")
-    (root / "dogs" / "circle").symlink_to("circle")
+    (root / "dogs" / "circle.jpg").symlink_to("circle.jpg")
     source = ImageFolder(str(root))
     listing = source.list()
     broken = Problem("failed", "broken symlink")
-    assert problems(listing) == {"dogs/broken.jpg": broken, "dogs/circle": broken}
+    assert problems(listing) == {"dogs/broken.jpg": broken, "dogs/circle.jpg": broken}
     assert classes(listing) == {
         "Katze/1.jpg": "Katze",
         "Katze/out.jpg": "Katze",
@@ -299,21 +299,40 @@ def test_loops_of_links_end_and_are_named(tmp_path: Path) -> None:
     assert "'cats/here', 'cats/top'" in note
 
 
-def test_a_broken_link_in_the_place_of_a_class_folder_is_refused(tmp_path: Path) -> None:
-    """A class would be missing; with an image's name, or left out, it is no class."""
+@pytest.mark.parametrize("kind", ["imagefolder", "flat"])
+@pytest.mark.parametrize("link", ["owls and more", "cats/more"])
+def test_a_broken_link_in_the_place_of_a_folder_is_refused(
+    tmp_path: Path, kind: str, link: str
+) -> None:
+    """Its images would be missing; with an image's name, or left out, it is no folder."""
     draw(tmp_path, ["cats/1.jpg", "dogs/2.jpg"])
-    (tmp_path / "owls and more").symlink_to("nowhere")
+    (tmp_path / link).symlink_to("nowhere")
     (tmp_path / "3.jpg").symlink_to("nowhere")
-    source = ImageFolder(str(tmp_path))
+    (tmp_path / "cats" / "4.jpg").symlink_to("4.jpg")
+    source = open_source(str(tmp_path), kind)
     with pytest.raises(
-        SourceError, match=r"that class would be missing.*--exclude 'owls and more'"
+        SourceError, match=r"would be missing.*--exclude '?(owls and more|cats/more)"
     ):
         source.list()
-    source.leave_out(("owls and more",))
+    assert isinstance(source, LeavingOut)
+    source.leave_out((link,))
     assert problems(source.list()) == {
         "3.jpg": Problem("failed", "broken symlink"),
-        "owls and more": Problem("skipped", "excluded by 'owls and more'"),
+        "cats/4.jpg": Problem("failed", "broken symlink"),
+        link: Problem("skipped", f"excluded by {link!r}"),
     }
+
+
+def test_broken_links_among_images_without_extensions_fail(tmp_path: Path) -> None:
+    """In a class nothing tells a folder from an image; beside the classes it may be one of them."""
+    draw(tmp_path, ["cats/1", "dogs/2"])
+    (tmp_path / "cats" / "3").symlink_to("nowhere")
+    assert problems(ImageFolder(str(tmp_path)).list()) == {
+        "cats/3": Problem("failed", "broken symlink")
+    }
+    (tmp_path / "owls").symlink_to("nowhere")
+    with pytest.raises(SourceError, match=r"owls is a link whose target is not there"):
+        ImageFolder(str(tmp_path)).list()
 
 
 SYSTEM_FOLDERS = [
@@ -496,6 +515,59 @@ def test_splits_with_images_and_no_classes(tmp_path: Path) -> None:
         ImageFolder(str(tmp_path)).list()
     command = f"dataprep shard --source {tmp_path}/test --kind flat --unlabelled --split test "
     assert command in str(caught.value)
+
+
+DIFFERENT_SPLITS = {
+    "images alone": (["train/1.jpg", "test/1.jpg"], "train", "test"),
+    "class folders": (["Train/a/1.jpg", "Train/b/1.jpg", "Val/a/1.jpg"], "Train", "Val"),
+    "beside other folders": (["more/1.jpg", "train/1.jpg", "test/2.jpg", "3.jpg"], "train", "test"),
+    "below another folder": (["all/train_1/1.jpg", "all/val_1/1.jpg"], "all/train_1", "all/val_1"),
+}
+
+
+@pytest.mark.parametrize("names", DIFFERENT_SPLITS.values(), ids=DIFFERENT_SPLITS)
+def test_different_splits_are_not_read_as_one_folder_of_images(
+    tmp_path: Path, names: tuple[list[str], str, str]
+) -> None:
+    """``--kind flat`` refuses them with a command for each, unless it is told that they are one."""
+    images, *folders = names
+    draw(tmp_path, images)
+    with pytest.raises(SourceError) as caught:
+        open_source(str(tmp_path), "flat").list()
+    *commands, whole = [
+        shlex.split(line)
+        for line in str(caught.value).splitlines()
+        if line.startswith("  dataprep shard")
+    ]
+    assert [command[3] for command in commands] == [f"{tmp_path}/{folder}" for folder in folders]
+    for command in commands:
+        assert command[4:7] == ["--kind", "flat", "--unlabelled"]
+        assert len(open_source(command[3], "flat").list()) > 0
+    assert whole[3:] == [
+        *(str(tmp_path), "--kind", "flat", "--set", "labels.split_folders=classes"),
+        *("--output", "OUTPUT"),
+    ]
+    source = open_source(str(tmp_path), "flat")
+    assert isinstance(source, HavingFolders)
+    source.read_splits_as_classes()
+    assert len(source.list()) == len(images)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["val/1.jpg", "val/2.jpg"],
+        ["test/1.jpg", "more/1.jpg"],
+        ["train_1/1.jpg", "train_2/2.jpg"],
+        ["cats/1.jpg", "dogs/1.jpg", "2.jpg"],
+        ["train/1.jpg", "@eaDir/test/1.jpg"],
+        ["images/1.jpg", "photos/2.jpg"],
+    ],
+)
+def test_a_folder_of_images_may_have_folders(tmp_path: Path, names: list[str]) -> None:
+    """One split alone, or folders that are no splits, are read as before."""
+    draw(tmp_path, names)
+    assert [*open_source(str(tmp_path), "flat").list().names] == sorted(names)
 
 
 NO_CLASSES: dict[str, tuple[list[str], dict[str, str]]] = {

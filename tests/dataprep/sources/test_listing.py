@@ -18,11 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.config_file import parse_settings
-from dataprep.errors import SourceError, SourceNotFound
+from dataprep.errors import JobError, SourceError, SourceNotFound
 from dataprep.formats.protocol import IndexEntry
 from dataprep.formats.recordio import RecordIOFormat
+from dataprep.job.worker import require_visible
 from dataprep.names import escape
-from dataprep.sources import Listing, Located, Problem, open_source
+from dataprep.sources import Listing, Located, OnDisk, Problem, open_source
 from dataprep.sources.listing import LEAVES, parse, place_of, split_name
 from dataprep.sources.options import ListingOptions
 from dataprep.stores import StoreOptions, open_store
@@ -238,6 +239,56 @@ def test_files_here_and_objects_there_in_one_listing(
     ]
     assert source.read(listing.located(2)) == b"from far"
     assert source.read(listing.located(0)) == b"cats/1.jpg"
+    assert isinstance(source, OnDisk)
+    assert source.disk_paths() == [str(photos)]
+    (photos / "far.csv").write_text(f"path,label\ns3://{bucket}/far/x y.jpg,b\ncats/no.jpg,a\n")
+    far_alone = open_source(str(photos / "far.csv"), "listing", options)
+    far_alone.list()
+    assert isinstance(far_alone, OnDisk)
+    assert far_alone.disk_paths() == []
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected"),
+    [
+        (["cats/1.jpg", "dogs/1.jpg", "/nowhere/1.jpg"], ["photos"]),
+        (["{root}/photos/cats/1.jpg"], ["photos"]),
+        (["{root}/data/b/2.jpg", "{root}/data/a/1.jpg"], ["data/a", "data/b"]),
+        (["cats/1.jpg", "{root}/data/a/1.jpg"], ["photos", "data/a"]),
+        ([f"{{root}}/many/{number}/1.jpg" for number in range(40)], ["many"]),
+    ],
+    ids=["relative", "absolute below the root", "absolute", "both", "many folders"],
+)
+def test_workers_have_to_see_the_folders_that_rows_use(
+    photos: Path, tmp_path: Path, paths: list[str], expected: list[str]
+) -> None:
+    """Not the folder of the listing, where rows are elsewhere."""
+    for name in ("data/a/1.jpg", "data/b/2.jpg", *(f"many/{number}/1.jpg" for number in range(40))):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    rows = "".join(f"{path.format(root=tmp_path)},cat\n" for path in paths)
+    (photos / "list.csv").write_text(f"path,label\n{rows}")
+    source = open_source(str(photos / "list.csv"), "listing")
+    source.list()
+    assert isinstance(source, OnDisk)
+    assert source.disk_paths() == [f"{tmp_path}/{folder}" for folder in expected]
+
+
+def test_a_worker_that_lacks_the_folder_of_absolute_rows_says_so(
+    photos: Path, tmp_path: Path
+) -> None:
+    """It names that folder, and does not ask for the folder of the listing."""
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "1.jpg").write_bytes(b"x")
+    (photos / "list.csv").write_text(f"path,label\n{tmp_path}/data/1.jpg,cat\n")
+    source = open_source(str(photos / "list.csv"), "listing")
+    source.list()
+    worker_copy = pickle.loads(pickle.dumps(source))
+    photos.rename(tmp_path / "elsewhere")
+    require_visible(worker_copy)
+    (tmp_path / "data").rename(tmp_path / "not-mounted")
+    with pytest.raises(JobError, match=f"does not see the source {tmp_path}/data,"):
+        require_visible(worker_copy)
 
 
 def test_rows_are_sorted_and_their_own_order_kept() -> None:
