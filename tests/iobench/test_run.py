@@ -722,14 +722,19 @@ class TestTraining:
         series = pd.read_parquet(tmp_path / "run" / "series.parquet")
         assert set(series["trial"]) == {trial.id for trial in done.result.trials}
         assert list(series.columns) == [
-            *("trial", "step", "step_end_s", "wait_s", "compute_s", "time_s")
+            *("trial", "step", "step_end_s", "wait_s", "compute_s", "time_s", "epoch")
         ]
-        assert set(series.groupby("trial").size()) == {6}
+        # 40 images are too few for a steady state, so that at least three whole epochs count.
+        steps = series.groupby("trial").size()
+        assert {steps[t.id] for t in done.result.trials if t.params["input"] == "synthetic"} == {8}
+        epochs = series.groupby(["trial", "epoch"]).size()
+        assert len(epochs) == 2 * 3
+        assert set(epochs) == {10}
         assert "paced &amp; raw" in (tmp_path / "run" / "report.html").read_text()
 
     def test_too_few_images_fail_with_what_to_do(self, configs: Configs, tmp_path: Path) -> None:
-        """40 images in batches of 40 have no step that counts."""
-        group = {"consumer": "paced", "images_per_s": 2000, "loader": "raw", "batch_size": 40}
+        """40 images are no batch of 64."""
+        group = {"consumer": "paced", "images_per_s": 2000, "loader": "raw", "batch_size": 64}
         done = measured(configs.values(training=[group], loaders=NULL), tmp_path / "run")
         reasons = {trial.reason for trial in done.result.trials if trial.status == "failed"}
         assert len(reasons) == 1
