@@ -165,8 +165,8 @@ class _Samples:
     def state(self) -> dict[str, Any]:
         """How far the epoch is: its number, the seed, the samples that all ranks have read.
 
-        A worker process of ``DataLoader`` knows its own samples only. Their number is added, so
-        that as many workers go on with it.
+        A worker process of ``DataLoader`` knows its own samples only. Their number is added, with
+        the settings that it depends on, so that as many workers of the same rank go on with it.
 
         Raises:
             ConfigError: workers of a ``DataLoader`` read, so that this process knows nothing.
@@ -187,7 +187,7 @@ class _Samples:
         if reading is None:
             return state
         if in_worker:
-            return {**state, "of_worker": reading.given}
+            return {**state, **self._counted_with(), "of_worker": reading.given}
         shares = self.records.shares(asked)
         end = end_of_epoch(asked, shares)
         # A step that some samples were taken from counts as read.
@@ -201,8 +201,12 @@ class _Samples:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from ``state_dict``, also with another number of ranks.
 
+        The state of a worker needs the seed, the number of ranks and the batch that it was saved
+        with.
+
         Raises:
-            ConfigError: the state belongs to other samples, or is beyond the end of their epoch.
+            ConfigError: the state belongs to other samples, or is beyond the end of their epoch; or
+                it belongs to a worker, and was saved with other settings.
         """
         epoch, seed, samples = checked_state(
             state, self.records.identity(self._asked), self.order_name()
@@ -213,6 +217,9 @@ class _Samples:
                 "the state belongs to a worker of torchdata's StatefulDataLoader: give it to "
                 "StatefulDataLoader.load_state_dict"
             )
+        if in_worker:
+            # The epochs after this one have the seed of the process that trains.
+            self._require_counted_alike(state)
         asked = replace(self._asked, seed=seed, start=samples, epoch=epoch)
         self._asked = resumed(asked, self.records.shares(asked))
         self.order = self.records.local(self._asked)
@@ -275,6 +282,34 @@ class _Samples:
         else:
             for window in windows(reading.numbers, size):
                 yield window, None
+
+    def _counted_with(self) -> dict[str, Any]:
+        """Settings without which a number of samples of one rank or worker means nothing."""
+        return {
+            "seed": self._asked.seed,
+            "world_size": self._asked.world_size,
+            "global_batch": self._asked.global_batch,
+            "rank_batch": self.order.batch,
+        }
+
+    def _require_counted_alike(self, state: Mapping[str, Any]) -> None:
+        """Raise ConfigError if a state of one rank or worker was saved with other settings.
+
+        States of earlier versions have the seed alone.
+        """
+        settings = self._counted_with()
+        rank_batch = settings.pop("rank_batch")
+        for key, setting in settings.items():
+            if state.get(key, setting) != setting:
+                raise ConfigError(
+                    f"the state was saved with {key} {state[key]}, not {setting}: make the data "
+                    f"set with {key}={state[key]}, or give start=steps * global_batch"
+                )
+        if state.get("rank_batch", rank_batch) != rank_batch:
+            raise ConfigError(
+                f"the state belongs to a rank that takes {state['rank_batch']} samples of a global "
+                f"batch, this one takes {rank_batch}: load the state that this rank saved"
+            )
 
     def _is_read_by_workers(self) -> bool:
         """Whether workers of a ``DataLoader`` read, or have read after this process did."""
@@ -376,32 +411,32 @@ class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
         return "by record" if self.order.shuffle else "as stored"
 
     def state_of_sampler(self, reading: _Reading) -> dict[str, Any]:
-        """How far the iterator of a sampler is, for the same number of ranks."""
+        """How far the iterator of a sampler is, for the same number of ranks and global batch."""
         return {
             "epoch": reading.epoch,
-            "seed": self._asked.seed,
             "samples": self._asked.start if reading.epoch == self._asked.epoch else 0,
             "dataset": self.records.identity(self._asked),
             "order": self.order_name(),
+            **self._counted_with(),
             "of_rank": reading.given,
-            "world_size": self._asked.world_size,
         }
 
     def resume_sampler(self, state: Mapping[str, Any]) -> _Reading:
         """Go on from ``state_of_sampler``.
 
         Raises:
-            ConfigError: the state belongs to other samples, another seed or number of ranks.
+            ConfigError: the state belongs to other samples, another seed, number of ranks or global
+                batch, or to no sampler.
         """
         epoch, seed, samples = checked_state(
             state, self.records.identity(self._asked), self.order_name()
         )
-        for key, setting in (("seed", self._asked.seed), ("world_size", self._asked.world_size)):
-            if state[key] != setting:
-                raise ConfigError(
-                    f"the state was saved with {key} {state[key]}, not {setting}: make the data "
-                    f"set with {key}={state[key]}, or give start=steps * global_batch"
-                )
+        if "of_rank" not in state:
+            raise ConfigError(
+                "the state does not belong to an iterator of images.sampler: give it to the object "
+                "that to_torch returns for the same batch_size and iterable"
+            )
+        self._require_counted_alike(state)
         self._asked = replace(self._asked, seed=seed, start=samples, epoch=epoch)
         self.order = self.records.local(self._asked)
         numbers = self.own(epoch)
@@ -473,7 +508,7 @@ class _EpochOfSampler(Iterator[int]):
         return self._images.state_of_sampler(self._reading)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from ``state_dict`` with the same number of ranks."""
+        """Go on from ``state_dict`` with the same number of ranks and global batch."""
         self._begin(self._images.resume_sampler(state))
 
 

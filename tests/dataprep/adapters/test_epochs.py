@@ -830,24 +830,80 @@ class TestStates:
                 dataprep.to_torch(dataset, **{**options, **changed}).load_state_dict(state)
 
     @pytest.mark.parametrize(
-        "changed", [{"seed": 1}, {"rank": 0, "world_size": 4}], ids=["seed", "ranks"]
+        ("changed", "message"),
+        [
+            ({"seed": 1}, "saved with seed 0, not 1"),
+            ({"world_size": 4}, "saved with world_size 2, not 4"),
+            ({"global_batch": 8}, "saved with global_batch 13, not 8"),
+            ({"rank": 1}, "takes 7 samples of a global batch, this one takes 6"),
+        ],
+        ids=["seed", "ranks", "batch", "rank"],
     )
     def test_a_sampler_goes_on_as_it_was_saved(
-        self, dataset: Dataset, changed: dict[str, Any]
+        self, dataset: Dataset, changed: dict[str, Any], message: str
     ) -> None:
-        """The state of its iterator is that of one rank; another seed or number is refused."""
+        """The state of its iterator is that of one rank; other settings are refused."""
+        saved = {"rank": 0, "world_size": 2, "seed": 0, "global_batch": 13}
 
-        def sampler(rank: int = 0, world_size: int = 2, seed: int = 0) -> Any:
-            images = dataprep.to_torch(dataset, rank=rank, world_size=world_size, seed=seed)
-            return iter(images.sampler)
+        def sampler(**options: Any) -> Any:
+            return iter(dataprep.to_torch(dataset, **options).sampler)
 
-        iterator, again = sampler(), sampler()
+        iterator, again, earlier = (sampler(**saved) for _ in range(3))
         assert len(list(islice(iterator, 7))) == 7
         state = iterator.state_dict()
         again.load_state_dict(state)
-        assert list(again) == list(iterator)
-        with pytest.raises(ConfigError, match="the state was saved with"):
-            sampler(**changed).load_state_dict(state)
+        rest = list(iterator)
+        assert list(again) == rest
+        del state["global_batch"], state["rank_batch"]
+        earlier.load_state_dict(state)
+        assert list(earlier) == rest
+        with pytest.raises(ConfigError, match=message):
+            sampler(**{**saved, **changed}).load_state_dict(again.state_dict())
+
+    def test_a_state_of_batches_is_none_of_a_sampler(self, dataset: Dataset) -> None:
+        """The error says what the state is for."""
+        state = dataprep.to_torch(dataset, batch_size=6).state_dict()
+        sampler: Any = iter(dataprep.to_torch(dataset).sampler)
+        with pytest.raises(ConfigError, match="does not belong to an iterator of images"):
+            sampler.load_state_dict(state)
+
+    @FEW_CORES
+    @STATEFUL
+    @pytest.mark.process
+    @pytest.mark.smoke
+    @pytest.mark.parametrize(
+        ("changed", "message"),
+        [
+            ({}, None),
+            ({"seed": 9}, "saved with seed 0, not 9"),
+            ({"world_size": 3, "batch_size": 4}, "saved with world_size 2, not 3"),
+            ({"batch_size": 5}, "saved with global_batch 12, not 10"),
+        ],
+        ids=["same", "seed", "ranks", "batch"],
+    )
+    def test_workers_go_on_as_they_were_saved(
+        self,
+        dataset: Dataset,
+        changed: dict[str, Any],
+        message: str | None,
+    ) -> None:
+        """A worker's state counts its own samples; with other settings they are others."""
+        stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+        saved = {"rank": 0, "world_size": 2, "seed": 0, "batch_size": 6}
+
+        def opened(**options: Any) -> Any:
+            batches = dataprep.to_torch(dataset, iterable=True, **options)
+            return stateful(batches, batch_size=None, num_workers=2)
+
+        first = iter(loader := opened(**saved))
+        assert len(list(islice(first, 4))) == 4
+        resumed = opened(**{**saved, **changed})
+        resumed.load_state_dict(loader.state_dict())
+        if message is None:
+            assert list(map(str, resumed)) == list(map(str, first))
+        else:
+            with pytest.raises(ConfigError, match=message):
+                next(iter(resumed))
 
     def test_shares_of_hosts_at_the_end(self, dataset: Dataset, tmp_path: Path) -> None:
         """Hosts with shares of different sizes end an epoch together."""
