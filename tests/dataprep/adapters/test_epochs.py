@@ -430,6 +430,43 @@ def test_a_worker_joins_only_an_iteration_of_its_loader(
     assert claimed == epochs
 
 
+@pytest.mark.process
+@pytest.mark.smoke
+def test_an_epoch_that_is_set_before_a_persistent_worker_has_begun() -> None:
+    """The late worker joins the iteration that was left; the epoch is that of the next one."""
+    counter, context = EpochCounter(0), multiprocessing.get_context("fork")
+
+    def claim_on_request(worker: LoaderWorker, requests: Any) -> None:
+        while requests.recv():
+            requests.send(counter.claim(worker).epoch)
+
+    processes, connections = [], []
+    for number in range(2):
+        connection, requests = context.Pipe()
+        worker = LoaderWorker(number, workers=2, base_seed=7, first_process=1)
+        process = context.Process(target=claim_on_request, args=(worker, requests), daemon=True)
+        process.start()
+        processes.append(process)
+        connections.append(connection)
+
+    def claimed(number: int) -> int:
+        connections[number].send(True)
+        assert connections[number].poll(60), "the worker has claimed nothing"
+        epoch: int = connections[number].recv()
+        return epoch
+
+    assert [claimed(0), claimed(1)] == [0, 0]
+    assert claimed(0) == 1
+    counter.set(5)
+    assert claimed(1) == 1
+    assert counter.following() == 5
+    assert [claimed(1), claimed(0)] == [5, 5]
+    assert [claimed(0), claimed(1)] == [6, 6]
+    for connection, process in zip(connections, processes, strict=True):
+        connection.send(False)
+        process.join()
+
+
 @FEW_CORES
 @pytest.mark.process
 @pytest.mark.smoke
