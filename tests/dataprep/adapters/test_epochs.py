@@ -648,6 +648,9 @@ class TestMapStyleOfRanks:
         still = dataprep.to_torch(dataset, transform=centre)
         for _ in range(2):
             list(data_loader(still, 50))
+        of_pillow = dataprep.to_torch(dataset, transform=lambda image: image.width)
+        for _ in range(2):
+            list(data_loader(of_pillow, 50))
 
     @FEW_CORES
     @pytest.mark.process
