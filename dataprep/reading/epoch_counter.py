@@ -244,16 +244,17 @@ class EpochCounter:
         A loader's iteration can have the seed of an earlier one, because programs seed torch anew.
         Then the worker has begun the earlier one already, or its workers are gone. The first worker
         may also be gone if this one starts slowly, and the program has left the loop meanwhile.
-        Then their processes have consecutive numbers.
+        Then their processes have consecutive numbers. Processes that other threads start meanwhile
+        may lie between them, but two loaders are at least as far apart as they have workers.
         """
+        distance = abs(iteration.first_process - worker.first_process)
         return (
             (iteration.base_seed, iteration.turn) == (worker.base_seed, self._turns)
             and iteration.workers == worker.workers
             and not iteration.begun & _bit(worker)
             and epoch in (None, iteration.epoch)
-            and (
-                iteration.first_process == worker.first_process or _is_alive(iteration.first_worker)
-            )
+            and distance < worker.workers
+            and (distance == 0 or _is_alive(iteration.first_worker))
         )
 
     def _table_of(self, owner: int) -> int:

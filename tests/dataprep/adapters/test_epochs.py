@@ -432,6 +432,31 @@ def test_a_worker_joins_only_an_iteration_of_its_loader(
 
 @pytest.mark.process
 @pytest.mark.smoke
+@pytest.mark.parametrize("order", [[0, 3, 2, 1], [2, 1, 0, 3], [3, 0, 1, 2]], ids=str)
+def test_two_loaders_of_one_seed_that_start_slowly(order: list[int]) -> None:
+    """Each has an epoch of its own, in whatever order their workers begin."""
+    counter, context = EpochCounter(0), multiprocessing.get_context("fork")
+    received, sent = context.Pipe(duplex=False)
+    over = context.Event()
+
+    def begin(process: int) -> None:
+        loader, number = divmod(process, 2)
+        worker = LoaderWorker(number, workers=2, base_seed=7, first_process=1 + 2 * loader)
+        sent.send((loader, counter.claim(worker).epoch))
+        over.wait(60)
+
+    claimed = []
+    for process in order:
+        context.Process(target=begin, args=(process,), daemon=True).start()
+        assert received.poll(60), "the worker has claimed nothing"
+        claimed.append(received.recv())
+    over.set()
+    first = order[0] // 2
+    assert sorted(claimed) == sorted([(first, 0), (first, 0), (1 - first, 1), (1 - first, 1)])
+
+
+@pytest.mark.process
+@pytest.mark.smoke
 def test_an_epoch_that_is_set_before_a_persistent_worker_has_begun() -> None:
     """The late worker joins the iteration that was left; the epoch is that of the next one."""
     counter, context = EpochCounter(0), multiprocessing.get_context("fork")
