@@ -86,6 +86,17 @@ class Items:
 
 
 @dataclass(eq=False)
+class _Epoch:
+    """An epoch that is read once, although two iterators may have been made for it.
+
+    Attributes:
+        is_taken: whether one of them was asked for a sample.
+    """
+
+    is_taken: bool = False
+
+
+@dataclass(eq=False)
 class _Reading:
     """One iteration.
 
@@ -93,6 +104,7 @@ class _Reading:
         claim: the iteration in the ``EpochCounter``.
         numbers: the samples that this rank, or this worker, still has to read.
         given: how many samples of the epoch have been handed out, also before a resume.
+        shared: the epoch, which the iterator may share with another one.
         begun: whether the iterator was asked for a sample.
         ended: whether the iterator has handed out everything.
         iterator: the iterator, as long as the program has it.
@@ -101,6 +113,7 @@ class _Reading:
     claim: Iteration
     numbers: Integers
     given: int
+    shared: _Epoch
     begun: bool = False
     ended: bool = False
     iterator: Callable[[], object] = lambda: None
@@ -253,18 +266,31 @@ class _Samples:
         """Begin an epoch with the numbers that this rank, or this worker, has to read."""
         worker = _loader_worker()
         epoch, self._resumed_epoch = self._resumed_epoch, None
-        reading = self._reading
+        reading, shared = self._reading, _Epoch()
         if worker is None and self._is_at_start and reading is not None:
             self._is_at_start = False
             if not reading.begun:
                 # StatefulDataLoader makes an iterator when it loads the state of an epoch that has
-                # ended, and does not use it.
-                epoch = reading.epoch
+                # ended, and does not use it. If the program reads both, ``start`` tells them apart.
+                epoch, shared = reading.epoch, reading.shared
         claim = self._counter.claim(worker, epoch)
         skipped, self._skipped = self._skipped, 0
         numbers = self.sequence(claim.epoch, *_worker())[skipped:]
-        self._reading = _Reading(claim, numbers, skipped)
+        self._reading = _Reading(claim, numbers, skipped, shared)
         return self._reading
+
+    def start(self, reading: _Reading) -> None:
+        """Note that the iterator of ``reading`` is asked for its first sample.
+
+        If another iterator reads the same epoch already, this one gets the next epoch.
+        """
+        if reading.shared.is_taken:
+            reading.claim, reading.shared = self._counter.claim(), _Epoch()
+            reading.numbers = self.sequence(reading.epoch)
+            self._reading = reading
+        elif self._reading is not None and self._reading.shared is reading.shared:
+            self._reading = reading
+        reading.begun = reading.shared.is_taken = True
 
     def finish(self, reading: _Reading) -> None:
         """Note that the iterator of ``reading`` has ended, or was given up."""
@@ -445,7 +471,7 @@ class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
             raise ConfigError(
                 f"the state is beyond the end of an epoch: {given:,} of {len(numbers):,} samples"
             )
-        self._reading = _Reading(self._counter.claim(None, epoch), numbers[given:], given)
+        self._reading = _Reading(self._counter.claim(None, epoch), numbers[given:], given, _Epoch())
         return self._reading
 
     def _count(self, samples: int) -> None:
@@ -492,11 +518,13 @@ class _EpochOfSampler(Iterator[int]):
 
     def _begin(self, reading: _Reading) -> None:
         self._reading = reading
-        self._numbers = iter(reading.numbers.tolist())
+        self._numbers: Iterator[int] = iter(())
         reading.iterator = weakref.ref(self)
 
     def __next__(self) -> int:
-        self._reading.begun = True
+        if not self._reading.begun:
+            self._images.start(self._reading)
+            self._numbers = iter(self._reading.numbers.tolist())
         for number in self._numbers:
             self._reading.given += 1
             return SampleIndex(number, self._reading.epoch)
@@ -532,7 +560,7 @@ class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
         return iterator
 
     def _read(self, reading: _Reading) -> Iterator[tuple[Any, int]]:
-        reading.begun = True
+        self.start(reading)
         try:
             for number, image in self._samples(reading):
                 reading.given += 1
@@ -675,7 +703,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         return iterator
 
     def _read(self, reading: _Reading) -> Iterator[tuple[Any, torch.Tensor]]:
-        reading.begun = True
+        self.samples.start(reading)
         threads = self.threads
         if threads is None:
             most = min(_MOST_THREADS, usable_processors())

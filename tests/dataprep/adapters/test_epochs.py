@@ -514,6 +514,27 @@ def test_iterators_claim_their_epoch_when_they_are_made(dataset: Dataset) -> Non
         assert epoch_of(dataset, taken) == [epoch]
 
 
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]], ids=str)
+@STYLES
+def test_two_iterators_after_a_state_from_the_end(
+    dataset: Dataset, iterable: bool, order: list[int]
+) -> None:
+    """The one that is read first has the next epoch, the other one the epoch after it."""
+    options: dict[str, Any] = {"iterable": iterable, "batch_size": 4}
+    ended = dataprep.to_torch(dataset, **options)
+    list(ended)
+    batches = dataprep.to_torch(dataset, **options)
+    batches.load_state_dict(ended.state_dict())
+    iterators = [iter(batches) for _ in range(2)]
+    begun = {number: [next(iterators[number])[0]] for number in order}
+    for epoch, number in enumerate(order, start=1):
+        taken = begun[number] + [images for images, _ in iterators[number]]
+        assert len(taken) == SAMPLES // 4
+        assert epoch_of(dataset, taken, iterable) == [epoch]
+    taken = [images for images, _ in islice(batches, 3)]
+    assert epoch_of(dataset, taken, iterable) == [3]
+
+
 def test_copies_count_for_themselves(dataset: Dataset) -> None:
     """A copy goes on where the original was, and does not move it."""
     batches = dataprep.to_torch(dataset, iterable=True, batch_size=4, epoch=2)
