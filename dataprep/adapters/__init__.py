@@ -155,8 +155,9 @@ def to_torch(
     belongs to the rank. Where training ended within an epoch, ``start`` goes on from there, also
     with another number of ranks, as long as the global batch is the same. The iterable style and
     batches also have ``state_dict`` and ``load_state_dict``, as ``StatefulDataLoader`` of torchdata
-    calls them. ``state_dict`` is an error where a plain ``DataLoader`` reads through workers, and
-    for the plain map style.
+    calls them; what it saves of workers and of ``images.sampler`` goes on with the same number of
+    ranks. ``state_dict`` is an error where a plain ``DataLoader`` reads through workers, and for
+    the plain map style.
     If ``dataset`` is a share that ``dataprep stage`` copied, its host's ranks divide it, and the
     number of ranks stays the same.
 

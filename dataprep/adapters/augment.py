@@ -18,7 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter
-from typing import Any, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
 import cv2
 import numpy as np
@@ -190,9 +190,11 @@ class PillowTransform:
 
     Attributes:
         function: called with a ``PIL.Image.Image``; its result becomes the sample.
+        random: False, because results do not depend on the epoch that ``set_epoch`` sets.
     """
 
     function: Callable[[Image.Image], Any]
+    random: ClassVar[bool] = False
 
     def __call__(self, data: Buffer, rng: np.random.Generator) -> Any:
         """Decode an image, and call the function with it.

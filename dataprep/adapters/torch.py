@@ -86,6 +86,17 @@ class Items:
 
 
 @dataclass(eq=False)
+class _Epoch:
+    """An epoch that is read once, although two iterators may have been made for it.
+
+    Attributes:
+        is_taken: whether one of them was asked for a sample.
+    """
+
+    is_taken: bool = False
+
+
+@dataclass(eq=False)
 class _Reading:
     """One iteration.
 
@@ -93,6 +104,7 @@ class _Reading:
         claim: the iteration in the ``EpochCounter``.
         numbers: the samples that this rank, or this worker, still has to read.
         given: how many samples of the epoch have been handed out, also before a resume.
+        shared: the epoch, which the iterator may share with another one.
         begun: whether the iterator was asked for a sample.
         ended: whether the iterator has handed out everything.
         iterator: the iterator, as long as the program has it.
@@ -101,6 +113,7 @@ class _Reading:
     claim: Iteration
     numbers: Integers
     given: int
+    shared: _Epoch
     begun: bool = False
     ended: bool = False
     iterator: Callable[[], object] = lambda: None
@@ -165,8 +178,8 @@ class _Samples:
     def state(self) -> dict[str, Any]:
         """How far the epoch is: its number, the seed, the samples that all ranks have read.
 
-        A worker process of ``DataLoader`` knows its own samples only. Their number is added, so
-        that as many workers go on with it.
+        A worker process of ``DataLoader`` knows its own samples only. Their number is added, with
+        the settings that it depends on, so that as many workers of the same rank go on with it.
 
         Raises:
             ConfigError: workers of a ``DataLoader`` read, so that this process knows nothing.
@@ -187,7 +200,7 @@ class _Samples:
         if reading is None:
             return state
         if in_worker:
-            return {**state, "of_worker": reading.given}
+            return {**state, **self._counted_with(), "of_worker": reading.given}
         shares = self.records.shares(asked)
         end = end_of_epoch(asked, shares)
         # A step that some samples were taken from counts as read.
@@ -201,8 +214,12 @@ class _Samples:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from ``state_dict``, also with another number of ranks.
 
+        The state of a worker needs the seed, the number of ranks and the batch that it was saved
+        with.
+
         Raises:
-            ConfigError: the state belongs to other samples, or is beyond the end of their epoch.
+            ConfigError: the state belongs to other samples, or is beyond the end of their epoch; or
+                it belongs to a worker, and was saved with other settings.
         """
         epoch, seed, samples = checked_state(
             state, self.records.identity(self._asked), self.order_name()
@@ -213,6 +230,9 @@ class _Samples:
                 "the state belongs to a worker of torchdata's StatefulDataLoader: give it to "
                 "StatefulDataLoader.load_state_dict"
             )
+        if in_worker:
+            # The epochs after this one have the seed of the process that trains.
+            self._require_counted_alike(state)
         asked = replace(self._asked, seed=seed, start=samples, epoch=epoch)
         self._asked = resumed(asked, self.records.shares(asked))
         self.order = self.records.local(self._asked)
@@ -246,18 +266,31 @@ class _Samples:
         """Begin an epoch with the numbers that this rank, or this worker, has to read."""
         worker = _loader_worker()
         epoch, self._resumed_epoch = self._resumed_epoch, None
-        reading = self._reading
+        reading, shared = self._reading, _Epoch()
         if worker is None and self._is_at_start and reading is not None:
             self._is_at_start = False
             if not reading.begun:
                 # StatefulDataLoader makes an iterator when it loads the state of an epoch that has
-                # ended, and does not use it.
-                epoch = reading.epoch
+                # ended, and does not use it. If the program reads both, ``start`` tells them apart.
+                epoch, shared = reading.epoch, reading.shared
         claim = self._counter.claim(worker, epoch)
         skipped, self._skipped = self._skipped, 0
         numbers = self.sequence(claim.epoch, *_worker())[skipped:]
-        self._reading = _Reading(claim, numbers, skipped)
+        self._reading = _Reading(claim, numbers, skipped, shared)
         return self._reading
+
+    def start(self, reading: _Reading) -> None:
+        """Note that the iterator of ``reading`` is asked for its first sample.
+
+        If another iterator reads the same epoch already, this one gets the next epoch.
+        """
+        if reading.shared.is_taken:
+            reading.claim, reading.shared = self._counter.claim(), _Epoch()
+            reading.numbers = self.sequence(reading.epoch)
+            self._reading = reading
+        elif self._reading is not None and self._reading.shared is reading.shared:
+            self._reading = reading
+        reading.begun = reading.shared.is_taken = True
 
     def finish(self, reading: _Reading) -> None:
         """Note that the iterator of ``reading`` has ended, or was given up."""
@@ -275,6 +308,34 @@ class _Samples:
         else:
             for window in windows(reading.numbers, size):
                 yield window, None
+
+    def _counted_with(self) -> dict[str, Any]:
+        """Settings without which a number of samples of one rank or worker means nothing."""
+        return {
+            "seed": self._asked.seed,
+            "world_size": self._asked.world_size,
+            "global_batch": self._asked.global_batch,
+            "rank_batch": self.order.batch,
+        }
+
+    def _require_counted_alike(self, state: Mapping[str, Any]) -> None:
+        """Raise ConfigError if a state of one rank or worker was saved with other settings.
+
+        States of earlier versions have the seed alone.
+        """
+        settings = self._counted_with()
+        rank_batch = settings.pop("rank_batch")
+        for key, setting in settings.items():
+            if state.get(key, setting) != setting:
+                raise ConfigError(
+                    f"the state was saved with {key} {state[key]}, not {setting}: make the data "
+                    f"set with {key}={state[key]}, or give start=steps * global_batch"
+                )
+        if state.get("rank_batch", rank_batch) != rank_batch:
+            raise ConfigError(
+                f"the state belongs to a rank that takes {state['rank_batch']} samples of a global "
+                f"batch, this one takes {rank_batch}: load the state that this rank saved"
+            )
 
     def _is_read_by_workers(self) -> bool:
         """Whether workers of a ``DataLoader`` read, or have read after this process did."""
@@ -376,32 +437,32 @@ class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
         return "by record" if self.order.shuffle else "as stored"
 
     def state_of_sampler(self, reading: _Reading) -> dict[str, Any]:
-        """How far the iterator of a sampler is, for the same number of ranks."""
+        """How far the iterator of a sampler is, for the same number of ranks and global batch."""
         return {
             "epoch": reading.epoch,
-            "seed": self._asked.seed,
             "samples": self._asked.start if reading.epoch == self._asked.epoch else 0,
             "dataset": self.records.identity(self._asked),
             "order": self.order_name(),
+            **self._counted_with(),
             "of_rank": reading.given,
-            "world_size": self._asked.world_size,
         }
 
     def resume_sampler(self, state: Mapping[str, Any]) -> _Reading:
         """Go on from ``state_of_sampler``.
 
         Raises:
-            ConfigError: the state belongs to other samples, another seed or number of ranks.
+            ConfigError: the state belongs to other samples, another seed, number of ranks or global
+                batch, or to no sampler.
         """
         epoch, seed, samples = checked_state(
             state, self.records.identity(self._asked), self.order_name()
         )
-        for key, setting in (("seed", self._asked.seed), ("world_size", self._asked.world_size)):
-            if state[key] != setting:
-                raise ConfigError(
-                    f"the state was saved with {key} {state[key]}, not {setting}: make the data "
-                    f"set with {key}={state[key]}, or give start=steps * global_batch"
-                )
+        if "of_rank" not in state:
+            raise ConfigError(
+                "the state does not belong to an iterator of images.sampler: give it to the object "
+                "that to_torch returns for the same batch_size and iterable"
+            )
+        self._require_counted_alike(state)
         self._asked = replace(self._asked, seed=seed, start=samples, epoch=epoch)
         self.order = self.records.local(self._asked)
         numbers = self.own(epoch)
@@ -410,7 +471,7 @@ class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
             raise ConfigError(
                 f"the state is beyond the end of an epoch: {given:,} of {len(numbers):,} samples"
             )
-        self._reading = _Reading(self._counter.claim(None, epoch), numbers[given:], given)
+        self._reading = _Reading(self._counter.claim(None, epoch), numbers[given:], given, _Epoch())
         return self._reading
 
     def _count(self, samples: int) -> None:
@@ -457,11 +518,13 @@ class _EpochOfSampler(Iterator[int]):
 
     def _begin(self, reading: _Reading) -> None:
         self._reading = reading
-        self._numbers = iter(reading.numbers.tolist())
+        self._numbers: Iterator[int] = iter(())
         reading.iterator = weakref.ref(self)
 
     def __next__(self) -> int:
-        self._reading.begun = True
+        if not self._reading.begun:
+            self._images.start(self._reading)
+            self._numbers = iter(self._reading.numbers.tolist())
         for number in self._numbers:
             self._reading.given += 1
             return SampleIndex(number, self._reading.epoch)
@@ -473,7 +536,7 @@ class _EpochOfSampler(Iterator[int]):
         return self._images.state_of_sampler(self._reading)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from ``state_dict`` with the same number of ranks."""
+        """Go on from ``state_dict`` with the same number of ranks and global batch."""
         self._begin(self._images.resume_sampler(state))
 
 
@@ -497,7 +560,7 @@ class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
         return iterator
 
     def _read(self, reading: _Reading) -> Iterator[tuple[Any, int]]:
-        reading.begun = True
+        self.start(reading)
         try:
             for number, image in self._samples(reading):
                 reading.given += 1
@@ -640,7 +703,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         return iterator
 
     def _read(self, reading: _Reading) -> Iterator[tuple[Any, torch.Tensor]]:
-        reading.begun = True
+        self.samples.start(reading)
         threads = self.threads
         if threads is None:
             most = min(_MOST_THREADS, usable_processors())

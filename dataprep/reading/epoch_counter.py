@@ -166,16 +166,18 @@ class EpochCounter:
                     # What was set after the loader started this worker is for later iterations.
                     setting, first = self._setting, self._first
             self._turns += 1
-            iterations = self._iterations(table, setting)
+            kept = self._iterations(table)
             if worker is not None:
-                for iteration in iterations:
+                # Also one that began before the epoch was set, if this worker is late.
+                for iteration in kept:
                     if self._is_shared(iteration, worker, epoch):
                         bits = iteration.begun | _bit(worker)
                         joined = replace(iteration, begun=bits)
                         self._write(table, joined)
                         return joined
             if epoch is None:
-                epoch = iterations[0].epoch + 1 if iterations else first
+                since_setting = _of_setting(kept, setting)
+                epoch = since_setting[0].epoch + 1 if since_setting else first
             begun = Iteration(
                 number=header.iterations,
                 setting=setting,
@@ -199,7 +201,7 @@ class EpochCounter:
         """Note that this worker, which takes part in an iteration, has ended."""
         with self._locked():
             table = self._nearest_table()
-            for kept in self._iterations(table, iteration.setting):
+            for kept in self._iterations(table):
                 if kept.number == iteration.number:
                     self._write(table, replace(kept, ended=kept.ended + 1))
 
@@ -207,7 +209,9 @@ class EpochCounter:
         """The latest iterations for this process since the epoch was set, the latest first."""
         with self._locked():
             table = self._existing_table(os.getpid())
-            return [] if table is None else self._iterations(table, self._header(table).setting)
+            if table is None:
+                return []
+            return _of_setting(self._iterations(table), self._header(table).setting)
 
     def following(self) -> int:
         """The epoch of the next iteration."""
@@ -240,16 +244,17 @@ class EpochCounter:
         A loader's iteration can have the seed of an earlier one, because programs seed torch anew.
         Then the worker has begun the earlier one already, or its workers are gone. The first worker
         may also be gone if this one starts slowly, and the program has left the loop meanwhile.
-        Then their processes have consecutive numbers.
+        Then their processes have consecutive numbers. Processes that other threads start meanwhile
+        may lie between them, but two loaders are at least as far apart as they have workers.
         """
+        distance = abs(iteration.first_process - worker.first_process)
         return (
             (iteration.base_seed, iteration.turn) == (worker.base_seed, self._turns)
             and iteration.workers == worker.workers
             and not iteration.begun & _bit(worker)
             and epoch in (None, iteration.epoch)
-            and (
-                iteration.first_process == worker.first_process or _is_alive(iteration.first_worker)
-            )
+            and distance < worker.workers
+            and (distance == 0 or _is_alive(iteration.first_worker))
         )
 
     def _table_of(self, owner: int) -> int:
@@ -295,16 +300,14 @@ class EpochCounter:
     def _write_header(self, table: int, header: _Header) -> None:
         os.pwrite(self._descriptor, _HEADER.pack(*astuple(header)), table)
 
-    def _iterations(self, table: int, setting: int) -> list[Iteration]:
-        """The iterations that a table keeps of those since a setting, the latest first."""
+    def _iterations(self, table: int) -> list[Iteration]:
+        """The iterations that a table keeps, the latest first."""
         content = os.pread(self._descriptor, _TABLE_BYTES, table)
         header = _Header(*_HEADER.unpack_from(content))
-        iterations = []
-        for number in range(header.iterations - 1, -1, -1)[:_KEPT]:
-            iteration = _unpacked(_ITERATION.unpack_from(content, _position(number)))
-            if iteration.setting == setting:
-                iterations.append(iteration)
-        return iterations
+        return [
+            _unpacked(_ITERATION.unpack_from(content, _position(number)))
+            for number in range(header.iterations - 1, -1, -1)[:_KEPT]
+        ]
 
     def _write(self, table: int, iteration: Iteration) -> None:
         packed = _ITERATION.pack(
@@ -384,6 +387,11 @@ def _unpacked(values: tuple[Any, ...]) -> Iteration:
         ended=ended,
         begun=int.from_bytes(begun, "little"),
     )
+
+
+def _of_setting(iterations: list[Iteration], setting: int) -> list[Iteration]:
+    """The iterations that began under one setting of the epoch."""
+    return [iteration for iteration in iterations if iteration.setting == setting]
 
 
 def _owner(worker: LoaderWorker | None) -> int:

@@ -431,6 +431,68 @@ def test_a_worker_joins_only_an_iteration_of_its_loader(
     assert claimed == epochs
 
 
+@pytest.mark.process
+@pytest.mark.smoke
+@pytest.mark.parametrize("order", [[0, 3, 2, 1], [2, 1, 0, 3], [3, 0, 1, 2]], ids=str)
+def test_two_loaders_of_one_seed_that_start_slowly(order: list[int]) -> None:
+    """Each has an epoch of its own, in whatever order their workers begin."""
+    counter, context = EpochCounter(0), multiprocessing.get_context("fork")
+    received, sent = context.Pipe(duplex=False)
+    over = context.Event()
+
+    def begin(process: int) -> None:
+        loader, number = divmod(process, 2)
+        worker = LoaderWorker(number, workers=2, base_seed=7, first_process=1 + 2 * loader)
+        sent.send((loader, counter.claim(worker).epoch))
+        over.wait(60)
+
+    claimed = []
+    for process in order:
+        context.Process(target=begin, args=(process,), daemon=True).start()
+        assert received.poll(60), "the worker has claimed nothing"
+        claimed.append(received.recv())
+    over.set()
+    first = order[0] // 2
+    assert sorted(claimed) == sorted([(first, 0), (first, 0), (1 - first, 1), (1 - first, 1)])
+
+
+@pytest.mark.process
+@pytest.mark.smoke
+def test_an_epoch_that_is_set_before_a_persistent_worker_has_begun() -> None:
+    """The late worker joins the iteration that was left; the epoch is that of the next one."""
+    counter, context = EpochCounter(0), multiprocessing.get_context("fork")
+
+    def claim_on_request(worker: LoaderWorker, requests: Any) -> None:
+        while requests.recv():
+            requests.send(counter.claim(worker).epoch)
+
+    processes, connections = [], []
+    for number in range(2):
+        connection, requests = context.Pipe()
+        worker = LoaderWorker(number, workers=2, base_seed=7, first_process=1)
+        process = context.Process(target=claim_on_request, args=(worker, requests), daemon=True)
+        process.start()
+        processes.append(process)
+        connections.append(connection)
+
+    def claimed(number: int) -> int:
+        connections[number].send(True)
+        assert connections[number].poll(60), "the worker has claimed nothing"
+        epoch: int = connections[number].recv()
+        return epoch
+
+    assert [claimed(0), claimed(1)] == [0, 0]
+    assert claimed(0) == 1
+    counter.set(5)
+    assert claimed(1) == 1
+    assert counter.following() == 5
+    assert [claimed(1), claimed(0)] == [5, 5]
+    assert [claimed(0), claimed(1)] == [6, 6]
+    for connection, process in zip(connections, processes, strict=True):
+        connection.send(False)
+        process.join()
+
+
 @FEW_CORES
 @pytest.mark.process
 @pytest.mark.smoke
@@ -451,6 +513,27 @@ def test_iterators_claim_their_epoch_when_they_are_made(dataset: Dataset) -> Non
     for epoch in (2, 0, 1):
         taken = [images for images, _ in islice(iterators[epoch], 3)]
         assert epoch_of(dataset, taken) == [epoch]
+
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]], ids=str)
+@STYLES
+def test_two_iterators_after_a_state_from_the_end(
+    dataset: Dataset, iterable: bool, order: list[int]
+) -> None:
+    """The one that is read first has the next epoch, the other one the epoch after it."""
+    options: dict[str, Any] = {"iterable": iterable, "batch_size": 4}
+    ended = dataprep.to_torch(dataset, **options)
+    list(ended)
+    batches = dataprep.to_torch(dataset, **options)
+    batches.load_state_dict(ended.state_dict())
+    iterators = [iter(batches) for _ in range(2)]
+    begun = {number: [next(iterators[number])[0]] for number in order}
+    for epoch, number in enumerate(order, start=1):
+        taken = begun[number] + [images for images, _ in iterators[number]]
+        assert len(taken) == SAMPLES // 4
+        assert epoch_of(dataset, taken, iterable) == [epoch]
+    taken = [images for images, _ in islice(batches, 3)]
+    assert epoch_of(dataset, taken, iterable) == [3]
 
 
 def test_copies_count_for_themselves(dataset: Dataset) -> None:
@@ -637,6 +720,9 @@ class TestMapStyleOfRanks:
         still = dataprep.to_torch(dataset, transform=centre)
         for _ in range(2):
             list(data_loader(still, 50))
+        of_pillow = dataprep.to_torch(dataset, transform=lambda image: image.width)
+        for _ in range(2):
+            list(data_loader(of_pillow, 50))
 
     @FEW_CORES
     @pytest.mark.process
@@ -864,24 +950,80 @@ class TestStates:
                 dataprep.to_torch(dataset, **{**options, **changed}).load_state_dict(state)
 
     @pytest.mark.parametrize(
-        "changed", [{"seed": 1}, {"rank": 0, "world_size": 4}], ids=["seed", "ranks"]
+        ("changed", "message"),
+        [
+            ({"seed": 1}, "saved with seed 0, not 1"),
+            ({"world_size": 4}, "saved with world_size 2, not 4"),
+            ({"global_batch": 8}, "saved with global_batch 13, not 8"),
+            ({"rank": 1}, "takes 7 samples of a global batch, this one takes 6"),
+        ],
+        ids=["seed", "ranks", "batch", "rank"],
     )
     def test_a_sampler_goes_on_as_it_was_saved(
-        self, dataset: Dataset, changed: dict[str, Any]
+        self, dataset: Dataset, changed: dict[str, Any], message: str
     ) -> None:
-        """The state of its iterator is that of one rank; another seed or number is refused."""
+        """The state of its iterator is that of one rank; other settings are refused."""
+        saved = {"rank": 0, "world_size": 2, "seed": 0, "global_batch": 13}
 
-        def sampler(rank: int = 0, world_size: int = 2, seed: int = 0) -> Any:
-            images = dataprep.to_torch(dataset, rank=rank, world_size=world_size, seed=seed)
-            return iter(images.sampler)
+        def sampler(**options: Any) -> Any:
+            return iter(dataprep.to_torch(dataset, **options).sampler)
 
-        iterator, again = sampler(), sampler()
+        iterator, again, earlier = (sampler(**saved) for _ in range(3))
         assert len(list(islice(iterator, 7))) == 7
         state = iterator.state_dict()
         again.load_state_dict(state)
-        assert list(again) == list(iterator)
-        with pytest.raises(ConfigError, match="the state was saved with"):
-            sampler(**changed).load_state_dict(state)
+        rest = list(iterator)
+        assert list(again) == rest
+        del state["global_batch"], state["rank_batch"]
+        earlier.load_state_dict(state)
+        assert list(earlier) == rest
+        with pytest.raises(ConfigError, match=message):
+            sampler(**{**saved, **changed}).load_state_dict(again.state_dict())
+
+    def test_a_state_of_batches_is_none_of_a_sampler(self, dataset: Dataset) -> None:
+        """The error says what the state is for."""
+        state = dataprep.to_torch(dataset, batch_size=6).state_dict()
+        sampler: Any = iter(dataprep.to_torch(dataset).sampler)
+        with pytest.raises(ConfigError, match="does not belong to an iterator of images"):
+            sampler.load_state_dict(state)
+
+    @FEW_CORES
+    @STATEFUL
+    @pytest.mark.process
+    @pytest.mark.smoke
+    @pytest.mark.parametrize(
+        ("changed", "message"),
+        [
+            ({}, None),
+            ({"seed": 9}, "saved with seed 0, not 9"),
+            ({"world_size": 3, "batch_size": 4}, "saved with world_size 2, not 3"),
+            ({"batch_size": 5}, "saved with global_batch 12, not 10"),
+        ],
+        ids=["same", "seed", "ranks", "batch"],
+    )
+    def test_workers_go_on_as_they_were_saved(
+        self,
+        dataset: Dataset,
+        changed: dict[str, Any],
+        message: str | None,
+    ) -> None:
+        """A worker's state counts its own samples; with other settings they are others."""
+        stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+        saved = {"rank": 0, "world_size": 2, "seed": 0, "batch_size": 6}
+
+        def opened(**options: Any) -> Any:
+            batches = dataprep.to_torch(dataset, iterable=True, **options)
+            return stateful(batches, batch_size=None, num_workers=2)
+
+        first = iter(loader := opened(**saved))
+        assert len(list(islice(first, 4))) == 4
+        resumed = opened(**{**saved, **changed})
+        resumed.load_state_dict(loader.state_dict())
+        if message is None:
+            assert list(map(str, resumed)) == list(map(str, first))
+        else:
+            with pytest.raises(ConfigError, match=message):
+                next(iter(resumed))
 
     def test_shares_of_hosts_at_the_end(self, dataset: Dataset, tmp_path: Path) -> None:
         """Hosts with shares of different sizes end an epoch together."""
