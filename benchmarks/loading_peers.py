@@ -11,7 +11,8 @@ from typing import Any
 import dataprep
 from benchmarks.contest import Measured
 from benchmarks.workplace import photographs
-from dataprep.adapters.augment import AREA, ASPECT, IMAGENET_MEAN, IMAGENET_STD, TRIES
+from dataprep.adapters.augment import AREA, ASPECT, TRIES
+from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
 
 SIZE = 224
 BATCH = 64

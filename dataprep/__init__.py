@@ -19,6 +19,7 @@ from dataprep._version import __version__
 if TYPE_CHECKING:
     from dataprep.adapters import to_mxnet, to_tf, to_torch
     from dataprep.adapters.augment import Augmentation, PillowTransform
+    from dataprep.adapters.normalisation import normalise
     from dataprep.assign import per_rank_batch
     from dataprep.config import DaskOptions, PlanOptions, ShardConfig
     from dataprep.dataset import Dataset, Images, Place, Shard
@@ -165,6 +166,7 @@ _HOMES = {
     "convert": "dataprep.image",
     "finalize": "dataprep.job",
     "inspect": "dataprep.inspection",
+    "normalise": "dataprep.adapters.normalisation",
     "open": "dataprep.dataset:open_dataset",
     "per_rank_batch": "dataprep.assign",
     "plan": "dataprep.job.forecast",
@@ -262,6 +264,7 @@ __all__ = [
     "convert",
     "finalize",
     "inspect",
+    "normalise",
     "open",
     "per_rank_batch",
     "plan",

@@ -26,6 +26,7 @@ import simplejpeg
 from numpy.typing import NDArray
 from PIL import Image
 
+from dataprep.adapters.normalisation import SCALE, SHIFT
 from dataprep.errors import ConfigError
 from dataprep.formats.protocol import Buffer
 from dataprep.image.geometry import Pixels, dct_fraction
@@ -38,11 +39,6 @@ TRIES = 10
 EVALUATION_SHARE = 224 / 256
 """The side of the centre crop, as a share of the short side: scale to 256, crop 224."""
 
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-"""The mean of RGB from 0 to 1 over ImageNet's training images, as torchvision uses it."""
-
-IMAGENET_STD = (0.229, 0.224, 0.225)
-
 # Principal components of RGB over ImageNet, for values from 0 to 1. The method is AlexNet's
 # (Krizhevsky et al., "ImageNet classification with deep convolutional neural networks", NIPS 2012,
 # section 4.1). The numbers are those of fb.resnet.torch; MXNet uses them times 255.
@@ -54,11 +50,6 @@ EIGENVECTORS = np.array(
         [-0.5836, -0.6948, 0.4203],
     ]
 )
-
-SCALE = (1 / (255 * np.array(IMAGENET_STD))).astype(np.float32)
-"""A normalised value is the uint8 value times ``SCALE`` plus ``SHIFT``: float32 (3,) each."""
-
-SHIFT = (-np.array(IMAGENET_MEAN) / np.array(IMAGENET_STD)).astype(np.float32)
 
 _NORMALISED = (np.arange(256, dtype=np.float32)[:, None] * SCALE + SHIFT)[None]
 _NORMALISED_PLANES = _NORMALISED[0].T.copy()

@@ -13,14 +13,8 @@ from typing import Any
 import numpy as np
 
 from dataprep.adapters import import_framework
-from dataprep.adapters.augment import (
-    AREA,
-    ASPECT,
-    EVALUATION_SHARE,
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    Augmentation,
-)
+from dataprep.adapters.augment import AREA, ASPECT, EVALUATION_SHARE, Augmentation
+from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from dataprep.adapters.records import LOCAL_FILE_BYTES, Records, windows
 from dataprep.assign import Order, framework_seed, resumed
 from dataprep.errors import DatasetError

@@ -6,14 +6,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from iobench.clock import Clock
 from iobench.consumers import requirements
 from iobench.consumers.protocol import ConsumerSettings, Model
 from iobench.consumers.training import (
-    MEAN,
     NOMINAL,
     QUEUED,
-    STD,
     TrainingConsumer,
     residual_blocks,
     shortcut,
@@ -57,7 +56,7 @@ class MXNetConsumer(TrainingConsumer):
         self._trainer = mx.gluon.Trainer(self._net.collect_params(), "sgd", options)
         self._mean, self._std = (
             mx.nd.array(values, ctx=self._context).reshape((1, 3, 1, 1)) * 255
-            for values in (MEAN, STD)
+            for values in (IMAGENET_MEAN, IMAGENET_STD)
         )
 
     def _on_device(self, values: NDArray[Any]) -> Any:

@@ -6,14 +6,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from iobench.clock import Clock
 from iobench.consumers import requirements
 from iobench.consumers.protocol import ConsumerSettings, Model
 from iobench.consumers.training import (
-    MEAN,
     NOMINAL,
     QUEUED,
-    STD,
     TrainingConsumer,
     residual_blocks,
     shortcut,
@@ -86,7 +85,8 @@ class TensorFlowConsumer(TrainingConsumer):
     def _train(self, images: Any, labels: Any) -> Any:
         with self._tf.device(self._place):
             if images.dtype == self._tf.uint8:
-                images = (self._tf.cast(images, self._tf.float32) / 255.0 - MEAN) / STD
+                pixels = self._tf.cast(images, self._tf.float32) / 255.0
+                images = (pixels - IMAGENET_MEAN) / IMAGENET_STD
             return self._traced(images, labels)
 
     def _wait(self) -> None:

@@ -10,13 +10,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from dataprep.adapters.normalisation import normalise
 from iobench.clock import Clock
 from iobench.consumers import requirements
 from iobench.consumers.protocol import ConsumerSettings, Model
 from iobench.consumers.training import (
-    MEAN,
     QUEUED,
-    STD,
     TrainingConsumer,
     residual_blocks,
     shortcut,
@@ -124,8 +123,8 @@ class TorchConsumer(TrainingConsumer):
         )
         needs_scale = self.precision == "float16"
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=needs_scale)
-        self._mean = torch.tensor(MEAN, device=self._device).mul(255).view(1, 3, 1, 1)
-        self._std = torch.tensor(STD, device=self._device).mul(255).view(1, 3, 1, 1)
+        # The type in which convolutions take images.
+        self._dtype = getattr(torch, self.precision)
 
     def fingerprint(self) -> int:
         """CRC-32 of all parameters, which is the same for ranks that trained together."""
@@ -144,13 +143,13 @@ class TorchConsumer(TrainingConsumer):
 
     def _train(self, images: Any, labels: Any) -> Any:
         if images.dtype == self._torch.uint8:
-            images = images.float().sub_(self._mean).div_(self._std)
-        images = images.contiguous(memory_format=self._layout)
+            images = normalise(images, dtype=self._dtype, channels_last=True)
+        else:
+            images = images.contiguous(memory_format=self._layout)
         self._optimiser.zero_grad(set_to_none=True)
         mixed: AbstractContextManager[Any] = nullcontext()
         if self.precision != "float32":
-            dtype = getattr(self._torch, self.precision)
-            mixed = self._torch.autocast(self._device.type, dtype=dtype)
+            mixed = self._torch.autocast(self._device.type, dtype=self._dtype)
         with mixed:
             loss = self._loss(self._net(images), labels)
         self._scaler.scale(loss).backward()

@@ -15,10 +15,6 @@ from iobench.consumers.protocol import ConsumerSettings, Model
 from iobench.errors import TrialFailed
 from iobench.loaders.protocol import Batch, Framework
 
-# Mean and standard deviation of ImageNet's red, green and blue, for pixels from 0 to 1.
-MEAN = (0.485, 0.456, 0.406)
-STD = (0.229, 0.224, 0.225)
-
 STEPS_QUEUED = 2
 """Steps that may be unfinished on a GPU while the loop fetches the next batch."""
 

@@ -15,10 +15,9 @@ from dataprep.adapters.augment import (
     EIGENVALUES,
     EIGENVECTORS,
     EVALUATION_SHARE,
-    IMAGENET_MEAN,
-    IMAGENET_STD,
     TRIES,
 )
+from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from dataprep.dataset import Dataset
 from dataprep.formats import Layout
 from dataprep.stores.local import LocalStore

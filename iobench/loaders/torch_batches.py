@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch.utils.data import default_collate, get_worker_info
 
-from dataprep.adapters.augment import SCALE, SHIFT
+from dataprep.adapters.normalisation import SCALE, SHIFT
 from dataprep.adapters.torch import Items, empty
 from dataprep.formats.protocol import Buffer
 from iobench.clock import Clock

@@ -99,7 +99,7 @@ def functions_of(value: object) -> Iterator[Any]:
 
 
 # The adapters name types of frameworks. Methods of a config are for this package.
-OTHERS = ("to_torch", "to_tf", "to_mxnet", "ShardConfig")
+OTHERS = ("normalise", "to_torch", "to_tf", "to_mxnet", "ShardConfig")
 
 
 def test_types_of_results_and_settings_are_exported() -> None:
@@ -191,8 +191,9 @@ def test_version() -> None:
 
 
 def test_no_framework_is_imported_by_a_job() -> None:
-    """The modules of a job import no training framework."""
-    found = loaded("import dataprep; dataprep.shard; dataprep.verify; dataprep.open")
+    """The modules of a job import no training framework, nor does the name of an adapter."""
+    names = ("shard", "verify", "open", "normalise", "to_torch", "to_tf", "to_mxnet")
+    found = loaded("\n".join(["import dataprep", *(f"dataprep.{name}" for name in names)]))
     assert found.isdisjoint({"tensorflow", "torch", "mxnet"})
 
 

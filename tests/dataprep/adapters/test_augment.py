@@ -18,8 +18,6 @@ from dataprep.adapters.augment import (
     ASPECT,
     EIGENVALUES,
     EIGENVECTORS,
-    IMAGENET_MEAN,
-    IMAGENET_STD,
     Augmentation,
     Box,
     centre_crop,
@@ -28,6 +26,7 @@ from dataprep.adapters.augment import (
     recolour,
     sample_rng,
 )
+from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from dataprep.errors import ConfigError, ImageError
 from tests.dataprep.image.pictures import saved, shown, turned
 

@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import dataprep
-from dataprep.adapters.augment import IMAGENET_MEAN, IMAGENET_STD, Augmentation, sample_rng
+from dataprep.adapters.augment import Augmentation, sample_rng
+from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from dataprep.adapters.records import Records
 from dataprep.assign import Order
 from dataprep.dataset import Dataset

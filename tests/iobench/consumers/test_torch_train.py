@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from iobench.clock import SystemClock
 from iobench.consumers import ConsumerSettings, Model, requirements
 from iobench.consumers.torch_train import TorchConsumer, TorchGroup, network
-from iobench.consumers.training import MEAN, STD
 from iobench.loaders import Batch
 
 torch = pytest.importorskip("torch")
@@ -46,7 +46,7 @@ def test_it_needs_no_more_than_torch_numpy_and_pydantic() -> None:
 def test_pixels_train_as_their_normalised_images_do() -> None:
     """uint8 is normalised on the device to what a loader would have sent."""
     pixels = torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8)
-    mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (MEAN, STD))
+    mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in (IMAGENET_MEAN, IMAGENET_STD))
     labels = torch.tensor([0, 1, 2, 0])
     losses = []
     for images in (pixels, (pixels / 255 - mean) / std):
@@ -54,6 +54,21 @@ def test_pixels_train_as_their_normalised_images_do() -> None:
         one.step(Batch(images, labels, 4))
         losses.append(float(one.last_loss))
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+
+
+@pytest.mark.parametrize(("precision", "dtype"), [("float32", "float32"), ("mixed", "bfloat16")])
+def test_pixels_become_what_convolutions_take(
+    monkeypatch: pytest.MonkeyPatch, precision: str, dtype: str
+) -> None:
+    """The network gets the type and the memory format in which it computes."""
+    monkeypatch.setattr(requirements, "has_bfloat16", lambda: True)
+    one = consumer(precision=precision)
+    seen = []
+    one._net.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    pixels = torch.randint(0, 256, (4, 3, 32, 32), dtype=torch.uint8)
+    one.step(Batch(pixels, torch.tensor([0, 1, 2, 0]), 4))
+    assert [images.dtype for images in seen] == [getattr(torch, dtype)]
+    assert seen[0].is_contiguous(memory_format=torch.channels_last)
 
 
 def test_the_same_seed_draws_the_same_network_and_batch() -> None:

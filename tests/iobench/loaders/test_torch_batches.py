@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataprep.adapters.augment import IMAGENET_MEAN, IMAGENET_STD, Augmentation
+from dataprep.adapters.augment import Augmentation
+from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from iobench.clock import VirtualClock
 from iobench.loaders import FirstBatch, LoaderSettings, SplitsFirstBatch
 from iobench.loaders.torch_loader import TorchLoader
