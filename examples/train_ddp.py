@@ -5,7 +5,8 @@
 
 ``DATA`` is the output of ``dataprep shard``, a copy, or the share of this host that ``dataprep
 stage`` made. All ranks make the same number of steps. Started again, also with another number of
-ranks, it goes on within the epoch where the last checkpoint was written.
+ranks, it goes on within the epoch where the last checkpoint was written. Images stay uint8 until
+they are on the device, which normalises them.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def main() -> None:
     batches = dataprep.to_torch(
         dataset,
         iterable=True,
-        transform=dataprep.Augmentation(size=options.size),
+        transform=dataprep.Augmentation(size=options.size, normalise=False),
         batch_size=dataprep.per_rank_batch(options.global_batch, rank, world_size),
         global_batch=options.global_batch,
         rank=rank,
@@ -86,7 +87,8 @@ def main() -> None:
     for epoch in range(begin["epoch"], options.epochs):
         # Each loop over the batches is the next epoch; the first one is what is left of its epoch.
         for step, (images, labels) in enumerate(batches, start=1):
-            loss = nn.functional.cross_entropy(parallel(images.to(device)), labels.to(device))
+            images = dataprep.normalise(images.to(device))
+            loss = nn.functional.cross_entropy(parallel(images), labels.to(device))
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()

@@ -132,6 +132,9 @@ def to_torch(
         )
         for images, labels in batches:
 
+    Batches of ``Augmentation(normalise=False)`` are uint8, a quarter of the bytes; then
+    ``dataprep.normalise`` makes float32 of them on the device.
+
     Threads of this process decode each image into its place in the batch. Decoding releases
     Python's lock. If there are more processors than threads can use, or the transform is Python
     code, let processes make the batches: ``DataLoader(batches, batch_size=None, num_workers=8)``.

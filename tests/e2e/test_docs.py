@@ -105,6 +105,7 @@ def test_blocks_run_in_order(page: Path, workplace: Path, tmp_path: Path) -> Non
 TAKEN_FOR_GRANTED = """
 from typing import Any
 checkpoint: dict[str, Any]
+device: Any
 loader: Any
 """
 
