@@ -16,11 +16,10 @@ from dataprep.adapters.augment import (
     EIGENVALUES,
     EIGENVECTORS,
     EVALUATION_SHARE,
-    SCALE,
-    SHIFT,
     TRIES,
     Augmentation,
 )
+from dataprep.adapters.normalisation import SCALE, SHIFT
 from dataprep.adapters.records import Records
 from dataprep.assign import Order, mixed, resumed
 from dataprep.image.rgb import decode_whole

@@ -219,7 +219,7 @@ def _of_keys(loop: Loop, code: str) -> Iterator[Recommendation]:
         yield Recommendation(
             "normalise",
             "Hand over uint8 and normalise on the device: a quarter of the bytes",
-            config={f"{key}.normalise": False},
+            config={f"{key}.normalise_on": "device"},
             value=False,
         )
     for name in ("colour_jitter", "pca_noise") if code == "slow-augmentation" else ():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
@@ -60,7 +61,8 @@ class MXNetConsumer(TrainingConsumer):
         )
 
     def _on_device(self, values: NDArray[Any]) -> Any:
-        array = self._mx.nd.array(values, ctx=self._context, dtype="float32")
+        dtype = "uint8" if values.dtype == np.uint8 else "float32"
+        array = self._mx.nd.array(values, ctx=self._context, dtype=dtype)
         array.wait_to_read()
         return array
 

@@ -24,7 +24,8 @@ class ConsumerSettings(BaseModel):
     """The model of a training step, its device and precision.
 
     ``device``: ``auto`` takes a GPU if there is one. ``precision``: ``auto`` is mixed if the device
-    has hardware for it. ``images_per_s`` and ``preset`` describe the emulated device of ``paced``.
+    has hardware for it. ``normalise``: whether loaders normalise; else the device does.
+    ``images_per_s`` and ``preset`` describe the emulated device of ``paced``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -35,6 +36,7 @@ class ConsumerSettings(BaseModel):
     precision: Literal["auto", "float32", "mixed"] = "auto"
     classes: Annotated[int, Field(ge=2)] = 1000
     image_size: Annotated[int, Field(ge=28, le=1024)] = 224
+    normalise: bool = True
     preset: str | None = None
     images_per_s: Annotated[float, Field(gt=0)] | None = None
     seed: int = 0

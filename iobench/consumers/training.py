@@ -55,12 +55,20 @@ class TrainingConsumer(ABC):
         self.last_loss: Any = None
 
     def synthetic(self) -> Batch:
-        """Normal noise as float32 images, and random labels, in the memory of the device."""
+        """Noise as images, and random labels, in the memory of the device.
+
+        Images are float32 of mean 0 and deviation 1, or uint8 if the device normalises them.
+        """
         settings = self._settings
         side = (settings.image_size, settings.image_size)
         shape = (*side, 3) if self.channels_last else (3, *side)
         drawn = np.random.default_rng(settings.seed)
-        images = drawn.standard_normal((settings.batch_size, *shape), np.float32)
+        size = (settings.batch_size, *shape)
+        images: NDArray[Any]
+        if settings.normalise:
+            images = drawn.standard_normal(size, np.float32)
+        else:
+            images = drawn.integers(256, size=size, dtype=np.uint8)
         labels = drawn.integers(settings.classes, size=settings.batch_size)
         return Batch(self._on_device(images), self._on_device(labels), settings.batch_size)
 

@@ -17,5 +17,13 @@ TAKE_PIXELS = frozenset({"torch-map", "torch-iterable", "raw"})
 READ_RECORDIO = frozenset({"mxnet-record"})
 """Loaders that read RecordIO shards; the others read TFRecord shards."""
 
+GIVE_UINT8 = frozenset(
+    {"torch-iterable", "torch-map", "torch-folder", "tf-data", "dali", "dali-gpu"}
+)
+"""Loaders whose images can be uint8, so that the device normalises them."""
+
+GIVE_FLOAT32_ALONE = frozenset({"mxnet-record"})
+"""Loaders whose images are float32 in any case."""
+
 FROM_MEMORY = frozenset({"torch-iterable", "torch-map", "torch-folder"})
 """Loaders that can take samples from memory: their training loops have all rungs of the ladder."""

@@ -13,7 +13,7 @@ from iobench.consumers import CONSUMERS, ConsumerSettings, Device, Model
 from iobench.consumers.accelerators import RATES
 from iobench.data.settings import check_name
 from iobench.ladder import HELD_RUNGS, HOST_RUNGS
-from iobench.loaders.own import FROM_MEMORY, SYNTHETIC
+from iobench.loaders.own import FROM_MEMORY, GIVE_FLOAT32_ALONE, GIVE_UINT8, SYNTHETIC
 from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.loops.loader_grid import LoaderName, LoopTrial
 from iobench.several import AlsoNull, Several, bare_null
@@ -114,8 +114,10 @@ class Training(BaseModel):
     pca_noise: bool = False
     """As in `loaders`."""
 
-    normalise: bool = True
-    """As in `loaders`; else the device normalises."""
+    normalise_on: Literal["device", "host"] | None = None
+    """`device`: the loader hands over uint8, a quarter of the bytes, and the device normalises.
+    `host`: the loader hands over normalised float32. (default: `device` for consumer `torch` with
+    `torch-iterable`, `torch-map`, `torch-folder`, `dali` or `dali-gpu`, else `host`)"""
 
     pin_memory: bool = False
     """As in `loaders`."""
@@ -156,6 +158,27 @@ class Training(BaseModel):
             return values
         rate = RATES.get(str(values.get("preset")))
         return values if rate is None else {**values, "model": rate.model}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _where_images_are_normalised(cls, values: Any) -> Any:
+        """Take the default for consumer and loader, or the key of earlier versions."""
+        if not isinstance(values, Mapping):
+            return values
+        given = dict(values)
+        if "normalise" in given:
+            by_loader = given.pop("normalise")
+            if "normalise_on" in given or not isinstance(by_loader, bool):
+                raise ValueError(
+                    "normalise is the earlier form of normalise_on: give normalise_on alone, "
+                    "device or host"
+                )
+            given["normalise_on"] = "host" if by_loader else "device"
+        if given.get("normalise_on") is None:
+            trains_in_torch = given.get("consumer", "torch") == "torch"
+            gives_uint8 = given.get("loader", "torch-iterable") in GIVE_UINT8
+            given["normalise_on"] = "device" if trains_in_torch and gives_uint8 else "host"
+        return given
 
     @model_validator(mode="after")
     def _is_possible(self) -> Training:
@@ -208,6 +231,10 @@ class Training(BaseModel):
                 f"{self.accelerators})",
             ),
             (
+                self.normalise_on == "device" and self.loader in GIVE_FLOAT32_ALONE,
+                f"loader {self.loader} cannot hand over uint8: use normalise_on: host",
+            ),
+            (
                 self.evict != "every-epoch" and self.epochs == 1,
                 f"evict {self.evict} is for several epochs: give epochs: 2 or more",
             ),
@@ -242,6 +269,11 @@ class Training(BaseModel):
             if is_wrong:
                 raise ValueError(problem)
         return self
+
+    @property
+    def normalise(self) -> bool:
+        """Whether the loader normalises, as its settings and the parameters of trials have it."""
+        return self.normalise_on == "host"
 
     @property
     def over(self) -> str:

@@ -106,6 +106,20 @@ def test_a_synthetic_batch_is_as_large_as_asked(consumer: Consumer) -> None:
         assert tuple(batch.labels.shape) == (SAMPLES,)
 
 
+@pytest.mark.parametrize(("normalise", "dtype"), [(True, "float32"), (False, "uint8")])
+def test_a_device_that_normalises_does_so_to_synthetic_images(
+    request: pytest.FixtureRequest, consumer: Consumer, normalise: bool, dtype: str
+) -> None:
+    """They are uint8, so that the rate of the device includes it."""
+    trains(consumer)
+    trainer: Any = built(request.node.callspec.params["consumer"], normalise=normalise)
+    batch = trainer.synthetic()
+    assert _number(batch.images).dtype == dtype
+    trainer.step(batch)
+    trainer.finish()
+    assert np.isfinite(_number(trainer.last_loss)).all()
+
+
 def test_each_step_after_warm_up_has_its_compute_time(
     consumer: Consumer, request: pytest.FixtureRequest
 ) -> None:

@@ -69,7 +69,36 @@ def test_a_point_carries_every_setting() -> None:
         carried |= points(consumer="paced", threads=3, item_s=0.1, **device)[0].keys()
     for access in ("file", "pipe"):
         carried |= points(inputs="store", access=access)[0].keys()
-    assert set(Training.model_fields) - {"inputs"} <= carried
+    assert set(Training.model_fields) - {"inputs", "normalise_on"} <= carried
+    assert "normalise" in carried
+
+
+@pytest.mark.parametrize(
+    ("given", "by_loader"),
+    [
+        ({}, False),
+        *(({"loader": name}, False) for name in ("torch-map", "torch-folder", "dali", "dali-gpu")),
+        ({"consumer": "torch", "loader": "mock"}, True),
+        ({"consumer": "tensorflow", "loader": "tf-data"}, True),
+        ({"consumer": "mxnet", "loader": "mxnet-record"}, True),
+        ({"consumer": "paced", "preset": "A100"}, True),
+        ({"normalise_on": None}, False),
+        ({"normalise_on": "host"}, True),
+        ({"consumer": "paced", "preset": "A100", "normalise_on": "device"}, False),
+        ({"consumer": "tensorflow", "loader": "tf-data", "normalise_on": "device"}, False),
+        ({"normalise": True}, True),
+        ({"consumer": "paced", "preset": "A100", "normalise": False}, False),
+    ],
+    ids=str,
+)
+def test_the_device_normalises_where_loops_in_torch_can_have_it(
+    given: dict[str, Any], by_loader: bool
+) -> None:
+    """By default, by ``normalise_on``, and by the key of earlier configs; a saved config agrees."""
+    loop = Training.model_validate({"inputs": "warm", **given})
+    assert loop.normalise_on == ("host" if by_loader else "device")
+    assert [point["normalise"] for point in plan(loop)] == [by_loader]
+    assert Training.model_validate(loop.model_dump(mode="json")) == loop
 
 
 def test_a_label_tells_groups_apart() -> None:
@@ -106,6 +135,12 @@ def test_a_preset_brings_its_model(preset: str, model: str) -> None:
     ("wrong", "said"),
     [
         ({"consumer": "nobody"}, "nobody"),
+        ({"normalise": True, "normalise_on": "host"}, "give normalise_on alone, device or host"),
+        ({"normalise": "device"}, "give normalise_on alone, device or host"),
+        (
+            {"consumer": "mxnet", "loader": "mxnet-record", "normalise_on": "device"},
+            "loader mxnet-record cannot hand over uint8: use normalise_on: host",
+        ),
         ({"loader": "nobody"}, "no loader 'nobody': use one of .*mock.*torch-map"),
         ({"consumer": "paced"}, "needs either preset"),
         ({"consumer": "paced", "preset": "H100", "images_per_s": 9}, "needs either preset"),
