@@ -88,7 +88,7 @@ class SampleReader:
                     self.left_out.append(member.name)
                 continue
             key, extension = key_and_extension(member.name)
-            if is_clutter(member.name):
+            if is_clutter(member.name) and member.problem is None:
                 yield SampleRow(member, Problem("skipped", CLUTTER))
             elif not extension:
                 yield SampleRow(member, member.problem or Problem("skipped", NO_EXTENSION))

@@ -197,10 +197,12 @@ class WebDataset(TarSource):
                 continue
             before = seen.setdefault(name, row)
             if before != row:
-                first, second = (columns.containers[each] for each in (before, row))
+                first, second = (
+                    columns.containers[each].split("!gzip@")[0] for each in (before, row)
+                )
                 raise SourceError(
                     f"{self.uri}: {first} and {second} both have a sample {name!r}: leave one of "
-                    f"them out, as in --exclude {shlex.quote(second.partition('!')[0])}"
+                    f"them out, as in --exclude {shlex.quote(second)}"
                 )
 
     def _classes(self, columns: _Columns, reader: SampleReader) -> Classes:
