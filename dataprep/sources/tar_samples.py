@@ -33,6 +33,7 @@ OTHER_EXTENSION = (
     "its extension, which begins at the first dot of the name, is not .jpg, .jpeg, .png or .webp"
 )
 
+_LONGEST_CLASS = 1000  # Python reads no numbers of more than 4,300 digits
 _is_no_line = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]").search
 
 
@@ -196,6 +197,8 @@ def _one_line(text: str, title: str) -> tuple[str, str]:
     text = text.strip()
     if not text:
         return "", f"{title} is empty"
+    if len(text) > _LONGEST_CLASS:
+        return "", f"{title} has more than {_LONGEST_CLASS:,} characters"
     if _is_no_line(text):
         return "", f"{title} has several lines or control characters"
     return text, ""

@@ -14,10 +14,11 @@ import pyarrow as pa
 from dataprep.counted import counted
 from dataprep.errors import SourceError
 from dataprep.labels.space import is_number
+from dataprep.names import escape
 from dataprep.ordered import in_order
 from dataprep.sources.class_names import Classes, by_name, by_own_number, read_class_names
 from dataprep.sources.classes import is_clutter
-from dataprep.sources.exclusion import EXCLUDED
+from dataprep.sources.exclusion import EXCLUDED, Exclusion
 from dataprep.sources.local_tree import Tree, shown
 from dataprep.sources.options import WebDatasetOptions
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
@@ -260,15 +261,15 @@ def _members_of(index: pa.Table) -> Iterator[Member]:
 
 def _globs(others: Sequence[str], kept: Sequence[str]) -> Sequence[str]:
     """Globs that match ``others`` and none of ``kept``: numbers in names become stars."""
-    globs = list(dict.fromkeys(re.sub(r"\d+", "*", tar) for tar in others))
-    alike = {re.sub(r"\d+", "*", tar) for tar in kept}
-    return others if alike & {*globs} else globs
+    globs = tuple(dict.fromkeys(re.sub(r"\d+", "*", tar) for tar in others))
+    return others if any(map(Exclusion(globs).by_glob, kept)) else globs
 
 
 def _notes_of(reader: SampleReader, columns: _Columns) -> Iterator[str]:
     """What was passed over in the tars."""
     if reader.ignored:
-        kinds = [f"{count:,} .{name}" for name, count in reader.ignored.most_common(_MOST_SHOWN)]
+        commonest = reader.ignored.most_common(_MOST_SHOWN)
+        kinds = [f"{count:,} .{escape(extension)}" for extension, count in commonest]
         more = ", ..." if len(reader.ignored) > _MOST_SHOWN else ""
         total = counted(reader.ignored.total(), "member")
         yield f"{total} beside images not used: {', '.join(kinds)}{more}"

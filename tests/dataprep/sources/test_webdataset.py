@@ -159,6 +159,10 @@ class TestClasses:
             (b'{"label": 1.5}', "'label' of its .json is no whole number and no text"),
             (b'{"label": "\\ud800"}', "'label' of its .json has several lines or control"),
             (b'{"label": ""}', "'label' of its .json is empty"),
+            (
+                b'{"label": "%s"}' % (b"9" * 4900),
+                "'label' of its .json has more than 1,000 characters",
+            ),
         ],
     )
     def test_json_without_a_class_fails(self, tmp_path: Path, content: bytes, reason: str) -> None:
@@ -252,10 +256,10 @@ class TestSamples:
 
     def test_other_members_are_counted(self, tmp_path: Path) -> None:
         """What gives neither image nor class is no row; a note has the number of each kind."""
-        members = labelled(0, 1) | with_json({}, {}) | {"000.txt": b"words"}
+        members = labelled(0, 1) | with_json({}, {}) | {"000.a\udcff": b"words"}
         listing = one_tar(tmp_path, dict(sorted(members.items())))
         assert len(listing) == 2
-        assert "3 members beside images not used: 2 .json, 1 .txt" in listing.notes
+        assert "3 members beside images not used: 2 .json, 1 .a\\xff" in listing.notes
 
     def test_exclusions_come_first(self, tmp_path: Path) -> None:
         """What a glob leaves out is no part of a sample, which settles which image is meant."""
@@ -326,6 +330,7 @@ class TestTars:
         [
             ("in1k-train-0000.tar", "in1k-train-0001.tar", "in1k-validation-00.tar"),
             ("train/0.tar", "train/1.tar", "val/0.tar"),
+            ("valet-train-0.tar", "valet-train-1.tar", "val2017.tar"),
         ],
     )
     def test_of_several_splits_are_refused(self, tmp_path: Path, names: tuple[str, ...]) -> None:
@@ -403,6 +408,13 @@ class TestCommand:
         assert "WebDataset tars, 3 classes, 8 images; labels 0 to 2 in numeric order" in done.out
         assert "8 members beside images not used: 8 .json" in done.out
         assert in_process("verify", folder / "out", "--deep").code == 0
+
+    def test_can_be_planned(self, folder: Path) -> None:
+        """``plan`` understands the same and writes nothing."""
+        source = ("--kind", "webdataset", "--source", folder / "tars")
+        done = in_process("plan", *source, "--output", folder / "out", code=0)
+        assert "WebDataset tars, 3 classes, 8 images; labels 0 to 2 in numeric order" in done.out
+        assert not (folder / "out").exists()
 
     def test_takes_classes_from_json(self, folder: Path) -> None:
         """``webdataset.label`` is a key of configs."""
