@@ -354,7 +354,7 @@ class TestTars:
 def test_a_sample_costs_one_request(tmp_path: Path, bucket: str, s3_server: MotoServer) -> None:
     """With the index made, listing reads no tar, and each sample is one GET of its bytes."""
     images = {f"{number:03}.jpg": bytes([number]) * 3000 for number in range(20)}
-    members = {}
+    members: dict[str, bytes] = {}
     for name, data in images.items():
         members |= {name: data, name.replace("jpg", "json"): b'{"label": %d}' % data[0]}
     store = S3Store(f"s3://{bucket}/wds", StoreOptions(endpoint_url=s3_server.url))
@@ -382,7 +382,8 @@ def shard(folder: Path, *more: str, code: int) -> Finished:
     """Shard the folder of tars."""
     return in_process(
         *("shard", "--kind", "webdataset", "--source", folder / "tars"),
-        *("--output", folder / "out", "--set", "dask.processes=false", *more),
+        *("--output", folder / "out", "--set", "dask.processes=false"),
+        *more,
         code=code,
     )
 
@@ -411,8 +412,8 @@ class TestCommand:
 
     def test_can_be_planned(self, folder: Path) -> None:
         """``plan`` understands the same and writes nothing."""
-        source = ("--kind", "webdataset", "--source", folder / "tars")
-        done = in_process("plan", *source, "--output", folder / "out", code=0)
+        job = ("--kind", "webdataset", "--source", str(folder / "tars"))
+        done = in_process("plan", *job, "--output", folder / "out", code=0)
         assert "WebDataset tars, 3 classes, 8 images; labels 0 to 2 in numeric order" in done.out
         assert not (folder / "out").exists()
 
