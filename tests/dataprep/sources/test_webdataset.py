@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from dataprep.errors import CorruptArchive, NotAnArchive, SourceError, TruncatedArchive
+from dataprep.errors import (
+    ConfigError,
+    CorruptArchive,
+    NotAnArchive,
+    SourceError,
+    TruncatedArchive,
+)
 from dataprep.sources.options import WebDatasetOptions
 from dataprep.sources.protocol import Listing, Problem
 from dataprep.sources.tar_samples import (
@@ -318,6 +324,14 @@ class TestTars:
         assert "1 archive without members: 'b.tar'" in listing.notes
         copy = pickle.loads(pickle.dumps(source))
         assert copy.read(listing.located(0)) == IMAGE
+
+    def test_whose_index_cannot_be_stored(self, tmp_path: Path) -> None:
+        """Workers need the index of a compressed tar; the message names the key of this kind."""
+        (tmp_path / "blocked").write_bytes(b"")
+        tars = {"a.tar.gz": zipped(tar_of(labelled(0)))}
+        source = source_of(tmp_path, tars, cache=str(tmp_path / "blocked/cache"))
+        with pytest.raises(ConfigError, match=r"--set webdataset\.cache=FOLDER"):
+            source.list()
 
     def test_of_equal_names_are_refused(self, tmp_path: Path) -> None:
         """A tar beside its compressed self would give each sample twice."""
