@@ -272,7 +272,7 @@ def _notes_of(reader: SampleReader, columns: _Columns) -> Iterator[str]:
         kinds = [f"{count:,} .{escape(extension)}" for extension, count in commonest]
         more = ", ..." if len(reader.ignored) > _MOST_SHOWN else ""
         total = counted(reader.ignored.total(), "member")
-        yield f"{total} beside images not used: {', '.join(kinds)}{more}"
+        yield f"not used: {total} beside the images ({', '.join(kinds)}{more})"
     empty = [
         columns.names[row] for row, problem in columns.problems.items() if problem.reason == EMPTY
     ]

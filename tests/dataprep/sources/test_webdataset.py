@@ -258,14 +258,14 @@ class TestSamples:
         listing = one_tar(tmp_path, members)
         assert list(listing.names) == ["v1.0/0.JPG", "v1.0/1.webp", "v1.0/2.jpeg"]
         assert classes(listing) == ["4", "5", "6"]
-        assert "1 member beside images not used: 1 .seg.png" in listing.notes
+        assert "not used: 1 member beside the images (1 .seg.png)" in listing.notes
 
     def test_other_members_are_counted(self, tmp_path: Path) -> None:
         """What gives neither image nor class is no row; a note has the number of each kind."""
         members = labelled(0, 1) | with_json({}, {}) | {"000.a\udcff": b"words"}
         listing = one_tar(tmp_path, dict(sorted(members.items())))
         assert len(listing) == 2
-        assert "3 members beside images not used: 2 .json, 1 .a\\xff" in listing.notes
+        assert "not used: 3 members beside the images (2 .json, 1 .a\\xff)" in listing.notes
 
     def test_exclusions_come_first(self, tmp_path: Path) -> None:
         """What a glob leaves out is no part of a sample, which settles which image is meant."""
@@ -421,7 +421,7 @@ class TestCommand:
         """The first line names the kind and the labels; verify finds no fault."""
         done = shard(folder, code=0)
         assert "WebDataset tars, 3 classes, 8 images; labels 0 to 2 in numeric order" in done.out
-        assert "8 members beside images not used: 8 .json" in done.out
+        assert "not used: 8 members beside the images (8 .json)" in done.out
         assert in_process("verify", folder / "out", "--deep").code == 0
 
     def test_can_be_planned(self, folder: Path) -> None:
