@@ -79,7 +79,12 @@ if TYPE_CHECKING:
     from dataprep.manifest import Manifest
     from dataprep.reading.read_counter import ReadCounter, ReadTotals
     from dataprep.record_file import RecordFile
-    from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
+    from dataprep.sources.options import (
+        ILSVRCOptions,
+        ListingOptions,
+        RecordsOptions,
+        WebDatasetOptions,
+    )
     from dataprep.staging import Staged, stage
     from dataprep.stores import StoreOptions
     from dataprep.verification import Fault, Verification, verify
@@ -162,6 +167,7 @@ _HOMES = {
     "UnsupportedImage": "dataprep.errors",
     "ValidationShare": "dataprep.job.report",
     "Verification": "dataprep.verification",
+    "WebDatasetOptions": "dataprep.sources.options",
     "WorkerLost": "dataprep.errors",
     "convert": "dataprep.image",
     "finalize": "dataprep.job",
@@ -259,6 +265,7 @@ __all__ = [
     "UnsupportedImage",
     "ValidationShare",
     "Verification",
+    "WebDatasetOptions",
     "WorkerLost",
     "__version__",
     "convert",

@@ -32,7 +32,12 @@ from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.labels.options import BoxOptions, LabelOptions
 from dataprep.processors import usable_processors
 from dataprep.sources.exclusion import check_glob
-from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
+from dataprep.sources.options import (
+    ILSVRCOptions,
+    ListingOptions,
+    RecordsOptions,
+    WebDatasetOptions,
+)
 from dataprep.stores import StoreOptions, open_store
 
 Names = TypeVar("Names", bound=Iterable[str])
@@ -227,8 +232,8 @@ class ShardConfig(BaseModel):
     """The shards: a path or `s3://bucket/prefix`."""
 
     kind: str = "imagefolder"
-    """Kind of source: `imagefolder`, `flat`, `ilsvrc`, `listing`, `records`, or another
-    package's."""
+    """Kind of source: `imagefolder`, `flat`, `ilsvrc`, `webdataset`, `listing`, `records`, or
+    another package's."""
 
     exclude: Annotated[tuple[str, ...], AfterValidator(_globs)] = ()
     """Files and folders of the source to leave out, as globs: a name at any depth, or a path with
@@ -290,6 +295,9 @@ class ShardConfig(BaseModel):
 
     records: RecordsOptions = RecordsOptions()
     """Existing shards as source (docs/listings-and-records.md)."""
+
+    webdataset: WebDatasetOptions = WebDatasetOptions()
+    """WebDataset tars as source (docs/folders-and-tars.md)."""
 
     source_concurrency: Annotated[int, Field(ge=1, le=256)] | None = None
     """Reads in flight per worker. (default: 1 from a disk, 32 from S3)"""
@@ -371,8 +379,8 @@ class ShardConfig(BaseModel):
     def content(self) -> dict[str, Any]:
         """What determines the bytes: goes into the fingerprint and the manifest's ``config``.
 
-        What was read of a source as ``exclude``, ``ilsvrc``, ``listing``, ``records`` and
-        ``labels`` say is in the digest of the source, in the plan and in labels.json.
+        What was read of a source as ``exclude``, ``labels`` and the part of its kind say is in
+        the digest of the source, in the plan and in labels.json.
         ``unlabelled`` is absent where it is false, as in outputs of earlier versions.
         """
         content = self.model_dump(

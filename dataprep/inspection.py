@@ -220,22 +220,22 @@ def _spread(values: ArrayLike) -> dict[str, float]:
     return {"count": len(array), **named, "mean": float(array.mean()), "total": int(array.sum())}
 
 
-def _summary_text(one: Mapping[str, Any]) -> str:
+def _summary_text(split: Mapping[str, Any]) -> str:
     """A line, a table of the figures, and counts."""
-    if not one["complete"]:
-        return f"{one['split']}: not complete: {one['why']}"
+    if not split["complete"]:
+        return f"{split['split']}: not complete: {split['why']}"
     figures: dict[str, Mapping[str, float]] = {}
-    for entry in one["formats"]:
-        labels = f"labels from {entry['label_offset']}" if one["classes"] else "no labels"
+    for entry in split["formats"]:
+        labels = f"labels from {entry['label_offset']}" if split["classes"] else "no labels"
         name = f"{entry['name']}, {labels}"
         figures |= {f"{name}: shards": entry["shards"], f"{name}: records": entry["records"]}
-    figures |= {name: one[name] for name in ("classes", *_SIZES) if one[name]}
+    figures |= {name: split[name] for name in ("classes", *_SIZES) if split[name]}
     table = pd.DataFrame(figures).T.to_string(float_format="{:,.0f}".format)
-    samples = one["samples"]
+    samples = split["samples"]
     count = f"{samples['written']:,} of {samples['total']:,} samples"
-    lines = [f"{one['split']}: {count}, made {one['created']}", *table.split("\n")]
+    lines = [f"{split['split']}: {count}, made {split['created']}", *table.split("\n")]
     for name in ("colorspaces", "actions", "quirks", "reasons"):
-        counts = [f"{what} {count:,}" for what, count in one[name].items()]
+        counts = [f"{what} {count:,}" for what, count in split[name].items()]
         if counts:
             lines.append(f"{name}: {', '.join(counts)}")
     return "\n  ".join(lines)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class ProcessIdentity(NamedTuple):
-    """A process of some machine, told from all others, also from those that had its number before.
+    """A process of a machine. No other process is equal to it, not even one that had its number.
 
     ``machine`` stands for a boot of a machine and a namespace of process numbers, and names
     neither. ``started`` is in clock ticks after the boot; it is empty where the system does not
@@ -31,7 +31,7 @@ class ProcessIdentity(NamedTuple):
         except ProcessLookupError:
             return True
         except (OSError, OverflowError):
-            pass  # another user's process, or no number of one
+            pass  # the process belongs to another user, or the number is too large for a process
         return bool(self.started) and _started(self.process) not in ("", self.started)
 
 
@@ -65,5 +65,5 @@ def _machine() -> str:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
         namespace = Path("/proc/self/ns/pid").readlink()
     except OSError:
-        return secrets.token_hex(8)  # no other process has this one: nothing is known of it
+        return secrets.token_hex(8)  # equal to no other machine, so that nothing is concluded
     return hashlib.sha256(f"{boot}{namespace}".encode()).hexdigest()[:16]

@@ -141,7 +141,7 @@ class Records:
         return of_share(order, self._share.number, self._share.samples)
 
     def shares(self, order: Order) -> tuple[int, ...]:
-        """How many samples each share has; a lone rank, and a whole output, have one share."""
+        """The number of samples of each share. A single rank and a whole output have one."""
         if self._share is None or order.world_size == 1:
             return (len(self),)
         return tuple(self._share.samples)

@@ -52,7 +52,9 @@ _JOB_OPTIONS = (
     _JobOption("--source", "source", "Images: a path or s3:// address; --kind says what it is."),
     _JobOption("--output", "output", "Where the shards go: a path or s3://bucket/prefix."),
     _JobOption(
-        "--kind", "kind", "imagefolder, flat, ilsvrc, listing or records. (default: imagefolder)"
+        "--kind",
+        "kind",
+        "imagefolder, flat, ilsvrc, webdataset, listing or records. (default: imagefolder)",
     ),
     _JobOption("--split", "split", "Name of the split. (default: train)"),
     _JobOption(

@@ -166,9 +166,12 @@ def _refuse_classes(config: ShardConfig, listing: Listing) -> None:
     """Refuse a source of an unlabelled job that gives classes. Raises ConfigError."""
     classes = {*listing.classes} - {""}
     if classes:
+        instead = "read images alone with --kind flat"
+        if config.kind == "webdataset":
+            instead = "leave the classes out with --exclude '*.cls' and without webdataset.label"
         raise ConfigError(
             f"--unlabelled, but {config.source!r} gives its images classes, such as "
-            f"{min(classes)!r}: leave --unlabelled out, or read images alone with --kind flat"
+            f"{min(classes)!r}: leave --unlabelled out, or {instead}"
         )
 
 

@@ -30,7 +30,7 @@ _KEPT = 64
 """Iterations that the table keeps. More live iterators of one data set are not expected."""
 
 _WORKERS = 8 * 128
-"""Workers of one iteration that are told apart."""
+"""The number of bits in which an iteration records which of its workers have begun."""
 
 _TABLE_BYTES = _HEADER.size + _KEPT * _ITERATION.size
 

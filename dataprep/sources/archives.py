@@ -10,7 +10,7 @@ import contextlib
 import hashlib
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, BinaryIO
@@ -22,7 +22,7 @@ from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.protocol import Buffer, GetVersioned, location
 
-_SCHEMA = 5  # of the files in the cache folder
+_SCHEMA = 6  # of the files in the cache folder
 _LOCAL_WINDOW_BYTES = 2**15
 _REMOTE_WINDOW_BYTES = 2**21
 _BUFFER_BYTES = 2**16
@@ -36,8 +36,8 @@ class Archive:
     """A file or object of ``size`` bytes as it was when it was indexed; ``uri`` is for messages.
 
     ``address`` is its address or absolute path. ``version`` is its modification time and size, or
-    its ETag; empty accepts any version. The folder ``cache`` stores indexes. Copies in other tasks
-    are equal.
+    its ETag; empty accepts any version. The folder ``cache`` stores indexes; ``cache_key`` is the
+    key of a config that names this folder. Copies in other tasks are equal.
     """
 
     uri: str = field(compare=False)
@@ -47,15 +47,17 @@ class Archive:
     size: int
     version: str
     cache: str
+    cache_key: str = field(default="ilsvrc.cache", compare=False)
 
     @classmethod
-    def of(cls, store: Store, key: str, cache: str) -> Archive:
+    def of(cls, store: Store, key: str, cache: str, cache_key: str = "ilsvrc.cache") -> Archive:
         """The archive at ``key`` as it is now. Raises ObjectNotFound or another StoreError."""
         uri = address = location(store, key)
         version = store.version(key) if isinstance(store, GetVersioned) else ""
         if isinstance(store, LocalStore):  # machines may see another number of the inode
             address, version = os.path.abspath(uri), version.partition("-")[2]  # noqa: PTH100
-        return cls(uri, store, address, key, store.head(key).bytes, version, cache)
+        size = store.head(key).bytes
+        return cls(uri, store, address, key, size, version, cache, cache_key)
 
     def read(self, offset: int, length: int) -> bytes:
         """``length`` bytes from ``offset``; fewer only at the end.
@@ -157,7 +159,7 @@ class GzipContent:
         except OSError:
             raise ConfigError(
                 f"cannot store the index of {self.archive.uri}, which every worker needs, in "
-                f"{self.archive.cache}: name a folder with --set ilsvrc.cache=FOLDER"
+                f"{self.archive.cache}: name a folder with --set {self.archive.cache_key}=FOLDER"
             ) from None
 
     def read(self, offset: int, length: int) -> bytes:
@@ -184,10 +186,9 @@ def _with_points(part: GzipContent) -> IndexedGzipFile:
     return file
 
 
-def containers(keys: set[str], archives: Mapping[str, Archive]) -> dict[str, Archive | GzipContent]:
-    """What entries of an index are in: for each container its archive, or the content of it."""
-    packed = {content.key: content for content in map(GzipContent, archives.values())}
-    return {key: archives.get(key) or packed[key] for key in keys}
+def container_of(key: str, archive: Archive) -> Archive | GzipContent:
+    """What entries of an index with the container ``key`` are in: the archive, or its content."""
+    return archive if key == archive.key else GzipContent(archive)
 
 
 @contextlib.contextmanager

@@ -135,6 +135,29 @@ def first_labels(
     return numbers, values if width > 1 else None
 
 
+def by_name(
+    texts: Sequence[str], given: LabelSpace | None, problems: dict[int, str], title: str
+) -> Classes:
+    """Classes that are names; a row without one joins ``problems``.
+
+    ``given`` are all classes, if a file names them; ``title`` is the source in its error.
+
+    Raises:
+        SourceError: a class is not among those that are given.
+    """
+    used = {*texts} - {""}
+    problems.update((row, "no label") for row, text in enumerate(texts) if not text)
+    if given:
+        strangers = by_bytes(used - given.index.keys())
+        if strangers:
+            raise SourceError(
+                f"{title} has {len(strangers)} classes that class_names does not name, such as "
+                f"{strangers[0]!r}"
+            )
+        return Classes(texts, given)
+    return Classes(texts, None)
+
+
 def by_number(
     numbers: Mapping[int, int],
     count: int,
@@ -184,6 +207,24 @@ def by_number(
     if keep:
         return Classes(classes, _own_numbers(used, section))
     return Classes(classes, LabelSpace.numbered(used), _gaps({*map(int, used)}, section))
+
+
+def by_own_number(
+    numbers: Mapping[int, int],
+    count: int,
+    given: LabelSpace | None,
+    problems: dict[int, str],
+    section: str,
+) -> Classes:
+    """As ``by_number``, with each number as its own label unless it is too high for that."""
+    classes = by_number(numbers, count, given, problems, section)
+    used = {*classes.names} - {""}
+    if given or not used:
+        return classes
+    try:
+        return Classes(classes.names, LabelSpace.as_numbered(used))
+    except ValueError:
+        return classes
 
 
 def _own_numbers(names: Collection[str], section: str) -> LabelSpace:

@@ -43,7 +43,7 @@ class Exclusion:
         if not self.globs or not self._any.search(path):
             return ""
         patterns = zip(self.globs, self._patterns, strict=True)
-        return next(f"{EXCLUDED}{glob!r}" for glob, one in patterns if re.search(one, path))
+        return next(f"{EXCLUDED}{glob!r}" for glob, pattern in patterns if re.search(pattern, path))
 
     def applied(self, listing: Listing) -> Listing:
         """The listing with the rows that a glob leaves out as skipped ones without a class."""

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import posixpath
 import shlex
-import sys
-from collections.abc import Callable, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dataprep.counted import counted
-from dataprep.errors import (
-    ConfigError,
-    NotAnArchive,
-    ObjectNotFound,
-    PermissionRefused,
-    SourceError,
-    SourceNotFound,
-)
+from dataprep.errors import SourceError, SourceNotFound
 from dataprep.names import by_bytes
-from dataprep.ordered import in_order
 from dataprep.samples import in_numpy
-from dataprep.sources.archives import Archive, GzipContent, containers
 from dataprep.sources.class_names import Classes
 from dataprep.sources.classes import (
     CLUTTER,
@@ -34,9 +22,7 @@ from dataprep.sources.classes import (
     promises_image,
     unclassified,
 )
-from dataprep.sources.exclusion import Exclusion
-from dataprep.sources.files import disk_paths, list_files, reads_at_once, split_uri
-from dataprep.sources.local_tree import Tree, problem_of, shown
+from dataprep.sources.local_tree import Tree, shown
 from dataprep.sources.member_classes import (
     Members,
     classes_by_name,
@@ -49,14 +35,14 @@ from dataprep.sources.member_classes import (
     tars_are_splits,
 )
 from dataprep.sources.options import ILSVRCOptions
-from dataprep.sources.other_kinds import advice_for
-from dataprep.sources.protocol import Listing, Located, Problem, Problems
+from dataprep.sources.protocol import Listing, Problem, Problems
 from dataprep.sources.splits import is_no_class
-from dataprep.sources.tars import EMPTY, TAR_ENDING, index_tar, leaves_archive, no_archive
-from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
+from dataprep.sources.tar_source import TarSource, texts
+from dataprep.sources.tars import EMPTY, TAR_ENDING, leaves_archive
+from dataprep.stores import StoreOptions
 
 
-class ILSVRC:
+class ILSVRC(TarSource):
     """Images in tar archives, of which only headers and the images themselves are read.
 
     ``uri`` is one archive (ILSVRC2012's train tar of tars, its flat validation tar, any tree in a
@@ -65,53 +51,23 @@ class ILSVRC:
     class folders. Where images are in no folder, none has a class.
     """
 
+    kind = "ilsvrc"
+
     def __init__(
         self,
         uri: str,
         options: StoreOptions | None = None,
         section: ILSVRCOptions | None = None,
     ) -> None:
-        self._folder = open_store(uri, options)
-        self._options = options
         self._section = section or ILSVRCOptions()
-        home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        # Workers may run in another folder.
-        cache_folder = os.path.expanduser(self._section.cache or f"{home}/dataprep")  # noqa: PTH111
-        self._cache = os.path.abspath(cache_folder)  # noqa: PTH100
-        self._containers: dict[str, Archive | GzipContent] = {}
-        self._exclusion = Exclusion()
-        self._splits_are_classes = False
-        self.concurrency = reads_at_once(self._folder)
-
-    @property
-    def uri(self) -> str:
-        """The address of the archive, or of the folder of archives."""
-        return self._folder.uri
-
-    def disk_paths(self) -> Sequence[str]:
-        """The archive or folder that every worker has to see, if it is on a disk."""
-        return disk_paths(self._folder)
-
-    def leave_out(self, globs: tuple[str, ...]) -> None:
-        """Have ``list`` skip what these globs match."""
-        self._exclusion = Exclusion(globs)
-
-    def read_splits_as_classes(self) -> None:
-        """Have ``list`` make classes of folders that look like splits."""
-        self._splits_are_classes = True
-
-    def announce_to(self, note: Callable[[str], None]) -> None:
-        """Have ``note`` called by the next ``list`` with what costs time, before it does."""
-        self._note = note
-
-    def read(self, item: Located) -> bytes:
-        """The bytes of one member, once this source, or the one it is a copy of, was listed."""
-        return self._containers[item.container].read(item.offset, item.bytes)
+        super().__init__(uri, options, self._section.cache)
 
     def list(self) -> Listing:
         """All members of all archives but folders, sorted by the bytes of their names."""
         tree = Tree()
-        table = self._members(tree)
+        # What an index keeps of small members is for WebDataset.
+        indexes = self._indexed(tree, lambda index: index.drop_columns(["content"]))
+        table = pa.concat_tables(indexes)
         folder = posixpath.normpath(self._section.folder or "/").strip("/")
         below = f"{folder}/".lstrip("/")
         table = table.filter(pc.starts_with(table["name"], os.fsencode(below)))
@@ -119,7 +75,7 @@ class ILSVRC:
             raise SourceNotFound(f"nothing is below {folder!r} in {self.uri!r} (ilsvrc.folder)")
         table = table.take(pc.sort_indices(table, [("name", "ascending")]))
         names = [os.fsdecode(name).removeprefix(below) for name in table["name"].to_pylist()]
-        tars = [_below(tar, below) for tar in _texts(table, "tar")]
+        tars = [_below(tar, below) for tar in texts(table, "tar")]
         problems = self._problems(names, table)
         known = dict(problems)
         classes = self._classes(names, tars, problems)
@@ -129,63 +85,12 @@ class ILSVRC:
             sizes=in_numpy(table["bytes"]),
             classes=classes.names,
             problems=problems,
-            containers=_texts(table, "container"),
+            containers=texts(table, "container"),
             offsets=in_numpy(table["offset"]),
             notes=(*classes.notes, *empty_notes, *tree.notes()),
             form="archives",
             unread=tuple(tree.unread),
         )
-
-    def _members(self, tree: Tree) -> pa.Table:
-        """The members of all archives, in the order of these; files that are none are rows too.
-
-        What was passed over in a folder of archives is added to ``tree``.
-        """
-        # A line once for all archives; not kept, since the source is pickled for workers. Without
-        # a listener ``str`` takes the lines.
-        note = cache(self.__dict__.pop("_note", str))
-        store, entries, several = self._found(tree)
-        archives: dict[str, Archive] = {}
-
-        def index(entry: ObjectInfo) -> pa.Table:
-            if several and (reason := self._exclusion.reason(entry.key)):
-                return no_archive(entry.key, "skipped", reason)
-            if problem := problem_of(entry):
-                return no_archive(entry.key, *problem)
-            try:
-                archive = archives[entry.key] = Archive.of(store, entry.key, self._cache)
-                return index_tar(archive, entry.key if several else "", note)
-            except NotAnArchive as error:
-                if not several:
-                    raise
-                return no_archive(entry.key, "skipped", str(error).removeprefix(f"{archive.uri}: "))
-            except PermissionRefused as error:
-                raise SourceError(f"{error} (check --source)") from None
-
-        # A disk is read by this thread alone.
-        table = pa.concat_tables(list(in_order(index, entries, self.concurrency - 1)))
-        keys = {*_texts(table, "container")} - {""}
-        if not keys:
-            raise SourceNotFound(
-                f"no members in {self.uri!r}, nor in tars there: for class folders leave --kind out"
-                + advice_for(entry.key for entry in entries)
-            )
-        self._containers = containers(keys, archives)
-        return table
-
-    def _found(self, tree: Tree) -> tuple[Store, Sequence[ObjectInfo], bool]:
-        """The store of the archives, the files there, and whether they are a folder's."""
-        with contextlib.suppress(ConfigError, ObjectNotFound):
-            folder, key = split_uri(self.uri)
-            store = open_store(folder, self._options)
-            return store, [store.head(key)], False
-        listed = list_files(self._folder, is_left_out=self._exclusion.reason)
-        tree.unread.extend(listed.unread)
-        tree.files.extend(listed.files)
-        entries = listed.files
-        if all(is_clutter(info.key) for info in entries):
-            raise SourceNotFound(f"no archive at {self.uri!r}, nor any in it (check --source)")
-        return self._folder, sorted(entries), True
 
     def _classes(self, names: Sequence[str], tars: Sequence[str], problems: Problems) -> Classes:
         """The class of each member, if there are classes; what is no sample joins ``problems``.
@@ -320,11 +225,6 @@ class ILSVRC:
             f"{self.uri}: {lost[0]}: {reasons[lost[0]]}{others}. A class would be missing without "
             "it: fetch it again; if it is no class, move it elsewhere (within a tar: tar --delete)"
         )
-
-
-def _texts(table: pa.Table, column: str) -> list[str]:
-    """A column as texts; equal ones share memory."""
-    return [sys.intern(os.fsdecode(value)) for value in table[column].to_pylist()]
 
 
 def _below(tar: str, folder: str) -> str:

@@ -66,8 +66,8 @@ class ImageFolder:
         """All files below the folder, sorted by the bytes of their names."""
         if isinstance(self._store, LocalStore) and os.path.isfile(self._store.root):  # noqa: PTH113
             raise SourceNotFound(
-                f"{self.uri!r} is a file, not a folder of images: give --kind ilsvrc for "
-                "a tar, --kind listing for a table, --kind records for shards"
+                f"{self.uri!r} is a file, not a folder of images: give --kind ilsvrc or "
+                "webdataset for a tar, --kind listing for a table, --kind records for shards"
             )
         tree = list_files(self._store, is_left_out=self._exclusion.reason)
         entries = {entry.key: entry for entry in tree.files}

@@ -33,11 +33,11 @@ from dataprep.errors import (
     SourceError,
     SourceNotFound,
 )
-from dataprep.labels import LabelSpace
 from dataprep.names import CODEC, by_bytes, escape, unescape
 from dataprep.samples import readable
 from dataprep.sources.class_names import (
     Classes,
+    by_name,
     by_number,
     first_labels,
     read_class_names,
@@ -184,7 +184,7 @@ class ListingSource:
         if not any(labels):
             return Classes([""] * len(labels)), None
         if not numeric:
-            return _by_text([row[0] for row in labels], given, reasons, self._file), None
+            return by_name([row[0] for row in labels], given, reasons, self._file), None
         figures = _as_numbers(labels, self._file)
         refuse_detection(figures, self._file)
         numbers, values = first_labels(figures, reasons)
@@ -443,23 +443,6 @@ def _as_numbers(labels: Sequence[Sequence[str]], name: str) -> list[list[float]]
             f"{name}: {error}, but all labels are numbers in a .lst and in listing.labels; one "
             "column of names is listing.label"
         ) from None
-
-
-def _by_text(
-    texts: Sequence[str], given: LabelSpace | None, problems: dict[int, str], name: str
-) -> Classes:
-    """Classes that are names; a row without one joins ``problems``."""
-    used = {*texts} - {""}
-    problems.update((row, "no label") for row, text in enumerate(texts) if not text)
-    if given:
-        strangers = by_bytes(used - given.index.keys())
-        if strangers:
-            raise SourceError(
-                f"{name} has {len(strangers)} classes that class_names does not name, such as "
-                f"{strangers[0]!r}"
-            )
-        return Classes(texts, given)
-    return Classes(texts, None)
 
 
 def place_of(path: str, root: str) -> tuple[str, str]:

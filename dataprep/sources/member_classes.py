@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from dataprep.errors import SourceError
 from dataprep.labels import is_synset
 from dataprep.sources.classes import promises_image
-from dataprep.sources.other_kinds import NOT_READ
 from dataprep.sources.protocol import Problem, Problems
 from dataprep.sources.splits import find_splits, role_of
-from dataprep.sources.tars import TAR_ENDING
+from dataprep.sources.tar_samples import key_and_extension
+from dataprep.sources.tars import TAR_ENDING, is_sidecar
 
 _NO_SYNSET = "no synset in its name"
 _PART_WORDS = frozenset(
@@ -37,7 +37,6 @@ _carries_synset = re.compile(rf"{_SYNSET}[^/]*\Z").search
 _synsets_in = re.compile(_SYNSET).findall
 # A pattern, since most archives are of this form and have a million images.
 _repeats_its_folder = re.compile(r"(?:\A|/)(n\d{8})/(?:[^/]*/)*\1[_.][^/]*\Z").search
-_is_sidecar = re.compile(r"[^/]\.(?:cls|json)\Z", re.IGNORECASE).search
 _may_be_sidecar = re.compile(
     r"[^/]\.(?:caption|class|cls2|id|index|inx|jsn|npy|text|txt)\Z", re.IGNORECASE
 ).search
@@ -83,19 +82,19 @@ def refuse_webdataset(members: Members) -> None:
     Raises:
         SourceError: it names both files.
     """
-    sidecars = {_key(name): name for name in members.names if _is_sidecar(name)}
-    texts = {_key(name): name for name in members.names if _may_be_sidecar(name)}
+    sidecars = {key_and_extension(name)[0]: name for name in members.names if is_sidecar(name)}
+    texts = {key_and_extension(name)[0]: name for name in members.names if _may_be_sidecar(name)}
     if not (sidecars or texts):
         return
     names = [members.names[row] for row in members.images]
-    if 2 * sum(_key(name) in texts for name in names) >= len(names):
+    if 2 * sum(key_and_extension(name)[0] in texts for name in names) >= len(names):
         sidecars = {**texts, **sidecars}
     for name in names:
-        if (sidecar := sidecars.get(_key(name))) is not None:
+        if (sidecar := sidecars.get(key_and_extension(name)[0])) is not None:
             raise SourceError(
-                f"{members.uri} has {sidecar!r} beside {name!r}, as WebDataset has: "
-                f"{NOT_READ['webdataset']}. If it is no WebDataset, say what the classes are with "
-                "--set ilsvrc.classes=archives, folders or names"
+                f"{members.uri} has {sidecar!r} beside {name!r}, as WebDataset has: read it with "
+                f"--source {shlex.quote(members.uri)} --kind webdataset. If it is no WebDataset, "
+                "say what the classes are with --set ilsvrc.classes=archives, folders or names"
             )
 
 
@@ -233,12 +232,6 @@ def _is_part(stem: str) -> bool:
     words = {*re.findall("[a-z]+", stem.lower())}
     has_number = any(map(str.isdecimal, stem))
     return (has_number and bool(words & _PART_WORDS)) or bool(_ends_with_long_number(stem))
-
-
-def _key(name: str) -> str:
-    """What files of one sample have in common: the path up to the first dot of the base name."""
-    folder, slash, base = name.rpartition("/")
-    return folder + slash + base.partition(".")[0]
 
 
 def _synset_of(name: str, uri: str) -> str:

@@ -87,3 +87,16 @@ class RecordsOptions(_Section):
 
     class_names: str | None = None
     """Names of numeric labels: one per line, from 0, or a labels.json."""
+
+
+class WebDatasetOptions(_Section):
+    """Kind ``webdataset``: how WebDataset tars are read."""
+
+    label: Annotated[str, Field(min_length=1)] | None = None
+    """Key of the class in `.json` members, a number or a name. (default: `.cls` members have it)"""
+
+    class_names: str | None = None
+    """Names of numeric labels: one per line, from 0, or a labels.json."""
+
+    cache: str | None = None
+    """Folder of indexes. (default: $XDG_CACHE_HOME/dataprep)"""

@@ -12,10 +12,6 @@ NOT_READ: Mapping[str, str] = {
         "images inside Parquet tables are not read by this version: write each image to a file, "
         "and list paths and labels in a CSV file (--kind listing)"
     ),
-    "webdataset": (
-        "WebDataset tars are not read by this version: unpack them, and list paths and labels in "
-        "a CSV file (--kind listing)"
-    ),
 }
 """Kinds that people ask for by name, and what to do instead."""
 
@@ -30,7 +26,10 @@ def advice_for(names: Iterable[str]) -> str:
         if _is_parquet(name):
             return f"; {name!r} is a Parquet file: {NOT_READ['parquet']}"
         if TAR_ENDING.search(name):
-            return f"; {name!r} is an archive: --kind ilsvrc reads classes in tars"
+            return (
+                f"; {name!r} is an archive: --kind ilsvrc reads classes in tars, --kind webdataset "
+                "reads WebDataset"
+            )
         if _is_shard(name):
             return f"; {name!r} is a shard of records: --kind records reads these"
     return ""

@@ -190,7 +190,7 @@ class LeavingOut(Protocol):
 
 @runtime_checkable
 class HavingFolders(Protocol):
-    """A source that refuses folders that look like splits, unless it is told that they do not."""
+    """A source that refuses folders that look like splits, unless the job reads them as classes."""
 
     def read_splits_as_classes(self) -> None:
         """Have ``list`` make classes of folders that look like splits."""

@@ -36,10 +36,15 @@ INDEX = pa.schema(
         "bytes": pa.int64(),
         "status": pa.string(),
         "problem": pa.string(),
+        "content": pa.large_binary(),
     }
 )
 """Of an index: a member's name as if each tar were unpacked into a folder, the tar of its class or
-nothing, what its offset belongs to, and the status and reason of what is no sample."""
+nothing, what its offset belongs to, the status and reason of what is no sample, and the content of
+a small member that may give the class of a sample (``is_sidecar``)."""
+
+KEPT_BELOW_BYTES = 4096
+"""Members of this size and more are not kept in an index."""
 
 _BLOCK = tarfile.BLOCKSIZE
 _PROBE_BYTES = 4096 - _BLOCK  # of a member, read together with its header
@@ -71,6 +76,9 @@ TAR_ENDING = re.compile(
     re.IGNORECASE,
 )
 """The end of a name that promises a tar, compressed or not, or a part of one."""
+
+is_sidecar = re.compile(r"[^/]\.(?:cls|json)\Z", re.IGNORECASE).search
+"""Whether a member may give the class of a WebDataset sample by its name: a match, or None."""
 
 
 def members(
@@ -185,14 +193,10 @@ def _index(archive: Archive, tar: str, note: Callable[[str], None]) -> pa.Table:
                 f"{archive.uri} is a tar of tars: shard one at a time, as in --source {archive.uri}"
             )
         start, end = member.offset_data, member.offset_data + member.size
-        inside = members(
-            file if is_packed else archive.open(end),
-            f"{archive.uri}: {member.name}",
-            start,
-            end,
-            note,
-        )
-        return _table(member.name, key, [_row(each, _refusal(each)) for each in inside])
+        content = file if is_packed else archive.open(end)
+        inside = members(content, f"{archive.uri}: {member.name}", start, end, note)
+        rows = [_row(each, _refusal(each), _kept(content, each)) for each in inside]
+        return _table(member.name, key, rows)
 
     # Tars in a compressed archive can only be read as they come.
     in_turn = is_packed or isinstance(archive.store, LocalStore)
@@ -215,17 +219,26 @@ def _inner_tars(
         if kind == "tar" or _is_empty_tar(member.name, member.size, first):
             yield member
         else:
-            rows.append(_row(member, problem or _unreadable(first, kind)))
+            content = _kept(file, member)
+            rows.append(_row(member, problem or _unreadable(first, kind), content))
 
 
-_Row = tuple[str, int, int, str | None, str | None]
-"""Of a member: its name, offset, bytes, and status and reason where it must not be opened."""
+_Row = tuple[str, int, int, str | None, str | None, bytes | None]
+"""Of a member: its name, offset, bytes, status and reason where it must not be opened, content."""
 
 
-def _row(member: tarfile.TarInfo, problem: str | None) -> _Row:
+def _row(member: tarfile.TarInfo, problem: str | None, content: bytes | None) -> _Row:
     if problem:
-        return member.name, member.offset_data, 0, "failed", problem
-    return member.name, member.offset_data, member.size, None, None
+        return member.name, member.offset_data, 0, "failed", problem, content
+    return member.name, member.offset_data, member.size, None, None, content
+
+
+def _kept(file: BinaryIO, member: tarfile.TarInfo) -> bytes | None:
+    """The content of a member that an index keeps, so that it takes no request later."""
+    if not is_sidecar(member.name) or member.size >= KEPT_BELOW_BYTES or _refusal(member):
+        return None
+    file.seek(member.offset_data)
+    return file.read(member.size)
 
 
 def _table(tar: str, container: str, rows: Sequence[_Row]) -> pa.Table:
@@ -241,7 +254,7 @@ def _table(tar: str, container: str, rows: Sequence[_Row]) -> pa.Table:
 
 def no_archive(name: str, status: str, problem: str) -> pa.Table:
     """The index of a file that has no members: the file itself."""
-    return _table("", "", [(name, 0, 0, status, problem)])
+    return _table("", "", [(name, 0, 0, status, problem, None)])
 
 
 def unpacked(tar: str, names: Sequence[str]) -> list[str]:

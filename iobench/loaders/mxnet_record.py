@@ -65,8 +65,8 @@ class MXNetRecordLoader(PlacedLoader):
                 augmentation=augmentation_of(settings),
                 shuffle=settings.shuffle,
                 seed=settings.seed,
-                rank=settings.rank,
-                world_size=settings.world_size,
+                rank=0,  # not ``by_rank``: all samples, whatever the environment says
+                world_size=1,
                 threads=max(1, settings.workers),
                 prefetch=settings.prefetch,
             )

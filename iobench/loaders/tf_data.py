@@ -56,8 +56,8 @@ class TFDataLoader(PlacedLoader):
                     shuffle=settings.shuffle,
                     shuffle_buffer=settings.shuffle_buffer or TF_SHUFFLE_BUFFER,
                     seed=settings.seed,
-                    rank=settings.rank,
-                    world_size=settings.world_size,
+                    rank=0,  # not ``by_rank``: all samples, whatever the environment says
+                    world_size=1,
                     epoch=epoch,
                     parallel_calls=settings.workers,
                     prefetch=settings.prefetch,

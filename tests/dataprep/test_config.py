@@ -26,7 +26,12 @@ from dataprep.config_file import parse_settings, read_config, read_yaml, set_dot
 from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy
 from dataprep.labels.options import LabelOptions
-from dataprep.sources.options import ILSVRCOptions, ListingOptions, RecordsOptions
+from dataprep.sources.options import (
+    ILSVRCOptions,
+    ListingOptions,
+    RecordsOptions,
+    WebDatasetOptions,
+)
 from dataprep.stores import open_store
 from dataprep.stores.options import StoreOptions
 from tests.permissions import reachable_folder, unprivileged
@@ -212,6 +217,7 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
             "listing": ListingOptions(path="z"),
             "records": RecordsOptions(split="z"),
             "ilsvrc": ILSVRCOptions(folder="z"),
+            "webdataset": WebDatasetOptions(label="z"),
             "source_concurrency": 3,
         }
     )
@@ -219,7 +225,7 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
     assert config.content().keys() == ShardConfig.model_fields.keys() - {
         *("source", "output", "store", "source_store", "dask", "max_failures", "labels"),
         "hung_samples",
-        *("exclude", "listing", "records", "ilsvrc", "source_concurrency", "plan"),
+        *("exclude", "listing", "records", "ilsvrc", "webdataset", "source_concurrency", "plan"),
         "unlabelled",  # absent where it is false, as in outputs of earlier versions
     }
     changes: list[dict[str, Any]] = [{"seed": config.seed ^ 1}, {"shuffle": not config.shuffle}]

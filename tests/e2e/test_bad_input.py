@@ -191,7 +191,7 @@ class TestSource:
         job = ("shard", "--source", next(photos.rglob("*.JPEG")), "--output", tmp_path / "out")
         line = one_clear_line(in_process(*job), 2)
         assert "is a file, not a folder of images" in line
-        assert "--kind ilsvrc for a tar, --kind listing for a table" in line
+        assert "--kind ilsvrc or webdataset for a tar, --kind listing for a table" in line
 
     def test_both_splits(self, photos: Path, tmp_path: Path) -> None:
         """A folder of train and val is refused with the command that takes one of them."""

@@ -245,6 +245,69 @@ class TestFromRecords:
         assert [listing.classes[row] for row in rows] == [classes[number] for number in found]
 
 
+def webdataset_of(tree: Path, store: Store, parts: int) -> None:
+    """The images of ``tree`` in tars, each with its class in a ``.cls``, the first compressed."""
+    members: dict[str, bytes] = {}
+    for name in sorted(files(tree)):
+        group, _, base = name.partition("/")
+        members[base] = (tree / name).read_bytes()
+        members[f"{base.partition('.')[0]}.cls"] = group.encode()
+    entries = list(members.items())
+    each = 2 * -(-len(entries) // (2 * parts))
+    for number in range(parts):
+        data = tar_of(dict(entries[number * each : (number + 1) * each]))
+        name = f"photos-{number:05}.tar"
+        store.put(f"{name}.gz" if not number else name, data if number else zipped(data))
+
+
+def nameless(output: dict[str, bytes]) -> dict[str, bytes]:
+    """An output without MXNet's lists, which have the names of samples in their source."""
+    return {key: data for key, data in output.items() if not key.endswith(".lst")}
+
+
+class TestFromWebDataset:
+    @pytest.fixture
+    def in_order(self, tree: Path, tmp_path: Path) -> dict[str, bytes]:
+        """Shards of the class folders in the order of their names."""
+        make(tree, tmp_path / "folders", shuffle=False)
+        return nameless(at(tmp_path / "folders"))
+
+    def test_tars_make_what_their_images_make(
+        self, tree: Path, tmp_path: Path, in_order: dict[str, bytes]
+    ) -> None:
+        """Tars in the order of class folders give the shards of these; verify finds no fault."""
+        webdataset_of(tree, open_store(tmp_path / "tars"), 3)
+        make(tmp_path / "tars", tmp_path / "out", kind="webdataset", shuffle=False)
+        assert nameless(at(tmp_path / "out")) == in_order
+        in_process("verify", tmp_path / "out", "--deep", code=0)
+
+    def test_tars_on_s3(
+        self, tree: Path, bucket: str, endpoint: StoreOptions, in_order: dict[str, bytes]
+    ) -> None:
+        """A prefix on S3 gives the same shards on S3."""
+        tars = S3Store(f"s3://{bucket}/tars", endpoint)
+        webdataset_of(tree, tars, 2)
+        output = S3Store(f"s3://{bucket}/out", endpoint)
+        more = {"store": endpoint.model_dump(), "shuffle": False}
+        make(tars.uri, output.uri, kind="webdataset", **more)
+        assert nameless(made(output)) == in_order
+
+    def test_tars_in_parts_and_resumed(
+        self, tree: Path, tmp_path: Path, in_order: dict[str, bytes]
+    ) -> None:
+        """Two parts and finalize give the same shards; a job that lost a receipt resumes."""
+        webdataset_of(tree, open_store(tmp_path / "tars"), 2)
+        job = ("shard", "--kind", "webdataset", "--source", tmp_path / "tars", *JOB)
+        options = ("--output", tmp_path / "out", "--set", "shuffle=false", "--workers", "1")
+        for part in ("0/2", "1/2"):
+            in_process(*job, *options, "--part", part, code=0)
+        in_process("finalize", tmp_path / "out", "--split", "train", "--parts", "2", code=0)
+        assert nameless(at(tmp_path / "out")) == in_order
+        (tmp_path / "out/receipts" / sorted(files(tmp_path / "out/receipts"))[0]).unlink()
+        assert "resuming" in in_process(*job, *options, code=0).err
+        assert nameless(at(tmp_path / "out")) == in_order
+
+
 def test_the_example_configs_run(tree: Path, tmp_path: Path) -> None:
     """configs/shard/listing.yaml and reshard.yaml are runnable as they are, but for places."""
     configs = Path(__file__).parents[2] / "configs/shard"

@@ -21,7 +21,7 @@ def rare(tree: Path, tmp_path: Path) -> Path:
     for number, path in enumerate(photos[:21]):
         folder = tmp_path / "photos" / ("cat", "dog", "rare")[number // 10]
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(path, folder / path.name)
+        shutil.copy(path, folder / f"{number}.JPEG")  # a synset in the name would be its class
     return tmp_path / "photos"
 
 

@@ -529,7 +529,7 @@ DIFFERENT_SPLITS = {
 def test_different_splits_are_not_read_as_one_folder_of_images(
     tmp_path: Path, names: tuple[list[str], str, str]
 ) -> None:
-    """``--kind flat`` refuses them with a command for each, unless it is told that they are one."""
+    """``--kind flat`` refuses splits with a command for each, unless a key joins them."""
     images, *folders = names
     draw(tmp_path, images)
     with pytest.raises(SourceError) as caught:

@@ -44,19 +44,22 @@ def test_a_parquet_file_with_images_is_no_listing(parquet: Path, tmp_path: Path)
     assert "column 'image' has images, not paths" in refused(file, "listing", tmp_path / "out")
 
 
-@pytest.mark.parametrize("kind", ["webdataset", "ilsvrc"])
-def test_webdataset_is_refused_by_name(tmp_path: Path, kind: str) -> None:
-    """The kind is not read yet, and its tars do not pass for class tars."""
+def test_webdataset_is_no_class_tars(tmp_path: Path) -> None:
+    """WebDataset tars do not pass for class tars; the message names the kind that reads them."""
     (tmp_path / "tars").mkdir()
     for name in ("train-000000.tar", "train-000001.tar"):
         (tmp_path / "tars" / name).write_bytes(tar_of({"0.jpg": b"\xff\xd8", "0.cls": b"3"}))
-    line = refused(tmp_path / "tars", kind, tmp_path / "out")
-    assert "WebDataset tars are not read by this version: unpack them" in line
+    line = refused(tmp_path / "tars", "ilsvrc", tmp_path / "out")
+    assert f"read it with --source {tmp_path}/tars --kind webdataset" in line
 
 
 @pytest.mark.parametrize(
     ("file", "advice"),
-    [("n01440764.tar", "--kind ilsvrc"), ("train_0.rec", "--kind records")],
+    [
+        ("n01440764.tar", "--kind ilsvrc"),
+        ("0.tar", "--kind webdataset"),
+        ("train_0.rec", "--kind records"),
+    ],
 )
 @pytest.mark.parametrize("kind", ["imagefolder", "flat"])
 def test_files_of_another_kind_are_named(tmp_path: Path, file: str, advice: str, kind: str) -> None:

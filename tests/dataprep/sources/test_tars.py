@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import CorruptArchive, NotAnArchive, StoreUnreachable, TruncatedArchive
-from dataprep.sources.archives import Archive, containers
+from dataprep.sources.archives import Archive, container_of
 from dataprep.sources.ilsvrc import ILSVRC
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.tars import index_tar, unpacked
@@ -61,7 +61,7 @@ def indexed(data: bytes, tar: str = "") -> Indexed:
             if row["problem"]:
                 refused[name] = row["problem"]
             else:
-                place = containers({container}, {"t.tar": archive})[container]
+                place = container_of(container, archive)
                 files[name] = place.read(row["offset"], row["bytes"])
     return Indexed(files, refused, notes)
 

@@ -1,0 +1,296 @@
+"""WebDataset tars as a source: a sample is an image and the members beside it under one key."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import pyarrow as pa
+
+from dataprep.counted import counted
+from dataprep.errors import SourceError
+from dataprep.labels.space import is_number
+from dataprep.names import escape
+from dataprep.ordered import in_order
+from dataprep.sources.class_names import Classes, by_name, by_own_number, read_class_names
+from dataprep.sources.classes import is_clutter
+from dataprep.sources.exclusion import EXCLUDED, Exclusion
+from dataprep.sources.local_tree import Tree, shown
+from dataprep.sources.options import WebDatasetOptions
+from dataprep.sources.protocol import Listing, Located, Problem, Problems
+from dataprep.sources.splits import role_of
+from dataprep.sources.tar_samples import (
+    LARGEST_JSON_BYTES,
+    Member,
+    SampleReader,
+    key_and_extension,
+)
+from dataprep.sources.tar_source import TarSource, texts
+from dataprep.sources.tars import EMPTY, TAR_ENDING
+from dataprep.stores import StoreOptions
+
+_MOST_SHOWN = 10
+
+
+@dataclass
+class _Columns:
+    """The rows of a listing in the order of the tars and of the members in them."""
+
+    names: list[str] = field(default_factory=list)
+    containers: list[str] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    problems: Problems = field(default_factory=dict)
+    tars: list[str] = field(default_factory=list)
+    """The tars that have samples, one each."""
+
+    def add(self, member: Member, problem: Problem | None, label: str = "") -> None:
+        """Append a row."""
+        if problem is not None:
+            self.problems[len(self.names)] = problem
+        self.names.append(member.name)
+        self.containers.append(member.container)
+        self.offsets.append(member.offset)
+        self.sizes.append(member.size)
+        self.labels.append(label)
+
+
+class WebDataset(TarSource):
+    """Images in WebDataset tars, each with the class that a member beside it has.
+
+    ``uri`` is one tar, or a folder of tars. The image ``0001.jpg`` in ``train-000.tar`` of a folder
+    is called ``train-000/0001.jpg``. Images are read as members of other archives are; the members
+    that give classes are in the index of a tar if they are small.
+    """
+
+    kind = "webdataset"
+
+    def __init__(
+        self,
+        uri: str,
+        options: StoreOptions | None = None,
+        section: WebDatasetOptions | None = None,
+    ) -> None:
+        self._section = section or WebDatasetOptions()
+        super().__init__(uri, options, self._section.cache)
+
+    def list(self) -> Listing:
+        """The image of each sample, and members that belong to no sample with an image."""
+        tree = Tree()
+        reader = SampleReader(self._section.label or "", self._exclusion)
+        columns = _Columns()
+        self._indexed(tree, lambda index: self._add(index, reader, columns))
+        if not self._splits_are_classes:
+            self._refuse_splits(columns.tars)
+        self._refuse_equal_names(columns)
+        classes = self._classes(columns, reader)
+        return Listing.sorted(
+            columns.names,
+            columns.sizes,
+            classes.names,
+            columns.problems,
+            containers=columns.containers,
+            offsets=columns.offsets,
+            label_space=classes.space,
+            notes=(*classes.notes, *_notes_of(reader, columns), *tree.notes()),
+            form="WebDataset tars",
+            unread=tuple(tree.unread),
+            left_out=tuple(reader.left_out),
+        )
+
+    def _add(self, index: pa.Table, reader: SampleReader, columns: _Columns) -> None:
+        """Add the rows of one archive, or of a file that is none.
+
+        Raises:
+            SourceError: a file that is called a tar is none.
+        """
+        tars = texts(index, "tar")
+        rows = zip(tars, _members_of(index), strict=True)
+        for tar, group in groupby(rows, key=lambda row: row[0]):
+            members: Sequence[Member] = [member for _, member in group]
+            if not members[0].container:
+                (file,) = members
+                self._refuse_broken(file)
+                columns.add(file, file.problem)
+                continue
+            if self._section.label:
+                members = self._with_large_json(members)
+            for row in reader.rows(members):
+                columns.add(row.member, row.problem, row.label)
+            columns.tars.append(tar)
+
+    def _refuse_broken(self, file: Member) -> None:
+        """Refuse a file that is called a tar and is none, since its samples would be missing.
+
+        Raises:
+            SourceError: it names the file and the reason.
+        """
+        reason = file.problem.reason if file.problem else ""
+        is_left_out = reason.startswith(EXCLUDED) or is_clutter(file.name)
+        if is_left_out or reason == EMPTY or not TAR_ENDING.search(file.name):
+            return
+        raise SourceError(
+            f"{self.uri}: {file.name}: {reason}. Its samples would be missing: fetch it again, or "
+            f"leave it out with --exclude {shlex.quote(file.name)}"
+        )
+
+    def _with_large_json(self, members: Sequence[Member]) -> Sequence[Member]:
+        """The same members of one tar, with ``.json`` that its index does not keep."""
+        complete = [*members]
+        large: dict[int, Located] = {}
+        for row, member in enumerate(members):
+            is_json = key_and_extension(member.name)[1] == "json"
+            is_kept = member.content is not None or member.problem is not None
+            if is_json and not is_kept and member.size < LARGEST_JSON_BYTES:
+                large[row] = Located(member.name, member.size, member.container, member.offset)
+        contents = in_order(self.read, large.values(), self.concurrency - 1)
+        for row, content in zip(large, contents, strict=True):
+            complete[row] = members[row]._replace(content=content)
+        return complete
+
+    def _refuse_splits(self, tars: Sequence[str]) -> None:
+        """Refuse tars of different splits, with a command for each split.
+
+        Raises:
+            SourceError: it names a tar of each.
+        """
+        splits: dict[str, list[str]] = {}
+        for tar in tars:
+            roles = {role_of(part) for part in TAR_ENDING.sub("", tar).split("/")} - {""}
+            splits.setdefault(roles.pop() if len(roles) == 1 else "", []).append(tar)
+        roles_found = sorted({*splits} - {""}, key=lambda role: (role != "train", role))
+        if len(roles_found) < 2:
+            return
+        examples = ", ".join(repr(splits[role][0]) for role in roles_found)
+        source = f"--source {shlex.quote(self.uri)} --kind webdataset"
+        lines = [
+            f"{self.uri!r} has tars of different splits: {examples}.",
+            "To shard them, one split at a time:",
+        ]
+        for role in roles_found:
+            others = [
+                tar for name, held in splits.items() if name not in ("", role) for tar in held
+            ]
+            globs = [f"--exclude {shlex.quote(glob)}" for glob in _globs(others, splits[role])]
+            lines.append(
+                f"  dataprep shard {' '.join([source, *globs])} --split {role} --output OUTPUT"
+            )
+        lines.append("To read all as one split:")
+        lines.append(
+            f"  dataprep shard {source} --set labels.split_folders=classes --output OUTPUT"
+        )
+        raise SourceError("\n".join(lines))
+
+    def _refuse_equal_names(self, columns: _Columns) -> None:
+        """Refuse two archives whose samples have the same names, such as a.tar and a.tar.gz.
+
+        Raises:
+            SourceError: it names the archives.
+        """
+        seen: dict[str, int] = {}
+        for row, name in enumerate(columns.names):
+            if row in columns.problems:
+                continue
+            before = seen.setdefault(name, row)
+            if before != row:
+                first, second = (
+                    columns.containers[each].split("!gzip@")[0] for each in (before, row)
+                )
+                raise SourceError(
+                    f"{self.uri}: {first} and {second} both have a sample {name!r}: leave one of "
+                    f"them out, as in --exclude {shlex.quote(second)}"
+                )
+
+    def _classes(self, columns: _Columns, reader: SampleReader) -> Classes:
+        """The class of each row; samples without one beside others join the problems.
+
+        Raises:
+            SourceError: some samples have numbers and others names.
+        """
+        names, problems = columns.names, columns.problems
+        labels = ["" if row in problems else label for row, label in enumerate(columns.labels)]
+        numbers = {row: int(label) for row, label in enumerate(labels) if is_number(label)}
+        named = [row for row, label in enumerate(labels) if label and row not in numbers]
+        if not (numbers or named):
+            return Classes(labels, notes=_advice(reader))
+        member = ".json" if self._section.label else ".cls"
+        if numbers and named:
+            row = next(iter(numbers))
+            raise SourceError(
+                f"{self.uri}: {names[row]!r} has the number {labels[row]} for its class and "
+                f"{names[named[0]]!r} the name {labels[named[0]]!r}, so that labels would be "
+                f"guessed: write either into every {member}, or leave them out with --exclude "
+                f"'*{member}' and give the classes with --set labels.ground_truth=FILE"
+            )
+        for row, label in enumerate(labels):
+            if not label and row not in problems:
+                problems[row] = Problem("failed", f"no {member} in the sample, which has the class")
+        reasons = {row: problem.reason for row, problem in problems.items()}
+        names_file = self._section.class_names
+        given = read_class_names(names_file, self._options) if names_file else None
+        if numbers:
+            classes = by_own_number(numbers, len(labels), given, reasons, "webdataset")
+        else:
+            classes = by_name(labels, given, reasons, self.uri)
+        for row, reason in reasons.items():
+            problems.setdefault(row, Problem("failed", reason))
+        return classes
+
+
+def _members_of(index: pa.Table) -> Iterator[Member]:
+    """The members of an archive; a file that is none has no container."""
+    rows = zip(
+        (os.fsdecode(name) for name in index["name"].to_pylist()),
+        texts(index, "container"),
+        index["offset"].to_pylist(),
+        index["bytes"].to_pylist(),
+        index["status"].to_pylist(),
+        index["problem"].to_pylist(),
+        index["content"].to_pylist(),
+        strict=True,
+    )
+    for name, container, offset, size, status, reason, content in rows:
+        problem = None if reason is None else Problem(status, reason)
+        yield Member(name, container, offset, size, problem, content)
+
+
+def _globs(others: Sequence[str], kept: Sequence[str]) -> Sequence[str]:
+    """Globs that match ``others`` and none of ``kept``: numbers in names become stars."""
+    globs = tuple(dict.fromkeys(re.sub(r"\d+", "*", tar) for tar in others))
+    return others if any(map(Exclusion(globs).by_glob, kept)) else globs
+
+
+def _notes_of(reader: SampleReader, columns: _Columns) -> Iterator[str]:
+    """What was passed over in the tars."""
+    if reader.ignored:
+        commonest = reader.ignored.most_common(_MOST_SHOWN)
+        kinds = [f"{count:,} .{escape(extension)}" for extension, count in commonest]
+        more = ", ..." if len(reader.ignored) > _MOST_SHOWN else ""
+        total = counted(reader.ignored.total(), "member")
+        yield f"not used: {total} beside the images ({', '.join(kinds)}{more})"
+    empty = [
+        columns.names[row] for row, problem in columns.problems.items() if problem.reason == EMPTY
+    ]
+    if empty:
+        yield f"{counted(len(empty), 'archive')} without members: {shown(empty)}"
+
+
+def _advice(reader: SampleReader) -> tuple[str, ...]:
+    """Where the classes may be, if no sample has one."""
+    if reader.json_keys:
+        shown_keys = shown(reader.json_keys)
+        return (
+            f"no sample has a .cls; their .json have the keys {shown_keys}: --set "
+            "webdataset.label=KEY takes the class from one of them",
+        )
+    if reader.label_key:
+        return ("no sample has a .json, where webdataset.label would be",)
+    return (
+        "no sample has a .cls: --kind ilsvrc takes classes from the names of tars, folders or "
+        "images",
+    )
