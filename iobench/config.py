@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from dataprep.config_file import read_config
 from iobench.data.settings import DataSettings, check_home
@@ -152,6 +153,20 @@ class BenchConfig(Settings):
     scale: ScaleSettings | None = None
     """The needs of a cluster."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _loaders_normalise_as_loops_do(cls, values: Any) -> Any:
+        """Measure the loaders of training loops with the images that the loops take.
+
+        Only then can the rate of a loop be predicted from that of its loader. If a loop takes
+        float32 and could take uint8, both are measured, so that the gain is known.
+        """
+        if not isinstance(values, Mapping) or not isinstance(values.get("loaders"), list | tuple):
+            return values
+        loops = _valid_loops(values.get("training"))
+        loaders = [_normalising_as(loops, entry) for entry in values["loaders"]]
+        return {**values, "loaders": loaders}
+
     @field_validator("training")
     @classmethod
     def _groups_differ(cls, value: tuple[Training, ...]) -> tuple[Training, ...]:
@@ -160,6 +175,30 @@ class BenchConfig(Settings):
             if labels.count(label) > 1:
                 raise ValueError(f"two are called {label!r}: give each its own group")
         return value
+
+
+def _valid_loops(entries: Any) -> list[Training]:
+    """The training loops of a config that are valid. The others are reported later."""
+    loops = []
+    for entry in entries if isinstance(entries, list | tuple) else ():
+        with suppress(ValidationError):
+            loops.append(Training.model_validate(entry))
+    return loops
+
+
+def _normalising_as(loops: Sequence[Training], entry: Any) -> Any:
+    """An entry of ``loaders`` with the values of ``normalise`` that loops with its loader need."""
+    if not isinstance(entry, Mapping) or entry.get("normalise") is not None:
+        return entry
+    names = entry.get("loader")
+    names = names if isinstance(names, list | tuple) else [names]
+    needed = set()
+    for loop in loops:
+        if loop.loader in names:
+            needed.add(loop.normalise)
+            if loop.can_normalise_on_device:
+                needed.add(False)
+    return {**entry, "normalise": sorted(needed, reverse=True) or [True]}
 
 
 BOUNDS = frozenset({"trial_timeout_s", "cost_limit_usd", "prices", "limits", "cost", "scale"})

@@ -13,14 +13,25 @@ from iobench.analysis.capacity import Capacities, Setting, setting_of
 from iobench.analysis.curve import FEWEST_COUNTS
 from iobench.analysis.loops import Loop
 from iobench.analysis.points import middle
-from iobench.analysis.recommend import Recommendation, Situation, counts_of
+from iobench.analysis.recommend import (
+    NORMALISE_ON_DEVICE,
+    Recommendation,
+    Situation,
+    counts_of,
+    hands_over_float32,
+)
 from iobench.analysis.store_limits import OWN_CLIENT, address_of_data
 from iobench.result import Finding, Result
 
-_PREPARING = ("workers", "measure_workers", "colour_jitter", "pca_noise", "resize", "processors")
+_PREPARING = (
+    *("workers", "measure_workers", "normalise", "colour_jitter", "pca_noise", "resize"),
+    "processors",
+)
 _READING = ("sharding", "loader", "resize", "shard_size", "workers", "measure_workers")
 REMEDIES: Mapping[str, tuple[str, ...]] = {
-    "slow-decode": ("workers", "measure_workers", "resize", "sharding", "processors"),
+    "slow-decode": (
+        *("workers", "measure_workers", "normalise", "resize", "sharding", "processors"),
+    ),
     "slow-preparation": _PREPARING,
     "slow-augmentation": _PREPARING,
     "slow-collate": ("normalise", "workers", "measure_workers"),
@@ -215,12 +226,14 @@ def _of_keys(loop: Loop, code: str) -> Iterator[Recommendation]:
             config={f"{key}.pin_memory": True},
             code="DataLoader(pin_memory=True)",
         )
-    if code in ("unpinned-copy", "slow-copy", "slow-collate") and params.get("normalise", True):
+    if code in ("unpinned-copy", "slow-copy", "slow-collate") and hands_over_float32(loop):
         yield Recommendation(
             "normalise",
-            "Hand over uint8 and normalise on the device: a quarter of the bytes",
+            NORMALISE_ON_DEVICE,
             config={f"{key}.normalise_on": "device"},
-            value=False,
+            code="dataprep.normalise(images)",
+            value="device",
+            now="host",
         )
     for name in ("colour_jitter", "pca_noise") if code == "slow-augmentation" else ():
         if params.get(name):

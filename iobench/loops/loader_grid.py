@@ -89,7 +89,9 @@ class LoaderGrid(BaseModel):
     """Also add lighting noise along ImageNet's principal components."""
 
     normalise: Several[bool] = (True,)
-    """Normalise to mean 0 and deviation 1; else uint8."""
+    """Normalise to mean 0 and deviation 1; else uint8. (default: as the training loops with this
+    loader; both values if such a loop normalises on the host and could do so on the device; `true`
+    without such a loop)"""
 
     pin_memory: Several[bool] = (False,)
     """Batches in page-locked memory (torch, CUDA)."""

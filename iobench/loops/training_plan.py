@@ -44,6 +44,11 @@ def _form(name: str) -> str:
 _Count: TypeAlias = Annotated[int, Field(ge=1, le=1024)]
 
 
+def _can_be_uint8(consumer: str, loader: str) -> bool:
+    """Whether the loader's images can be uint8, and the consumer's device can normalise them."""
+    return consumer in ("torch", "paced") and loader in GIVE_UINT8 - {"tf-data"}
+
+
 class Training(BaseModel):
     """One training loop under each of ``inputs``, over the same number of samples."""
 
@@ -116,8 +121,9 @@ class Training(BaseModel):
 
     normalise_on: Literal["device", "host"] | None = None
     """`device`: the loader hands over uint8, a quarter of the bytes, and the device normalises.
-    `host`: the loader hands over normalised float32. (default: `device` for consumer `torch` with
-    `torch-iterable`, `torch-map`, `torch-folder`, `dali` or `dali-gpu`, else `host`)"""
+    `host`: the loader hands over normalised float32. (default: `device` for consumers `torch` and
+    `paced` with `torch-iterable`, `torch-map`, `torch-folder`, `dali` or `dali-gpu`, else
+    `host`)"""
 
     pin_memory: bool = False
     """As in `loaders`."""
@@ -175,9 +181,9 @@ class Training(BaseModel):
                 )
             given["normalise_on"] = "host" if by_loader else "device"
         if given.get("normalise_on") is None:
-            trains_in_torch = given.get("consumer", "torch") == "torch"
-            gives_uint8 = given.get("loader", "torch-iterable") in GIVE_UINT8
-            given["normalise_on"] = "device" if trains_in_torch and gives_uint8 else "host"
+            consumer = given.get("consumer", "torch")
+            loader = given.get("loader", "torch-iterable")
+            given["normalise_on"] = "device" if _can_be_uint8(consumer, loader) else "host"
         return given
 
     @model_validator(mode="after")
@@ -274,6 +280,11 @@ class Training(BaseModel):
     def normalise(self) -> bool:
         """Whether the loader normalises, as its settings and the parameters of trials have it."""
         return self.normalise_on == "host"
+
+    @property
+    def can_normalise_on_device(self) -> bool:
+        """Whether images could be normalised on the device without other changes."""
+        return _can_be_uint8(self.consumer, self.loader)
 
     @property
     def over(self) -> str:

@@ -179,3 +179,25 @@ def test_nothing_is_measured_unless_told() -> None:
         (),
     )
     assert config.repeats == 6
+
+
+@pytest.mark.parametrize(
+    ("training", "entry", "measured"),
+    [
+        ([], {}, (True,)),
+        ([{"inputs": "warm"}], {}, (False,)),
+        ([{"inputs": "warm", "normalise_on": "host"}], {}, (True, False)),
+        ([{"inputs": "warm", "normalise_on": "host"}], {"normalise": True}, (True,)),
+        ([{"inputs": "warm", "loader": "torch-map"}], {}, (True,)),
+        ([{"inputs": "warm", "loader": "torch-map"}], {"loader": ["torch-map", "raw"]}, (False,)),
+        ([{"inputs": "warm", "consumer": "tensorflow", "loader": "tf-data"}], {}, (True,)),
+    ],
+    ids=str,
+)
+def test_loaders_are_measured_with_the_images_that_loops_take(
+    training: list[dict[str, Any]], entry: dict[str, Any], measured: tuple[bool, ...]
+) -> None:
+    """Float32 is measured beside uint8 if a loop takes float32 and could take uint8."""
+    loaders = [{"loader": "torch-iterable", **entry}]
+    config = BenchConfig.model_validate({"loaders": loaders, "training": training})
+    assert config.loaders[0].normalise == measured

@@ -454,3 +454,50 @@ def test_a_store_whose_probe_is_much_faster_leaves_preparing_as_the_cause() -> N
     assert first.code == "slow-preparation"
     assert analysis.advice.changes[0].setting == "workers"
     assert gain(analysis.advice.changes[0].gain) == pytest.approx(900 / 700, rel=0.02)
+
+
+FLOAT32 = together(
+    loader(900, 2), *(loop("synthetic", 2000, workers=2), loop("warm", 880, workers=2))
+)
+
+
+def test_uint8_is_recommended_with_the_gain_that_loaders_show() -> None:
+    """A loader that was measured with float32 and with uint8 predicts the gain of uint8."""
+    (first, *_) = analysed(FLOAT32, loader(1350, 2, normalise=False)).advice.changes
+    assert (first.setting, first.basis, first.value) == ("normalise", "predicted", "device")
+    assert gain(first.gain) == pytest.approx(1.5, rel=0.02)
+    assert how_words(first) == [
+        "iobench: --set training.0.normalise_on=device",
+        "dataprep.normalise(images)",
+    ]
+
+
+def test_uint8_is_recommended_with_the_gain_that_loops_show() -> None:
+    """Where the CPU normalises, only a loop with uint8 shows what that costs."""
+    cpu = {"device": "CPU, 2 threads"}
+    on_host = [
+        trial
+        for source, rate in (("synthetic", 2000), ("warm", 880))
+        for trial in loop(source, rate, workers=2, metrics=cpu)
+    ]
+    loaders = together(loader(900, 2), loader(1350, 2, normalise=False))
+    alone = analysed(loaders, on_host).advice
+    assert "normalise" in alone.not_measured
+    assert "normalise" not in {change.setting for change in alone.changes}
+    on_device = loop("warm", 1056, group="uint8", workers=2, metrics=cpu, normalise=False)
+    (first, *_) = analysed(loaders, on_host, on_device).advice.changes
+    assert (first.setting, first.basis) == ("normalise", "measured")
+    assert gain(first.gain) == pytest.approx(1.2, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "params", [{"consumer": "tensorflow", "loader": "tf-data"}, {"loader": "mxnet-record"}], ids=str
+)
+def test_uint8_is_not_recommended_to_loaders_without_it(params: dict[str, Any]) -> None:
+    """Only torch's loops and loaders that give uint8 are concerned."""
+    loops = (loop("synthetic", 2000, **params), loop("warm", 880, **params))
+    name = params["loader"]
+    alone = (loader(900, 1, loader=name), loader(1350, 1, loader=name, normalise=False))
+    advice = analysed(*alone, *loops).advice
+    mentioned = {change.setting for change in advice.changes} | set(advice.not_measured)
+    assert "normalise" not in mentioned

@@ -101,7 +101,11 @@ def test_keys_are_those_of_the_config(change: Recommendation) -> None:
     if change.code:
         call = ast.parse(change.code, mode="eval").body
         assert isinstance(call, ast.Call)
-        takes: dict[str, Any] = {"DataLoader": DataLoader, "dataprep.to_torch": dataprep.to_torch}
+        takes: dict[str, Any] = {
+            "DataLoader": DataLoader,
+            "dataprep.to_torch": dataprep.to_torch,
+            "dataprep.normalise": dataprep.normalise,
+        }
         parameters = inspect.signature(takes[ast.unparse(call.func)]).parameters
         assert {word.arg for word in call.keywords} <= set(parameters)
     if change.command:
