@@ -167,12 +167,16 @@ def _write_mds(files: Path, target: Path, encoding: str, image: Callable[[Path],
 
 
 def _parts(files: Sequence[LabelledFile]) -> list[list[LabelledFile]]:
-    """Neighbouring files, about ``SHARD_BYTES`` in each part."""
+    """Neighbouring files, about ``SHARD_BYTES`` in each part, and at least four parts.
+
+    webdataset ends with an error where there are fewer tars than workers.
+    """
+    sizes = [file.path.stat().st_size for file in files]
+    limit_bytes = min(SHARD_BYTES, sum(sizes) // 4)
     parts: list[list[LabelledFile]] = [[]]
     part_bytes = 0
-    for file in files:
-        size = file.path.stat().st_size
-        if part_bytes + size > SHARD_BYTES:
+    for file, size in zip(files, sizes, strict=True):
+        if part_bytes + size > limit_bytes:
             parts.append([])
             part_bytes = 0
         parts[-1].append(file)

@@ -34,6 +34,9 @@ REPEATS = 3
 DISK_EPOCHS = 3
 S3_EPOCHS = 2
 
+_LATE_IMPORTS = ("boto3", "pandas", "pyarrow.parquet")
+"""Modules that some loaders import when they are constructed."""
+
 _PEERS = "benchmarks.loader_peers"
 _TORCH = ("torch",)
 _VISION = ("torch", "torchvision")
@@ -198,7 +201,7 @@ def measured(
     Raises:
         RuntimeError: an epoch has not every sample once, or a batch is not of normalised float32.
     """
-    for name in imports:
+    for name in (*imports, *_LATE_IMPORTS):
         _import(name)
     module, _, function = build.partition(":")
     construct = getattr(import_module(module), function)

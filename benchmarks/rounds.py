@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from iobench.machine.processes import find_program
 
 _LIMIT_S = 1800
 _MOST_STDERR = 600
+_PYTHON_ERROR = re.compile(r"[\w.]+(Error|Exception|Failed)\w*: ")
 
 
 class ContenderFailed(RuntimeError):
@@ -27,8 +29,10 @@ class ContenderFailed(RuntimeError):
 
     @property
     def reason(self) -> str:
-        """The last line of the message, which is the error of a Python program."""
-        return str(self).splitlines()[-1]
+        """The last line that names an error of Python, or the last line of the message."""
+        lines = str(self).splitlines()
+        errors = [line for line in lines if _PYTHON_ERROR.match(line)]
+        return (errors or lines)[-1].strip()
 
 
 def missing(contender: Contender) -> list[str]:
