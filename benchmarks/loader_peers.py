@@ -239,7 +239,7 @@ def _mosaicml(location: Location, form: str, prepare: Callable[[Any], Any]) -> E
     os.environ["S3_ENDPOINT_URL"] = location.endpoint
     clean_stale_shared_memory()
 
-    class Prepared(StreamingDataset):  # type: ignore[misc, unused-ignore]
+    class Prepared(StreamingDataset):  # type: ignore[misc]
         """Samples as an image and its label."""
 
         def __getitem__(self, at: Any) -> tuple[Any, int]:

@@ -14,6 +14,7 @@ import pytest
 from benchmarks import loader_peers, loaders, loaders_page
 from benchmarks.__main__ import raw
 from benchmarks.contest import Contender, Contest, Measured, Rounds
+from benchmarks.loader_data import Forms
 from benchmarks.loader_peers import Location
 from benchmarks.rounds import missing, once
 from benchmarks.workplace import Workplace
@@ -116,7 +117,7 @@ def test_a_loader_that_does_other_work_is_refused(
 
 def expected(root: str) -> Counter[int]:
     """How many images each class has."""
-    return loaders.Forms(Path(root)).labels()
+    return Forms(Path(root)).labels()
 
 
 def saved(folder: Path) -> None:
