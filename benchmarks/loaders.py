@@ -13,6 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,7 +24,7 @@ import numpy as np
 import dataprep
 from benchmarks.contest import Contender, Contest, Measured
 from benchmarks.limited_store import Limits, limited_store, store_share
-from benchmarks.loader_data import SHARDS, Forms, forms
+from benchmarks.loader_data import FILES, SHARDS, Forms, forms
 from benchmarks.loader_peers import Epoch, Location
 from benchmarks.loading_peers import BATCH, CORES, SIZE
 from benchmarks.workplace import Workplace
@@ -40,6 +41,21 @@ _LATE_IMPORTS = ("boto3", "pandas", "pyarrow.parquet")
 _PEERS = "benchmarks.loader_peers"
 _TORCH = ("torch",)
 _VISION = ("torch", "torchvision")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way of using a loader.
+
+    ``{package|Name}`` in ``name`` becomes the name and the version of the package. ``build`` is
+    the function that constructs the loader, ``form`` what it reads, ``modules`` what it imports.
+    """
+
+    name: str
+    build: str
+    form: str
+    modules: tuple[str, ...]
+    reads_s3: bool = False
 
 
 def contests(place: Workplace) -> Iterator[Contest]:
@@ -81,111 +97,122 @@ def contests(place: Workplace) -> Iterator[Contest]:
 
 
 def _from_disk(root: str) -> Iterator[Contender]:
-    def contender(name: str, run: str, form: str, *needs: str) -> Contender:
-        arguments = {"build": run, "form": form, "root": root, "epochs": DISK_EPOCHS, "s3": False}
-        return Contender(name, f"{__name__}:measured", {**arguments, "imports": needs}, needs)
-
-    for name, run, form, needs in _CONTENDERS:
-        yield contender(_with_version(name), run, form, *needs)
+    for way in _WAYS:
+        yield _contender(way, root, DISK_EPOCHS, s3=False)
 
 
 def _from_s3(root: str) -> Iterator[Contender]:
-    for name, run, form, needs in _CONTENDERS:
-        if run in _FROM_S3:
-            arguments = {"build": run, "form": form, "root": root, "epochs": S3_EPOCHS, "s3": True}
-            programs = ("s5cmd",) if form == "webdataset" else ()
-            yield Contender(
-                _with_version(name),
-                f"{__name__}:measured",
-                {**arguments, "imports": needs},
-                (*needs, *programs),
-            )
+    for way in _WAYS:
+        if way.reads_s3:
+            yield _contender(way, root, S3_EPOCHS, s3=True)
     for name, reason in _NOT_FROM_S3.items():
         yield Contender(_with_version(name), "", unable=reason)
 
 
-_CONTENDERS = (
-    ("dataprep.to_torch, 2 threads", "benchmarks.loaders:threads", SHARDS, _TORCH),
-    ("dataprep.to_torch, 2 workers, uint8", "benchmarks.loaders:workers", SHARDS, _TORCH),
-    ("{nvidia-dali-cuda120|DALI}, TFRecord", f"{_PEERS}:dali", SHARDS, ("torch", "nvidia.dali")),
-    (
+def _contender(way: Way, root: str, epochs: int, *, s3: bool) -> Contender:
+    arguments = {
+        "build": way.build,
+        "form": way.form,
+        "root": root,
+        "epochs": epochs,
+        "s3": s3,
+        "imports": way.modules,
+    }
+    programs = ("s5cmd",) if s3 and way.form == "webdataset" else ()
+    needs = (*way.modules, *programs)
+    return Contender(_with_version(way.name), f"{__name__}:measured", arguments, needs)
+
+
+_WAYS = (
+    Way(
+        "dataprep.to_torch, 2 threads", "benchmarks.loaders:threads", SHARDS, _TORCH, reads_s3=True
+    ),
+    Way(
+        "dataprep.to_torch, 2 workers, uint8",
+        "benchmarks.loaders:workers",
+        SHARDS,
+        _TORCH,
+        reads_s3=True,
+    ),
+    Way("{nvidia-dali-cuda120|DALI}, TFRecord", f"{_PEERS}:dali", SHARDS, ("torch", "nvidia.dali")),
+    Way(
         "{nvidia-dali-cuda120|DALI}, its README's files",
         f"{_PEERS}:dali_files",
-        "files",
+        FILES,
         ("torch", "nvidia.dali"),
     ),
-    ("{litdata|LitData}, uint8", f"{_PEERS}:litdata", "litdata", (*_VISION, "litdata")),
-    (
+    Way(
+        "{litdata|LitData}, uint8",
+        f"{_PEERS}:litdata",
+        "litdata",
+        (*_VISION, "litdata"),
+        reads_s3=True,
+    ),
+    Way(
         "{litdata|LitData}, README's: float32",
         f"{_PEERS}:litdata_float",
         "litdata",
         (*_VISION, "litdata"),
+        reads_s3=True,
     ),
-    (
+    Way(
         "{webdataset|webdataset}, torchvision's decoder, uint8",
         f"{_PEERS}:webdataset",
         "webdataset",
         (*_VISION, "webdataset"),
+        reads_s3=True,
     ),
-    (
+    Way(
         "{webdataset|webdataset}, README's: Pillow",
         f"{_PEERS}:webdataset_pillow",
         "webdataset",
         (*_VISION, "webdataset"),
+        reads_s3=True,
     ),
-    (
+    Way(
         "{mosaicml-streaming|MosaicML streaming}, torchvision's decoder, uint8",
         f"{_PEERS}:mosaicml",
         "mds-bytes",
         (*_VISION, "streaming"),
+        reads_s3=True,
     ),
-    (
+    Way(
         "{mosaicml-streaming|MosaicML streaming}, README's: Pillow",
         f"{_PEERS}:mosaicml_pillow",
         "mds-jpeg",
         (*_VISION, "streaming"),
+        reads_s3=True,
     ),
-    (
+    Way(
         "{spdl|SPDL}, pipeline over files, uint8",
         f"{_PEERS}:spdl",
-        "files",
+        FILES,
         ("torch", "spdl.io", "spdl.pipeline"),
     ),
-    (
+    Way(
         "{spdl|SPDL}, its documentation's DataLoader over files, uint8",
         f"{_PEERS}:spdl_dataloader",
-        "files",
+        FILES,
         ("torch", "spdl.io", "spdl.dataloader"),
     ),
-    ("{tensorflow-cpu|tf.data}, TFRecord", f"{_PEERS}:tf_data", SHARDS, ("tensorflow",)),
-    ("{mxnet|MXNet} ImageRecordIter, RecordIO", f"{_PEERS}:mxnet", SHARDS, ("mxnet",)),
-    (
+    Way("{tensorflow-cpu|tf.data}, TFRecord", f"{_PEERS}:tf_data", SHARDS, ("tensorflow",)),
+    Way("{mxnet|MXNet} ImageRecordIter, RecordIO", f"{_PEERS}:mxnet", SHARDS, ("mxnet",)),
+    Way(
         "{torch|torch} DataLoader over files, torchvision's decoder, uint8",
         f"{_PEERS}:torch_files",
-        "files",
+        FILES,
         _VISION,
     ),
-    (
+    Way(
         "{torch|torch} DataLoader over files, torchvision's documentation: Pillow",
         f"{_PEERS}:torch_files_pillow",
-        "files",
+        FILES,
         _VISION,
     ),
 )
-"""Name, function, form and modules. ``{package|Name}`` becomes the name and its version."""
 
-_FROM_S3 = (
-    "benchmarks.loaders:threads",
-    "benchmarks.loaders:workers",
-    f"{_PEERS}:litdata",
-    f"{_PEERS}:litdata_float",
-    f"{_PEERS}:webdataset",
-    f"{_PEERS}:webdataset_pillow",
-    f"{_PEERS}:mosaicml",
-    f"{_PEERS}:mosaicml_pillow",
-)
 _NOT_FROM_S3 = {
-    "{nvidia-dali-cuda120|DALI}": "its TFRecord reader opens paths only",
+    "{nvidia-dali-cuda120|DALI}": "one request for each record, one after the other: 28 img/s in a trial, not run",
     "{spdl|SPDL}": "it opens files; it has no S3 client",
     "{tensorflow-cpu|tf.data}": "File system scheme 's3' not implemented",
     "{mxnet|MXNet} ImageRecordIter": "Please compile with DMLC_USE_S3=1 to use S3",
