@@ -212,7 +212,8 @@ _WAYS = (
 )
 
 _NOT_FROM_S3 = {
-    "{nvidia-dali-cuda120|DALI}": "one request for each record, one after the other: 28 img/s in a trial, not run",
+    "{nvidia-dali-cuda120|DALI}": "one request for each record, one after the other: 28 img/s in a "
+    "trial, not run",
     "{spdl|SPDL}": "it opens files; it has no S3 client",
     "{tensorflow-cpu|tf.data}": "File system scheme 's3' not implemented",
     "{mxnet|MXNet} ImageRecordIter": "Please compile with DMLC_USE_S3=1 to use S3",
