@@ -333,10 +333,8 @@ def mxnet(location: Location) -> Epoch:
 
 def torch_files(location: Location) -> Epoch:
     """Class folders by DataLoader, torchvision's decoder; batches are uint8."""
-    from torchvision.io import decode_jpeg, read_file
-
     prepare = _tensor_preparation(normalise=False)
-    return _image_folder(location, lambda path: decode_jpeg(read_file(path)), prepare)
+    return _image_folder(location, lambda path: _decoded(Path(path).read_bytes()), prepare)
 
 
 def torch_files_pillow(location: Location) -> Epoch:
