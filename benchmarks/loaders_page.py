@@ -27,11 +27,11 @@ BEGIN, END = "<!-- loaders -->", "<!-- end of loaders -->"
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The machine of a run, and its contests from the disk and from S3 with their rounds."""
+    """The machine of a run, and its contests with their rounds; ``s3`` may not have been run."""
 
     machine: Mapping[str, Any]
     disk: tuple[Contest, Rounds]
-    s3: tuple[Contest, Rounds]
+    s3: tuple[Contest, Rounds] | None
 
     @property
     def circumstances(self) -> str:
@@ -51,11 +51,11 @@ def read(folder: Path) -> Run:
     """Read the result of a run.
 
     Raises:
-        KeyError: it has not both contests.
+        KeyError: it does not have the contest from the disk.
     """
     content = json.loads((folder / "result.json").read_text())
     contests = {one["name"]: _contest(one) for one in content["contests"]}
-    return Run(content["machine"], contests["loaders-disk"], contests["loaders-s3"])
+    return Run(content["machine"], contests["loaders-disk"], contests.get("loaders-s3"))
 
 
 def _contest(saved: Mapping[str, Any]) -> tuple[Contest, Rounds]:
@@ -69,19 +69,19 @@ def _contest(saved: Mapping[str, Any]) -> tuple[Contest, Rounds]:
 
 def full(run: Run, note: str) -> str:
     """Both tables, as the bench prints them."""
-    return f"{_sentences(run, note)}\n\n{page([run.disk, run.s3]).strip()}"
+    return f"{_sentences(run, note)}\n\n{page(filter(None, [run.disk, run.s3])).strip()}"
 
 
 def summary(run: Run, note: str) -> str:
     """A table with each library's fastest way, from the disk and from S3."""
-    lines = [
-        "| loader, in its fastest way | from the page cache, img/s | `to_torch` is faster by "
-        "| from S3 behind 50 ms, img/s | `to_torch` is faster by |",
-        "| --- | --- | --- | --- | --- |",
-    ]
+    head = ["loader, in its fastest way", "from the page cache, img/s", "`to_torch` is faster by"]
+    if run.s3:
+        head += ["from S3 behind 50 ms, img/s", "`to_torch` is faster by"]
+    rows = [head, ["---"] * len(head)]
     for title in _titles(run.disk[0]):
-        cells = [*_cells(run.disk, title), *_cells(run.s3, title)]
-        lines.append(f"| {' | '.join([title, *cells])} |")
+        cells = [*_cells(run.disk, title), *(_cells(run.s3, title) if run.s3 else ())]
+        rows.append([title, *cells])
+    lines = [f"| {' | '.join(row)} |" for row in rows]
     return f"{_sentences(run, note)}\n\n" + "\n".join(lines)
 
 
