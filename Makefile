@@ -10,7 +10,7 @@ OLD_NUMPY := $(shell $(PYTHON) -c 'import sys; print(int(sys.version_info < (3, 
 # The two environments are installed at the same time.
 MAKEFLAGS += --jobs=2
 
-.PHONY: demo test test-all check docs bench clean help
+.PHONY: demo test test-all check docs bench compare-loaders clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -20,6 +20,7 @@ help:
 	@echo "make check   ruff, mypy --strict, the architecture test, an audit of dependencies"
 	@echo "make docs    the documentation as a site in build/docs"
 	@echo "make bench   side by side with peers; SOURCE=folder for your own photographs"
+	@echo "make compare-loaders  the contest of loaders, and its tables in README.md and docs/"
 	@echo "make clean   removes the environments, demo/ and builds"
 
 .venv/python:
@@ -66,6 +67,25 @@ else
 endif
 	@touch $@
 
+# Loaders of other projects. webdataset 1 and img2dataset exclude each other. The wheel of
+# torchvision on PyPI fits the torch on PyPI alone; where pip has taken another build of torch,
+# it is replaced.
+.venv-loaders/bench: pyproject.toml constraints/loaders.txt constraints/dali.txt
+	@echo "installing this package and other loaders into .venv-loaders ..."
+	@$(PYTHON) -m venv .venv-loaders
+ifeq ($(OLD_NUMPY),1)
+	@.venv-loaders/bin/pip install $(PIP_FLAGS) -c constraints/loaders.txt -e '.[loaders]'
+else
+	@.venv-loaders/bin/pip install $(PIP_FLAGS) -e '.[bench,demo,tensorflow,torch]' torchvision \
+	  litdata spdl webdataset Brotli catalogue python-snappy tqdm 'transformers<5' 'xxhash<4' zstd
+endif
+	@.venv-loaders/bin/python -c 'import torchvision' 2>/dev/null || \
+	  .venv-loaders/bin/pip install $(PIP_FLAGS) 'torch===2.13.0' 'torchvision===0.28.0'
+	@.venv-loaders/bin/pip install $(PIP_FLAGS) --no-deps mosaicml-streaming==0.13.0
+	@.venv-loaders/bin/pip install $(PIP_FLAGS) --no-deps -r constraints/dali.txt || \
+	  echo "DALI is not to be had here: the contest of loaders goes on without it"
+	@touch $@
+
 demo: .venv/demo
 	@rm -rf demo
 	@.venv/bin/python -m iobench.demo
@@ -92,9 +112,18 @@ test-all: check docs .venv-frameworks/test
 	  "$$(.venv/bin/coverage report --include="$$package/*" --format=total) %"; done
 	.venv-frameworks/bin/pytest -q -n 2 -m frameworks
 
-bench: .venv-peers/bench
-	@.venv-peers/bin/python -m benchmarks $(if $(SOURCE),--source $(SOURCE)) \
+BENCH_ENVIRONMENT = $(if $(filter loaders%,$(ONLY)),.venv-loaders,.venv-peers)
+BENCH_OPTIONS = $(if $(SOURCE),--source $(SOURCE)) $(if $(ROUNDS),--repeats $(ROUNDS)) \
+  $(if $(IMAGES),--images $(IMAGES))
+
+bench: $(BENCH_ENVIRONMENT)/bench
+	@$(BENCH_ENVIRONMENT)/bin/python -m benchmarks $(BENCH_OPTIONS) \
 	  $(if $(ONLY),--only $(ONLY)) $(if $(TO),--to $(TO))
 
+compare-loaders: .venv-loaders/bench
+	@.venv-loaders/bin/python -m benchmarks $(BENCH_OPTIONS) --only loaders \
+	  --to reports/examples/loaders
+	@.venv-loaders/bin/python -m benchmarks.loaders_page $(if $(NOTE),--note "$(NOTE)")
+
 clean:
-	rm -rf .venv .venv-frameworks .venv-peers demo build dist *.egg-info
+	rm -rf .venv .venv-frameworks .venv-peers .venv-loaders demo build dist *.egg-info

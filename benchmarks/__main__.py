@@ -16,8 +16,13 @@ from benchmarks.rounds import run_contest
 from benchmarks.workplace import Workplace
 from iobench.machine.environment import describe
 
-POINTS = ("codec", "command", "records", "packing", "object_store", "loading", "probes")
+POINTS = ("codec", "command", "records", "packing", "object_store", "loading", "probes", "loaders")
 """Modules of this package with a ``contests(place)``, in the order of the page."""
+
+IF_NAMED = ("loaders",)
+"""Points that run only if ``--only`` names them: their peers have an environment of their own."""
+
+_REPEATS = 6
 
 
 def main() -> None:
@@ -25,7 +30,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--source", type=Path, help="class folders; drawn images without it")
     parser.add_argument("--images", type=int, default=12_000, help="of whole jobs")
-    parser.add_argument("--repeats", type=int, default=6)
+    parser.add_argument("--repeats", type=int, help=f"rounds; {_REPEATS}, or the contest's own")
     parser.add_argument("--only", default="", help="points or contests, with commas between")
     parser.add_argument("--to", type=Path, help="a folder for table.md and result.json")
     options = parser.parse_args()
@@ -35,7 +40,8 @@ def main() -> None:
         place = Workplace(Path(folder).resolve(), photos.resolve(), options.images)
         done = []
         for contest in _chosen(place, only):
-            done.append((contest, run_contest(contest, options.repeats, _note)))
+            repeats = options.repeats or contest.repeats or _REPEATS
+            done.append((contest, run_contest(contest, repeats, _note)))
             if options.to:  # after each contest: the whole run takes an hour
                 options.to.mkdir(parents=True, exist_ok=True)
                 (options.to / "table.md").write_text(page(done))
@@ -45,6 +51,8 @@ def main() -> None:
 
 def _chosen(place: Workplace, only: set[str]) -> Iterator[Contest]:
     for point in POINTS:
+        if point in IF_NAMED and not any(name.startswith(point) for name in only):
+            continue
         for contest in import_module(f"benchmarks.{point}").contests(place):
             if not only or {point, contest.name} & only:
                 yield contest
@@ -61,7 +69,11 @@ def raw(done: list[tuple[Contest, Rounds]], place: Workplace) -> str:
     content = {
         "machine": describe({}),
         "contests": [
-            {**asdict(one), "rounds": {n: [asdict(m) for m in ms] for n, ms in rounds.items()}}
+            {
+                **asdict(one),
+                "rounds": {n: [asdict(m) for m in ms] for n, ms in rounds.measured.items()},
+                "reasons": dict(rounds.reasons),
+            }
             for one, rounds in done
         ],
     }

@@ -14,13 +14,15 @@ class Contender:
     """One way of doing the work of a contest.
 
     ``run`` is ``module:function``; it is called with ``arguments`` in a process of its own and
-    returns a ``Measured``. Without the modules and programs in ``needs`` it is left out.
+    returns a ``Measured``. Without the modules and programs in ``needs`` it is not run.
+    ``unable`` is the reason why it cannot do this work at all; then ``run`` is empty.
     """
 
     name: str
     run: str
     arguments: Mapping[str, Any] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    unable: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Contest:
     """Contenders, of which the first is ours.
 
     ``unit`` is that of ``Measured.amount``. ``cores`` is how many processors a contender may use.
-    ``repeats`` replaces the number of rounds that was asked for. ``notes`` go below the table.
+    ``repeats`` is the number of rounds where none was asked for. ``notes`` go below the table.
     """
 
     name: str
@@ -57,8 +59,16 @@ class Contest:
     notes: tuple[str, ...] = ()
 
 
-Rounds = Mapping[str, Sequence[Measured]]
-"""By the contender's name; the same position is the same round."""
+@dataclass(frozen=True, slots=True)
+class Rounds:
+    """What the contenders of a contest did, by their names.
+
+    The same position in two sequences of ``measured`` is the same round. ``reasons`` says why a
+    contender has no figures.
+    """
+
+    measured: Mapping[str, Sequence[Measured]]
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
 
 def page(contests: Iterable[tuple[Contest, Rounds]]) -> str:
@@ -69,15 +79,20 @@ def page(contests: Iterable[tuple[Contest, Rounds]]) -> str:
 def table(contest: Contest, rounds: Rounds) -> str:
     """A line for each contender: its rate, ours divided by it, its other figures.
 
-    Medians with intervals, see ``iobench.stats``.
+    Medians with intervals, see ``iobench.stats``. A contender without figures has the reason.
     """
-    others = sorted({name for runs in rounds.values() for one in runs for name in one.others})
+    measured = rounds.measured
+    others = sorted({name for runs in measured.values() for one in runs for name in one.others})
     head = ["", f"{contest.unit}/s", "ours ÷ it", *(name.replace("_", " ") for name in others)]
     lines = [_row(head), _row(["---"] * len(head))]
-    ours = [one.rate for one in rounds[contest.contenders[0].name]]
+    ours = [one.rate for one in measured[contest.contenders[0].name]]
     for contender in contest.contenders:
-        runs = rounds.get(contender.name, ())
+        runs = measured.get(contender.name, ())
         if len(runs) != len(ours) or not runs:
+            reason = rounds.reasons.get(contender.name, "")
+            lines.append(
+                _row([contender.name, reason.replace("|", "\\|"), *[""] * (len(head) - 2)])
+            )
             continue
         rates = [one.rate for one in runs]
         beside = "" if contender is contest.contenders[0] else worded(ratio(ours, rates))

@@ -45,6 +45,12 @@ def steady(epoch: Epoch, images: int) -> Measured:
 
 
 def tf_data(place: str, normalise: bool, images: int) -> Measured:
+    """Batches of ``tf_batches``."""
+    batches = tf_batches(place, normalise)
+    return steady(lambda _: (int(labels.shape[0]) for _, labels in batches), images)
+
+
+def tf_batches(place: str, normalise: bool) -> Any:
     """tf.data as TensorFlow's ImageNet example has it, everything left to AUTOTUNE.
 
     Shards interleaved, records shuffled; a distorted bounding box, only that part decoded,
@@ -65,8 +71,7 @@ def tf_data(place: str, normalise: bool, images: int) -> Measured:
     batches = samples.batch(BATCH).prefetch(tf.data.AUTOTUNE)
     options = tf.data.Options()
     options.deterministic = False
-    batches = batches.with_options(options)
-    return steady(lambda _: (int(labels.shape[0]) for _, labels in batches), images)
+    return batches.with_options(options)
 
 
 def _tf_preparation(tf: Any, normalise: bool) -> Any:
@@ -141,7 +146,7 @@ class Folder:
         path = self._files[index]
         with Image.open(path) as opened:
             image = opened.convert("RGB")
-        left, top, width, height = _torchvision_crop(*image.size)
+        left, top, width, height = torchvision_crop(*image.size)
         image = image.crop((left, top, left + width, top + height))
         image = image.resize((SIZE, SIZE), Image.Resampling.BILINEAR)
         if torch.rand(1) < 0.5:
@@ -153,7 +158,7 @@ class Folder:
         return made, self._labels[path.parent.name]
 
 
-def _torchvision_crop(width: int, height: int) -> tuple[int, int, int, int]:
+def torchvision_crop(width: int, height: int) -> tuple[int, int, int, int]:
     """Left, top, width and height, drawn by torch as RandomResizedCrop draws them."""
     import torch
 
@@ -172,6 +177,12 @@ def _torchvision_crop(width: int, height: int) -> tuple[int, int, int, int]:
 
 
 def mxnet(place: str, normalise: bool, images: int) -> Measured:
+    """Batches of ``mxnet_epochs``."""
+    epoch = mxnet_epochs(place, normalise)
+    return steady(lambda number: (int(labels.shape[0]) for _, labels in epoch(number)), images)
+
+
+def mxnet_epochs(place: str, normalise: bool) -> Callable[[int], Iterator[tuple[Any, Any]]]:
     """ImageRecordIter over the RecordIO shards, through ``to_mxnet``: its decoder, its crops."""
     batches = dataprep.to_mxnet(
         dataprep.open(place, format="recordio"),
@@ -180,10 +191,10 @@ def mxnet(place: str, normalise: bool, images: int) -> Measured:
         threads=CORES,
     )
 
-    def epoch(number: int) -> Iterator[int]:
+    def epoch(number: int) -> Iterator[tuple[Any, Any]]:
         batches.set_epoch(number)
         for batch in batches:
             batch.data[0].wait_to_read()
-            yield int(batch.label[0].shape[0])
+            yield batch.data[0], batch.label[0]
 
-    return steady(epoch, images)
+    return epoch

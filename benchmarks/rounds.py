@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,46 +21,74 @@ from iobench.machine.processes import find_program
 
 _LIMIT_S = 1800
 _MOST_STDERR = 600
+_PYTHON_ERROR = re.compile(r"[\w.]+(Error|Exception|Failed)\w*: ")
 
 
 class ContenderFailed(RuntimeError):
     """A contender ended without a measurement; the message has the end of its stderr."""
 
+    @property
+    def reason(self) -> str:
+        """The last line that names an error of Python, or the last line of the message."""
+        lines = str(self).splitlines()
+        errors = [line for line in lines if _PYTHON_ERROR.match(line)]
+        return (errors or lines)[-1].strip()
+
 
 def missing(contender: Contender) -> list[str]:
     """What a contender needs and this machine does not have."""
-    return [need for need in contender.needs if not (find_spec(need) or find_program(need))]
+    return [need for need in contender.needs if not (_has_module(need) or find_program(need))]
+
+
+def _has_module(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # its package is missing
+        return False
 
 
 def run_contest(contest: Contest, repeats: int, note: Callable[[str], None]) -> Rounds:
-    """Run every contender ``repeats`` times; a peer that is missing or fails is left out.
+    """Run every contender in each of ``repeats`` rounds.
+
+    A peer that is missing, cannot do this work, or fails has a reason instead of figures.
 
     Raises:
         ContenderFailed: ours failed.
     """
-    rounds: dict[str, list[Measured]] = {}
+    measured: dict[str, list[Measured]] = {}
+    reasons: dict[str, str] = {}
     for contender in contest.contenders:
-        if lacking := missing(contender):
-            note(f"{contender.name} left out: {', '.join(lacking)} not installed")
+        if reason := _why_not(contender):
+            reasons[contender.name] = reason
+            note(f"{contest.name}: {contender.name} left out: {reason}")
         else:
-            rounds[contender.name] = []
-    ready = [contender for contender in contest.contenders if contender.name in rounds]
-    for number in range(contest.repeats or repeats):
+            measured[contender.name] = []
+    ready = [contender for contender in contest.contenders if contender.name in measured]
+    for number in range(repeats):
         start = number % len(ready)
         for contender in (*ready[start:], *ready[:start]):
-            if contender.name not in rounds:
+            if contender.name in reasons:
                 continue
             try:
-                measured = once(contender, contest.cores)
+                result = once(contender, contest.cores)
             except ContenderFailed as error:
                 if contender is contest.contenders[0]:
                     raise
                 note(f"{contest.name}: {contender.name} left out: {error}")
-                del rounds[contender.name]
+                del measured[contender.name]
+                reasons[contender.name] = error.reason
                 continue
-            rounds[contender.name].append(measured)
-            note(f"{contest.name}: {contender.name}: {measured.rate:,.1f} {contest.unit}/s")
-    return rounds
+            measured[contender.name].append(result)
+            note(f"{contest.name}: {contender.name}: {result.rate:,.1f} {contest.unit}/s")
+    return Rounds(measured, reasons)
+
+
+def _why_not(contender: Contender) -> str:
+    """Why a contender is not run; empty if it is."""
+    if contender.unable:
+        return contender.unable
+    lacking = missing(contender)
+    return f"not installed: {', '.join(lacking)}" if lacking else ""
 
 
 def once(contender: Contender, cores: int) -> Measured:

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks.contest import Contender, Contest
+from benchmarks.contest import Contender, Contest, Rounds, table
 from benchmarks.rounds import ContenderFailed, missing, once, run_contest
 from benchmarks.workplace import Workplace
 from dataprep.sample import draw_tree
@@ -32,7 +32,7 @@ BAD = contender("bad", "failing")
 def test_rounds_take_turns() -> None:
     """Every contender runs once a round, another one first each time, each in its own process."""
     notes: list[str] = []
-    rounds = run_contest(Contest("speed", "Speed", "img", (A, B)), 3, notes.append)
+    rounds = run_contest(Contest("speed", "Speed", "img", (A, B)), 3, notes.append).measured
     assert [note.split(": ")[1] for note in notes] == ["a", "b", "b", "a", "a", "b"]
     processes = [one.others["process"] for runs in rounds.values() for one in runs]
     assert len({*processes, os.getpid()}) == 7
@@ -45,14 +45,22 @@ def test_a_contender_has_the_cores_of_its_contest() -> None:
     assert os.sched_getaffinity(0) == before
 
 
-def test_a_peer_that_fails_or_is_missing_is_left_out() -> None:
-    """With a note; if ours fails, the contest fails."""
-    needy = Contender("needy", f"{HERE}:failing", needs=("json", "sh", "no_such_module"))
-    assert missing(needy) == ["no_such_module"]
+def test_a_peer_without_figures_has_its_reason_in_the_table() -> None:
+    """Whether it fails, is missing or cannot do the work; if ours fails, the contest fails."""
+    needy = Contender("needy", f"{HERE}:failing", needs=("json", "sh", "no_such_module.part"))
+    unable = Contender("unable", "", unable="it reads no S3")
+    assert missing(needy) == ["no_such_module.part"]
     notes: list[str] = []
-    assert set(run_contest(Contest("a", "A", "img", (A, BAD, needy)), 2, notes.append)) == {"a"}
+    contest = Contest("a", "A", "img", (A, BAD, needy, unable))
+    rounds = run_contest(contest, 2, notes.append)
+    assert set(rounds.measured) == {"a"}
+    lines = table(contest, rounds).splitlines()
+    assert [line.split(" | ")[:2] for line in lines[3:]] == [
+        ["| bad", "RuntimeError: out of paint"],
+        ["| needy", "not installed: no_such_module.part"],
+        ["| unable", "it reads no S3"],
+    ]
     assert sum("bad left out" in note and "out of paint" in note for note in notes) == 1
-    assert any("no_such_module not installed" in note for note in notes)
     with pytest.raises(ContenderFailed, match="out of paint"):
         run_contest(Contest("a", "A", "img", (BAD, A)), 1, notes.append)
 
@@ -92,12 +100,38 @@ def test_the_command(
     assert [one["amount"] for one in raw["contests"][0]["rounds"]["a"]] == [3, 3]
 
 
+def test_rounds_are_asked_for_or_the_contests_own(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, few: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``--repeats`` comes before the number of a contest."""
+    own = Contest("own", "Own", "img", (A,), repeats=2)
+    monkeypatch.setattr(command, "POINTS", ("these",))
+    monkeypatch.setattr(
+        command, "import_module", lambda _: SimpleNamespace(contests=lambda place: [own])
+    )
+    monkeypatch.chdir(tmp_path)
+    for asked, expected in (([], 2), (["--repeats", "1"], 1)):
+        monkeypatch.setattr("sys.argv", ["benchmarks", "--source", str(few), *asked])
+        command.main()
+        assert capsys.readouterr().err.count("own: a: ") == expected
+
+
+def test_the_contest_of_loaders_runs_only_if_it_is_named(tmp_path: Path) -> None:
+    """Its peers are in an environment of their own."""
+    photos = draw_tree(tmp_path / "photos", images=6, classes=2).root
+    place = Workplace(tmp_path, photos, 6)
+    assert not [one for one in command._chosen(place, set()) if one.name.startswith("loaders")]
+    names = [one.name for one in command._chosen(place, {"loaders"})]
+    assert names == ["loaders-disk", "loaders-s3"]
+    assert [one.name for one in command._chosen(place, {"loaders-s3"})] == ["loaders-s3"]
+
+
 def test_no_path_of_the_machine_is_written(tmp_path: Path) -> None:
     """Two names replace the folder of work and the source."""
     place = Workplace(tmp_path / "bench-1", tmp_path / "mine", 10)
     arguments = {"shards": f"{place.root}/shards", "photos": str(place.photos)}
     contest = Contest("good", "Good", "img", (Contender("ours", f"{HERE}:counted", arguments),))
-    text = command.raw([(contest, {"ours": []})], place)
+    text = command.raw([(contest, Rounds({"ours": []}))], place)
     assert str(tmp_path) not in text
     (written,) = json.loads(text)["contests"][0]["contenders"]
     assert written["arguments"] == {"shards": "WORK/shards", "photos": "SOURCE"}

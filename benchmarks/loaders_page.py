@@ -1,0 +1,147 @@
+"""Write the tables of the contest of loaders into the documentation.
+
+    python -m benchmarks.loaders_page [--result DIR] [--note SENTENCE]
+
+DIR has the ``result.json`` of ``make bench ONLY=loaders TO=DIR``. The tables go between the marks
+``<!-- loaders -->`` and ``<!-- end of loaders -->`` of README.md and docs/loaders-compared.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.contest import Contender, Contest, Measured, Rounds, page, worded
+from iobench.stats import estimate, median, ratio
+
+ROOT = Path(__file__).parents[1]
+RESULT = ROOT / "reports" / "examples" / "loaders"
+README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "loaders-compared.md"
+BEGIN, END = "<!-- loaders -->", "<!-- end of loaders -->"
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The machine of a run, and its contests with their rounds; ``s3`` may not have been run."""
+
+    machine: Mapping[str, Any]
+    disk: tuple[Contest, Rounds]
+    s3: tuple[Contest, Rounds] | None
+
+    @property
+    def circumstances(self) -> str:
+        """The machine, the number of rounds and of images, in a sentence."""
+        contest, rounds = self.disk
+        runs = rounds.measured[contest.contenders[0].name]
+        images = runs[0].amount / int(contest.contenders[0].arguments["epochs"])
+        memory_gb = self.machine["memory_bytes"] / 1e9
+        return (
+            f"{self.machine['processors']} cores ({self.machine['processor']}), {memory_gb:.0f} GB "
+            f"of memory; {images:,.0f} JPEGs, short side 256, quality 95; medians of "
+            f"{len(runs)} interleaved rounds, each run in a process of its own."
+        )
+
+
+def read(folder: Path) -> Run:
+    """Read the result of a run.
+
+    Raises:
+        KeyError: it does not have the contest from the disk.
+    """
+    content = json.loads((folder / "result.json").read_text())
+    contests = {one["name"]: _contest(one) for one in content["contests"]}
+    return Run(content["machine"], contests["loaders-disk"], contests.get("loaders-s3"))
+
+
+def _contest(saved: Mapping[str, Any]) -> tuple[Contest, Rounds]:
+    measured = {name: [Measured(**run) for run in runs] for name, runs in saved["rounds"].items()}
+    contenders = tuple(Contender(**one) for one in saved["contenders"])
+    contest = Contest(
+        saved["name"], saved["title"], saved["unit"], contenders, notes=tuple(saved["notes"])
+    )
+    return contest, Rounds(measured, saved["reasons"])
+
+
+def full(run: Run, note: str) -> str:
+    """Both tables, as the bench prints them."""
+    return f"{_sentences(run, note)}\n\n{page(filter(None, [run.disk, run.s3])).strip()}"
+
+
+def summary(run: Run, note: str) -> str:
+    """A table with each library's fastest way, from the disk and from S3."""
+    head = ["loader, in its fastest way", "from the page cache, img/s", "`to_torch` is faster by"]
+    if run.s3:
+        head += ["from S3 behind 50 ms, img/s", "`to_torch` is faster by"]
+    rows = [head, ["---"] * len(head)]
+    for title in _titles(run.disk[0]):
+        cells = [*_cells(run.disk, title), *(_cells(run.s3, title) if run.s3 else ())]
+        rows.append([title, *cells])
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    return f"{_sentences(run, note)}\n\n" + "\n".join(lines)
+
+
+def _sentences(run: Run, note: str) -> str:
+    return f"{run.circumstances} {note}".strip()
+
+
+def _titles(contest: Contest) -> list[str]:
+    """Names of the libraries; both ways of this package."""
+    return list(dict.fromkeys(_title(one.name) for one in contest.contenders))
+
+
+def _title(name: str) -> str:
+    """The library in the name of a contender; the whole name of one of ours."""
+    return name if name.startswith("dataprep") else name.partition(",")[0]
+
+
+def _cells(contest_rounds: tuple[Contest, Rounds], title: str) -> Iterator[str]:
+    """The rate of a library's fastest way, and ours divided by it."""
+    contest, rounds = contest_rounds
+    ours = contest.contenders[0].name
+    ways = [name for name in rounds.measured if _title(name) == title]
+    if not ways:
+        yield from ("no", "")
+        return
+    fastest = max(ways, key=lambda name: median(_rates(rounds, name)))
+    yield worded(estimate(_rates(rounds, fastest)))
+    is_ours = fastest == ours
+    yield "" if is_ours else worded(ratio(_rates(rounds, ours), _rates(rounds, fastest)))
+
+
+def _rates(rounds: Rounds, name: str) -> Sequence[float]:
+    return [one.rate for one in rounds.measured[name]]
+
+
+def replaced(text: str, block: str) -> str:
+    """The text with another block between the marks.
+
+    Raises:
+        ValueError: it has not both marks.
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"a page of the documentation needs the lines {BEGIN} and {END}")
+    return f"{before}{begin}\n\n{block}\n\n{end}{after}"
+
+
+def main() -> None:
+    """Replace the tables in both files."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.loaders_page", description=__doc__)
+    parser.add_argument("--result", type=Path, default=RESULT, help="a folder with result.json")
+    parser.add_argument("--note", default="", help="a sentence about the run, for both pages")
+    parser.add_argument("--readme", type=Path, default=README)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    options = parser.parse_args()
+    run = read(options.result)
+    for path, block in ((options.readme, summary), (options.page, full)):
+        path.write_text(replaced(path.read_text(), block(run, options.note)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The contest of loaders: every contender delivers each sample once; the documentation's tables."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import loader_peers, loaders, loaders_page
+from benchmarks.__main__ import raw
+from benchmarks.contest import Contender, Contest, Measured, Rounds
+from benchmarks.loader_data import Forms
+from benchmarks.loader_peers import Location
+from benchmarks.rounds import missing, once
+from benchmarks.workplace import Workplace
+from dataprep.sample import draw_tree
+from iobench.s3_server import MotoServer
+
+IMAGES = 60
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
+    """Drawn images in three classes."""
+    photos = draw_tree(tmp_path_factory.mktemp("photos") / "drawn", images=IMAGES, classes=3).root
+    return Workplace(tmp_path_factory.mktemp("bench"), photos, IMAGES)
+
+
+@pytest.fixture(scope="module")
+def contests(place: Workplace) -> dict[str, Contest]:
+    """From the disk and from S3."""
+    return {contest.name: contest for contest in loaders.contests(place)}
+
+
+@pytest.mark.slow
+def test_every_library_is_in_both_contests(contests: dict[str, Contest]) -> None:
+    """It runs, or says why it cannot; ours comes first."""
+    libraries = ("dataprep", "DALI", "LitData", "webdataset", "MosaicML", "SPDL", "tf.data")
+    for contest in contests.values():
+        names = [contender.name for contender in contest.contenders]
+        assert names[0].startswith("dataprep.to_torch")
+        for library in (*libraries, "MXNet", "torch"):
+            assert any(name.startswith(library) for name in names)
+        for contender in contest.contenders:
+            assert bool(contender.run) != bool(contender.unable)
+
+
+@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.parametrize("name", ["loaders-disk", "loaders-s3"])
+def test_loaders_that_are_installed_deliver_every_sample(
+    name: str, contests: dict[str, Contest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each in a fresh process, with the rate of each epoch; ours run everywhere."""
+    for key, value in MotoServer.ENVIRONMENT.items():
+        monkeypatch.setenv(key, value)
+    able = [one for one in contests[name].contenders if not one.unable and not missing(one)]
+    ours = [one for one in able if one.name.startswith("dataprep")]
+    assert len(ours) == 2
+    for contender in able:
+        measured = once(contender, 2)
+        assert measured.amount == IMAGES * contender.arguments["epochs"]
+        assert measured.others["second_epoch_img/s"] > 0
+        assert ("store_cpu_share" in measured.others) == (name == "loaders-s3")
+
+
+def batches(*labels: int, dtype: Any = np.float32, low: float = -1.0) -> Any:
+    """A loader that makes one batch with these labels in every epoch."""
+
+    def construct(location: Location) -> Any:
+        def epoch(number: int) -> Iterator[tuple[Any, Any]]:
+            images = np.full((len(labels), 3, 224, 224), low, dtype)
+            yield images, np.array(labels)
+
+        return epoch
+
+    return construct
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("copies", "pixels", "message"),
+    [
+        (0, {}, "1 are missing and 0 come twice"),
+        (2, {}, "0 are missing and 1 come twice"),
+        (1, {"dtype": np.uint8, "low": 0}, "a batch has uint8 images"),
+        (1, {"low": 0.0}, "not normalised"),
+    ],
+)
+def test_a_loader_that_does_other_work_is_refused(
+    copies: int,
+    pixels: dict[str, Any],
+    message: str,
+    place: Workplace,
+    contests: dict[str, Contest],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It misses the first sample, has it twice, or hands over other pixels."""
+    arguments = contests["loaders-disk"].contenders[0].arguments
+    right = list(expected(arguments["root"]).elements())
+    wrong = [*[right[0]] * copies, *right[1:]]
+
+    def run(construct: Any) -> Measured:
+        monkeypatch.setattr(loader_peers, "made", construct, raising=False)
+        request = {**arguments, "build": "benchmarks.loader_peers:made", "imports": []}
+        return loaders.measured(**request)
+
+    assert run(batches(*right)).amount == 3 * IMAGES
+    with pytest.raises(RuntimeError, match=message):
+        run(batches(*wrong, **pixels))
+
+
+def expected(root: str) -> Counter[int]:
+    """How many images each class has."""
+    return Forms(Path(root)).labels()
+
+
+def saved(folder: Path) -> None:
+    """A result of two rounds: one library in two ways, one that does not read from S3."""
+    runs = {
+        "dataprep.to_torch, 2 threads": [600, 600],
+        "Fast 1.0, uint8": [300, 300],
+        "Fast 1.0, README's": [200, 200],
+        "Local 2.0": [150, 150],
+    }
+    contests = []
+    for name in ("loaders-disk", "loaders-s3"):
+        unable = {"Local 2.0": "it opens files"} if name == "loaders-s3" else {}
+        contenders = tuple(
+            Contender(
+                one, "" if one in unable else "a:b", {"epochs": 3}, unable=unable.get(one, "")
+            )
+            for one in runs
+        )
+        measured = {
+            one: [Measured(rate, 1.0) for rate in rates]
+            for one, rates in runs.items()
+            if one not in unable
+        }
+        contest = Contest(name, f"Title of {name}", "img", contenders)
+        contests.append((contest, Rounds(measured, unable)))
+    place: Any = SimpleNamespace(root="/nowhere/work", photos="/nowhere/photos")
+    (folder / "result.json").write_text(raw(contests, place))
+
+
+def test_the_pages_get_the_tables_of_a_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """README has each library's fastest way, the page has all; the text around stays."""
+    saved(tmp_path)
+    readme, page = tmp_path / "README.md", tmp_path / "page.md"
+    for path in (readme, page):
+        path.write_text("before\n<!-- loaders -->\nold\n<!-- end of loaders -->\nafter\n")
+    words = ["loaders_page", "--result", str(tmp_path), "--readme", str(readme)]
+    monkeypatch.setattr("sys.argv", [*words, "--page", str(page), "--note", "It was busy."])
+    loaders_page.main()
+    for text in (readme.read_text(), page.read_text()):
+        assert text.startswith("before\n")
+        assert text.endswith("after\n")
+        assert "old" not in text
+        assert "200 JPEGs" in text
+        assert "2 interleaved rounds" in text
+        assert "It was busy." in text
+    rows = readme.read_text().splitlines()
+    both = "300 (300 to 300) | 2 (2 to 2)"
+    assert f"| Fast 1.0 | {both} | {both} |" in rows
+    assert "| Local 2.0 | 150 (150 to 150) | 4 (4 to 4) | no |  |" in rows
+    assert "| Fast 1.0, README's | 200 (200 to 200) | 3 (3 to 3) |" in page.read_text()
+    assert "| Local 2.0 | it opens files |  |" in page.read_text()
+
+
+def test_a_page_without_marks_is_refused() -> None:
+    """Nothing is written over."""
+    with pytest.raises(ValueError, match="end of loaders"):
+        loaders_page.replaced("<!-- loaders -->", "table")
+
+
+def test_the_documentation_has_the_marks() -> None:
+    """The next run finds where its tables go."""
+    for path in (loaders_page.README, loaders_page.PAGE):
+        loaders_page.replaced(path.read_text(), "table")
