@@ -47,7 +47,7 @@ class Query:
     columns: tuple[str, ...]
 
     @classmethod
-    def parse(cls, text: str, schema: pa.Schema) -> Query:
+    def parse(cls, text: object, schema: pa.Schema) -> Query:
         """Check a query over a table with this schema.
 
         Raises:
