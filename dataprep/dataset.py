@@ -32,9 +32,12 @@ from dataprep.formats.protocol import Buffer, RawRecord
 from dataprep.image.geometry import Pixels
 from dataprep.image.rgb import decode_whole
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest
+from dataprep.manifest import FormatEntry, Manifest
 from dataprep.ordered import in_order
+from dataprep.reading.query import Query
+from dataprep.reading.ranges import Range, RecordPlaces, largest_gap_bytes
 from dataprep.reading.read_counter import ReadCounter
+from dataprep.reading.subset import fingerprint, sample_name, sorted_numbers
 from dataprep.samples import StoredTable, in_numpy, stored_table
 from dataprep.snapshot import Snapshot
 from dataprep.stores import Store, StoreOptions, location, open_store
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 _SHARDS_AHEAD = 4
+_RANGES_AHEAD = 16
 _MEMORY_BYTES = 128 * 2**20
 _NOTHING = "dataprep has stored nothing there"
 
@@ -75,10 +79,13 @@ class Places(NamedTuple):
 class Shard:
     """A shard. Iterating it gives its samples, after one request for all of it.
 
+    A shard of a subset has the samples of the subset that are stored in it; iterating it reads
+    their ranges.
+
     Attributes:
         number: its place in the order of the manifest, from 0.
         key: its key below the output.
-        bytes: its size.
+        bytes: the size of the stored shard.
         sha256: the SHA-256 of its bytes, from the manifest.
         samples: the numbers of its samples in the data set.
     """
@@ -124,9 +131,13 @@ class Dataset(_Numbered[Sample]):
     Threads can share an instance. It can be pickled and forked: each process opens its own
     connections and reads the same manifest. A ``with`` block closes connections at its end.
 
+    ``where`` and ``select`` give a subset, which is a data set with some of the samples in the same
+    order. Its samples are numbered from 0, labels do not change.
+
     Attributes:
         store, split, format: what is read.
-        manifest: the manifest of the split; that of a data set ``of_shards`` lists these only.
+        manifest: the manifest of the split. That of a data set ``of_shards`` lists these shards
+            only, that of a subset the whole shards in which its samples are stored.
         snapshot: reads its objects.
         check: whether records are compared with their checksums, where the format has none.
         read_counter: counts what readers of this data set read; None until ``count_reads``.
@@ -142,15 +153,12 @@ class Dataset(_Numbered[Sample]):
         snapshot: Snapshot | None = None,
         check: bool = True,
         chosen: tuple[int, ...] | None = None,
+        selected: Integers | None = None,
     ) -> None:
         if snapshot is None:
             self.manifest, self.snapshot = open_split(store, split)
         else:
             self.manifest, self.snapshot = snapshot.manifest(), snapshot
-        # Numbers of shards in the manifest of the whole split, ascending; None for all shards.
-        self._chosen = chosen
-        if chosen is not None:
-            self.manifest = _manifest_of_shards(self.manifest, chosen)
         names = list(self.manifest.formats)
         self.store, self.split = store, split
         self.format = format or ("tfrecord" if "tfrecord" in names else names[0])
@@ -162,12 +170,25 @@ class Dataset(_Numbered[Sample]):
                 + ", ".join(names)
             )
         self._format = get_format(self.format)
-        self._entry = self.manifest.formats[self.format]
         self._options = self.manifest.record_options(self.format)
+        # Numbers of shards in the manifest of the whole split, ascending; None for all shards.
+        self._chosen = chosen
+        # Numbers of samples in the whole split, ascending; None unless this is a subset.
+        self._selected = selected
+        self._bounds = _bounds(self.manifest.formats[self.format])
+        self._listed = tuple(range(len(self._bounds) - 1)) if chosen is None else chosen
+        if selected is not None:
+            self._listed = tuple(np.unique(self._shards_of(selected)).tolist())
+        if chosen is not None or selected is not None:
+            self.manifest = _manifest_of_shards(self.manifest, self._listed)
+        if chosen is not None:  # of_shards is never the share of a host
+            self.manifest = replace(self.manifest, share=None)
+        self._entry = self.manifest.formats[self.format]
+        self._table_in_memory: StoredTable | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
-        arguments = (self.store, self.split, self.format, self.snapshot, self.check, self._chosen)
-        return Dataset, arguments
+        split = (self.store, self.split, self.format, self.snapshot, self.check)
+        return Dataset, (*split, self._chosen, self._selected)
 
     def __enter__(self) -> Dataset:
         return self
@@ -191,10 +212,37 @@ class Dataset(_Numbered[Sample]):
         return self.read_counter
 
     def __len__(self) -> int:
-        return self._entry.records
+        return self._entry.records if self._selected is None else len(self._selected)
 
     def __repr__(self) -> str:
-        return f"<Dataset {self.store.uri} {self.split!r} {self.format}: {len(self):,} samples>"
+        count = f"{len(self):,} samples"
+        if self.is_subset:
+            count = f"{len(self):,} of {self._bounds[-1]:,} samples"
+        return f"<Dataset {self.store.uri} {self.split!r} {self.format}: {count}>"
+
+    @property
+    def is_subset(self) -> bool:
+        """Whether ``where`` or ``select`` made this data set."""
+        return self._selected is not None
+
+    @cached_property
+    def subset(self) -> str | None:
+        """The SHA-256 of ``numbers``, by which states name a subset; None if this is no subset."""
+        if self._selected is None:
+            return None
+        return fingerprint(self._selected)
+
+    @property
+    def numbers(self) -> Integers:
+        """The number of each sample in the whole split, ascending: int64 of shape (len,).
+
+        It is the number that ``dataset[i]``, ``written`` and ``dataprep inspect --record`` have for
+        the sample where the whole split is opened.
+        """
+        if self._selected is not None:
+            return self._selected.copy()
+        ranges = [np.arange(*self._bounds[shard : shard + 2]) for shard in self._listed]
+        return np.concatenate(ranges)
 
     @cached_property
     def label_space(self) -> LabelSpace:
@@ -207,10 +255,17 @@ class Dataset(_Numbered[Sample]):
     def samples(self) -> pd.DataFrame:
         """``samples.parquet``: one row per source sample, also those that failed.
 
+        A subset has written samples only: there it is ``written``.
+
         Raises:
             DatasetError: the table is missing, damaged, or belongs to another split.
         """
-        return self._of_these_shards(self._table.frame())
+        if self.is_subset:
+            return self.written
+        frame = self._table.frame()
+        if self._chosen is None:
+            return frame
+        return frame[frame["shard"].isin(self._shard_numbers)].reset_index(drop=True)
 
     @cached_property
     def written(self) -> pd.DataFrame:
@@ -218,18 +273,20 @@ class Dataset(_Numbered[Sample]):
 
         Offsets and lengths are integers here. In ``samples`` they are floats if some are missing.
         """
-        return self._of_these_shards(self._table.frame(written=True))
+        return self._written()
 
     @property
     def labels(self) -> Integers:
         """The 0-based label of each sample: int64 of shape (len,)."""
         return self.places.labels
 
-    @cached_property
+    @property
     def _table(self) -> StoredTable:
-        self._require_open()
-        with self.snapshot.unchanged():
-            return stored_table(self.store, self.manifest)
+        if self._table_in_memory is None:
+            self._require_open()
+            with self.snapshot.unchanged():
+                self._table_in_memory = stored_table(self.store, self.manifest)
+        return self._table_in_memory
 
     @cached_property
     def places(self) -> Places:
@@ -249,7 +306,7 @@ class Dataset(_Numbered[Sample]):
         if not self.check or self.format == "tfrecord":
             return None
         with suppress(DatasetError):  # the table is whole, but has no such column
-            checksums, _ = self._integers([f"{self.format}_crc32c", "shard"])
+            (checksums,) = self._integers([f"{self.format}_crc32c"])
             return checksums
         return None
 
@@ -259,23 +316,41 @@ class Dataset(_Numbered[Sample]):
         return [keys.shard_number(shard.key) for shard in self._entry.shards]
 
     def _integers(self, names: Sequence[str]) -> list[Integers]:
-        """Columns of the table, ``shard`` among them: int64 arrays of shape (len,).
+        """Columns of the table: int64 arrays of shape (len,).
 
         Raises:
             DatasetError: the table is missing or damaged, or lacks a column.
         """
         columns = self._table.columns(names).columns
         arrays = [in_numpy(column).astype(np.int64, copy=False) for column in columns]
-        if self._chosen is None:
-            return arrays
-        rows = np.isin(arrays[names.index("shard")], self._shard_numbers)
-        return [array[rows] for array in arrays]
+        rows = self._rows(len(arrays[0]))
+        return arrays if rows is None else [array[rows] for array in arrays]
 
-    def _of_these_shards(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """The rows of a table that belong to the shards of this data set."""
-        if self._chosen is None:
-            return frame
-        return frame[frame["shard"].isin(self._shard_numbers)].reset_index(drop=True)
+    def _written(self, names: Sequence[str] | None = None) -> pd.DataFrame:
+        """These columns of the table, or all, with a row for each sample."""
+        frame = self._table.frame(names, written=True)
+        rows = self._rows(len(frame))
+        return frame if rows is None else frame.iloc[rows].reset_index(drop=True)
+
+    def _rows(self, count: int) -> Integers | None:
+        """The rows of these samples among the ``count`` written ones of the table; None for all.
+
+        Raises:
+            DatasetError: the table has fewer written samples than the manifest has records.
+        """
+        if self._chosen is None and self._selected is None:
+            return None
+        if count < self._bounds[-1]:
+            raise DatasetError(
+                f"{location(self.store, keys.samples(self.split))}: it has {count:,} written "
+                f"samples, the manifest has {self._bounds[-1]:,} records; run dataprep verify"
+            )
+        return self.numbers
+
+    def _shards_of(self, numbers: Integers) -> Integers:
+        """The number of the shard of each sample, both in the whole split."""
+        shards: Integers = np.searchsorted(self._bounds, numbers, side="right") - 1
+        return shards
 
     @property
     def images(self) -> Images:
@@ -299,9 +374,12 @@ class Dataset(_Numbered[Sample]):
         return self.snapshot.get_range(key, offset, length)
 
     def shards(self) -> tuple[Shard, ...]:
-        """All shards in the order of the manifest."""
+        """All shards in the order of the manifest; those of a subset that have samples of it."""
         entries = self._entry.shards
-        bounds = [*accumulate((entry.records for entry in entries), initial=0)]
+        bounds = _bounds(self._entry)
+        if self._selected is not None:
+            begins = [self._bounds[shard] for shard in self._listed]
+            bounds = [*np.searchsorted(self._selected, begins).tolist(), len(self)]
         return tuple(
             Shard(i, entry.key, entry.bytes, entry.sha256, range(*bounds[i : i + 2]), self)
             for i, entry in enumerate(entries)
@@ -331,11 +409,77 @@ class Dataset(_Numbered[Sample]):
                 f"split {self.split!r} of {self.store.uri} {problem}: give of_shards at least one "
                 f"number from 0 to {count - 1}"
             )
-        if self._chosen is not None:
-            wanted = [self._chosen[number] for number in wanted]
-        return Dataset(
-            self.store, self.split, self.format, self.snapshot, self.check, tuple(wanted)
+        listed = tuple(self._listed[number] for number in wanted)
+        if self._selected is None:
+            return self._part(listed, None)
+        in_these = np.isin(self._shards_of(self._selected), listed)
+        return self._part(listed, self._selected[in_these])
+
+    def where(self, query: str) -> Dataset:
+        """The samples that match a query over the table of samples, as a data set of its own.
+
+        ``dataset.where("label < 100 and source_width >= 64")``. It is ``select`` of the numbers
+        that ``matching`` gives.
+
+        Raises:
+            ConfigError: the query is not allowed or names a column that does not exist, or no
+                sample matches.
+            DatasetError: the table is missing, damaged, or belongs to another split.
+            DatasetChanged: the split was made anew since it was opened.
+        """
+        numbers = self.matching(query)
+        if not len(numbers):
+            raise ConfigError(
+                f"none of the {len(self):,} samples of split {self.split!r} of {self.store.uri} "
+                f"matches {query!r}: dataset.written shows the values of the columns"
+            )
+        return self.select(numbers)
+
+    def matching(self, query: str) -> Integers:
+        """The numbers of the samples in this data set that match a query, ascending.
+
+        Args:
+            query: a condition in the syntax of pandas' ``DataFrame.query`` over the columns of
+                ``written``: comparisons, ``in`` and ``not in`` with a list, ``and``, ``or``,
+                ``not`` and arithmetic. It cannot call functions, read attributes or use ``@``. An
+                unknown text is an empty one, an unknown number is not equal to any number.
+
+        Raises:
+            ConfigError: the query is not allowed, or names a column that does not exist.
+            DatasetError: the table is missing, damaged, or belongs to another split.
+        """
+        parsed = Query.parse(query, self._table.schema())
+        mask = parsed.matches(self._written(parsed.columns))
+        matches: Integers = np.flatnonzero(mask)
+        return matches
+
+    def select(self, numbers: Iterable[SupportsIndex]) -> Dataset:
+        """Some of the samples as a data set of its own, in ascending order of their numbers.
+
+        Its samples are numbered from 0; classes, labels and checks do not change. It shares the
+        connections of this data set. All adapters read it, and order, ranks and states are those of
+        its samples.
+
+        Args:
+            numbers: numbers of samples in this data set, in any order, each once: ``i`` is
+                ``dataset[i]`` and row ``i`` of ``dataset.written``. They count from 0; negative
+                numbers are out of range.
+
+        Raises:
+            ConfigError: there are no numbers, a number is repeated or out of range, or something is
+                not a whole number.
+            DatasetChanged: the split was made anew since it was opened.
+        """
+        wanted = sorted_numbers(numbers, len(self), repr(self))
+        return self._part(self._chosen, self.numbers[wanted])
+
+    def _part(self, chosen: tuple[int, ...] | None, selected: Integers | None) -> Dataset:
+        """Another data set of this split, with the same connections and table."""
+        part = Dataset(
+            self.store, self.split, self.format, self.snapshot, self.check, chosen, selected
         )
+        part._table_in_memory = self._table_in_memory
+        return part
 
     def __iter__(self) -> Iterator[Sample]:
         return self.iterate()
@@ -343,9 +487,13 @@ class Dataset(_Numbered[Sample]):
     def iterate(self, shards: Iterable[Shard] | None = None) -> Iterator[Sample]:
         """The samples of these shards, or of all. The next shards are fetched meanwhile.
 
-        At most five shards are in memory at a time, and at most 128 MiB or two of the largest.
+        At most five shards are in memory at a time, and at most 128 MiB or two of the largest. Of a
+        subset, ranges of shards are fetched instead of whole ones.
         """
         chosen = list(self.shards() if shards is None else shards)
+        if self.is_subset:
+            yield from self._iterate_ranges(chosen)
+            return
         fetched = in_order(
             self._fetch,
             chosen,
@@ -358,6 +506,43 @@ class Dataset(_Numbered[Sample]):
                 self._require_open()  # also for shards that were fetched before it was closed
                 # No name here keeps the shard: it is freed before the one after the next arrives.
                 yield from self._samples_in(next(contents), shard)
+
+    def _iterate_ranges(self, shards: Sequence[Shard]) -> Iterator[Sample]:
+        """The samples of these shards; only the ranges that have them are read."""
+        own_shards = self.shards()
+        for shard in shards:
+            if shard.number >= len(own_shards) or shard != own_shards[shard.number]:
+                raise ConfigError(f"{shard!r} is not a shard of {self!r}: use its shards()")
+        places = self.places
+        records = RecordPlaces(places.shards, places.offsets, places.lengths)
+        gap_bytes = largest_gap_bytes(self.store)
+
+        def ranges() -> Iterator[tuple[Shard, Range]]:
+            for shard in shards:
+                for part in records.ranges(shard.samples, gap_bytes):
+                    yield shard, part
+
+        def fetch(item: tuple[Shard, Range]) -> tuple[Shard, Range, bytes]:
+            shard, part = item
+            self._require_open()
+            data = self.snapshot.get_range(shard.key, part.start, part.stop - part.start)
+            return shard, part, data
+
+        fetched = in_order(
+            fetch,
+            ranges(),
+            _RANGES_AHEAD,
+            weight=lambda item: item[1].stop - item[1].start,
+            budget=max([_MEMORY_BYTES, *(2 * shard.bytes for shard in shards)]),
+        )
+        with closing(fetched) as contents:
+            for shard, part, data in contents:
+                for place in part.places:
+                    self._require_open()
+                    number = shard.samples[place]
+                    start = int(places.offsets[number]) - part.start
+                    record = memoryview(data)[start : start + int(places.lengths[number])]
+                    yield self._sample_of(record, number)
 
     def _fetch(self, shard: Shard) -> bytes:
         self._require_open()
@@ -383,17 +568,24 @@ class Dataset(_Numbered[Sample]):
             )
 
     def _item(self, number: int) -> Sample:
-        key, offset, length = self.place(number)
-        data = self.read(key, offset, length)
-        name = location(self.store, key)
+        return self._sample_of(self.read(*self.place(number)), number)
+
+    def _sample_of(self, data: Buffer, number: int) -> Sample:
+        """The sample of an encoded record."""
+        key, offset, _ = self.place(number)
+        name, sample = location(self.store, key), self._name(number)
         records = list(self._format.read(data, f"{name} at {offset}"))
         if len(records) != 1:
             raise CorruptRecord(
-                f"{name}: {len(records)} records at byte {offset}, expected sample {number}; "
+                f"{name}: {len(records)} records at byte {offset}, expected {sample}; "
                 "run dataprep verify"
             )
-        self._require_same(data, number, f"{name}: sample {number}")
-        return self._decoded(records[0], f"{name}: sample {number}", offset)
+        self._require_same(data, number, f"{name}: {sample}")
+        return self._decoded(records[0], f"{name}: {sample}", offset)
+
+    def _name(self, number: int) -> str:
+        """The number of a sample for messages; of a subset, its number in the split as well."""
+        return sample_name(number, self._selected)
 
     def _require_same(self, record: Buffer, number: int, what: str) -> None:
         if self.checksums is not None and crc32c(record) != self.checksums[number]:
@@ -437,7 +629,7 @@ class Images(_Numbered[Pixels]):
         except ImageError as error:
             key, offset, _ = self._dataset.place(number)
             where = f"{location(self._dataset.store, key)} at byte {offset:,}"
-            raise type(error)(f"sample {number:,} ({where}): {error}") from None
+            raise type(error)(f"{self._dataset._name(number)} ({where}): {error}") from None
 
 
 def open_dataset(
@@ -493,7 +685,12 @@ def _manifest_of_shards(manifest: Manifest, numbers: Sequence[int]) -> Manifest:
             bytes=sum(shard.bytes for shard in shards),
             shards=shards,
         )
-    return replace(manifest, formats=formats, share=None)
+    return replace(manifest, formats=formats)
+
+
+def _bounds(entry: FormatEntry) -> list[int]:
+    """The number of the first sample of each shard, and the number of all samples."""
+    return [*accumulate((shard.records for shard in entry.shards), initial=0)]
 
 
 def splits_in(store: Store) -> list[str]:

@@ -52,6 +52,8 @@ _TEXT_BYTES = 60
 _TYPES = {BytesList: "bytes", FloatList: "float", Int64List: "int64"}
 _COLUMNS = ("label", "status", "reason", "action", "colorspace")
 _SIZES = ("width", "height", "source_width", "source_height", "source_bytes")
+_ROW_COLUMNS = ("label", "synset", "source_width", "source_height", "width", "height", "source")
+_ROWS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,23 +69,25 @@ class Inspection:
 
 
 class _Samples:
-    """The records of the samples of a split, by number."""
+    """The records of some samples of a split, or of all that were written."""
 
     fault = None
 
-    def __init__(self, dataset: Dataset) -> None:
+    def __init__(self, dataset: Dataset, numbers: Sequence[int] | None = None) -> None:
         self._dataset = dataset
+        self._numbers = range(len(dataset)) if numbers is None else numbers
         self._first = {shard.key: shard.samples.start for shard in dataset.shards()}
         self.uri = f"{dataset.split} in {dataset.store.uri}"
 
     def count(self) -> int:
-        """The number of samples that were written."""
-        return len(self._dataset)
+        """The number of samples."""
+        return len(self._numbers)
 
-    def read(self, number: int) -> Record:
-        """One record, in one request; raises ConfigError if there is none of this number."""
+    def read(self, place: int) -> Record:
+        """The record of one of the samples; raises ConfigError if there are fewer."""
         dataset = self._dataset
-        require_number(number, len(dataset), self.uri)
+        require_number(place, len(self._numbers), self.uri)
+        number = self._numbers[place]
         key, offset, length = dataset.place(number)
         data = dataset.read(key, offset, length)
         within = number - self._first[key]
@@ -102,23 +106,29 @@ def inspect(
     contact_sheet: str | os.PathLike[str] | None = None,
     html: str | os.PathLike[str] | None = None,
     images: int | None = None,
+    where: str | None = None,
     options: StoreOptions | None = None,
 ) -> Inspection:
     """Show an output or a shard: all of it, one record, or a picture or page of many.
 
+    With ``where`` it counts and shows the samples of a split that match a query.
+
     Args:
         target: an output, or one TFRecord or RecordIO file of any program: a path or URI.
-        split: a split of an output; all by default, ``train`` for one record or a picture.
+        split: a split of an output; all by default, ``train`` for one record, a picture or a query.
         format: the format of an output in which a record, picture or page is read.
         record: the number of one record, from 0.
         save: the file for the image of that record.
         contact_sheet: the file for a picture, ``.png`` or ``.jpg``.
         html: the file for a page about an output, ``.html``.
         images: the number of images on the picture, or of a split on the page; 48 by default.
+        where: a query over the table of samples, as in ``Dataset.where``. The picture has only the
+            samples that match.
         options: endpoint, profile and other options of the store.
 
     Raises:
-        ConfigError: options that do not fit, no such record, or not a shard.
+        ConfigError: options that do not fit, no such record, not a shard, or a query that is not
+            allowed.
         ManifestMissing: there is no such data set.
         RecordError: the record is damaged.
         StoreError: the store cannot be read.
@@ -128,13 +138,15 @@ def inspect(
         raise ConfigError("--save needs --record N, the record whose image it stores")
     if [record, contact_sheet, html].count(None) < 2:
         raise ConfigError("give one of --record, --contact-sheet and --html")
+    if where is not None and (record is not None or html is not None):
+        raise ConfigError("--where counts and shows samples: give it without --record and --html")
     store, info = _found(target, options)
-    if info and (split or format):
-        raise ConfigError(f"--split and --format choose within an output: {target} is one shard")
+    if info:
+        _require_shard_options(target, split or format, html, where)
     if html is not None:
-        if info:
-            raise ConfigError(f"--html is a page about an output: {target} is one shard")
         return _page(store, split, format, images or IMAGES, Path(html))
+    if where is not None:
+        return _matching(Dataset(store, split or "train", format), where, contact_sheet, images)
     whole = record is None and contact_sheet is None
     if whole and (format or images):
         raise ConfigError("--format and --images need --record, --contact-sheet or --html")
@@ -144,6 +156,58 @@ def inspect(
     if contact_sheet is not None:
         return _sheet(records, Path(contact_sheet), images or IMAGES)
     return _one(records.read(record or 0), save)
+
+
+def _require_shard_options(
+    target: object, choice: str | None, html: object | None, where: str | None
+) -> None:
+    """Refuse options of an output for one shard.
+
+    Raises:
+        ConfigError: a split or format, a page or a query was asked for.
+    """
+    if choice:
+        raise ConfigError(f"--split and --format choose within an output: {target} is one shard")
+    if html is not None:
+        raise ConfigError(f"--html is a page about an output: {target} is one shard")
+    if where is not None:
+        raise ConfigError(
+            f"--where is a query over the table of samples of an output: {target} is one shard"
+        )
+
+
+def _matching(
+    dataset: Dataset, query: str, contact_sheet: str | os.PathLike[str] | None, images: int | None
+) -> Inspection:
+    """The samples that match a query: their number and the first rows, or a picture of them."""
+    if images and contact_sheet is None:
+        raise ConfigError("--images needs --contact-sheet beside --where")
+    numbers: list[int] = dataset.matching(query).tolist()
+    count = f"{len(numbers):,} of {counted(len(dataset), 'sample')}"
+    line = f"{dataset.split}: {count} where {query}"
+    content = {
+        "output": dataset.store.uri,
+        "split": dataset.split,
+        "where": query,
+        "count": len(numbers),
+        "of": len(dataset),
+        "numbers": numbers,
+    }
+    if contact_sheet is not None:
+        if not numbers:
+            raise ConfigError(f"--contact-sheet: there is nothing to draw: {line}")
+        samples = _Samples(dataset, numbers)
+        samples.uri += f" where {query}"
+        sheet = _sheet(samples, Path(contact_sheet), images or IMAGES)
+        return replace(sheet, content={**content, **sheet.content})
+    lines = [line]
+    if numbers:
+        rows = dataset.written[list(_ROW_COLUMNS)].iloc[numbers[:_ROWS]].fillna("")
+        rows.insert(0, "number", rows.index)
+        lines += rows.to_string(index=False).split("\n")
+    if len(numbers) > _ROWS:
+        lines.append(f"and {len(numbers) - _ROWS:,} more; --json prints all numbers")
+    return Inspection("\n  ".join(lines), content)
 
 
 def _found(
@@ -352,7 +416,8 @@ def _sheet(records: _Samples | Shard, path: Path, images: int) -> Inspection:
     count = records.count()
     if not count:
         raise ConfigError(f"--contact-sheet: {records.uri} has no records. {records.fault or ''}")
-    numbers, found = _spaced(records, images)
+    found = _spaced(records, images)
+    numbers = [record.number if record.sample < 0 else record.sample for record in found]
     wanted = len(found)
     columns = math.ceil(math.sqrt(wanted * 4 / 3))
     rows = math.ceil(wanted / columns)
@@ -368,12 +433,12 @@ def _sheet(records: _Samples | Shard, path: Path, images: int) -> Inspection:
     return _drawn(f"{path}: {wanted:,} of {counted(count, 'record')} of {records.uri}", content)
 
 
-def _spaced(records: _Samples | Shard, images: int) -> tuple[list[int], list[Record]]:
-    """The numbers of records that are evenly spread, and these records."""
+def _spaced(records: _Samples | Shard, images: int) -> list[Record]:
+    """Records that are evenly spread."""
     count = records.count()
     wanted = max(1, min(count, images))
     numbers = [(2 * i + 1) * count // (2 * wanted) for i in range(wanted)]
-    return numbers, list(in_order(records.read, numbers, _REQUESTS))
+    return list(in_order(records.read, numbers, _REQUESTS))
 
 
 def _page(
@@ -392,7 +457,7 @@ def _page(
             missing[name] = figures["why"]
             continue
         dataset = Dataset(store, name, format)
-        _, records = _spaced(_Samples(dataset), images)
+        records = _spaced(_Samples(dataset), images)
         splits.append(Split(figures, dataset.samples, dataset.label_space.labels, records))
         found += records
     path.write_bytes(render(store.uri, splits, missing))

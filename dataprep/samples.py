@@ -188,6 +188,17 @@ class StoredTable:
         """The table of a split. Raises ObjectNotFound."""
         return cls(store, split, store.get(keys.samples(split)))
 
+    def schema(self) -> pa.Schema:
+        """The names and types of all columns.
+
+        Raises:
+            DatasetError: it is damaged.
+        """
+        try:
+            return pq.read_schema(readable(self.content))
+        except (pa.ArrowException, OSError) as error:
+            raise _unusable(self.store, self.split, _DAMAGED) from error
+
     def columns(self, names: Sequence[str] | None = None, *, written: bool = True) -> pa.Table:
         """These columns or all, of the samples that were written, or of every source sample.
 

@@ -121,7 +121,8 @@ class RecordBatches(mx.io.DataIter):  # type: ignore[misc]  # MXNet has no types
             path = folder / str(part[0]) / "shard.rec"
             path.parent.mkdir()
             with path.open("wb") as file:
-                file.writelines(self._records.encoded(part[1]))
+                for window in windows(np.array(part[1]), self._records.window_samples):
+                    file.writelines(self._records.encoded(window))
             return path, len(part[1])
 
         try:

@@ -14,7 +14,6 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -23,12 +22,14 @@ from crc32c import crc32c
 
 from dataprep.assign import RUN, Integers, Order, by_shard, of_share, own
 from dataprep.dataset import Dataset
-from dataprep.errors import CorruptRecord
+from dataprep.errors import ConfigError, CorruptRecord
 from dataprep.formats import get_format
 from dataprep.formats.protocol import Buffer
 from dataprep.keys import shard_number
 from dataprep.ordered import in_order
+from dataprep.reading.ranges import Range, RecordPlaces, largest_gap_bytes
 from dataprep.reading.read_counter import ReadCounter
+from dataprep.reading.subset import sample_name
 from dataprep.stores.local import LocalStore, version_of
 
 LOCAL_FILE_BYTES = 64 * 10**6
@@ -40,9 +41,6 @@ RANGES_AT_ONCE = 32
 """Ranges of one request for samples that are read from a remote store at the same time."""
 WINDOWS_AT_ONCE = 2
 """Windows that a sequential reader requests from a remote store at the same time."""
-# A gap is read with its neighbours where another request would take longer.
-_GAP_BYTES = 16 * 1024
-_REMOTE_GAP_BYTES = 256 * 1024
 _RUN_BYTES = 512 * 1024
 WINDOW_BYTES = 16 * 2**20
 """Size of the window that a sequential reader requests."""
@@ -67,16 +65,6 @@ def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
     return ReadAhead(math.ceil(WINDOW_BYTES / mean_bytes), WINDOWS_AT_ONCE if is_remote else 1)
 
 
-@dataclass(slots=True)
-class _Range:
-    """Part of a shard with some records, whose places among those asked for are ``places``."""
-
-    shard: int
-    start: int
-    stop: int
-    places: list[int] = field(default_factory=list)
-
-
 class Records:
     """The encoded images and the labels of one split in one format.
 
@@ -87,6 +75,7 @@ class Records:
     Attributes:
         labels: int64 (samples,), counted from 0.
         mean_bytes: the average size of a record.
+        subset: the name of the subset of the split, or None for the whole.
         is_remote: whether a read takes much longer than from a disk.
         counter: counts the samples and bytes that arrive; see ``Dataset.count_reads``.
     """
@@ -112,8 +101,15 @@ class Records:
             self._shards, np.arange(len(self._keys) + 1)
         ).tolist()
         self._checksums = dataset.checksums if check else None
-        self._gap_bytes = _REMOTE_GAP_BYTES if self._folder is None else _GAP_BYTES
+        self._places = RecordPlaces(self._shards, self._offsets, self._lengths)
+        self._gap_bytes = largest_gap_bytes(store)
+        self.subset = dataset.subset
+        self._selected = dataset.numbers if dataset.is_subset else None
         self.mean_bytes = int(self._lengths.sum()) // max(len(self.labels), 1) or 1
+        # The gaps between samples of a subset take memory as the samples do.
+        self._window_bytes_per_sample = self.mean_bytes
+        if dataset.is_subset:
+            self._window_bytes_per_sample = self._places.most_read_bytes(self._gap_bytes)
         self._run = max(RUN, _RUN_BYTES // self.mean_bytes)
         self.is_remote = self._folder is None
         self.counter = dataset.read_counter
@@ -132,12 +128,23 @@ class Records:
     def name(self, number: int) -> str:
         """A description of a sample for messages: its number, shard and offset."""
         key = self._keys[self._shards[number]]
-        return f"sample {number:,} ({key} at byte {self._offsets[number]:,})"
+        sample = sample_name(number, self._selected)
+        return f"{sample} ({key} at byte {self._offsets[number]:,})"
 
     def local(self, order: Order) -> Order:
-        """The order within these samples: in a host's share, among the ranks of that host."""
+        """The order within these samples: in a host's share, among the ranks of that host.
+
+        Raises:
+            ConfigError: the ranks do not fit the share, or several ranks read a subset of it.
+        """
         if self._share is None:
             return order
+        if self.subset is not None and order.world_size > 1:
+            raise ConfigError(
+                f"{order.world_size} ranks cannot read a subset of a host's share: this host does "
+                "not know how many samples of it the other hosts have, so that steps would differ. "
+                "Open the whole output for the subset, or let one rank read it"
+            )
         return of_share(order, self._share.number, self._share.samples)
 
     def shares(self, order: Order) -> tuple[int, ...]:
@@ -158,6 +165,8 @@ class Records:
             content.append(list(self._share.samples))
             if order.world_size == 1:
                 content.append(self._share.number)
+        if self.subset is not None:
+            content.append(self.subset)
         return blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
     def order_by_shard(self, order: Order) -> str:
@@ -182,7 +191,7 @@ class Records:
 
     def windows(self, numbers: Integers, size: int) -> Iterator[tuple[list[int], list[Buffer]]]:
         """The images, ``size`` samples at a time; the next ones are read meanwhile."""
-        threads = read_ahead(self.mean_bytes, is_remote=self.is_remote).windows_at_once
+        threads = self._read_ahead.windows_at_once
         with closing(in_order(self.fetch, windows(numbers, size), threads)) as read:
             yield from zip(windows(numbers, size), read, strict=True)
 
@@ -191,9 +200,17 @@ class Records:
 
         For an order by shard, where one request returns many samples.
         """
-        size = read_ahead(self.mean_bytes, is_remote=self.is_remote).window_samples
-        for window, images in self.windows(numbers, size):
+        for window, images in self.windows(numbers, self.window_samples):
             yield from zip(window, images, strict=True)
+
+    @property
+    def window_samples(self) -> int:
+        """The number of samples that a sequential reader reads at a time."""
+        return self._read_ahead.window_samples
+
+    @property
+    def _read_ahead(self) -> ReadAhead:
+        return read_ahead(self._window_bytes_per_sample, is_remote=self.is_remote)
 
     def encoded(self, numbers: Sequence[int]) -> list[Buffer]:
         """The records of several samples, framing included; views of what was read together.
@@ -204,7 +221,7 @@ class Records:
             ObjectNotFound: a shard is missing.
         """
         records: list[Buffer] = [b""] * len(numbers)
-        ranges = self._ranges(numbers)
+        ranges = self._places.ranges(numbers, self._gap_bytes)
         threads = min(RANGES_AT_ONCE, len(ranges)) if self.is_remote else 0
         for each, data in zip(ranges, in_order(self._read, ranges, threads), strict=True):
             if self.counter is not None:
@@ -222,24 +239,7 @@ class Records:
                 records[place] = record
         return records
 
-    def _ranges(self, numbers: Sequence[int]) -> list[_Range]:
-        """The ranges to read; records with little between them share one."""
-        wanted = []
-        for place, number in enumerate(numbers):
-            start = int(self._offsets[number])
-            stop = start + int(self._lengths[number])
-            wanted.append((int(self._shards[number]), start, stop, place))
-        ranges: list[_Range] = []
-        for shard, start, stop, place in sorted(wanted):
-            last = ranges[-1] if ranges else None
-            if last is None or last.shard != shard or start - last.stop > self._gap_bytes:
-                last = _Range(shard, start, stop)
-                ranges.append(last)
-            last.stop = max(last.stop, stop)
-            last.places.append(place)
-        return ranges
-
-    def _read(self, wanted: _Range) -> bytes:
+    def _read(self, wanted: Range) -> bytes:
         shard, length = wanted.shard, wanted.stop - wanted.start
         if shard not in self._files and self._folder is not None and len(self._files) < _OPEN_FILES:
             self._open(shard, self._folder)

@@ -129,6 +129,26 @@ class _Reading:
         return not self.ended and self.iterator() is not None
 
 
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """What a state belongs to.
+
+    Attributes:
+        identity: a name of the samples.
+        subset: the name of the subset; None if the samples are those of no subset.
+        order: a name of the order of an epoch.
+    """
+
+    identity: str
+    subset: str | None
+    order: str
+
+    def entries(self) -> dict[str, str]:
+        """The entries of a state. Without a subset they are those of earlier versions."""
+        entries = {"dataset": self.identity, "order": self.order}
+        return entries if self.subset is None else {**entries, "subset": self.subset}
+
+
 class _Samples:
     """What both styles share.
 
@@ -194,8 +214,7 @@ class _Samples:
             "epoch": epoch,
             "seed": asked.seed,
             "samples": samples,
-            "dataset": self.records.identity(asked),
-            "order": self.order_name(),
+            **self._origin().entries(),
         }
         if reading is None:
             return state
@@ -221,9 +240,7 @@ class _Samples:
             ConfigError: the state belongs to other samples, or is beyond the end of their epoch; or
                 it belongs to a worker, and was saved with other settings.
         """
-        epoch, seed, samples = checked_state(
-            state, self.records.identity(self._asked), self.order_name()
-        )
+        epoch, seed, samples = checked_state(state, self._origin())
         in_worker = get_worker_info() is not None
         if "of_worker" in state and not in_worker:
             raise ConfigError(
@@ -308,6 +325,11 @@ class _Samples:
         else:
             for window in windows(reading.numbers, size):
                 yield window, None
+
+    def _origin(self) -> _Origin:
+        """The samples and the order that a state belongs to."""
+        identity = self.records.identity(self._asked)
+        return _Origin(identity, self.records.subset, self.order_name())
 
     def _counted_with(self) -> dict[str, Any]:
         """Settings without which a number of samples of one rank or worker means nothing."""
@@ -441,8 +463,7 @@ class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
         return {
             "epoch": reading.epoch,
             "samples": self._asked.start if reading.epoch == self._asked.epoch else 0,
-            "dataset": self.records.identity(self._asked),
-            "order": self.order_name(),
+            **self._origin().entries(),
             **self._counted_with(),
             "of_rank": reading.given,
         }
@@ -454,9 +475,7 @@ class MapRecords(_Samples, TorchDataset[tuple[Any, int]]):
             ConfigError: the state belongs to other samples, another seed, number of ranks or global
                 batch, or to no sampler.
         """
-        epoch, seed, samples = checked_state(
-            state, self.records.identity(self._asked), self.order_name()
-        )
+        epoch, seed, samples = checked_state(state, self._origin())
         if "of_rank" not in state:
             raise ConfigError(
                 "the state does not belong to an iterator of images.sampler: give it to the object "
@@ -611,10 +630,11 @@ class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
         return mixed(self.order, owned, self._buffer, reading.epoch, _worker()[0])
 
 
-def checked_state(state: Mapping[str, Any], identity: str, order: str) -> tuple[int, int, int]:
+def checked_state(state: Mapping[str, Any], origin: _Origin) -> tuple[int, int, int]:
     """Epoch, seed and samples of a state.
 
-    States of earlier versions do not say which samples and which order they belong to.
+    States of earlier versions do not say which samples and which order they belong to. They belong
+    to no subset.
 
     Raises:
         ConfigError: it is no state, or that of other samples or of another order.
@@ -626,17 +646,30 @@ def checked_state(state: Mapping[str, Any], identity: str, order: str) -> tuple[
             f"not a state of dataprep.to_torch: {state!r}; it has whole numbers for epoch, seed and"
             " samples"
         ) from None
-    if state.get("dataset", identity) != identity:
+    if state.get("subset") != origin.subset:
+        raise ConfigError(
+            f"the state belongs to {_subset_name(state.get('subset'))}, the samples are those of "
+            f"{_subset_name(origin.subset)}: select the same samples by dataset.where or "
+            "dataset.select as when it was saved, or begin without the state"
+        )
+    if state.get("dataset", origin.identity) != origin.identity:
         raise ConfigError(
             "the state belongs to another data set: open the split, the share or the shards that "
             "it was saved with"
         )
-    if state.get("order", order) != order:
+    if state.get("order", origin.order) != origin.order:
         raise ConfigError(
-            f"the state belongs to samples that are read {state['order']}, these are read {order}: "
-            "use the same iterable, shuffle and format"
+            f"the state belongs to samples that are read {state['order']}, these are read "
+            f"{origin.order}: use the same iterable, shuffle and format"
         )
     return epoch, seed, samples
+
+
+def _subset_name(subset: object) -> str:
+    """A subset in messages."""
+    if subset is None:
+        return "the whole data set"
+    return f"the subset {str(subset)[:12]} (dataset.subset)"
 
 
 def _worker() -> tuple[int, int]:

@@ -41,6 +41,12 @@ def inspect(
             metavar="N", min=1, max=1000, help="Images on the sheet or page. (default: 48)"
         ),
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option(
+            metavar="QUERY", help="Count and show samples: 'label < 100 and source_width >= 64'."
+        ),
+    ] = None,
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,
     as_json: Json = False,
@@ -58,6 +64,7 @@ def inspect(
         contact_sheet=contact_sheet,
         html=html,
         images=images,
+        where=where,
         options=store_options(endpoint_url, set_),
     )
     show(json.dumps(found.content) if as_json else found.text)

@@ -584,3 +584,103 @@ class TestPage:
         assert "41 classes of 1 to 2 samples, median 1" in found
         named = [html.unescape(name) for name in re.findall(r'"row">(.*?)</th>', found)]
         assert named[:20] == [hostile, *plain[:9], *plain[-10:]]
+
+
+class TestWhere:
+    """``--where`` counts and shows the samples that match a query."""
+
+    def test_the_first_rows(self, made: Path) -> None:
+        """The number of matches, and a table of the first of them with the numbers of samples."""
+        written = dataprep.open(made).written
+        rows = written[written["label"] >= 2]
+        code, text, _ = run(made, "--where", "label >= 2")
+        assert code == 0
+        first, header, *lines = text.splitlines()
+        assert first == f"train: {len(rows)} of {len(written)} samples where label >= 2"
+        assert header.split()[:3] == ["number", "label", "synset"]
+        assert [int(line.split()[0]) for line in lines[:-1]] == rows.index[:20].tolist()
+        assert [line.split()[-1] for line in lines[:-1]] == rows["source"][:20].tolist()
+        assert lines[-1].strip() == f"and {len(rows) - 20} more; --json prints all numbers"
+
+    def test_json(self, made: Path) -> None:
+        """It has the count and the numbers, which ``select`` takes, of the split that is named."""
+        dataset = dataprep.open(made, "validation")
+        code, text, _ = run(
+            made, "--where", "label < 5", "--split", "validation", "--json", "--format", "recordio"
+        )
+        content = json.loads(text)
+        assert code == 0
+        part = dataset.where("label < 5")
+        assert dataset.select(content["numbers"]).subset == part.subset
+        assert content == {
+            "output": str(made),
+            "split": "validation",
+            "where": "label < 5",
+            "count": len(part),
+            "of": len(dataset),
+            "numbers": part.numbers.tolist(),
+        }
+
+    def test_no_match(self, made: Path) -> None:
+        """It counts 0, which is no error."""
+        code, text, _ = run(made, "--where", "label < 0")
+        assert (code, text.count("\n")) == (0, 1)
+        assert ": 0 of " in text
+
+    def test_contact_sheet(self, made: Path, tmp_path: Path, form: str) -> None:
+        """Only these samples are drawn, with their own labels."""
+        path = tmp_path / "sheet.png"
+        options = ("--contact-sheet", path, "--format", form, "--images", 3, "--json")
+        code, text, _ = run(made, "--where", "label == 3", *options)
+        content = json.loads(text)
+        numbers = dataprep.open(made).matching("label == 3").tolist()
+        assert (code, content["count"], content["of"]) == (0, len(numbers), len(numbers))
+        assert len(content["records"]) == 3
+        assert set(content["records"]) <= set(numbers)
+        with Image.open(path) as sheet:
+            assert sheet.size == (2 * 188, 2 * 222)  # four cells
+        _, line, _ = run(made, "--where", "label == 3", "--contact-sheet", path)
+        assert line.strip().endswith(f"records of train in {made} where label == 3")
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            (("--where", "labell < 3"), "no column 'labell': the table has source, label"),
+            (("--where", "print(label)"), "is not allowed"),
+            (("--where", "label <"), "cannot be parsed"),
+            (("--where", ""), "is empty"),
+            (("--where", "label < 3", "--record", 0), "without --record and --html"),
+            (("--where", "label < 3", "--html", "page.html"), "without --record and --html"),
+            (("--where", "label < 3", "--images", 3), "--images needs --contact-sheet"),
+            (("--where", "label < 0", "--contact-sheet", "sheet.png"), "nothing to draw"),
+            (("--where", "label < 3", "--split", "nothing"), "no complete split 'nothing'"),
+        ],
+        ids=str,
+    )
+    def test_refused(
+        self,
+        made: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        options: tuple[object, ...],
+        message: str,
+    ) -> None:
+        """Exit code 2, the reason, and no file."""
+        monkeypatch.chdir(tmp_path)
+        code, text, error = run(made, *options)
+        assert (code, text) == (2, "")
+        assert message in error
+        assert list(tmp_path.iterdir()) == []
+
+    def test_a_shard_has_no_table(self, shard: Path) -> None:
+        """A query needs an output."""
+        code, _, error = run(shard, "--where", "label < 3")
+        assert code == 2
+        assert "--where is a query over the table of samples of an output" in error
+
+    def test_an_output_without_its_table(self, folder: Path) -> None:
+        """Exit code 2 and the command that writes the table again."""
+        (folder / "train.samples.parquet").unlink()
+        code, _, error = run(folder, "--where", "label < 3")
+        assert code == 2
+        assert "dataprep finalize" in error

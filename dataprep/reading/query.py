@@ -1,0 +1,213 @@
+"""A query over the table of samples, checked before pandas evaluates it.
+
+pandas' query language can call functions, follow attributes and read variables of the program. A
+query may come from a config file or from another person, so that only comparisons of columns are
+allowed. The check also knows the type of each column: pandas answers ``label == "3"`` with False
+for every sample, where an error helps more.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from dataprep.errors import ConfigError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_Type: TypeAlias = Literal["number", "text", "condition"]
+
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
+_COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_MEMBERSHIP = (ast.In, ast.NotIn)
+_ALLOWED = (
+    "a query compares columns of the table of samples: label < 100 and source_width >= 64. It has "
+    "names of columns, numbers, texts in quotes, comparisons, in and not in with a list, and, or, "
+    "not, and + - * / // %"
+)
+_MOST_CHARACTERS = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query that is allowed.
+
+    Attributes:
+        text: the query as it was given, without spaces around it.
+        columns: the columns that it names, sorted.
+    """
+
+    text: str
+    columns: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: object, schema: pa.Schema) -> Query:
+        """Check a query over a table with this schema.
+
+        Raises:
+            ConfigError: it is not a query, contains something that is not allowed, names a column
+                that does not exist, or compares a text with a number.
+        """
+        if not isinstance(text, str) or not text.strip():
+            raise ConfigError(f"the query {text!r} is empty, or not a text: {_ALLOWED}")
+        text = text.strip()
+        if len(text) > _MOST_CHARACTERS:
+            raise ConfigError(
+                f"the query has {len(text):,} characters, and may have {_MOST_CHARACTERS:,}: use "
+                "dataset.select(numbers)"
+            )
+        check = _Check(text, schema)
+        try:
+            tree = ast.parse(text, mode="eval")
+            kind = check.type_of(tree.body)
+        except ConfigError:
+            raise
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise check.error(f"it cannot be parsed; {_ALLOWED}") from None
+        if kind != "condition":
+            raise check.error(f"it is a value and not a condition; {_ALLOWED}")
+        return cls(text, tuple(sorted(check.columns)))
+
+    def matches(self, table: pd.DataFrame) -> NDArray[np.bool_]:
+        """Whether each row of a table with ``columns`` matches: shape (rows,).
+
+        An unknown text is an empty one. An unknown number is not equal to any number.
+
+        Raises:
+            ConfigError: pandas cannot evaluate the query.
+        """
+        texts = [name for name in self.columns if table[name].dtype.kind not in "iuf"]
+        table = table.fillna(dict.fromkeys(texts, ""))
+        try:
+            answer = table.eval(self.text, engine="python", parser="pandas")
+            mask: NDArray[np.bool_] = np.asarray(answer)
+        except Exception as error:  # noqa: BLE001  pandas raises errors of all kinds
+            raise ConfigError(
+                f"the query {_short(self.text)} cannot be evaluated: {error}; {_ALLOWED}"
+            ) from None
+        if mask.dtype != np.bool_ or mask.shape != (len(table),):
+            raise ConfigError(f"the query {_short(self.text)} has no answer for each sample")
+        return mask
+
+
+class _Check:
+    """Walk through a parsed query, and find the type of each part and the columns it names."""
+
+    def __init__(self, text: str, schema: pa.Schema) -> None:
+        self.columns: set[str] = set()
+        self._text = text
+        self._kinds = _types(schema)
+        self._names: list[str] = schema.names
+
+    def error(self, what: str) -> ConfigError:
+        """An error about this query."""
+        return ConfigError(f"the query {_short(self._text)} is wrong: {what}")
+
+    def type_of(self, node: ast.expr) -> _Type:
+        """The type of the value of an expression. Raises ConfigError if it is not allowed."""
+        match node:
+            case ast.BoolOp(values=values):
+                self._require("condition", values, "and and or connect comparisons")
+                return "condition"
+            case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
+                self._require("condition", [operand], "not stands before a comparison")
+                return "condition"
+            case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr(), right=right):
+                what = "& and | connect comparisons in parentheses; write and, or"
+                self._require("condition", [left, right], what)
+                return "condition"
+            case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
+                self._require("number", [operand], "only a number can have a sign")
+                return "number"
+            case ast.BinOp(left=left, op=operator, right=right):
+                if not isinstance(operator, _ARITHMETIC):
+                    raise self._not_allowed(node)
+                self._require("number", [left, right], "only numbers can be calculated with")
+                return "number"
+            case ast.Compare():
+                return self._comparison(node)
+            case ast.Name(id=name):
+                return self._column(name)
+            case ast.Constant(value=value):
+                return self._constant(node, value)
+        raise self._not_allowed(node)
+
+    def _require(self, wanted: _Type, nodes: list[ast.expr], what: str) -> None:
+        for node in nodes:
+            kind = self.type_of(node)
+            if kind != wanted:
+                raise self.error(f"{_short(ast.unparse(node))} is a {kind}, but {what}")
+
+    def _comparison(self, node: ast.Compare) -> _Type:
+        if not any(isinstance(part, ast.Name) for part in ast.walk(node)):
+            raise self.error(f"{_short(ast.unparse(node))} compares no column")
+        left = node.left
+        for operator, right in zip(node.ops, node.comparators, strict=True):
+            kind = self.type_of(left)
+            if kind == "condition":
+                raise self.error(f"{_short(ast.unparse(left))} is a condition already")
+            if isinstance(operator, _MEMBERSHIP):
+                self._list(right, kind)
+                if len(node.ops) > 1:
+                    raise self.error("in and not in stand alone between a column and a list")
+            elif isinstance(operator, _COMPARISONS):
+                other = self.type_of(right)
+                if other != kind:
+                    compared = f"{_short(ast.unparse(left))} and {_short(ast.unparse(right))}"
+                    raise self.error(f"{compared} are a {kind} and a {other}")
+            else:
+                raise self._not_allowed(node)
+            left = right
+        return "condition"
+
+    def _list(self, node: ast.expr, kind: _Type) -> None:
+        """Require a list of constants of this type."""
+        if not isinstance(node, ast.List | ast.Tuple):
+            raise self.error(f"in needs a list, not {_short(ast.unparse(node))}")
+        for element in node.elts:
+            constant = element
+            if isinstance(element, ast.UnaryOp) and isinstance(element.op, ast.USub):
+                constant = element.operand
+            if not isinstance(constant, ast.Constant) or self.type_of(element) != kind:
+                raise self.error(f"{_short(ast.unparse(element))} in a list is not a {kind}")
+
+    def _column(self, name: str) -> _Type:
+        if name not in self._names:
+            raise self.error(f"there is no column {name!r}: the table has {', '.join(self._names)}")
+        if name not in self._kinds:
+            raise self.error(f"column {name!r} has lists, which cannot be compared")
+        self.columns.add(name)
+        return self._kinds[name]
+
+    def _constant(self, node: ast.expr, value: object) -> _Type:
+        if isinstance(value, str):
+            return "text"
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return "number"
+        raise self._not_allowed(node)
+
+    def _not_allowed(self, node: ast.expr) -> ConfigError:
+        return self.error(f"{_short(ast.unparse(node))} is not allowed; {_ALLOWED}")
+
+
+def _types(schema: pa.Schema) -> dict[str, _Type]:
+    """The type of each column that can be compared."""
+    kinds: dict[str, _Type] = {}
+    for column in schema:
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            kinds[column.name] = "number"
+        elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            kinds[column.name] = "text"
+    return kinds
+
+
+def _short(text: str) -> str:
+    """At most the first hundred characters, in quotes."""
+    shown = text if len(text) <= 100 else f"{text[:100]}…"
+    return repr(shown)
