@@ -53,6 +53,7 @@ _SETTINGS = {
     "workers": "workers",
     "prefetch": "prefetch",
     "resize": "resizing beforehand",
+    "normalise": "uint8 batches, normalised on the device",
     "sharding": "packing into shards",
     "shard_size": "shard size",
     "stage": "copying to a local disk",
