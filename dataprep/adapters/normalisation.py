@@ -88,7 +88,7 @@ def normalise(
     scale, shift = _constants(images.device)
     layout = torch.channels_last if channels_last else torch.contiguous_format
     if images.device.type == "cpu":
-        result = _new_on_cpu(tuple(pixels.shape), channels_last=channels_last)
+        result = _new_on_cpu(pixels.shape, channels_last=channels_last)
         # Torch would convert mixed types in a temporary copy here.
         result.copy_(pixels)
         return torch.addcmul(shift, result, scale, out=result).to(dtype)
@@ -120,7 +120,7 @@ def _channels_first(images: torch.Tensor) -> torch.Tensor:
     )
 
 
-def _new_on_cpu(shape: tuple[int, int, int, int], *, channels_last: bool) -> torch.Tensor:
+def _new_on_cpu(shape: torch.Size, *, channels_last: bool) -> torch.Tensor:
     """A new float32 tensor (N, 3, H, W), in NumPy's memory.
 
     Large memory of NumPy has huge pages where the kernel allows it. Writing a batch into new memory
