@@ -174,6 +174,8 @@ def _refuse_classes(config: ShardConfig, listing: Listing) -> None:
         instead = "read images alone with --kind flat"
         if config.kind == "webdataset":
             instead = "leave the classes out with --exclude '*.cls' and without webdataset.label"
+        if config.kind == "parquet":
+            instead = "read no classes with --set parquet.label=false"
         raise ConfigError(
             f"--unlabelled, but {config.source!r} gives its images classes, such as "
             f"{min(classes)!r}: leave --unlabelled out, or {instead}"
