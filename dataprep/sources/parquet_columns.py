@@ -18,10 +18,14 @@ from dataprep.errors import SourceError
 from dataprep.names import escape
 from dataprep.sources.options import ParquetOptions
 
-IMAGE_COLUMNS = ("image", "images", "img", "jpg", "jpeg", "png", "webp", "picture", "photo")
-IMAGE_COLUMNS += ("image_bytes", "encoded")
-LABEL_COLUMNS = ("label", "labels", "class", "classes", "cls", "category", "target", "synset")
-LABEL_COLUMNS += ("class_id", "class_label", "class_name", "label_id", "label_name")
+IMAGE_COLUMNS = (
+    *("image", "images", "img", "jpg", "jpeg", "png", "webp", "picture", "photo"),
+    *("image_bytes", "encoded"),
+)
+LABEL_COLUMNS = (
+    *("label", "labels", "class", "classes", "cls", "category", "target", "synset"),
+    *("class_id", "class_label", "class_name", "label_id", "label_name"),
+)
 
 _MOST_SHOWN = 12
 
