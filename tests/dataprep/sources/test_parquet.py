@@ -16,6 +16,7 @@ import pytest
 
 import dataprep as library
 from dataprep.errors import SourceChanged, SourceError, SourceNotFound, UnreadableImage
+from dataprep.sources import row_groups
 from dataprep.sources.options import ParquetOptions
 from dataprep.sources.parquet import ParquetSource
 from dataprep.sources.protocol import Listing
@@ -367,6 +368,25 @@ def test_a_row_group_costs_one_request(bucket: str, s3_server: MotoServer) -> No
         assert reads_of(proxy) == before + 4
         assert [*source.read_runs(items[3:13])] == contents[3:13]
         assert reads_of(proxy) == before + 7
+
+
+@pytest.mark.slow
+def test_a_large_row_group_is_streamed(
+    bucket: str, s3_server: MotoServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A column chunk above the limit is read by several requests, and gives the same images."""
+    contents = [bytes([number]) * 1_000_000 for number in range(30)]
+    columns = {"image": pa.array(contents), "label": [0] * 30}
+    options: dict[str, Any] = {"use_dictionary": False, "write_batch_size": 1}
+    store = S3Store(f"s3://{bucket}/large", StoreOptions(endpoint_url=s3_server.url))
+    store.put("a.parquet", parquet_of(columns, group=30, compression="none", **options))
+    monkeypatch.setattr(row_groups, "LARGEST_AT_ONCE_BYTES", 20_000_000)
+    with FaultProxy(s3_server.url) as proxy:
+        source = ParquetSource(store.uri, StoreOptions(endpoint_url=proxy.url))
+        listing = source.list()
+        before = reads_of(proxy)
+        assert read(source, listing) == contents
+        assert 2 <= reads_of(proxy) - before <= 8
 
 
 def reads_of(proxy: FaultProxy) -> int:
