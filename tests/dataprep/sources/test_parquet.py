@@ -312,6 +312,16 @@ class TestFiles:
         with pytest.raises(SourceChanged):
             read(source, listing)
 
+    def test_of_another_size_have_another_digest(self, tmp_path: Path) -> None:
+        """A file of another size is another source, though its images have the same mean size."""
+        digests = {
+            source_of(tmp_path, {"a.parquet": parquet_of(labelled(note=[text] * 10))})
+            .list()
+            .digest()
+            for text in ("", "a longer text")
+        }
+        assert len(digests) == 2
+
     @pytest.mark.parametrize("pages", [16, 1000])
     def test_a_damaged_page_fails_the_rows_behind_it(self, tmp_path: Path, pages: int) -> None:
         """Rows fail from a batch with damage on, whichever rows are read; others are sound."""
