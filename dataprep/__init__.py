@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from dataprep.sources.options import (
         ILSVRCOptions,
         ListingOptions,
+        ParquetOptions,
         RecordsOptions,
         WebDatasetOptions,
     )
@@ -126,6 +127,7 @@ _HOMES = {
     "NotAnImage": "dataprep.errors",
     "ObjectNotFound": "dataprep.errors",
     "OutputConflict": "dataprep.errors",
+    "ParquetOptions": "dataprep.sources.options",
     "Part": "dataprep.job",
     "PartSummary": "dataprep.job",
     "PermissionRefused": "dataprep.errors",
@@ -224,6 +226,7 @@ __all__ = [
     "NotAnImage",
     "ObjectNotFound",
     "OutputConflict",
+    "ParquetOptions",
     "Part",
     "PartSummary",
     "PermissionRefused",

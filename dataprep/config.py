@@ -18,7 +18,9 @@ from pydantic import (
     ByteSize,
     ConfigDict,
     Field,
+    ValidationInfo,
     field_validator,
+    model_validator,
 )
 
 from dataprep.config_file import read_config
@@ -31,10 +33,12 @@ from dataprep.image.policy import ImagePolicy
 from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.labels.options import BoxOptions, LabelOptions
 from dataprep.processors import usable_processors
+from dataprep.sources import reads_runs
 from dataprep.sources.exclusion import check_glob
 from dataprep.sources.options import (
     ILSVRCOptions,
     ListingOptions,
+    ParquetOptions,
     RecordsOptions,
     WebDatasetOptions,
 )
@@ -232,8 +236,8 @@ class ShardConfig(BaseModel):
     """The shards: a path or `s3://bucket/prefix`."""
 
     kind: str = "imagefolder"
-    """Kind of source: `imagefolder`, `flat`, `ilsvrc`, `webdataset`, `listing`, `records`, or
-    another package's."""
+    """Kind of source: `imagefolder`, `flat`, `ilsvrc`, `webdataset`, `parquet`, `listing`,
+    `records`, or another package's."""
 
     exclude: Annotated[tuple[str, ...], AfterValidator(_globs)] = ()
     """Files and folders of the source to leave out, as globs: a name at any depth, or a path with
@@ -254,7 +258,8 @@ class ShardConfig(BaseModel):
     """Size of a shard, 1MB to 128MB; of two formats, the larger's."""
 
     shuffle: bool = True
-    """Random order, by `seed` and names."""
+    """Random order, by `seed` and names. `parquet` keeps the order of its rows: `false` is the
+    default there, and `true` is refused."""
 
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
     """Of the order and the validation split."""
@@ -299,6 +304,9 @@ class ShardConfig(BaseModel):
     webdataset: WebDatasetOptions = WebDatasetOptions()
     """WebDataset tars as source (docs/folders-and-tars.md)."""
 
+    parquet: ParquetOptions = ParquetOptions()
+    """Parquet files with images as source (docs/folders-and-tars.md)."""
+
     source_concurrency: Annotated[int, Field(ge=1, le=256)] | None = None
     """Reads in flight per worker. (default: 1 from a disk, 32 from S3)"""
 
@@ -313,6 +321,26 @@ class ShardConfig(BaseModel):
 
     plan: PlanOptions = PlanOptions()
     """For `dataprep plan` (docs/plan.md)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _order_of_kind(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping) or "shuffle" in values:
+            return values
+        kind = values.get("kind")
+        return {**values, "shuffle": not (isinstance(kind, str) and reads_runs(kind))}
+
+    @field_validator("shuffle")
+    @classmethod
+    def _order_is_kept(cls, value: bool, info: ValidationInfo) -> bool:
+        kind = info.data.get("kind")
+        if value and kind is not None and reads_runs(kind):
+            raise ValueError(
+                f"kind {kind} keeps the order of its source, since one sample cannot be read "
+                "without its neighbours: leave shuffle out, and shard the output again with --kind "
+                "records to shuffle it"
+            )
+        return value
 
     @field_validator("format", "exclude", mode="before")
     @classmethod

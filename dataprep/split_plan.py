@@ -74,6 +74,38 @@ def pick(sizes: Integers, count: int) -> Integers:
     return order[places].astype(np.int64)
 
 
+def pick_runs(containers: Sequence[str], sizes: Integers, count: int) -> Integers:
+    """About ``count`` places: the beginnings of some runs, evenly spread over runs by size.
+
+    A run is read from its beginning, and its samples have one size.
+
+    Args:
+        containers: that of each sample, in the order of the source.
+        sizes: of each sample.
+        count: of samples.
+    """
+    starts = _run_starts(containers)
+    lengths = np.diff([*starts, len(containers)])
+    needed = -(-count * len(starts) // max(len(containers), 1))
+    runs = min(len(starts), max(MAX_SLICES, needed))
+    each = -(-count // max(runs, 1))
+    places: list[int] = []
+    for run in sorted(pick(sizes[starts], runs).tolist()):
+        start = int(starts[run])
+        places.extend(range(start, start + min(each, int(lengths[run]))))
+    return np.array(places, dtype=np.int64)
+
+
+def _run_starts(containers: Sequence[str]) -> Integers:
+    """Where each run of neighbours in one container begins."""
+    starts = [
+        place
+        for place, container in enumerate(containers)
+        if place == 0 or container != containers[place - 1]
+    ]
+    return np.array(starts, dtype=np.int64)
+
+
 @dataclass(frozen=True)
 class Calibration:
     """Points of the line, in ascending source bytes."""
@@ -282,7 +314,10 @@ def make_plans(
     _require_values_kept(listing, labels, rows)
     parts = {config.split: rows}
     if (share := config.validation_share) is not None:
-        mask = held_out(listing.names, labels, rows, share, config.seed)
+        if listing.in_runs:
+            mask = held_out_runs(listing.containers, rows, share, config.seed)
+        else:
+            mask = held_out(listing.names, labels, rows, share, config.seed)
         parts = {config.split: rows[~mask], VALIDATION: rows[mask]}
     plans = {}
     for split, part in parts.items():
@@ -293,10 +328,8 @@ def make_plans(
             )
         if config.shuffle:
             order = shuffled(listing.names, part, config.seed)
-        elif listing.order is None:
-            order = part
         else:
-            order = listing.order[np.isin(listing.order, part)]
+            order = in_source_order(listing, part)
         others = sorted(listing.problems) if split == config.split else []
         plans[split] = _split_plan(listing, labels, order, others, calibration, config)
         if boxes is not None:
@@ -388,6 +421,55 @@ def clamp_target(target_bytes: int) -> int:
 def shuffled(names: Sequence[str], rows: Integers, seed: int) -> Integers:
     """``rows`` in the order of the seeded hashes of their names."""
     return _by_hash(names, rows, seed, b"order")
+
+
+def in_source_order(listing: Listing, rows: Integers) -> Integers:
+    """``rows`` in the source's own order."""
+    if listing.order is None:
+        return rows
+    return listing.order[np.isin(listing.order, rows)]
+
+
+def classes_in_a_shard(plan: SplitPlan) -> tuple[float, float]:
+    """How many classes a shard has on average, and how many one of shuffled samples would have."""
+    labels = plan.labels[: plan.samples].astype(np.int64)
+    _, counts = np.unique(labels, return_counts=True)
+    keys = plan.shards[: plan.samples].astype(np.int64) * (int(labels.max(initial=0)) + 2) + labels
+    shares = counts / max(plan.samples, 1)
+    samples_a_shard = plan.samples / max(plan.shard_count, 1)
+    shuffled = float(np.sum(1 - (1 - shares) ** samples_a_shard))
+    return len(np.unique(keys)) / max(plan.shard_count, 1), shuffled
+
+
+def held_out_runs(
+    containers: Sequence[str], rows: Integers, share: Fraction, seed: int
+) -> NDArray[np.bool_]:
+    """Mask over ``rows``: whole containers with about the validation share of all samples.
+
+    Raises:
+        ConfigError: there is only one container, or none.
+    """
+    members: dict[str, list[int]] = {}
+    for place, row in enumerate(rows.tolist()):
+        members.setdefault(containers[row], []).append(place)
+    names = [*members]
+    if len(names) < 2:
+        raise ConfigError(
+            "--validation takes whole row groups, of which this source has only one: give a "
+            "source for each split"
+        )
+    wanted = share * len(rows)
+    mask = np.zeros(len(rows), dtype=np.bool_)
+    hashed = _by_hash(names, np.arange(len(names), dtype=np.int64), seed, b"validation")
+    held = 0
+    for taken, number in enumerate(hashed.tolist()):
+        places = members[names[number]]
+        is_nearer = Fraction(held) + Fraction(len(places), 2) <= wanted
+        if taken > 0 and (not is_nearer or taken == len(names) - 1):
+            break
+        mask[places] = True
+        held += len(places)
+    return mask
 
 
 def held_out(

@@ -54,7 +54,8 @@ _JOB_OPTIONS = (
     _JobOption(
         "--kind",
         "kind",
-        "imagefolder, flat, ilsvrc, webdataset, listing or records. (default: imagefolder)",
+        "imagefolder, flat, ilsvrc, webdataset, parquet, listing or records. (default: "
+        "imagefolder)",
     ),
     _JobOption("--split", "split", "Name of the split. (default: train)"),
     _JobOption(

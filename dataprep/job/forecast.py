@@ -53,6 +53,7 @@ from dataprep.split_plan import (
     label_offsets,
     make_plans,
     pick,
+    pick_runs,
     sample_rows,
     sample_size,
     used_labels,
@@ -297,7 +298,7 @@ def plan(config: ShardConfig, *, note: Callable[[str], None] | None = None) -> E
         requests=requests,
         cost=cost,
         warnings=tuple(warnings),
-        understood=understood(request, label_space),
+        understood=understood(request, label_space, plans),
         unlabelled=config.unlabelled,
     )
 
@@ -333,7 +334,11 @@ def _trial(
     begun_s = time.perf_counter()
     for plan in plans.values():
         count = min(plan.samples, max(1, TRIAL_SAMPLES * plan.samples // samples))
-        chosen = sorted(pick(plan.sizes[: plan.samples], count).tolist())
+        sizes_of_plan = plan.sizes[: plan.samples]
+        if request.listing.in_runs:
+            chosen = pick_runs(plan.containers[: plan.samples], sizes_of_plan, count).tolist()
+        else:
+            chosen = sorted(pick(sizes_of_plan, count).tolist())
         items = chain.from_iterable(plan.items(slice(row, row + 1)) for row in chosen)
         task = ShardTask(
             fingerprint="",
@@ -409,7 +414,8 @@ def _obstacles(
 def _requests(request: Request, plans: Mapping[str, SplitPlan], there: int) -> dict[str, Requests]:
     """Requests to the source and to an output that has ``there`` keys, where they are on S3.
 
-    A listing has 1,000 keys each, and each image is read by one GET. Each object is stored by a
+    A listing has 1,000 keys each, and each image is read by one GET; of a source that is read in
+    runs it is each run of a shard. Each object is stored by a
     PUT and confirmed by a HEAD, and the lock is read before. Each receipt is read back in the end.
     Six more objects and three listings are those of a split itself.
     """
@@ -418,7 +424,10 @@ def _requests(request: Request, plans: Mapping[str, SplitPlan], there: int) -> d
         samples = sum(plan.samples for plan in plans.values())
         listed = config.kind in ("imagefolder", "flat")
         lists = len(request.listing) // 1_000 + 1 if listed else 0
-        found["source"] = Requests(0, samples + sample_size(samples), lists)
+        gets = samples + sample_size(samples)
+        if request.listing.in_runs:
+            gets = _reads_of_runs(request, plans)
+        found["source"] = Requests(0, gets, lists)
     if config.output.startswith("s3://"):
         indexes = sum(len(get_format(name).indexes([])) for name in config.format)
         shards = sum(plan.shard_count for plan in plans.values())
@@ -426,6 +435,15 @@ def _requests(request: Request, plans: Mapping[str, SplitPlan], there: int) -> d
         lists = 3 * len(plans) * ((there + objects) // 1_000 + 1)
         found["output"] = Requests(objects, 2 * objects + shards + 6 * len(plans), lists)
     return found
+
+
+def _reads_of_runs(request: Request, plans: Mapping[str, SplitPlan]) -> int:
+    """Requests for each container when it is listed, and for each run of each shard."""
+    reads = len({*request.listing.containers} - {""})
+    for plan in plans.values():
+        shards = plan.shards[: plan.samples].tolist()
+        reads += len({*zip(shards, plan.containers[: plan.samples], strict=True)})
+    return reads
 
 
 def _cost(

@@ -29,7 +29,7 @@ from dataprep.config import SampleLimit
 from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, SampleLost
 from dataprep.image import ImagePolicy
-from dataprep.job.worker import Outcome, Report, Reported, outcome_of, read_one
+from dataprep.job.worker import Outcome, Report, Reported, contents, outcome_of
 from dataprep.names import escape
 from dataprep.process_settings import ONE_OPENCV_THREAD
 from dataprep.sources import Located, Source
@@ -78,8 +78,8 @@ def isolated_outcomes(
     """
     process, progress = _Process(policy), Reported(report, source)
     try:
-        for item in items:
-            data = read_one(source, item, policy.max_source_bytes)
+        files = contents(source, items, policy.max_source_bytes, ahead=False)
+        for item, data in zip(items, files, strict=True):
             outcome = _converted(process, data, item.name, limit)
             progress.add(item, outcome)
             yield outcome
@@ -98,8 +98,9 @@ def _converted(
             return found
         endings.append(found)
         if [ending.kind for ending in endings].count(found.kind) == _TRIES:
-            digest = hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else ""
-            return Outcome(verdict(name, found, limit), digest)
+            content = data if isinstance(data, bytes) else b""
+            digest = hashlib.sha256(content).hexdigest() if content else ""
+            return Outcome(verdict(name, found, limit), digest, len(content))
 
 
 def verdict(name: str, ending: Ending, limit: SampleLimit) -> ImageError:

@@ -57,10 +57,13 @@ from dataprep.split_plan import (
     Calibration,
     SplitPlan,
     clamp_target,
+    classes_in_a_shard,
+    in_source_order,
     label_offsets,
     labels_of,
     make_plans,
     pick,
+    pick_runs,
     sample_rows,
     sample_size,
 )
@@ -72,6 +75,8 @@ Convert = Callable[[Sequence[Located]], Iterable[Outcome]]
 """Converts samples in order."""
 
 _STEP = 16
+_FEW_CLASSES = 0.6
+"""A shard has few classes below this share of those of a shuffled shard."""
 
 
 @dataclass(frozen=True)
@@ -169,6 +174,8 @@ def _refuse_classes(config: ShardConfig, listing: Listing) -> None:
         instead = "read images alone with --kind flat"
         if config.kind == "webdataset":
             instead = "leave the classes out with --exclude '*.cls' and without webdataset.label"
+        if config.kind == "parquet":
+            instead = "read no classes with --set parquet.label=false"
         raise ConfigError(
             f"--unlabelled, but {config.source!r} gives its images classes, such as "
             f"{min(classes)!r}: leave --unlabelled out, or {instead}"
@@ -227,8 +234,13 @@ def preflight_warnings(request: Request, label_space: LabelSpace) -> Iterator[st
         yield f"shard size {sizes}, so that no shard is outside 1 to 128 MB"
 
 
-def understood(request: Request, label_space: LabelSpace) -> Understood:
-    """What the job takes its source for, with the labels that its samples get."""
+def understood(
+    request: Request, label_space: LabelSpace, plans: Mapping[str, SplitPlan] | None = None
+) -> Understood:
+    """What the job takes its source for, with the labels that its samples get.
+
+    With ``plans`` the notes say what is odd about them.
+    """
     config, listing = request.config, request.listing
     if config.unlabelled:  # the classes that the output has are no labels of these samples
         label_space = LabelSpace(())
@@ -239,8 +251,34 @@ def understood(request: Request, label_space: LabelSpace) -> Understood:
         classes=len(label_space.labels),
         images=len(sample_rows(listing)),
         label_order=_label_order(request, label_space),
-        notes=(*listing.notes, *_order_notes(label_space), *_level_notes(request)),
+        notes=(
+            *listing.notes,
+            *_order_notes(label_space),
+            *_level_notes(request),
+            *_run_notes(request, plans or {}),
+        ),
     )
+
+
+def _run_notes(request: Request, plans: Mapping[str, SplitPlan]) -> Iterator[str]:
+    """Notes on a source whose order is kept: its shards have few classes, or splits are uneven."""
+    if not request.listing.in_runs:
+        return
+    for split, plan in plans.items():
+        here, shuffled = classes_in_a_shard(plan)
+        if plan.shard_count > 1 and here <= _FEW_CLASSES * shuffled:
+            yield (
+                f"{split}: the source is sorted by class, and a shard has {here:,.3g} classes on "
+                f"average, where one of shuffled samples would have {shuffled:,.3g}: shard this "
+                "output again with --kind records to shuffle it"
+            )
+    if VALIDATION in plans and request.config.validation is not None:
+        runs = {*plans[VALIDATION].containers}
+        yield (
+            f"{VALIDATION} has {counted(len(runs), 'row group')}, since samples of one are not "
+            "divided between splits: its classes may differ from those of "
+            f"{request.config.split}"
+        )
 
 
 def _order_notes(label_space: LabelSpace) -> Iterator[str]:
@@ -415,15 +453,20 @@ def calibrate(
     Raises:
         SourceError, StoreError: one could not be read.
     """
-    sizes = listing.sizes[rows]
-    by_size = rows[pick(sizes, sample_size(len(rows)))].tolist()
-    # Whoever converts some in a row gets large and small ones.
-    chosen = [row for start in range(_STEP) for row in by_size[start::_STEP]]
+    count = sample_size(len(rows))
+    if listing.in_runs:
+        ordered = in_source_order(listing, rows)
+        containers = [listing.containers[row] for row in ordered.tolist()]
+        chosen = ordered[pick_runs(containers, listing.sizes[ordered], count)].tolist()
+    else:
+        by_size = rows[pick(listing.sizes[rows], count)].tolist()
+        # Each worker converts neighbours of this list, so that it gets large and small images.
+        chosen = [row for start in range(_STEP) for row in by_size[start::_STEP]]
     pairs = []
     try:
         outcomes = convert([listing.located(row) for row in chosen])
-        for row, (image, _) in zip(chosen, outcomes, strict=True):
-            largest = 0
+        for row, outcome in zip(chosen, outcomes, strict=True):
+            image, largest = outcome.converted, 0
             if isinstance(image, Converted):
                 largest = _record_bytes(image, listing, row, config)
             pairs.append((int(listing.sizes[row]), largest))
@@ -431,7 +474,16 @@ def calibrate(
         raise SourceError(
             f"the source changed while the job was planned ({error}): run the same command again"
         ) from None
-    return Calibration.fit(pairs)
+    return Calibration.fit(_averaged(pairs) if listing.in_runs else pairs)
+
+
+def _averaged(pairs: Sequence[tuple[int, int]]) -> Sequence[tuple[int, int]]:
+    """The same pairs with the mean of the records of one source size, which is that of a run."""
+    records: dict[int, list[int]] = {}
+    for source_bytes, record_bytes in pairs:
+        records.setdefault(source_bytes, []).append(record_bytes)
+    means = {size: sum(each) // len(each) for size, each in records.items()}
+    return [(size, means[size]) for size, _ in pairs]
 
 
 def _record_bytes(image: Converted, listing: Listing, row: int, config: ShardConfig) -> int:

@@ -144,7 +144,7 @@ def _found(
         for split, job in found.items():
             forget(store, job, plans[split], again[split], changes, note, locks.check)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
-    facts = understood(request, label_space)
+    facts = understood(request, label_space, plans)
     note(facts.line)
     note(f"resuming {store.uri}: same config, same source")
     return Prepared(
@@ -208,7 +208,7 @@ def _new(
         plans=made.plans,
         manifests={},
         locks=locks,
-        understood=understood(request, label_space),
+        understood=understood(request, label_space, made.plans),
         changes=changes,
     )
 

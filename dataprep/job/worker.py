@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 from dataprep import keys
@@ -39,7 +39,7 @@ from dataprep.names import escape_all, to_bytes
 from dataprep.ordered import in_order
 from dataprep.process_settings import ONE_OPENCV_THREAD
 from dataprep.shard_buffer import Records, ShardBuffer
-from dataprep.sources import Located, OnDisk, Source
+from dataprep.sources import Located, OnDisk, ReadsRuns, Source
 from dataprep.sources.classes import promises_image
 from dataprep.split_plan import Item
 from dataprep.stores import Store
@@ -52,6 +52,9 @@ READ_AHEAD_BYTES = 256 * 2**20
 CHUNK_SAMPLES, CHUNK_BYTES = 16, 32_000_000
 """A chunk has so many samples, which fit the processor's caches with their records, and at most so
 many source bytes unless one sample has more."""
+
+_LONGEST_RUN = 4
+"""Times the samples of a task: a longer run is cut, and each task reads it up to its own end."""
 
 _REPORT_EVERY_S = 0.5
 _RECORD_HEADROOM_BYTES = 1_000_000
@@ -92,10 +95,11 @@ class ShardTask:
 
 
 class Outcome(NamedTuple):
-    """A converted sample, or why there is none, and the SHA-256 of its file if it was read."""
+    """A converted sample, or why there is none; the SHA-256 and size of its file if it was read."""
 
     converted: Converted | ImageError
     sha256: str
+    source_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,12 +181,33 @@ def converted(task: ShardTask, report: Report) -> Generator[Outcome, None, None]
 
 
 def parts_of(task: ShardTask, samples: int) -> dict[int, ShardTask]:
-    """Cut a shard into tasks of so many samples, by the place of their first one."""
+    """Cut a shard into tasks of so many samples, by the place of their first one.
+
+    Where a source reads runs, tasks end where a run ends, unless the run is much longer.
+    """
+    count = len(task.items)
+    starts = [*range(0, count, samples)]
+    if isinstance(task.source, ReadsRuns):
+        starts = _starts_of_runs(task.items, samples)
     parts = {}
-    for start in range(0, len(task.items), samples):
-        items = task.items[start : start + samples]
+    for start, stop in zip(starts, [*starts[1:], count], strict=True):
+        items = task.items[start:stop]
         parts[start] = replace(task, items=items, first_number=task.first_number + start)
     return parts
+
+
+def _starts_of_runs(items: Sequence[Item], samples: int) -> list[int]:
+    """Where tasks of at least ``samples`` samples begin, so that few runs are read twice."""
+    starts, begin, stop = [0], 0, 0
+    for _, run in groupby(items, key=lambda item: item.located.container):
+        first, length = stop, len([*run])
+        pieces = -(-length // (_LONGEST_RUN * samples))
+        for piece in range(1, pieces + 1):
+            stop = first + length * piece // pieces
+            if stop - begin >= samples and stop < len(items):
+                starts.append(stop)
+                begin = stop
+    return starts if items else []
 
 
 def chunks(items: Sequence[Located], samples: int = CHUNK_SAMPLES) -> Iterator[Sequence[Located]]:
@@ -254,15 +279,16 @@ def outcome_of(data: bytes | ImageError, policy: ImagePolicy, name: str) -> Outc
     """Convert the bytes of one file, or pass on why they could not be read."""
     if isinstance(data, ImageError):
         return Outcome(data, "")
+    size = len(data)
     digest = hashlib.sha256(data).hexdigest()
     try:
         converted = convert(data, policy, name=name)
         if len(converted.data) > MAX_SHARD_BYTES - _RECORD_HEADROOM_BYTES:
             why = f"{len(converted.data):,} bytes: too many for a shard of 128 MB"
-            return Outcome(ImageTooLarge(why), digest)
-        return Outcome(converted, digest)
+            return Outcome(ImageTooLarge(why), digest, size)
+        return Outcome(converted, digest, size)
     except ImageError as error:
-        return Outcome(error, digest)
+        return Outcome(error, digest, size)
 
 
 def require_visible(source: Source) -> None:
@@ -294,10 +320,15 @@ def _is_visible(path: str) -> bool:
 
 
 def contents(
-    source: Source, items: Sequence[Located], max_bytes: int
+    source: Source, items: Sequence[Located], max_bytes: int, *, ahead: bool = True
 ) -> Generator[bytes | ImageError, None, None]:
-    """The files in order, read ahead by as many threads as the source asks for."""
-    if source.concurrency == 1:
+    """The files in order, read ahead by as many threads as the source asks for.
+
+    Without ``ahead`` no file is read before its turn comes, unless the source reads runs.
+    """
+    if isinstance(source, ReadsRuns):
+        return (data for data in source.read_runs(items))
+    if source.concurrency == 1 or not ahead:
         return (read_one(source, item, max_bytes) for item in items)
     return in_order(
         lambda item: read_one(source, item, max_bytes),
@@ -342,8 +373,8 @@ def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
     found = zip(outcomes, enumerate(task.items, task.first_number), names, strict=True)
     for size in map(len, chunks(located)):
         rows, samples = [], []
-        for (image, digest), (number, item), name in list(islice(found, size)):
-            source_bytes, label = item.located.bytes, item.label
+        for (image, digest, read_bytes), (number, item), name in list(islice(found, size)):
+            source_bytes, label = read_bytes or item.located.bytes, item.label
             escaped_synset, synset, text = groups[label]
             sample_of_row = (number, name, label, escaped_synset)
             if isinstance(image, ImageError):

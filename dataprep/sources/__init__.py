@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dataprep.errors import ConfigError
 from dataprep.registry import Registry
-from dataprep.sources.other_kinds import NOT_READ
 from dataprep.sources.protocol import (
     Announcing,
     HavingFolders,
@@ -15,6 +13,7 @@ from dataprep.sources.protocol import (
     Located,
     OnDisk,
     Problem,
+    ReadsRuns,
     Source,
 )
 from dataprep.stores import StoreOptions
@@ -27,8 +26,10 @@ __all__ = [
     "Located",
     "OnDisk",
     "Problem",
+    "ReadsRuns",
     "Source",
     "open_source",
+    "reads_runs",
 ]
 
 _KINDS: Registry[Source] = Registry("dataprep.sources", "source kind")
@@ -49,9 +50,12 @@ def open_source(
         section: the part of the config with the name of the kind, for kinds that have one.
 
     Raises:
-        ConfigError: no such kind, or one that this version does not read.
+        ConfigError: no such kind.
     """
-    if kind in NOT_READ and not _KINDS.has(kind):
-        raise ConfigError(f"--kind {kind}: {NOT_READ[kind]}")
     source: Callable[..., Source] = _KINDS.load(kind)
     return source(uri, options) if section is None else source(uri, options, section)
+
+
+def reads_runs(kind: str) -> bool:
+    """Whether jobs have to keep the order of sources of this kind; see ``ReadsRuns``."""
+    return _KINDS.has(kind) and hasattr(_KINDS.load(kind), "read_runs")

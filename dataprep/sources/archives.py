@@ -32,12 +32,11 @@ _OPEN_GZIP_FILES = 16
 
 
 @dataclass(frozen=True)
-class Archive:
-    """A file or object of ``size`` bytes as it was when it was indexed; ``uri`` is for messages.
+class StoredFile:
+    """A file or object of ``size`` bytes as it was when it was listed; ``uri`` is for messages.
 
     ``address`` is its address or absolute path. ``version`` is its modification time and size, or
-    its ETag; empty accepts any version. The folder ``cache`` stores indexes; ``cache_key`` is the
-    key of a config that names this folder. Copies in other tasks are equal.
+    its ETag; empty accepts any version. Copies in other tasks are equal.
     """
 
     uri: str = field(compare=False)
@@ -46,24 +45,21 @@ class Archive:
     key: str
     size: int
     version: str
-    cache: str
-    cache_key: str = field(default="ilsvrc.cache", compare=False)
 
     @classmethod
-    def of(cls, store: Store, key: str, cache: str, cache_key: str = "ilsvrc.cache") -> Archive:
-        """The archive at ``key`` as it is now. Raises ObjectNotFound or another StoreError."""
+    def now(cls, store: Store, key: str) -> StoredFile:
+        """The file at ``key`` as it is now. Raises ObjectNotFound or another StoreError."""
         uri = address = location(store, key)
         version = store.version(key) if isinstance(store, GetVersioned) else ""
         if isinstance(store, LocalStore):  # machines may see another number of the inode
             address, version = os.path.abspath(uri), version.partition("-")[2]  # noqa: PTH100
-        size = store.head(key).bytes
-        return cls(uri, store, address, key, size, version, cache, cache_key)
+        return cls(uri, store, address, key, store.head(key).bytes, version)
 
     def read(self, offset: int, length: int) -> bytes:
         """``length`` bytes from ``offset``; fewer only at the end.
 
         Raises:
-            SourceChanged: the archive was replaced or removed since it was indexed.
+            SourceChanged: the file was replaced or removed since it was listed.
             StoreError: it could not be read this time.
         """
         with contextlib.suppress(FileNotFoundError):
@@ -82,7 +78,22 @@ class Archive:
         """The bytes up to ``end`` as a file."""
         is_local = isinstance(self.store, LocalStore)
         window_bytes = _LOCAL_WINDOW_BYTES if is_local else _REMOTE_WINDOW_BYTES
-        return io.BufferedReader(_Part(self, end), window_bytes)
+        return io.BufferedReader(FilePart(self, end), window_bytes)
+
+
+@dataclass(frozen=True)
+class Archive(StoredFile):
+    """An archive. The folder ``cache`` stores indexes; ``cache_key`` is its key in a config."""
+
+    cache: str
+    cache_key: str = field(default="ilsvrc.cache", compare=False)
+
+    @classmethod
+    def of(cls, store: Store, key: str, cache: str, cache_key: str = "ilsvrc.cache") -> Archive:
+        """The archive at ``key`` as it is now. Raises ObjectNotFound or another StoreError."""
+        file = StoredFile.now(store, key)
+        place = (file.uri, file.store, file.address, file.key)
+        return cls(*place, file.size, file.version, cache, cache_key)
 
     def kept(self, *about: object) -> bytes:
         """What ``keep`` stored about this version of the archive. Raises StoreError."""
@@ -97,27 +108,34 @@ class Archive:
         return hashlib.sha256(os.fsencode(identity)).hexdigest()[:32]
 
 
-class _Part(io.RawIOBase):
-    """The first ``size`` bytes of an archive as a file."""
+class FilePart(io.RawIOBase):
+    """The first ``size`` bytes of a stored file, as a file."""
 
-    def __init__(self, archive: Archive, size: int) -> None:
-        self._archive, self._size, self._at = archive, size, 0
+    def __init__(self, stored: StoredFile, size: int) -> None:
+        self._stored, self._size, self._at = stored, size, 0
 
     def readable(self) -> bool:
+        """Whether it can be read."""
         return True
 
     seekable = readable
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Set the place of the next byte; return it."""
         self._at = offset + (0, self._at, self._size)[whence]
         return self._at
 
     def readinto(self, buffer: Any) -> int:
-        length = min(len(buffer), self._size - self._at)
-        data = self._archive.read(self._at, length) if length > 0 else b""
+        """Fill ``buffer``; return how many bytes were there."""
+        data = self._read(len(buffer))
         buffer[: len(data)] = data
-        self._at += len(data)
         return len(data)
+
+    def _read(self, most_bytes: int) -> bytes:
+        length = min(most_bytes, self._size - self._at)
+        data = self._stored.read(self._at, length) if length > 0 else b""
+        self._at += len(data)
+        return data
 
 
 @dataclass(frozen=True)

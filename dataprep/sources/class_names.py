@@ -46,14 +46,30 @@ def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpac
         raise SourceNotFound(f"no file {uri!r} of class names (class_names)") from None
     except (DatasetError, UnicodeDecodeError) as error:
         raise SourceError(f"{uri}: {error}") from None
+    return named_classes(lines, uri, "line")
+
+
+def named_classes(names: Sequence[str], title: str, noun: str) -> LabelSpace:
+    """Classes by their names in the order of their numbers.
+
+    Where a name begins with a WordNet id, the rest of it is the text.
+
+    Args:
+        names: one for each number, from 0.
+        title: what has the names, for the error.
+        noun: what one name is in there, such as ``line``; lines are counted from 1.
+
+    Raises:
+        SourceError: a name is empty, or there twice.
+    """
     labels: dict[str, Label] = {}
-    for number, line in enumerate(lines):
-        synset, _, text = line.partition(" ")
+    for number, name in enumerate(names):
+        synset, _, text = name.partition(" ")
         if not is_synset(synset):
-            synset, text = line, line
+            synset, text = name, name
         if not synset or synset in labels:
             raise SourceError(
-                f"{uri}, line {number + 1}: the class {synset!r} is empty or on a line before"
+                f"{title}, {noun} {number + 1}: the class {synset!r} is empty or on a {noun} before"
             )
         labels[synset] = Label(number, synset, text.strip())
     return LabelSpace(tuple(labels.values()))
@@ -166,6 +182,7 @@ def by_number(
     section: str,
     *,
     keep: bool = False,
+    names_from: str = "class_names",
 ) -> Classes:
     """Classes that are numbers from 0. Rows without such a number join ``problems``.
 
@@ -179,6 +196,7 @@ def by_number(
         section: the part of the config that has ``class_names``, for the note.
         keep: each number is its own label, since rows have several labels, of which it is the
             first.
+        names_from: what gives the names, for the reasons.
 
     Raises:
         SourceError: with ``keep`` a number is too high for that.
@@ -198,7 +216,7 @@ def by_number(
         elif number < 0:
             problems[row] = f"label {number} is no class: classes count from 0"
         elif number not in names:
-            problems[row] = f"label {number} has no name in class_names"
+            problems[row] = f"label {number} has no name in {names_from}"
         else:
             classes[row] = names[number]
     used = {*classes} - {""}
@@ -215,9 +233,10 @@ def by_own_number(
     given: LabelSpace | None,
     problems: dict[int, str],
     section: str,
+    names_from: str = "class_names",
 ) -> Classes:
     """As ``by_number``, with each number as its own label unless it is too high for that."""
-    classes = by_number(numbers, count, given, problems, section)
+    classes = by_number(numbers, count, given, problems, section, names_from=names_from)
     used = {*classes.names} - {""}
     if given or not used:
         return classes

@@ -53,7 +53,7 @@ from dataprep.sources.files import (
     split_uri,
 )
 from dataprep.sources.options import ListingOptions
-from dataprep.sources.other_kinds import NOT_READ, advice_for, begins_as_image
+from dataprep.sources.other_kinds import advice_for, begins_as_image
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.stores import Store, StoreOptions, open_store
 
@@ -391,8 +391,8 @@ def _parquet_rows(data: bytes, name: str, options: ListingOptions) -> Sequence[S
 
 def _holds_images(name: str, column: str) -> str:
     return (
-        f"{name}: column {column!r} has images, not paths: {NOT_READ['parquet']}; if another "
-        "column has the paths, name it with --set listing.path=NAME"
+        f"{name}: column {column!r} has images, not paths: read it with --kind parquet; if "
+        "another column has the paths, name it with --set listing.path=NAME"
     )
 
 

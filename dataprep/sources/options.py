@@ -66,6 +66,25 @@ class ListingOptions(_Section):
     """Names of numeric labels: one per line, from 0, or a labels.json."""
 
 
+class ParquetOptions(_Section):
+    """Kind ``parquet``: how Parquet files with images are read.
+
+    A column in a struct is named with dots: `sample.image`.
+    """
+
+    image: Annotated[str, Field(min_length=1)] | None = None
+    """Column of images: a struct with `bytes`, or binary. (default: the only one, or the one called
+    image, img, jpg, png or the like)"""
+
+    label: Annotated[str, Field(min_length=1)] | Literal[False] | None = None
+    """Column of classes: whole numbers or texts; `false`: none. (default: the schema's ClassLabel,
+    or the one called label, class, category or the like)"""
+
+    class_names: str | None = None
+    """Names of numeric labels: one per line, from 0, or a labels.json. (default: those in the
+    schema)"""
+
+
 class RecordsOptions(_Section):
     """Kind ``records``: how shards that exist are read."""
 

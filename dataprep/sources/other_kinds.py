@@ -1,30 +1,27 @@
-"""PURE. Kinds of source that are not read yet, and the kind that the files of a source call for."""
+"""PURE. Which kind of source the files of a source call for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from dataprep.sources.tars import TAR_ENDING
 
-NOT_READ: Mapping[str, str] = {
-    "parquet": (
-        "images inside Parquet tables are not read by this version: write each image to a file, "
-        "and list paths and labels in a CSV file (--kind listing)"
-    ),
-}
-"""Kinds that people ask for by name, and what to do instead."""
-
 _IMAGE_STARTS = (b"\xff\xd8\xff", b"\x89PNG", b"GIF8", b"RIFF", b"II*\0", b"MM\0*")
-_is_parquet = re.compile(r"\.(parquet|pq)\Z", re.IGNORECASE).search
+PARQUET_ENDING = re.compile(r"\.(parquet|pq)\Z", re.IGNORECASE)
+"""Ends the name of a Parquet file."""
+
 _is_shard = re.compile(r"\.(rec|tfrecords?|tfrec)(\Z|-\d{5,}-of-\d{5,}\Z)", re.IGNORECASE).search
 
 
 def advice_for(names: Iterable[str]) -> str:
     """Which kind the files of a source call for, to append to an error; empty if none does."""
     for name in names:
-        if _is_parquet(name):
-            return f"; {name!r} is a Parquet file: {NOT_READ['parquet']}"
+        if PARQUET_ENDING.search(name):
+            return (
+                f"; {name!r} is a Parquet file: --kind parquet reads images in Parquet, --kind "
+                "listing tables of paths"
+            )
         if TAR_ENDING.search(name):
             return (
                 f"; {name!r} is an archive: --kind ilsvrc reads classes in tars, --kind webdataset "

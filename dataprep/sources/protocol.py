@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dataprep.errors import UnreadableImage
 from dataprep.labels import LabelSpace
 from dataprep.names import CODEC, to_bytes
 
@@ -60,6 +61,8 @@ class Listing:
             None.
         order: int64 rows in the source's own order, which a job without shuffling keeps; None if
             that is the order of the names.
+        in_runs: entries of one container are read together, see ``ReadsRuns``, so that
+            calibration and a validation split take whole containers.
         label_space: the classes as the source numbers them; None where their names decide.
         notes: notes for the user about how the source was read.
         form: what the source is, in words, such as ``class folders``; empty: the name of its kind.
@@ -77,6 +80,7 @@ class Listing:
     offsets: Integers = field(default_factory=lambda: np.empty(0, np.int64))
     values: NDArray[np.float32] | None = None
     order: Integers | None = None
+    in_runs: bool = False
     label_space: LabelSpace | None = None
     notes: tuple[str, ...] = ()
     form: str = ""
@@ -165,6 +169,25 @@ class Source(Protocol):
         Raises:
             UnreadableImage: this one entry may not be read.
             SourceChanged: it is gone since it was listed.
+            StoreError: it could not be read this time.
+        """
+        ...
+
+
+@runtime_checkable
+class ReadsRuns(Protocol):
+    """A source whose entries cannot be read singly at their own cost; optional.
+
+    Neighbours in one container are a run, which is read at once. A job keeps the source's own order
+    (``Listing.order``), and cuts its work where a run ends. The sizes in its listing are estimates:
+    the mean of all entries of a container.
+    """
+
+    def read_runs(self, items: Sequence[Located]) -> Iterator[bytes | UnreadableImage]:
+        """The bytes of entries in their order, or why one of them cannot be read.
+
+        Raises:
+            SourceChanged: a container is gone, or is another one, since it was listed.
             StoreError: it could not be read this time.
         """
         ...

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +17,11 @@ from dataprep.names import escape
 from dataprep.ordered import in_order
 from dataprep.sources.class_names import Classes, by_name, by_own_number, read_class_names
 from dataprep.sources.classes import is_clutter
-from dataprep.sources.exclusion import EXCLUDED, Exclusion
+from dataprep.sources.exclusion import EXCLUDED
+from dataprep.sources.file_splits import refuse_file_splits
 from dataprep.sources.local_tree import Tree, shown
 from dataprep.sources.options import WebDatasetOptions
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
-from dataprep.sources.splits import role_of
 from dataprep.sources.tar_samples import (
     LARGEST_JSON_BYTES,
     Member,
@@ -86,7 +85,7 @@ class WebDataset(TarSource):
         columns = _Columns()
         self._indexed(tree, lambda index: self._add(index, reader, columns))
         if not self._splits_are_classes:
-            self._refuse_splits(columns.tars)
+            refuse_file_splits(self.uri, self.kind, "tars", TAR_ENDING, columns.tars)
         self._refuse_equal_names(columns)
         classes = self._classes(columns, reader)
         return Listing.sorted(
@@ -152,39 +151,6 @@ class WebDataset(TarSource):
         for row, content in zip(large, contents, strict=True):
             complete[row] = members[row]._replace(content=content)
         return complete
-
-    def _refuse_splits(self, tars: Sequence[str]) -> None:
-        """Refuse tars of different splits, with a command for each split.
-
-        Raises:
-            SourceError: it names a tar of each.
-        """
-        splits: dict[str, list[str]] = {}
-        for tar in tars:
-            roles = {role_of(part) for part in TAR_ENDING.sub("", tar).split("/")} - {""}
-            splits.setdefault(roles.pop() if len(roles) == 1 else "", []).append(tar)
-        roles_found = sorted({*splits} - {""}, key=lambda role: (role != "train", role))
-        if len(roles_found) < 2:
-            return
-        examples = ", ".join(repr(splits[role][0]) for role in roles_found)
-        source = f"--source {shlex.quote(self.uri)} --kind webdataset"
-        lines = [
-            f"{self.uri!r} has tars of different splits: {examples}.",
-            "To shard them, one split at a time:",
-        ]
-        for role in roles_found:
-            others = [
-                tar for name, held in splits.items() if name not in ("", role) for tar in held
-            ]
-            globs = [f"--exclude {shlex.quote(glob)}" for glob in _globs(others, splits[role])]
-            lines.append(
-                f"  dataprep shard {' '.join([source, *globs])} --split {role} --output OUTPUT"
-            )
-        lines.append("To read all as one split:")
-        lines.append(
-            f"  dataprep shard {source} --set labels.split_folders=classes --output OUTPUT"
-        )
-        raise SourceError("\n".join(lines))
 
     def _refuse_equal_names(self, columns: _Columns) -> None:
         """Refuse two archives whose samples have the same names, such as a.tar and a.tar.gz.
@@ -257,12 +223,6 @@ def _members_of(index: pa.Table) -> Iterator[Member]:
     for name, container, offset, size, status, reason, content in rows:
         problem = None if reason is None else Problem(status, reason)
         yield Member(name, container, offset, size, problem, content)
-
-
-def _globs(others: Sequence[str], kept: Sequence[str]) -> Sequence[str]:
-    """Globs that match ``others`` and none of ``kept``: numbers in names become stars."""
-    globs = tuple(dict.fromkeys(re.sub(r"\d+", "*", tar) for tar in others))
-    return others if any(map(Exclusion(globs).by_glob, kept)) else globs
 
 
 def _notes_of(reader: SampleReader, columns: _Columns) -> Iterator[str]:

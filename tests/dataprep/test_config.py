@@ -29,6 +29,7 @@ from dataprep.labels.options import LabelOptions
 from dataprep.sources.options import (
     ILSVRCOptions,
     ListingOptions,
+    ParquetOptions,
     RecordsOptions,
     WebDatasetOptions,
 )
@@ -218,6 +219,7 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
             "records": RecordsOptions(split="z"),
             "ilsvrc": ILSVRCOptions(folder="z"),
             "webdataset": WebDatasetOptions(label="z"),
+            "parquet": ParquetOptions(label="z"),
             "source_concurrency": 3,
         }
     )
@@ -225,7 +227,8 @@ def test_content_has_all_that_determines_bytes(config: ShardConfig) -> None:
     assert config.content().keys() == ShardConfig.model_fields.keys() - {
         *("source", "output", "store", "source_store", "dask", "max_failures", "labels"),
         "hung_samples",
-        *("exclude", "listing", "records", "ilsvrc", "webdataset", "source_concurrency", "plan"),
+        *("exclude", "listing", "records", "ilsvrc", "webdataset", "parquet", "plan"),
+        "source_concurrency",
         "unlabelled",  # absent where it is false, as in outputs of earlier versions
     }
     changes: list[dict[str, Any]] = [{"seed": config.seed ^ 1}, {"shuffle": not config.shuffle}]

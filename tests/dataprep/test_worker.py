@@ -8,7 +8,7 @@ import io
 import mmap
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import pytest
@@ -21,7 +21,7 @@ from dataprep.errors import JobError, LeaseLost, SourceChanged, StoreFull
 from dataprep.formats import IndexEntry, RecordOptions, Sample, format_names, get_format
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.job.in_process import InProcess
-from dataprep.job.worker import Progress, Report, ShardTask, make_shard
+from dataprep.job.worker import Progress, Report, ShardTask, make_shard, parts_of
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Receipt
 from dataprep.samples import SampleTable
@@ -516,3 +516,29 @@ def test_the_shard_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     buffer = filled("tfrecord", store)
     stored = buffer.put(PLACE, index_entries(buffer))
     assert sum(hashed) == stored.file.bytes + sum(index.bytes for index in stored.indexes)
+
+
+class Runs(Files):
+    """A source whose neighbours in one container are read at once."""
+
+    def read_runs(self, items: Sequence[Located]) -> Iterator[bytes]:
+        """Not asked for."""
+        raise NotImplementedError
+
+
+def test_parts_of_a_shard_end_where_runs_end() -> None:
+    """A part has whole runs, unless a run is much longer than a part: that is cut evenly."""
+    lengths = {"a": 10, "b": 30, "c": 5, "d": 400, "e": 3}
+    items = [
+        Item(Located(f"{run}/{number}", 1, run, number), 0)
+        for run, length in lengths.items()
+        for number in range(length)
+    ]
+    whole = task({}, MemoryStore("memory://runs"))
+    in_runs = replace(whole, items=items, source=Runs({}))
+    parts = parts_of(in_runs, 32)
+    assert [*parts] == [0, 40, 145, 245, 345, 445]
+    assert [item for part in parts.values() for item in part.items] == items
+    numbers = [part.first_number - whole.first_number for part in parts.values()]
+    assert numbers == [*parts]
+    assert [*parts_of(replace(in_runs, source=Files({})), 300)] == [0, 300]

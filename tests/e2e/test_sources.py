@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import threading
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 import yaml
 
@@ -23,8 +25,18 @@ from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.s3 import S3Store
 from iobench.faults import Delay, FaultProxy, Match, Rule
 from iobench.s3_server import MotoServer
-from tests.commandline import JOB, files, in_process, make, objects, upload
+from tests.commandline import (
+    JOB,
+    Running,
+    files,
+    in_process,
+    make,
+    objects,
+    upload,
+    wait_until,
+)
 from tests.golden import expected
+from tests.parquet_files import IMAGE, parquet_of
 from tests.tars import nested, pack, tar_of, zipped
 
 pytestmark = pytest.mark.slow
@@ -306,6 +318,95 @@ class TestFromWebDataset:
         (tmp_path / "out/receipts" / sorted(files(tmp_path / "out/receipts"))[0]).unlink()
         assert "resuming" in in_process(*job, *options, code=0).err
         assert nameless(at(tmp_path / "out")) == in_order
+
+
+def parquet_files_of(tree: Path, store: Store, group: int = 7) -> None:
+    """The images of ``tree`` in two Parquet files, each with its class."""
+    names = sorted(files(tree))
+    half = len(names) // 2
+    for number, part in enumerate((names[:half], names[half:])):
+        rows = [
+            {"bytes": (tree / name).read_bytes(), "path": name.rpartition("/")[2]} for name in part
+        ]
+        columns = {
+            "image": pa.array(rows, IMAGE),
+            "label": [name.partition("/")[0] for name in part],
+        }
+        store.put(f"train-{number:05}-of-00002.parquet", parquet_of(columns, group=group))
+
+
+class TestFromParquet:
+    @pytest.fixture
+    def made_here(self, tree: Path, tmp_path: Path) -> dict[str, bytes]:
+        """Shards of two Parquet files, made by threads of this process."""
+        parquet_files_of(tree, open_store(tmp_path / "tables"))
+        make(tmp_path / "tables", tmp_path / "here", kind="parquet")
+        return at(tmp_path / "here")
+
+    def test_they_hold_the_images_in_order(
+        self, tree: Path, tmp_path: Path, made_here: dict[str, bytes]
+    ) -> None:
+        """The samples are those of class folders in the order of names; verify finds no fault."""
+        make(tree, tmp_path / "folders", shuffle=False)
+        in_folders = library.open(str(tmp_path / "folders")).samples
+        here = library.open(str(tmp_path / "here")).samples
+        assert len(in_folders) == len(here) > 100
+        for column in ("label", "source_sha256", "source_bytes", "image_bytes", "tfrecord_crc32c"):
+            assert [*here[column]] == [*in_folders[column]]
+        in_process("verify", tmp_path / "here", "--deep", code=0)
+
+    def test_they_warn_of_sorted_classes(self, tree: Path, tmp_path: Path) -> None:
+        """The summary says how few classes a shard has."""
+        parquet_files_of(tree, open_store(tmp_path / "tables"))
+        job = ("shard", "--kind", "parquet", "--source", tmp_path / "tables", *JOB)
+        done = in_process(*job, "--output", tmp_path / "out", "--workers", "1", code=0)
+        assert "the source is sorted by class" in done.out
+
+    def test_on_s3(
+        self, tree: Path, bucket: str, endpoint: StoreOptions, made_here: dict[str, bytes]
+    ) -> None:
+        """A prefix on S3 gives the same shards on S3."""
+        tables = S3Store(f"s3://{bucket}/tables", endpoint)
+        parquet_files_of(tree, tables)
+        output = S3Store(f"s3://{bucket}/out", endpoint)
+        make(tables.uri, output.uri, kind="parquet", store=endpoint.model_dump())
+        assert made(output) == made_here
+
+    @pytest.mark.process
+    @pytest.mark.parametrize("workers", [1, 2, 3])
+    def test_with_any_number_of_workers(
+        self, tmp_path: Path, made_here: dict[str, bytes], workers: int
+    ) -> None:
+        """Worker processes make the same shards, whole or in chunks."""
+        job = ("shard", "--kind", "parquet", "--source", tmp_path / "tables", *JOB)
+        in_process(*job, "--output", tmp_path / "out", "--workers", str(workers), code=0)
+        assert at(tmp_path / "out") == made_here
+
+    def test_in_parts_and_resumed(self, tmp_path: Path, made_here: dict[str, bytes]) -> None:
+        """Two parts and finalize give the same shards; a job that lost receipts resumes."""
+        job = ("shard", "--kind", "parquet", "--source", tmp_path / "tables", *JOB)
+        options = ("--output", tmp_path / "out", "--workers", "1")
+        for part in ("0/2", "1/2"):
+            in_process(*job, *options, "--part", part, code=0)
+        in_process("finalize", tmp_path / "out", "--split", "train", "--parts", "2", code=0)
+        assert at(tmp_path / "out") == made_here
+        for name in sorted(files(tmp_path / "out/receipts"))[::2]:
+            (tmp_path / "out/receipts" / name).unlink()
+        assert "resuming" in in_process(*job, *options, code=0).err
+        assert at(tmp_path / "out") == made_here
+
+    @pytest.mark.process
+    def test_killed_and_resumed(self, tmp_path: Path, made_here: dict[str, bytes]) -> None:
+        """A job that is killed after a few shards is resumed to the same shards."""
+        job = ("shard", "--kind", "parquet", "--source", tmp_path / "tables", *JOB)
+        options = ("--output", tmp_path / "out", "--workers", "1")
+        with Running(*job, *options) as running:
+            receipts = tmp_path / "out/receipts"
+            wait_until(lambda: running.ended or len(files(receipts)) >= 2, "two shards")
+            assert not running.ended
+            running.send_group(signal.SIGKILL)
+        assert "resuming" in in_process(*job, *options, "--takeover", code=0).err
+        assert at(tmp_path / "out") == made_here
 
 
 def test_the_example_configs_run(tree: Path, tmp_path: Path) -> None:

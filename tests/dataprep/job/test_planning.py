@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import shutil
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from PIL import Image
 
 from dataprep.config import ShardConfig
 from dataprep.errors import SourceError
@@ -23,6 +27,7 @@ from dataprep.job.planning import (
 )
 from dataprep.labels import LabelSpace
 from dataprep.split_plan import SplitPlan, sample_rows
+from tests.parquet_files import parquet_of
 
 
 def converting(request: Request) -> Convert:
@@ -147,3 +152,21 @@ def test_a_shard_size_that_is_moved(photos: Path) -> None:
     """And why it is."""
     (line,) = said(photos, shard_size="1MB")
     assert line.startswith("shard size 1 MB becomes 1.18 MB, ")
+
+
+def test_a_row_group_predicts_its_records_by_their_mean(tmp_path: Path) -> None:
+    """Images of one row group have one size before they are read: its mean predicts them all."""
+    photos = [drawn(number % 2 * 300 + 40) for number in range(60)]
+    columns = {"image": pa.array(photos), "label": [number % 3 for number in range(60)]}
+    (tmp_path / "a.parquet").write_bytes(parquet_of(columns, group=60))
+    plans = made(tmp_path / "a.parquet", tmp_path / "out", [], kind="parquet").plans
+    in_records = sum(map(len, photos)) + 60 * 400
+    assert plans["train"].predicted.sum() == pytest.approx(in_records, rel=0.1)
+
+
+def drawn(side: int) -> bytes:
+    """A photo of noise with this side."""
+    pixels = np.random.default_rng(side).integers(0, 256, (side, side, 3), np.uint8)
+    sink = io.BytesIO()
+    Image.fromarray(pixels).save(sink, "JPEG")
+    return sink.getvalue()

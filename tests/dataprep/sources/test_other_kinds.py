@@ -1,4 +1,4 @@
-"""Inputs of kinds that are not read, and of other kinds than the one that was asked for."""
+"""Inputs of other kinds than the one that was asked for."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ def refused(source: Path, kind: str, output: Path) -> str:
     return line
 
 
-@pytest.mark.parametrize("kind", ["imagefolder", "flat", "ilsvrc", "listing", "records", "parquet"])
-def test_parquet_with_images_is_refused_by_name(parquet: Path, tmp_path: Path, kind: str) -> None:
-    """Whatever kind is asked for, images in Parquet are named, and what to do instead."""
+@pytest.mark.parametrize("kind", ["imagefolder", "flat", "ilsvrc", "listing", "records"])
+def test_parquet_with_images_is_no_other_kind(parquet: Path, tmp_path: Path, kind: str) -> None:
+    """Whatever other kind is asked for, a Parquet file is named, and the kind that reads it."""
     line = refused(parquet, kind, tmp_path / "out")
-    assert "images inside Parquet tables are not read by this version: write each image" in line
+    assert "--kind parquet reads images in Parquet" in line
 
 
 def test_a_parquet_file_with_images_is_no_listing(parquet: Path, tmp_path: Path) -> None:
-    """The table itself is refused with the same words."""
+    """The table itself is refused with the kind that reads it."""
     (file,) = parquet.iterdir()
-    assert "column 'image' has images, not paths" in refused(file, "listing", tmp_path / "out")
+    line = refused(file, "listing", tmp_path / "out")
+    assert "column 'image' has images, not paths: read it with --kind parquet" in line
 
 
 def test_webdataset_is_no_class_tars(tmp_path: Path) -> None:

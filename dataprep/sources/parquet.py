@@ -1,0 +1,482 @@
+"""Parquet files with images as a source, as hubs of data sets store them."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dataprep.counted import counted
+from dataprep.errors import (
+    ConfigError,
+    DataprepError,
+    ObjectNotFound,
+    PermissionRefused,
+    SourceChanged,
+    SourceError,
+    SourceNotFound,
+    UnreadableImage,
+)
+from dataprep.labels import LabelSpace
+from dataprep.ordered import in_order
+from dataprep.sources.archives import StoredFile
+from dataprep.sources.class_names import (
+    Classes,
+    by_name,
+    by_own_number,
+    named_classes,
+    read_class_names,
+)
+from dataprep.sources.classes import is_clutter
+from dataprep.sources.exclusion import Exclusion
+from dataprep.sources.file_splits import refuse_file_splits
+from dataprep.sources.files import disk_paths, list_files, reads_at_once, split_uri
+from dataprep.sources.local_tree import Tree, problem_of, shown
+from dataprep.sources.options import ParquetOptions
+from dataprep.sources.other_kinds import PARQUET_ENDING, advice_for
+from dataprep.sources.parquet_columns import Columns, columns_of
+from dataprep.sources.protocol import Listing, Located, Problem, Problems
+from dataprep.sources.row_groups import (
+    ParquetBytes,
+    RowGroup,
+    column_in,
+    container_of,
+    file_and_group,
+    footer,
+)
+from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
+
+NO_PARQUET = "no Parquet file by its name (.parquet, .pq)"
+NO_ROWS = "a Parquet file without rows"
+
+_AHEAD = 8
+_AHEAD_BYTES = 2**27
+_LONGEST_CLASS = 1000
+_DAMAGED_LABELS = "damaged: the classes of its row group cannot be read"
+
+Value = int | str | bool | None
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The rows of a row group. ``labels`` is None where they are damaged."""
+
+    container: str
+    rows: int
+    mean_bytes: int
+    labels: Sequence[Value] | None
+    paths: Sequence[str | None]
+
+
+@dataclass(frozen=True)
+class _File:
+    """What a Parquet file says of its samples; ``columns`` is None where it has no rows."""
+
+    stored: StoredFile
+    columns: Columns | None = None
+    groups: Sequence[_Group] = ()
+    has_images: bool = True
+
+
+@dataclass
+class _Rows:
+    """The rows of a listing in the order of the files and of the rows in them."""
+
+    names: list[str] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    containers: list[str] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    labels: list[Value] = field(default_factory=list)
+    problems: Problems = field(default_factory=dict)
+
+    def add_file(self, key: str, size: int, problem: Problem) -> None:
+        """Append a file that has no samples."""
+        self.problems[len(self.names)] = problem
+        self._add(key, size, "", 0, None)
+
+    def add(self, file: _File) -> None:
+        """Append the rows of a file."""
+        key = file.stored.key
+        paths = Counter(path for group in file.groups for path in group.paths if path)
+        number = 0
+        for group in file.groups:
+            labels = group.labels or [None] * group.rows
+            for offset, (path, label) in enumerate(zip(group.paths, labels, strict=True)):
+                if group.labels is None:
+                    self.problems[len(self.names)] = Problem("failed", _DAMAGED_LABELS)
+                is_name = path is not None and paths[path] == 1 and _is_file_name(path)
+                name = f"{key}/{path if is_name else f'{number:08d}'}"
+                self._add(name, group.mean_bytes, group.container, offset, label)
+                number += 1
+
+    def _add(self, name: str, size: int, container: str, offset: int, label: Value) -> None:
+        self.names.append(name)
+        self.sizes.append(size)
+        self.containers.append(container)
+        self.offsets.append(offset)
+        self.labels.append(label)
+
+
+class ParquetSource:
+    """Images in Parquet files, in the order of the files and of their rows.
+
+    ``uri`` is one file, or a folder of them. The row whose image has the path ``1.jpg`` in
+    ``data/train-0.parquet`` is called ``data/train-0.parquet/1.jpg``; without a path of its own a
+    row is called by its number in the file.
+    """
+
+    kind = "parquet"
+    only_images = True
+
+    def __init__(
+        self, uri: str, options: StoreOptions | None = None, section: ParquetOptions | None = None
+    ) -> None:
+        self._folder = open_store(uri, options)
+        self._options = options
+        self._section = section or ParquetOptions()
+        self._exclusion = Exclusion()
+        self._splits_are_classes = False
+        self._files: dict[str, StoredFile] = {}
+        self._image = ""
+        self.concurrency = reads_at_once(self._folder)
+
+    @property
+    def uri(self) -> str:
+        """The address of the file, or of the folder of files."""
+        return self._folder.uri
+
+    def disk_paths(self) -> Sequence[str]:
+        """The file or folder that every worker has to see, if it is on a disk."""
+        return disk_paths(self._folder)
+
+    def leave_out(self, globs: tuple[str, ...]) -> None:
+        """Have ``list`` skip files that these globs match."""
+        self._exclusion = Exclusion(globs)
+
+    def read_splits_as_classes(self) -> None:
+        """Have ``list`` read what looks like several splits as one."""
+        self._splits_are_classes = True
+
+    def read(self, item: Located) -> bytes:
+        """The bytes of one image; its row group is read up to it."""
+        (data,) = self.read_runs([item])
+        if isinstance(data, UnreadableImage):
+            raise data
+        return data
+
+    def read_runs(self, items: Sequence[Located]) -> Iterator[bytes | UnreadableImage]:
+        """The bytes of images in order; each run of a row group is read once."""
+        runs = [
+            (self._group(run[0].container), [item.offset for item in run]) for run in _runs(items)
+        ]
+        if self.concurrency == 1:
+            for group, rows in runs:
+                yield from group.values(rows)
+            return
+
+        def fetched(run: tuple[RowGroup, Sequence[int]]) -> bytes:
+            group, rows = run
+            return group.fetched() if group.is_read_at_once(rows) else b""
+
+        chunks = in_order(
+            fetched,
+            runs,
+            min(self.concurrency, _AHEAD),
+            weight=lambda run: run[0].chunk_bytes if run[0].is_read_at_once(run[1]) else 0,
+            budget=_AHEAD_BYTES,
+        )
+        for (group, rows), chunk in zip(runs, chunks, strict=True):
+            yield from group.values(rows, chunk)
+
+    def list(self) -> Listing:
+        """Every row of every file, and other files of the folder."""
+        tree = Tree()
+        store, entries, is_folder = self._found(tree)
+        rows = _Rows()
+        read: list[ObjectInfo] = []
+        others: list[tuple[ObjectInfo, Problem]] = []
+        for entry in entries:
+            problem = self._problem_of(entry) if is_folder else None
+            if problem is None:
+                read.append(entry)
+            else:
+                others.append((entry, problem))
+        if not read:
+            raise SourceNotFound(
+                f"no Parquet files in {self.uri!r}: names that end in .parquet or .pq are expected"
+                + advice_for(entry.key for entry in entries)
+            )
+        if not self._splits_are_classes:
+            keys = [entry.key for entry in read]
+            refuse_file_splits(self.uri, self.kind, "Parquet files", PARQUET_ENDING, keys)
+        files = [*in_order(lambda entry: self._read_file(store, entry), read, self.concurrency - 1)]
+        filled = [file for file in files if file.columns is not None]
+        columns = self._require_same_columns(filled)
+        for file in files:
+            if file.columns is None:
+                others.append((_info(file), Problem("skipped", NO_ROWS)))
+            else:
+                rows.add(file)
+        for entry, problem in others:
+            rows.add_file(entry.key, entry.bytes, problem)
+        self._files = {file.stored.key: file.stored for file in filled}
+        self._image = columns.image
+        classes = self._classes(rows, columns)
+        return Listing.sorted(
+            rows.names,
+            rows.sizes,
+            classes.names,
+            rows.problems,
+            containers=rows.containers,
+            offsets=rows.offsets,
+            in_runs=True,
+            label_space=classes.space,
+            label_order="as the schema lists them" if columns.class_names else "as numbered",
+            notes=(*classes.notes, *_notes(files, columns), *tree.notes()),
+            form="images in Parquet",
+            unread=tuple(tree.unread),
+        )
+
+    def _found(self, tree: Tree) -> tuple[Store, Sequence[ObjectInfo], bool]:
+        """The store of the files, the files there, and whether they are a folder's."""
+        with contextlib.suppress(ConfigError, ObjectNotFound):
+            folder, key = split_uri(self.uri)
+            store = open_store(folder, self._options)
+            return store, [store.head(key)], False
+        listed = list_files(self._folder, is_left_out=self._exclusion.reason)
+        tree.unread.extend(listed.unread)
+        tree.files.extend(listed.files)
+        if all(is_clutter(info.key) for info in listed.files):
+            raise SourceNotFound(f"nothing at {self.uri!r}, nor in it (check --source)")
+        return self._folder, sorted(listed.files), True
+
+    def _problem_of(self, entry: ObjectInfo) -> Problem | None:
+        """Why a file of a folder is not read, by its name."""
+        if reason := self._exclusion.reason(entry.key):
+            return Problem("skipped", reason)
+        if problem := problem_of(entry):
+            return problem
+        is_parquet = PARQUET_ENDING.search(entry.key)
+        return None if is_parquet else Problem("skipped", NO_PARQUET)
+
+    def _read_file(self, store: Store, entry: ObjectInfo) -> _File:
+        """What a file says of its samples; no image is read.
+
+        Raises:
+            SourceError: it is no Parquet file, or one without columns of images.
+        """
+        title = f"{self.uri.rstrip('/')}/{entry.key}" if store is self._folder else self.uri
+        try:
+            stored = StoredFile.now(store, entry.key)
+            metadata = footer(stored)
+            schema = metadata.schema.to_arrow_schema()
+        except PermissionRefused as error:
+            raise SourceError(f"{error} (check --source)") from None
+        except DataprepError:
+            raise
+        except (pa.ArrowException, OSError, ValueError) as error:
+            why = " ".join(str(error).split())[:150].rstrip(".")
+            raise SourceError(
+                f"{title} cannot be read as Parquet ({why}). Its samples would be missing: fetch "
+                f"it again, or leave it out with --exclude {shlex.quote(entry.key)}"
+            ) from None
+        if not metadata.num_rows:
+            return _File(stored)
+        names = schema.names
+        if repeated := [name for name, count in Counter(names).items() if count > 1]:
+            raise SourceError(f"{title}: several columns are called {repeated[0]!r}")
+        columns = columns_of(schema, self._section, title)
+        groups = [RowGroup(stored, at, columns.image) for at in range(metadata.num_row_groups)]
+        numbers = [at for at, group in enumerate(groups) if group.rows]
+        labels = _values(stored, numbers, columns.label)
+        paths = _values(stored, numbers, columns.path)
+        made = []
+        for number in numbers:
+            group = groups[number]
+            mean = max(group.value_bytes // group.rows, 1)
+            without = [None] * group.rows
+            found = _Group(
+                container=container_of(stored, number),
+                rows=group.rows,
+                mean_bytes=mean,
+                labels=labels[number] if columns.label else without,
+                paths=paths.get(number) or without,
+            )
+            made.append(found)
+        return _File(stored, columns, made, not all(groups[at].all_null for at in numbers))
+
+    def _require_same_columns(self, files: Sequence[_File]) -> Columns:
+        """The columns of all files.
+
+        Raises:
+            SourceNotFound: no file has rows.
+            SourceError: files differ in their columns or class names, or have no image at all.
+        """
+        if not files:
+            raise SourceNotFound(f"no rows in the Parquet files of {self.uri!r}")
+        first, *others = files
+        columns = first.columns
+        assert columns is not None  # noqa: S101  for mypy
+        for other in others:
+            if other.columns is None or _facts(other.columns) == _facts(columns):
+                continue
+            different = _difference(columns, other.columns)
+            raise SourceError(
+                f"{self.uri}: {first.stored.key} and {other.stored.key} differ in {different}: "
+                "shard one kind of file at a time, as in --exclude "
+                f"{shlex.quote(other.stored.key)}"
+            )
+        if not any(file.has_images for file in files):
+            raise SourceError(
+                f"{self.uri}: no image of column {columns.image!r} has bytes; its images are only "
+                "named by their paths: list the paths in a CSV file (--kind listing), or embed the "
+                "images in the table"
+            )
+        return columns
+
+    def _classes(self, rows: _Rows, columns: Columns) -> Classes:
+        """The class of each row; rows without one beside others join the problems."""
+        count = len(rows.names)
+        if not columns.label:
+            return Classes([""] * count, notes=(columns.advice,) if columns.advice else ())
+        reasons = {row: problem.reason for row, problem in rows.problems.items()}
+        names_file = self._section.class_names
+        given: LabelSpace | None = None
+        if names_file:
+            given = read_class_names(names_file, self._options)
+        if columns.has_numbers:
+            names_from = "class_names"
+            if given is None and columns.class_names:
+                title = f"{self.uri}: the schema's names of {columns.label!r}"
+                given = named_classes([*map(str.strip, columns.class_names)], title, "name")
+                names_from = "the schema"
+            numbers = {
+                row: int(label)
+                for row, label in enumerate(rows.labels)
+                if label is not None and row not in reasons
+            }
+            classes = by_own_number(numbers, count, given, reasons, self.kind, names_from)
+        else:
+            texts = [_class_text(label) for label in rows.labels]
+            for row, text in enumerate(texts):
+                if row not in reasons and (problem := _problem_of_text(text)):
+                    reasons[row] = problem
+            used = ["" if row in reasons else text for row, text in enumerate(texts)]
+            without: dict[int, str] = {}
+            classes = by_name(used, given, without, self.uri)
+            reasons = {**without, **reasons}
+        for row, reason in reasons.items():
+            rows.problems.setdefault(row, Problem("failed", reason))
+        return classes
+
+    def _group(self, container: str) -> RowGroup:
+        """The row group that a listing called ``container``.
+
+        Raises:
+            SourceChanged: it is gone since it was listed.
+        """
+        key, group = file_and_group(container)
+        file = self._files.get(key)
+        try:
+            if file is not None:
+                return RowGroup(file, group, self._image)
+        except DataprepError:
+            raise
+        except (pa.ArrowException, OSError, ValueError, LookupError):
+            pass
+        raise SourceChanged(
+            f"{key} in {self.uri} was changed or removed since it was listed: restore it, or start "
+            "anew with --overwrite"
+        )
+
+
+def _runs(items: Sequence[Located]) -> list[list[Located]]:
+    """Cut items into neighbours of one container whose places in it ascend."""
+    runs: list[list[Located]] = []
+    for _, neighbours in groupby(items, key=lambda item: item.container):
+        run: list[Located] = []
+        for item in neighbours:
+            if run and item.offset <= run[-1].offset:
+                runs.append(run)
+                run = []
+            run.append(item)
+        runs.append(run)
+    return runs
+
+
+def _values(file: StoredFile, groups: Sequence[int], column: str) -> dict[int, Any]:
+    """The values of a column by the number of the row group; None where they are damaged."""
+    if not column or not groups:
+        return {}
+    opened = pq.ParquetFile(ParquetBytes(file), metadata=footer(file), pre_buffer=True)
+    try:
+        table = opened.read_row_groups(groups, columns=[column], use_threads=False)
+        values = column_in(table, column).to_pylist()
+    except DataprepError:
+        raise
+    except (pa.ArrowException, OSError, ValueError):
+        if len(groups) == 1:
+            return {groups[0]: None}
+        return {group: _values(file, [group], column)[group] for group in groups}
+    by_group = {}
+    first = 0
+    for group in groups:
+        rows = footer(file).row_group(group).num_rows
+        by_group[group] = values[first : first + rows]
+        first += rows
+    return by_group
+
+
+def _is_file_name(path: str) -> bool:
+    """Whether a path can be the name of a sample: relative, without steps up, and no number."""
+    parts = path.split("/")
+    return not ({"", ".", ".."} & {*parts} or "\0" in path or path.isdecimal())
+
+
+def _class_text(label: Value) -> str:
+    return label.strip() if isinstance(label, str) else ""
+
+
+def _problem_of_text(text: str) -> str:
+    """Why a text is no class; empty for a class, and where there is none."""
+    if len(text) > _LONGEST_CLASS:
+        return f"its class has more than {_LONGEST_CLASS:,} characters"
+    if text and not text.isprintable():
+        return "its class has several lines or control characters"
+    return ""
+
+
+def _facts(columns: Columns) -> Columns:
+    """What all files must have in common."""
+    return replace(columns, advice="")
+
+
+def _difference(first: Columns, other: Columns) -> str:
+    """In which way two files differ."""
+    if first.image != other.image:
+        return f"their column of images ({first.image!r}, {other.image!r})"
+    if first.label != other.label:
+        return f"their column of classes ({first.label or 'none'!r}, {other.label or 'none'!r})"
+    if first.has_numbers != other.has_numbers:
+        return f"the type of {first.label!r}: numbers and texts"
+    if first.class_names != other.class_names:
+        return f"the names of the classes of {first.label!r}"
+    return f"the paths of {first.image!r}"
+
+
+def _info(file: _File) -> ObjectInfo:
+    return ObjectInfo(file.stored.key, file.stored.size)
+
+
+def _notes(files: Sequence[_File], columns: Columns) -> Iterator[str]:
+    """What is worth saying of the files."""
+    empty = [file.stored.key for file in files if file.columns is None]
+    if empty:
+        yield f"{counted(len(empty), 'Parquet file')} without rows: {shown(empty)}"

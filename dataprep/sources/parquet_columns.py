@@ -1,0 +1,252 @@
+"""PURE. Which columns of a Parquet file have the images and the classes, and what these are called.
+
+Hubs store an image as a struct of ``bytes`` and ``path``. Hugging Face's library describes columns
+in the metadata of the schema: under the key ``huggingface``, a ``ClassLabel`` has the names of its
+numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from dataprep.errors import SourceError
+from dataprep.names import escape
+from dataprep.sources.options import ParquetOptions
+
+IMAGE_COLUMNS = (
+    *("image", "images", "img", "jpg", "jpeg", "png", "webp", "picture", "photo"),
+    *("image_bytes", "encoded"),
+)
+LABEL_COLUMNS = (
+    *("label", "labels", "class", "classes", "cls", "category", "target", "synset"),
+    *("class_id", "class_label", "class_name", "label_id", "label_name"),
+)
+
+_MOST_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What is read of a file.
+
+    Attributes:
+        image: the column of encoded images: its name, with dots where it is in a struct.
+        path: the column of their file names; empty where there is none.
+        label: the column of classes; empty where there is none.
+        has_numbers: whether classes are numbers.
+        class_names: the names of these numbers in the schema; empty where it has none.
+        advice: how to name a column of classes, where none was recognised.
+    """
+
+    image: str
+    path: str = ""
+    label: str = ""
+    has_numbers: bool = False
+    class_names: tuple[str, ...] = ()
+    advice: str = ""
+
+
+def columns_of(schema: pa.Schema, section: ParquetOptions, title: str) -> Columns:
+    """The columns to read of a file that errors call ``title``.
+
+    Raises:
+        SourceError: a column that is named is not there or of a type that cannot be read, or it is
+            not clear which columns to read.
+    """
+    types = dict(_columns(schema))
+    features = _features(schema)
+    image = _image_column(types, features, section.image, title)
+    data, path = image, ""
+    if pa.types.is_struct(types[image]):
+        data = f"{image}.bytes"
+        path = f"{image}.path" if _is_text(types.get(f"{image}.path")) else ""
+    if section.label is False:
+        return Columns(data, path)
+    rest = {
+        name: kind
+        for name, kind in types.items()
+        if name != image and not name.startswith(f"{image}.")
+    }
+    label = _label_column(rest, features, section.label, title)
+    if not label:
+        shown = _shown(rest) if rest else "no other columns"
+        advice = f"it has {shown}: --set parquet.label=NAME takes the class from a column"
+        return Columns(data, path, advice=advice)
+    names = _feature(features, label).get("names")
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        names = []
+    return Columns(data, path, label, not _is_text(types[label]), tuple(names))
+
+
+def _columns(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
+    """Every column and its type, those in structs too, names with dots."""
+    pending = [(field.name, field.type) for field in reversed(schema)]
+    while pending:
+        name, kind = pending.pop()
+        yield name, kind
+        if pa.types.is_struct(kind):
+            pending.extend((f"{name}.{field.name}", field.type) for field in reversed([*kind]))
+
+
+def _image_column(
+    types: Mapping[str, pa.DataType], features: Mapping[str, Any], wanted: str | None, title: str
+) -> str:
+    """The column of images. Raises SourceError."""
+    if wanted is not None:
+        _require(types, wanted, title, "parquet.image")
+        if not _holds_images(types, wanted):
+            raise SourceError(
+                f"{title}: its column {wanted!r} (parquet.image) is {_words(types[wanted])}: give "
+                "one of binary values, or of structs with binary 'bytes'"
+            )
+        return wanted
+    candidates: list[str] = []
+    for name in types:
+        is_inside = any(name.startswith(f"{candidate}.") for candidate in candidates)
+        if not is_inside and _holds_images(types, name):
+            candidates.append(name)
+    if not candidates:
+        raise SourceError(
+            f"{title}: no column of images, which has binary values or structs with binary "
+            f"'bytes'; its columns are {_shown(types)}. Tables of paths are read with --kind "
+            "listing"
+        )
+    chosen = _only_clear(candidates, features, "Image", IMAGE_COLUMNS)
+    if chosen is None:
+        raise SourceError(
+            f"{title}: which column has the images is not clear: {_shown(candidates)} could; name "
+            "it with --set parquet.image=NAME"
+        )
+    return chosen
+
+
+def _label_column(
+    types: Mapping[str, pa.DataType],
+    features: Mapping[str, Any],
+    wanted: str | None,
+    title: str,
+) -> str:
+    """The column of classes; empty where none is recognised. Raises SourceError."""
+    if wanted is not None:
+        _require(types, wanted, title, "parquet.label")
+    else:
+        likely = [
+            name
+            for name in types
+            if _feature(features, name).get("_type") == "ClassLabel" or _last(name) in LABEL_COLUMNS
+        ]
+        if not likely:
+            return ""
+        readable = [name for name in likely if _holds_classes(types[name])]
+        wanted = _only_clear(readable or likely, features, "ClassLabel", LABEL_COLUMNS)
+        if wanted is None:
+            raise SourceError(
+                f"{title}: which column has the classes is not clear: {_shown(readable)} could; "
+                "name it with --set parquet.label=NAME"
+            )
+    if not _holds_classes(types[wanted]):
+        raise SourceError(
+            f"{title}: its column {wanted!r} is {_words(types[wanted])}, where a class is a whole "
+            f"number or a text: name another of its columns, {_shown(types)}, with --set "
+            "parquet.label=NAME, or read none with --set parquet.label=false"
+        )
+    return wanted
+
+
+def _only_clear(
+    candidates: Sequence[str],
+    features: Mapping[str, Any],
+    feature_type: str,
+    usual: Sequence[str],
+) -> str | None:
+    """The only candidate, or the only one that the schema or its name says to be it."""
+    described = [
+        name for name in candidates if _feature(features, name).get("_type") == feature_type
+    ]
+    named = [name for name in described or candidates if _last(name) in usual]
+    for group in (candidates, described, named):
+        if len(group) == 1:
+            return group[0]
+    return None
+
+
+def _require(types: Mapping[str, object], wanted: str, title: str, key: str) -> None:
+    """Raise SourceError where there is no such column."""
+    if wanted not in types:
+        raise SourceError(f"{title}: no column {wanted!r} ({key}): it has {_shown(types)}")
+
+
+def _holds_images(types: Mapping[str, pa.DataType], name: str) -> bool:
+    """Whether a column has binary values, or structs of which ``bytes`` has."""
+    kind = types[name]
+    return _is_binary(types.get(f"{name}.bytes") if pa.types.is_struct(kind) else kind)
+
+
+def _holds_classes(kind: pa.DataType) -> bool:
+    """Whether values of this type can be classes."""
+    value = _value_type(kind)
+    return bool(pa.types.is_integer(value) or pa.types.is_boolean(value)) or _is_text(kind)
+
+
+def _is_binary(kind: pa.DataType | None) -> bool:
+    if kind is None:
+        return False
+    value = _value_type(kind)
+    checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    return any(check(value) for check in (*checks, pa.types.is_binary_view))
+
+
+def _is_text(kind: pa.DataType | None) -> bool:
+    if kind is None:
+        return False
+    value = _value_type(kind)
+    checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    return any(check(value) for check in checks)
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    """The type of the values of a dictionary, or the type itself."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _features(schema: pa.Schema) -> Mapping[str, Any]:
+    """What Hugging Face's library says of columns; empty where it says nothing."""
+    try:
+        content = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
+        features = content["info"]["features"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return {}
+    return features if isinstance(features, dict) else {}
+
+
+def _feature(features: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """What is said of one column."""
+    feature: Any = features.get(name)
+    if feature is None:
+        feature = features
+        for part in name.split("."):
+            feature = feature.get(part) if isinstance(feature, dict) else None
+    return feature if isinstance(feature, dict) else {}
+
+
+def _last(name: str) -> str:
+    """The last part of a name with dots, in lower case."""
+    return name.rpartition(".")[2].lower()
+
+
+def _words(kind: pa.DataType) -> str:
+    """A type for a message, shortened."""
+    text = " ".join(str(kind).split())
+    return f"of type {text if len(text) < 60 else text[:60] + '...'}"
+
+
+def _shown(names: Mapping[str, object] | Sequence[str]) -> str:
+    """A few names of columns."""
+    shown = [*names]
+    more = ", ..." if len(shown) > _MOST_SHOWN else ""
+    return ", ".join(repr(escape(name)) for name in shown[:_MOST_SHOWN]) + more

@@ -1,0 +1,201 @@
+"""Row groups of Parquet files: the values of one column, in order and a few at a time.
+
+Values of a column chunk follow each other without an index, so that one of them is found by reading
+all before it. A run of samples of one row group is read once, from the beginning of its chunk to
+the last sample that is wanted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from dataprep.errors import DataprepError, SourceChanged, UnreadableImage
+from dataprep.sources.archives import FilePart, StoredFile
+from dataprep.stores.local import LocalStore
+
+LARGEST_AT_ONCE_BYTES = 256_000_000
+"""A column chunk that is larger is streamed."""
+
+NO_BYTES = "no bytes in the table: its value is null, as that of an image that has only a path"
+
+_BATCH_ROWS = 16
+_LOCAL_BUFFER_BYTES = 2**20
+_REMOTE_BUFFER_BYTES = 2**23
+_FOOTERS = 64
+_container = re.compile(r"(?s:(.*))!rows@(\d+)\+\d+")
+
+
+def container_of(file: StoredFile, group: int) -> str:
+    """What a listing calls a row group: the file's key, the number of the group, the file's size.
+
+    With the size, a job is not resumed from a file of another size.
+    """
+    return f"{file.key}!rows@{group}+{file.size}"
+
+
+def file_and_group(container: str) -> tuple[str, int]:
+    """The key of the file and the number of the row group that ``container_of`` named."""
+    match = _container.fullmatch(container)
+    if match is None:
+        raise SourceChanged(f"{container!r} was removed since it was listed: it is no row group")
+    return match[1], int(match[2])
+
+
+def footer(file: StoredFile) -> pq.FileMetaData:
+    """The metadata of a file, read once in a process where the file has a version.
+
+    Raises:
+        ValueError, OSError, pyarrow.ArrowException: it is no Parquet file, or a damaged one.
+        SourceChanged, StoreError: as ``StoredFile.read``.
+    """
+    return _known_footer(file) if file.version else pq.read_metadata(ParquetBytes(file))
+
+
+@lru_cache(maxsize=_FOOTERS)
+def _known_footer(file: StoredFile) -> pq.FileMetaData:
+    return pq.read_metadata(ParquetBytes(file))
+
+
+class ParquetBytes(FilePart):
+    """A file as pyarrow reads it, of which one range may be in memory already."""
+
+    def __init__(self, stored: StoredFile, start: int = 0, held: bytes = b"") -> None:
+        super().__init__(stored, stored.size)
+        self._start, self._held = start, held
+
+    def read(self, size: int = -1) -> bytes:
+        """Return all bytes that are asked for.
+
+        Raises:
+            SourceChanged: there are fewer.
+        """
+        length = max(self._size - self._at, 0)
+        if size >= 0:
+            length = min(size, length)
+        offset = self._at - self._start
+        if offset >= 0 and offset + length <= len(self._held):
+            self._at += length
+            return self._held[offset : offset + length]
+        data = self._read(length)
+        if len(data) < length:
+            raise SourceChanged(
+                f"{self._stored.uri} is shorter than when it was listed: restore it, or start anew "
+                "with --overwrite"
+            )
+        return data
+
+
+class RowGroup:
+    """One column of a row group.
+
+    Attributes:
+        rows: how many.
+        chunk_bytes: how many bytes the column takes in the file.
+        value_bytes: how many bytes it takes when it is not compressed.
+        all_null: whether the metadata say that no row has a value.
+    """
+
+    def __init__(self, file: StoredFile, group: int, column: str) -> None:
+        self._file, self._group, self._column = file, group, column
+        self._metadata = footer(file)
+        group_metadata = self._metadata.row_group(group)
+        chunks = [group_metadata.column(at) for at in range(group_metadata.num_columns)]
+        chunk = next(each for each in chunks if each.path_in_schema == column)
+        begins = [chunk.data_page_offset]
+        if chunk.has_dictionary_page and chunk.dictionary_page_offset:
+            begins.append(chunk.dictionary_page_offset)
+        self._start = min(begins)
+        self.rows: int = group_metadata.num_rows
+        self.chunk_bytes: int = chunk.total_compressed_size
+        self.value_bytes: int = chunk.total_uncompressed_size
+        statistics = chunk.statistics if chunk.is_stats_set else None
+        self.all_null = bool(
+            statistics is not None
+            and statistics.has_null_count
+            and statistics.null_count == self.rows > 0
+        )
+
+    def is_read_at_once(self, rows: Sequence[int]) -> bool:
+        """Whether one request for the whole chunk is the way to these rows, on a remote store."""
+        return self.chunk_bytes <= LARGEST_AT_ONCE_BYTES and 2 * rows[-1] + 2 > self.rows
+
+    def fetched(self) -> bytes:
+        """The whole chunk, by one request."""
+        return self._file.read(self._start, self.chunk_bytes)
+
+    def values(self, rows: Sequence[int], chunk: bytes = b"") -> Iterator[bytes | UnreadableImage]:
+        """The values of ``rows``, which ascend, a few in memory at a time.
+
+        Batches begin at the first row of the group, so that damage has the same effect whichever
+        rows are read: what is before its batch can be read, and the rest cannot.
+
+        Args:
+            rows: numbers from 0 within the group.
+            chunk: the whole chunk, if it was fetched.
+
+        Raises:
+            SourceChanged, StoreError: as ``StoredFile.read``.
+        """
+        batches = self._batches(chunk, with_buffer=not chunk)
+        batch: pa.Array = pa.array([], pa.binary())
+        first = 0
+        for row in rows:
+            while batch is not None and row >= first + len(batch):
+                first += len(batch)
+                batch = _next_or_none(batches)
+            if batch is None:
+                yield UnreadableImage(
+                    f"damaged: row {row} of row group {self._group} of {self._file.key} cannot be "
+                    "read"
+                )
+                continue
+            value = batch[row - first].as_py()
+            yield UnreadableImage(NO_BYTES) if value is None else value
+
+    def _batches(self, chunk: bytes, *, with_buffer: bool) -> Iterator[pa.Array]:
+        """The column, a few rows at a time."""
+        is_local = isinstance(self._file.store, LocalStore)
+        buffer_bytes = _LOCAL_BUFFER_BYTES if is_local else _REMOTE_BUFFER_BYTES
+        opened = opened_file(
+            self._file,
+            ParquetBytes(self._file, self._start, chunk),
+            buffer_size=buffer_bytes if with_buffer else 0,
+        )
+        batches = opened.iter_batches(
+            _BATCH_ROWS, [self._group], columns=[self._column], use_threads=False
+        )
+        for batch in batches:
+            yield column_in(batch, self._column)
+
+
+def opened_file(file: StoredFile, content: ParquetBytes, **options: Any) -> pq.ParquetFile:
+    """A Parquet file of which the footer is known."""
+    return pq.ParquetFile(content, metadata=footer(file), pre_buffer=False, **options)
+
+
+def column_in(table: pa.Table | pa.RecordBatch, name: str) -> pa.Array | pa.ChunkedArray:
+    """The only column of what was read, out of its structs and dictionaries."""
+    column = table.column(0)
+    below = name.removeprefix(table.schema.names[0]).strip(".")
+    for part in below.split(".") if below else ():
+        column = pc.struct_field(column, part)
+    if isinstance(column, pa.DictionaryArray):
+        return column.dictionary_decode()
+    return column
+
+
+def _next_or_none(batches: Iterator[pa.Array]) -> pa.Array | None:
+    """The next batch; None after the last one, and where the data are damaged."""
+    try:
+        return next(batches, None)
+    except DataprepError:
+        raise
+    except (pa.ArrowException, OSError, ValueError):
+        return None
