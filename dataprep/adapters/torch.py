@@ -603,7 +603,8 @@ class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
             yield [number for number, _ in batch], [image for _, image in batch]
 
     def _samples(self, reading: _Reading) -> Iterator[tuple[int, Buffer]]:
-        samples: Iterator[tuple[int, Buffer]] = self.records.stream(reading.numbers)
+        batch = self.order.batch or _BLOCK
+        samples: Iterator[tuple[int, Buffer]] = self.records.stream(reading.numbers, batch)
         if not self._buffer:
             return samples
         # Each with an image of its own, which does not keep others in memory.

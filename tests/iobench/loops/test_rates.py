@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataprep.adapters.records import read_ahead
+from dataprep.reading.read_ahead import read_ahead
 from iobench.clock import VirtualClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.paced import PacedConsumer
