@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import re
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -98,6 +99,7 @@ class Records:
         self._run = max(RUN, _RUN_BYTES // self.mean_bytes)
         self.is_remote = self._folder is None
         self.counter = dataset.read_counter
+        self._window_samples = 0  # of the last stream at its end
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process has neither the open files nor the counter's file in memory.
@@ -176,8 +178,14 @@ class Records:
         ``batch_samples`` at first, and grows: see ``GrowingWindows``.
         """
         most = read_ahead(self.mean_bytes, is_remote=self.is_remote)
-        growing = GrowingWindows(max(batch_samples, self._run), most)
+        growing = GrowingWindows(
+            max(batch_samples, self._run), most, earlier_size=self._window_samples
+        )
         report = self.counter.new_stream() if self.counter is not None else None
+        # Of a link that is not known yet, the first batch has all for itself.
+        may_go_on = threading.Event()
+        if self._window_samples:
+            may_go_on.set()
 
         def sized() -> Iterator[list[int]]:
             begin = 0
@@ -187,10 +195,14 @@ class Records:
                     report.window(size, most.windows_at_once)
                 yield numbers[begin : begin + size].tolist()
                 begin += size
+                may_go_on.wait()
 
         def read(window: list[int]) -> tuple[list[int], list[Buffer]]:
             begun_s = time.monotonic()
-            images = self.fetch(window)
+            try:
+                images = self.fetch(window)
+            finally:
+                may_go_on.set()
             growing.arrived(time.monotonic() - begun_s)
             return window, images
 
@@ -200,6 +212,7 @@ class Records:
                     growing.taken(len(window))
                     yield from zip(window, images, strict=True)
         finally:
+            self._window_samples = growing.size
             if report is not None:
                 report.end()
 

@@ -9,7 +9,7 @@ import warnings
 import weakref
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -36,7 +36,7 @@ from dataprep.assign import (
 )
 from dataprep.errors import ConfigError, ImageError
 from dataprep.formats.protocol import Buffer
-from dataprep.ordered import in_order
+from dataprep.ordered import fed_in_order, in_order
 from dataprep.processors import usable_processors
 from dataprep.reading.epoch_counter import EpochCounter, Iteration, LoaderWorker
 
@@ -710,8 +710,10 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
             most = min(_MOST_THREADS, usable_processors())
             threads = 0 if get_worker_info() is not None else most
         ahead = self.prefetch * -(-self.size // _PART)
+        # A remote store may give the samples of one batch long before those of the next.
+        side_by_side = fed_in_order if self.samples.records.is_remote else in_order
         try:
-            with closing(in_order(_fill, self._parts(reading), threads, ahead=ahead)) as parts:
+            with closing(side_by_side(_fill, self._parts(reading), threads, ahead=ahead)) as parts:
                 for batch, places in parts:
                     if places.stop < len(batch.numbers):
                         continue
@@ -722,7 +724,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         finally:
             self.samples.finish(reading)
 
-    def _parts(self, reading: _Reading) -> Iterator[tuple[_Batch, range]]:
+    def _parts(self, reading: _Reading) -> Generator[tuple[_Batch, range], None, None]:
         items, fetch, epoch = self.samples.items, self.samples.records.fetch, reading.epoch
         writes = has_write(items.transform)
         free: deque[NDArray[Any]] = deque(maxlen=self.prefetch + 2)

@@ -18,7 +18,7 @@ WINDOW_BYTES = 16 * 2**20
 """Size of the largest window that a sequential reader requests."""
 WINDOWS_AT_ONCE = 2
 """Windows that a sequential reader requests from a remote store at the same time."""
-WINDOW_S = 0.5
+WINDOW_S = 1.0
 """A window has at most what the consumer takes in this time."""
 _ROUND_TRIPS = 2  # or in so many of the shortest requests, where these take longer than WINDOW_S
 
@@ -46,21 +46,30 @@ def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
 class GrowingWindows:
     """The sizes of the windows of one stream, in samples.
 
-    The windows that are requested first have one batch together, the following ones a batch each.
-    Then a window is twice as large as the one before, if the consumer took that much within
-    ``WINDOW_S`` or within two requests, whichever is longer: a consumer that waits for a store far
-    away takes little before the windows are large. The rate at which samples are taken is that of
-    the slower of the store and the consumer. Windows never become smaller within a stream.
+    The first windows have a batch each. Then a window is twice as large as the one before, if the
+    consumer took that much within ``WINDOW_S`` or within two requests, whichever is longer: a
+    consumer that waits for a store far away takes little before the windows are large. The rate at
+    which samples are taken is that of the slower of the store and the consumer. Windows never
+    become smaller within a stream. The next stream of a reader goes on with their size after its
+    first batch.
+
+    Attributes:
+        size: samples of the window that was requested last.
     """
 
     def __init__(
-        self, batch_samples: int, most: ReadAhead, clock: Callable[[], float] = time.monotonic
+        self,
+        batch_samples: int,
+        most: ReadAhead,
+        *,
+        earlier_size: int = 0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._earlier_size = earlier_size
         self._batch = min(batch_samples, most.window_samples)
         self._most = most
         self._clock = clock
-        self._size = math.ceil(self._batch / most.windows_at_once)
-        self._requested = 0
+        self.size = 0
         self._taken = 0
         # Moments, and the samples taken by then. The windows that are requested at the same time
         # often arrive together, so that the rate is that over all of them.
@@ -69,12 +78,13 @@ class GrowingWindows:
 
     def next_size(self) -> int:
         """The size of the window that is requested next."""
-        if self._requested >= self._most.windows_at_once:
-            wanted = max(self._batch, self._taken_within_a_window())
-            if 2 * self._size <= wanted:
-                self._size = min(2 * self._size, self._most.window_samples)
-        self._requested += 1
-        return self._size
+        if not self.size:
+            self.size = self._batch
+            return self.size
+        self.size = max(self.size, self._earlier_size)
+        if 2 * self.size <= self._taken_within_a_window():
+            self.size = min(2 * self.size, self._most.window_samples)
+        return self.size
 
     def arrived(self, seconds: float) -> None:
         """Note how long the request of a window took; threads may call this."""

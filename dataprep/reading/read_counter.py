@@ -24,14 +24,24 @@ _READ = 0
 
 
 class ReadTotals(NamedTuple):
-    """``samples`` that have arrived from storage, and the ``bytes`` that were read for them."""
+    """What has arrived from storage.
+
+    Attributes:
+        samples: samples that have arrived.
+        bytes: bytes that were read for them.
+        window_samples: samples of the largest window that any stream requests at this moment; 0 if
+            nothing is read in windows. Windows grow while an epoch begins.
+    """
 
     samples: int = 0
     bytes: int = 0
+    window_samples: int = 0
 
     def since(self, earlier: ReadTotals) -> ReadTotals:
         """The samples and bytes that have arrived since ``earlier``."""
-        return ReadTotals(self.samples - earlier.samples, self.bytes - earlier.bytes)
+        return self._replace(
+            samples=self.samples - earlier.samples, bytes=self.bytes - earlier.bytes
+        )
 
 
 class WindowsInUse(NamedTuple):
@@ -79,7 +89,8 @@ class ReadCounter:
         """Everything that has arrived so far, in this process and in its forks."""
         with self._lock:
             self._read_new_entries()
-            return self._totals
+            samples, _ = max(self._windows.values(), default=(0, 1))
+            return self._totals._replace(window_samples=samples)
 
     def windows(self) -> WindowsInUse:
         """How far ahead readers in this process and in its forks read at this moment."""

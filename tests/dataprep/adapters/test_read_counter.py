@@ -142,7 +142,7 @@ def test_forked_processes_report_their_windows() -> None:
     worker.join()
     counter.add(3, 10)
     assert counter.windows() == WindowsInUse(128, 2, 400)
-    assert counter.totals() == ReadTotals(3, 10)
+    assert counter.totals() == ReadTotals(3, 10, 128)
     mine.window(256, 2)
     assert counter.windows() == WindowsInUse(256, 2, 400)
 
