@@ -23,7 +23,7 @@ WARM_IMPORTS = ("torch", "boto3", "cv2")
 
 
 def measured(url: str, uri: str, epochs: int, workers: int) -> dict[str, float]:
-    """Seconds from ``open`` to the first batch, and samples/s of whole epochs with their starts."""
+    """Seconds from ``to_torch`` to the first batch, or samples/s of epochs with their starts."""
     import dataprep
     from dataprep.stores import StoreOptions
 
@@ -33,8 +33,8 @@ def measured(url: str, uri: str, epochs: int, workers: int) -> dict[str, float]:
 
     import dataprep.adapters.torch
 
-    begun_s = time.perf_counter()
     dataset = dataprep.open(uri, "train", options=StoreOptions(endpoint_url=url))
+    begun_s = time.perf_counter()
     augmentation = dataprep.Augmentation(normalise=False)
     batches: Any = dataprep.to_torch(
         dataset, transform=augmentation, iterable=True, batch_size=BATCH, threads=None
