@@ -174,7 +174,7 @@ def to_torch(
         batch_size: samples per batch, the last may be smaller; single samples if not given.
         drop_last: leave out a last batch that is smaller.
         threads: threads that decode for batches, 0 for the caller's own. The default is one per
-            processor that affinity and control group allow, at most 8, and 0 in a worker of
+            processor that affinity and control group allow, at most 4, and 0 in a worker of
             ``DataLoader``.
         prefetch: how many batches threads are ahead.
         shuffle: whether the order changes with the epoch.

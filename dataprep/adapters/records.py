@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import re
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from crc32c import crc32c
@@ -28,6 +29,7 @@ from dataprep.formats.protocol import Buffer
 from dataprep.keys import shard_number
 from dataprep.ordered import in_order
 from dataprep.reading.ranges import Range, RecordPlaces, largest_gap_bytes
+from dataprep.reading.read_ahead import WINDOWS_AT_ONCE, GrowingWindows, ReadAhead, read_ahead
 from dataprep.reading.read_counter import ReadCounter
 from dataprep.reading.subset import sample_name
 from dataprep.stores.local import LocalStore, version_of
@@ -39,30 +41,10 @@ _OPEN_FILES = 512
 _HEAD_BYTES = 4096
 RANGES_AT_ONCE = 32
 """Ranges of one request for samples that are read from a remote store at the same time."""
-WINDOWS_AT_ONCE = 2
-"""Windows that a sequential reader requests from a remote store at the same time."""
 _RUN_BYTES = 512 * 1024
-WINDOW_BYTES = 16 * 2**20
-"""Size of the window that a sequential reader requests."""
+_BATCH = 64  # samples of the first windows of a stream, if the batch is not known
 # A protobuf size, then the tag of the only field of a list.
 _SIZE = rb"[\x80-\xff]*[\x00-\x7f]"
-
-
-class ReadAhead(NamedTuple):
-    """How far ahead of its consumer a sequential reader reads.
-
-    Attributes:
-        window_samples: samples that arrive together, in one or a few range requests.
-        windows_at_once: windows that are requested at the same time.
-    """
-
-    window_samples: int
-    windows_at_once: int
-
-
-def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
-    """How ``Records.stream`` reads records of ``mean_bytes`` from a disk or a remote store."""
-    return ReadAhead(math.ceil(WINDOW_BYTES / mean_bytes), WINDOWS_AT_ONCE if is_remote else 1)
 
 
 class Records:
@@ -113,6 +95,7 @@ class Records:
         self._run = max(RUN, _RUN_BYTES // self.mean_bytes)
         self.is_remote = self._folder is None
         self.counter = dataset.read_counter
+        self._window_samples = 0  # of the last stream at its end
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process has neither the open files nor the counter's file in memory.
@@ -191,21 +174,60 @@ class Records:
 
     def windows(self, numbers: Integers, size: int) -> Iterator[tuple[list[int], list[Buffer]]]:
         """The images, ``size`` samples at a time; the next ones are read meanwhile."""
-        threads = self._read_ahead.windows_at_once
+        threads = WINDOWS_AT_ONCE if self.is_remote else 1
         with closing(in_order(self.fetch, windows(numbers, size), threads)) as read:
             yield from zip(windows(numbers, size), read, strict=True)
 
-    def stream(self, numbers: Integers) -> Iterator[tuple[int, Buffer]]:
+    def stream(
+        self, numbers: Integers, batch_samples: int = _BATCH
+    ) -> Iterator[tuple[int, Buffer]]:
         """Number and image of each sample; the next ones are read meanwhile.
 
-        For an order by shard, where one request returns many samples.
+        For an order by shard, where one request returns many samples. What is read ahead is
+        ``batch_samples`` at first, and grows: see ``GrowingWindows``.
         """
-        for window, images in self.windows(numbers, self.window_samples):
-            yield from zip(window, images, strict=True)
+        most = self._read_ahead
+        growing = GrowingWindows(
+            max(batch_samples, self._run), most, earlier_size=self._window_samples
+        )
+        report = self.counter.new_stream() if self.counter is not None else None
+        # Of a link that is not known yet, the first batch has all for itself.
+        may_go_on = threading.Event()
+        if self._window_samples:
+            may_go_on.set()
+
+        def sized() -> Iterator[list[int]]:
+            begin = 0
+            while begin < len(numbers):
+                size = growing.next_size()
+                if report is not None:
+                    report.window(size, most.windows_at_once)
+                yield numbers[begin : begin + size].tolist()
+                begin += size
+                may_go_on.wait()
+
+        def read(window: list[int]) -> tuple[list[int], list[Buffer]]:
+            begun_s = time.monotonic()
+            try:
+                images = self.fetch(window)
+            finally:
+                may_go_on.set()
+            growing.arrived(time.monotonic() - begun_s)
+            return window, images
+
+        try:
+            with closing(in_order(read, sized(), most.windows_at_once)) as arrived:
+                for window, images in arrived:
+                    growing.taken(len(window))
+                    yield from zip(window, images, strict=True)
+        finally:
+            self._window_samples = growing.size
+            if report is not None:
+                report.end()
 
     @property
     def window_samples(self) -> int:
-        """The number of samples that a sequential reader reads at a time."""
+        """The largest number of samples that a sequential reader reads at a time."""
         return self._read_ahead.window_samples
 
     @property

@@ -9,7 +9,7 @@ import warnings
 import weakref
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -36,11 +36,13 @@ from dataprep.assign import (
 )
 from dataprep.errors import ConfigError, ImageError
 from dataprep.formats.protocol import Buffer
-from dataprep.ordered import in_order
+from dataprep.ordered import fed_in_order, in_order
 from dataprep.processors import usable_processors
 from dataprep.reading.epoch_counter import EpochCounter, Iteration, LoaderWorker
 
-_MOST_THREADS = 8  # by default: between images, Python runs one thread at a time
+# By default: a fifth to a third of a photo's time holds Python's lock, so that more threads than
+# this gain nothing (python -m benchmarks.interpreter_lock).
+_MOST_THREADS = 4
 _PART = 8  # images that a thread makes before it takes the next
 _BLOCK = 64  # samples that a worker takes at a time, if the batch is not known
 
@@ -622,7 +624,8 @@ class IterableRecords(_Samples, IterableDataset[tuple[Any, int]]):
             yield [number for number, _ in batch], [image for _, image in batch]
 
     def _samples(self, reading: _Reading) -> Iterator[tuple[int, Buffer]]:
-        samples: Iterator[tuple[int, Buffer]] = self.records.stream(reading.numbers)
+        batch = self.order.batch or _BLOCK
+        samples: Iterator[tuple[int, Buffer]] = self.records.stream(reading.numbers, batch)
         if not self._buffer:
             return samples
         # Each with an image of its own, which does not keep others in memory.
@@ -742,8 +745,10 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
             most = min(_MOST_THREADS, usable_processors())
             threads = 0 if get_worker_info() is not None else most
         ahead = self.prefetch * -(-self.size // _PART)
+        # A remote store may give the samples of one batch long before those of the next.
+        side_by_side = fed_in_order if self.samples.records.is_remote else in_order
         try:
-            with closing(in_order(_fill, self._parts(reading), threads, ahead=ahead)) as parts:
+            with closing(side_by_side(_fill, self._parts(reading), threads, ahead=ahead)) as parts:
                 for batch, places in parts:
                     if places.stop < len(batch.numbers):
                         continue
@@ -754,7 +759,7 @@ class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
         finally:
             self.samples.finish(reading)
 
-    def _parts(self, reading: _Reading) -> Iterator[tuple[_Batch, range]]:
+    def _parts(self, reading: _Reading) -> Generator[tuple[_Batch, range], None, None]:
         items, fetch, epoch = self.samples.items, self.samples.records.fetch, reading.epoch
         writes = has_write(items.transform)
         free: deque[NDArray[Any]] = deque(maxlen=self.prefetch + 2)

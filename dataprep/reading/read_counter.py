@@ -1,5 +1,7 @@
 """Count the samples and bytes that arrive from storage, in one process and all of its forks.
 
+Readers also report the windows in which they read ahead, because these grow.
+
 A measurement needs both ends of a loader: what arrived from storage, and what the training loop
 consumed. ``Dataset.count_reads`` returns a counter, which every reader of the data set then uses.
 """
@@ -7,31 +9,60 @@ consumed. ``Dataset.count_reads`` returns a counter, which every reader of the d
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import struct
 import threading
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
-_ENTRY = struct.Struct("<qq")  # samples, bytes
+# A read: 0, samples, bytes. A window: the number of its stream, samples, windows at once.
+_ENTRY = struct.Struct("<qqq")
+_READ = 0
 
 
 class ReadTotals(NamedTuple):
-    """``samples`` that have arrived from storage, and the ``bytes`` that were read for them."""
+    """What has arrived from storage.
+
+    Attributes:
+        samples: samples that have arrived.
+        bytes: bytes that were read for them.
+        window_samples: samples of the largest window that any stream requests at this moment; 0 if
+            nothing is read in windows. Windows grow while an epoch begins.
+    """
 
     samples: int = 0
     bytes: int = 0
+    window_samples: int = 0
 
     def since(self, earlier: ReadTotals) -> ReadTotals:
         """The samples and bytes that have arrived since ``earlier``."""
-        return ReadTotals(self.samples - earlier.samples, self.bytes - earlier.bytes)
+        return self._replace(
+            samples=self.samples - earlier.samples, bytes=self.bytes - earlier.bytes
+        )
+
+
+class WindowsInUse(NamedTuple):
+    """How far ahead the streams of all readers read.
+
+    Attributes:
+        window_samples: samples of the largest window among the streams that are being read; 0 if
+            there are none.
+        windows_at_once: windows that such a stream requests at the same time.
+        largest_samples: samples of the largest window so far, also of streams that have ended.
+    """
+
+    window_samples: int = 0
+    windows_at_once: int = 1
+    largest_samples: int = 0
 
 
 class ReadCounter:
     """A counter that forked processes and threads share without a lock.
 
-    Each read appends 16 bytes to a file in memory. The file is opened for appending, so that
+    Each read appends 24 bytes to a file in memory. The file is opened for appending, so that
     entries of several processes do not mix (open(2), O_APPEND), and a process that is killed
     leaves no lock behind. Reading the totals takes time in proportion to the new entries.
     """
@@ -42,22 +73,74 @@ class ReadCounter:
         fcntl.fcntl(self._descriptor, fcntl.F_SETFL, flags | os.O_APPEND)
         self._position = 0
         self._totals = ReadTotals()
+        self._windows: dict[int, tuple[int, int]] = {}  # samples and windows at once, by stream
+        self._largest_samples = 0
         self._lock = threading.Lock()
 
     def add(self, samples: int, size: int) -> None:
         """Count ``samples`` that have arrived, and the bytes that were read for them."""
-        os.write(self._descriptor, _ENTRY.pack(samples, size))
+        self._append(_READ, samples, size)
+
+    def new_stream(self) -> StreamReport:
+        """A report for a stream that begins, in this process or in a fork."""
+        return StreamReport(self._append)
 
     def totals(self) -> ReadTotals:
         """Everything that has arrived so far, in this process and in its forks."""
         with self._lock:
-            new_bytes = os.fstat(self._descriptor).st_size - self._position
-            if new_bytes > 0:
-                entries = os.pread(self._descriptor, new_bytes, self._position)
-                samples, size = np.frombuffer(entries, np.int64).reshape(-1, 2).sum(axis=0).tolist()
-                self._position += len(entries)
-                self._totals = ReadTotals(self._totals.samples + samples, self._totals.bytes + size)
-            return self._totals
+            self._read_new_entries()
+            samples, _ = max(self._windows.values(), default=(0, 1))
+            return self._totals._replace(window_samples=samples)
+
+    def windows(self) -> WindowsInUse:
+        """How far ahead readers in this process and in its forks read at this moment."""
+        with self._lock:
+            self._read_new_entries()
+            samples, at_once = max(self._windows.values(), default=(0, 1))
+            return WindowsInUse(samples, at_once, self._largest_samples)
+
+    def _append(self, stream: int, first: int, second: int) -> None:
+        os.write(self._descriptor, _ENTRY.pack(stream, first, second))
+
+    def _read_new_entries(self) -> None:
+        new_bytes = os.fstat(self._descriptor).st_size - self._position
+        if new_bytes <= 0:
+            return
+        entries = os.pread(self._descriptor, new_bytes, self._position)
+        self._position += len(entries)
+        rows = np.frombuffer(entries, np.int64).reshape(-1, 3)
+        is_read = rows[:, 0] == _READ
+        samples, size = rows[is_read, 1:].sum(axis=0).tolist()
+        self._totals = ReadTotals(self._totals.samples + samples, self._totals.bytes + size)
+        for stream, window_samples, at_once in rows[~is_read].tolist():
+            if window_samples:
+                self._windows[stream] = window_samples, at_once
+                self._largest_samples = max(self._largest_samples, window_samples)
+            else:
+                self._windows.pop(stream, None)
 
     def __del__(self) -> None:
         os.close(self._descriptor)
+
+
+class StreamReport:
+    """Reports the windows of one stream to a ``ReadCounter``."""
+
+    _numbers = itertools.count()
+
+    def __init__(self, append: Callable[[int, int, int], None]) -> None:
+        self._append = append
+        # Forks go on with the same count, so the number of the process tells them apart.
+        self._stream = os.getpid() << 32 | next(self._numbers) + 1
+        self._reported = 0
+
+    def window(self, samples: int, at_once: int) -> None:
+        """Report the size of the window that is requested now, if it has changed."""
+        if samples != self._reported:
+            self._append(self._stream, samples, at_once)
+            self._reported = samples
+
+    def end(self) -> None:
+        """Report that the stream has ended."""
+        if self._reported:
+            self._append(self._stream, 0, 0)

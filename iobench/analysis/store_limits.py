@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from dataprep.adapters.records import RANGES_AT_ONCE, WINDOW_BYTES, WINDOWS_AT_ONCE
+from dataprep.adapters.records import RANGES_AT_ONCE
 from dataprep.counted import counted
+from dataprep.reading.read_ahead import WINDOW_BYTES, WINDOWS_AT_ONCE
 from iobench.analysis.curve import at_workers
 from iobench.analysis.points import by_point, figure
 from iobench.data.settings import LOCAL

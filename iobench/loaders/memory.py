@@ -93,8 +93,10 @@ class HeldImages:
             self.stored.counter.add(len(numbers), 0)
         return [self.sample(number) for number in numbers]
 
-    def stream(self, numbers: NDArray[np.int64]) -> Iterator[tuple[int, Buffer]]:
-        """Number and image of each sample."""
+    def stream(
+        self, numbers: NDArray[np.int64], batch_samples: int = 0
+    ) -> Iterator[tuple[int, Buffer]]:
+        """Number and image of each sample; nothing is read ahead."""
         for begin in range(0, len(numbers), _WINDOW):
             window = numbers[begin : begin + _WINDOW].tolist()
             yield from zip(window, self.fetch(window), strict=True)

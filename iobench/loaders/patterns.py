@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from dataprep.adapters.records import LOCAL_FILE_BYTES, read_ahead
+from dataprep.adapters.records import LOCAL_FILE_BYTES
+from dataprep.reading.read_ahead import read_ahead
 from iobench.loaders.protocol import LoaderSettings, ReadPattern
 
 TF_SHUFFLE_BUFFER = 2048

@@ -5,8 +5,10 @@ buffers. What they held when time began to count was fetched and decoded before,
 a few steps says how fast memory is emptied. There are three ways to a rate:
 
 - **steady**: counting begins when everything that had arrived before the first batch has been
-  consumed. It covers whole rounds, at least ``LEAST_ROUNDS``; a round is what all workers hand over
-  or request at once. Samples that arrived and samples that were consumed agree within ``BALANCED``.
+  consumed. Where the reader's windows have grown meanwhile, it begins when everything that has
+  arrived by then is consumed, so that what is in flight no longer grows. It covers whole rounds, at
+  least ``LEAST_ROUNDS``; a round is what all workers hand over or request at once. Samples that
+  arrived and samples that were consumed agree within ``BALANCED``.
 - **epochs**: at least ``LEAST_EPOCHS`` whole epochs with their starts. Nothing is in flight before
   an epoch or after it. This is the rule for data that are too short for the first one, and for
   loaders that do not count what arrives.
@@ -142,11 +144,22 @@ class Flow:
     Attributes:
         round_samples: samples of one round: of all workers, one batch each or the windows that
             they request at once, whichever is larger.
+            It is an upper bound where windows grow.
         most_in_flight: the most samples that can be between storage and the loop.
+        batch_samples: samples of one batch of each worker.
+        windows: windows that all workers request at once.
     """
 
     round_samples: int
     most_in_flight: int
+    batch_samples: int = 0
+    windows: int = 0
+
+    def round_of(self, window_samples: int) -> int:
+        """Samples of one round while windows have ``window_samples``; 0 if that is unknown."""
+        if not window_samples:
+            return self.round_samples
+        return min(self.round_samples, max(self.batch_samples, self.windows * window_samples))
 
     @property
     def least_epoch(self) -> int:
@@ -160,13 +173,15 @@ class Flow:
 def flow_of(pattern: ReadPattern, *, batch_size: int, workers: int, prefetch: int) -> Flow:
     """The flow through a loader that reads with ``pattern`` and makes batches in ``workers``."""
     batches = max(1, workers) * batch_size
-    windows = pattern.streams * pattern.windows_at_once * pattern.window_samples
+    windows = pattern.streams * pattern.windows_at_once
     # One more window is being consumed, and each worker may work on one more batch.
     read_ahead = pattern.streams * (pattern.windows_at_once + 1) * pattern.window_samples
     kept_back = pattern.streams * pattern.buffer_samples
     return Flow(
-        round_samples=max(batches, windows),
+        round_samples=max(batches, windows * pattern.window_samples),
         most_in_flight=read_ahead + kept_back + batches * (prefetch + 1),
+        batch_samples=batches,
+        windows=windows,
     )
 
 
@@ -316,6 +331,8 @@ class SteadyWindow:
         self.look_at_s = self._give_up_s = give_up_s
         self._requested_s = 0.0
         self._before = ReadTotals()
+        self._window_samples = 0
+        self._round_samples = flow.round_samples
         self._start: Mark | None = None
         self._accepted: Window | None = None
         self._reached_at: int | None = None
@@ -327,25 +344,38 @@ class SteadyWindow:
 
     def first_batch(self) -> None:
         """Begin to count when everything that has arrived by now is consumed."""
-        self.look_at_samples = self._arrived().since(self._before).samples
+        self._wait_for(self._arrived())
+
+    def _wait_for(self, arrived: ReadTotals) -> None:
+        """Look again when everything that has arrived is consumed, with the present windows."""
+        self.look_at_samples = arrived.since(self._before).samples
+        self._window_samples = arrived.window_samples
+        self._start = None
 
     def look(self, steps: int, samples: int, now_s: float) -> bool:
         """Begin to count, or accept the rounds so far, or go on by one more round."""
-        mark = Mark(steps, samples, now_s, self._arrived())
+        arrived = self._arrived()
+        mark = Mark(steps, samples, now_s, arrived)
+        is_late = now_s >= self._give_up_s
+        if self._accepted is None and arrived.window_samples > self._window_samples:
+            # More is in flight than before: what is consumed is less than what is fetched.
+            self._wait_for(arrived)
+            return is_late and self._ends_without_window(samples, now_s)
         if self._start is None:
-            if now_s >= self._give_up_s:
+            if is_late:
                 return self._ends_without_window(samples, now_s)
             self._start = mark
-            self.look_at_samples = samples + LEAST_ROUNDS * self._flow.round_samples
+            self._round_samples = self._flow.round_of(arrived.window_samples)
+            self.look_at_samples = samples + LEAST_ROUNDS * self._round_samples
             return False
         window = Window(self._start, mark)
-        rounds = window.samples // self._flow.round_samples
+        rounds = window.samples // self._round_samples
         if samples >= self.look_at_samples and self._is_done_after(rounds, window):
             return True
-        if now_s >= self._give_up_s:
+        if is_late:
             return self._accepted is not None or self._ends_without_window(samples, now_s)
         next_round = max(LEAST_ROUNDS, rounds + 1)
-        self.look_at_samples = self._start.samples + next_round * self._flow.round_samples
+        self.look_at_samples = self._start.samples + next_round * self._round_samples
         return False
 
     def _ends_without_window(self, samples: int, now_s: float) -> bool:
@@ -377,11 +407,11 @@ class SteadyWindow:
         in_flight = max(0, self.look_at_samples - samples)
         missing = in_flight
         if self._start is None:
-            missing += LEAST_ROUNDS * self._flow.round_samples
+            missing += LEAST_ROUNDS * self._round_samples
         wanted_s = spent_s * (samples + missing) / max(samples, 1)
         return (
             f"the rate was not steady after {spent_s:,.0f} s and {samples:,} samples: "
-            f"{LEAST_ROUNDS} rounds of {self._flow.round_samples:,} samples need about "
+            f"{LEAST_ROUNDS} rounds of {self._round_samples:,} samples need about "
             f"{samples + missing:,.0f} samples, {wanted_s:,.0f} s; set trial_timeout_s to "
             f"{math.ceil(wanted_s / GIVE_UP_SHARE):,} or more, or take fewer workers or smaller "
             "batches"

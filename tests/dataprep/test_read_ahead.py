@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 import pytest
 
 from dataprep.errors import ImageTooLarge, SourceChanged, StoreUnreachable, UnreadableImage
 from dataprep.job.worker import contents
-from dataprep.ordered import in_order
+from dataprep.ordered import fed_in_order, in_order
 from dataprep.sources import Listing, Located
 
 ITEMS = [Located(f"{i:02}", i + 1) for i in range(40)]
@@ -181,6 +181,65 @@ def test_no_more_items_are_taken_than_threads_and_one(ahead: int) -> None:
     assert next(results) == 1
     assert len(taken) == 5 + ahead
     assert list(results) == list(range(2, 100))
+
+
+def test_a_fed_result_does_not_wait_for_later_items() -> None:
+    """The first result is there while the second item has still to come."""
+    second_may_come = threading.Event()
+
+    def items() -> Generator[int, None, None]:
+        yield 0
+        assert second_may_come.wait(60)
+        yield from range(1, 20)
+
+    results = fed_in_order(lambda item: item * item, items(), 2, ahead=8)
+    assert next(results) == 0
+    second_may_come.set()
+    assert list(results) == [item * item for item in range(1, 20)]
+
+
+@pytest.mark.parametrize("taken", [0, 1, 5])
+def test_fed_items_are_bounded_and_closed(taken: int) -> None:
+    """No more are taken than threads and as many ahead, and the items are closed at the end."""
+    started = []
+    closed = threading.Event()
+
+    def items() -> Generator[int, None, None]:
+        try:
+            for item in range(100):
+                started.append(item)
+                yield item
+        finally:
+            closed.set()
+
+    results = fed_in_order(lambda item: item, items(), 2, ahead=3)
+    for expected in range(taken):
+        assert next(results) == expected
+        assert len(started) <= expected + 2 + 2 + 3
+    results.close()
+    assert closed.is_set() == (taken > 0)
+
+
+@pytest.mark.parametrize("where", ["call", "items"])
+def test_an_error_of_fed_items_comes_in_its_turn(where: str) -> None:
+    """Earlier results come first; nothing comes after the error."""
+
+    def items() -> Generator[int, None, None]:
+        yield from range(3)
+        if where == "items":
+            raise ValueError("three")
+        yield from range(3, 50)
+
+    def call(item: int) -> int:
+        if item == 3:
+            raise ValueError("three")
+        return item
+
+    results = fed_in_order(call, items(), 2, ahead=4)
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="three"):
+        next(results)
+    assert list(results) == []
 
 
 def test_an_error_is_raised_where_its_result_would_stand() -> None:

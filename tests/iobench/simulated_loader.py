@@ -10,9 +10,11 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from dataprep.reading.read_ahead import GrowingWindows, ReadAhead
 from dataprep.reading.read_counter import ReadTotals
 from iobench.clock import VirtualClock
 from iobench.loaders.null import placeholder
@@ -34,7 +36,9 @@ class Simulation:
     Attributes:
         workers, prefetch, batch: as of torch's DataLoader; 0 workers load when a batch is taken.
         item_s: seconds in which a worker decodes a sample.
-        window: samples that a worker requests together.
+        window: samples that a worker requests together, at most.
+        first_window: samples of the first windows, which then grow as those of dataprep's reader;
+            0 for windows that are always of the same size.
         at_once: windows that a worker requests at the same time, beside the one that it consumes.
         buffer: samples that a worker keeps back in its shuffle buffer.
         latency_s: from a request until its transfer begins.
@@ -49,6 +53,7 @@ class Simulation:
     batch: int = 10
     item_s: float = 0.0
     window: int = 10
+    first_window: int = 0
     at_once: int = 1
     buffer: int = 0
     latency_s: float = 0.0
@@ -148,7 +153,13 @@ class _Epoch:
         self._unread = [simulation.worker_samples(worker) for worker in range(streams)]
         self._missing = list(self._unread)
         self._waiting_samples = [0] * streams
-        self._open_windows = [0] * streams
+        self._open_windows: list[deque[int]] = [deque() for _ in range(streams)]
+        most = ReadAhead(simulation.window, simulation.at_once)
+        first = simulation.first_window or simulation.window * simulation.at_once
+        self._growing = [
+            GrowingWindows(first, most, clock=lambda: self.now_s) for _ in range(streams)
+        ]
+        self.window_samples = 0
         self._windows_on_their_way = [0] * streams
         for worker in range(streams):
             self._run(self._worker(worker, simulation.start_s if is_first else 0.0))
@@ -212,10 +223,14 @@ class _Epoch:
     def _request_windows(self, worker: int) -> None:
         """Keep ``at_once`` windows requested beyond the one that is being consumed."""
         simulation = self._simulation
-        while self._unread[worker] and self._open_windows[worker] < simulation.at_once + 1:
-            samples = min(simulation.window, self._unread[worker])
+        while self._unread[worker] and len(self._open_windows[worker]) < simulation.at_once + 1:
+            size = simulation.window
+            if simulation.first_window:
+                size = self._growing[worker].next_size()
+                self.window_samples = max(self.window_samples, size)
+            samples = min(size, self._unread[worker])
             self._unread[worker] -= samples
-            self._open_windows[worker] += 1
+            self._open_windows[worker].append(samples)
             self._run(self._fetch(worker, samples))
 
     def _worker(self, worker: int, start_s: float) -> Process:
@@ -238,10 +253,11 @@ class _Epoch:
                 self._waiting_samples[worker] -= moved
                 in_buffer += moved
                 of_window += moved
-                while of_window >= simulation.window:
-                    of_window -= simulation.window
-                    self._open_windows[worker] -= 1
+                while self._open_windows[worker] and of_window >= self._open_windows[worker][0]:
+                    consumed = self._open_windows[worker].popleft()
+                    of_window -= consumed
                     self._request_windows(worker)
+                    self._growing[worker].taken(consumed)
                 has_more = self._missing[worker] or self._waiting_samples[worker]
                 kept_back = simulation.buffer if has_more else 0
                 taken = min(wanted, max(0, in_buffer - kept_back))
@@ -288,7 +304,8 @@ class SimulatedLoader:
             return ReadTotals()
         self._epoch.advance(self._clock.now_s())
         samples = self._arrived_before + self._epoch.arrived
-        return ReadTotals(samples, samples * self.simulation.sample_bytes)
+        window_samples = self._epoch.window_samples
+        return ReadTotals(samples, samples * self.simulation.sample_bytes, window_samples)
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
         """How it reads ahead."""

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dataprep.adapters.records import Records
 from dataprep.dataset import Dataset
-from dataprep.reading.read_counter import ReadCounter, ReadTotals
+from dataprep.reading.read_counter import ReadCounter, ReadTotals, WindowsInUse
 
 READS = st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 2**40)), max_size=30)
 
@@ -109,6 +109,42 @@ def test_windows_count_when_they_arrive(dataset: Dataset) -> None:
     assert len(numbers) == 10
     assert 10 <= counter.totals().samples <= 30
     windows.close()  # type: ignore[attr-defined]
+
+
+def test_windows_in_use_are_reported(dataset: Dataset) -> None:
+    """Those of the streams that are being read, in this process; the largest ones also after."""
+    counter = dataset.count_reads()
+    assert counter.windows() == WindowsInUse()
+    records = Records(dataset)
+    stream = records.stream(np.arange(len(dataset)), 16)
+    next(stream)
+    windows = counter.windows()
+    assert windows.windows_at_once == 1
+    assert 16 <= windows.window_samples == windows.largest_samples <= 32
+    stream.close()  # type: ignore[attr-defined]
+    assert counter.windows() == WindowsInUse(0, 1, windows.largest_samples)
+
+
+def test_forked_processes_report_their_windows() -> None:
+    """The largest of all streams; one that has ended does not count any more."""
+    counter = ReadCounter()
+    mine = counter.new_stream()
+    mine.window(64, 2)
+
+    def read() -> None:
+        stream, other = counter.new_stream(), counter.new_stream()
+        stream.window(128, 2)
+        other.window(400, 2)
+        other.end()
+
+    worker = multiprocessing.get_context("fork").Process(target=read)
+    worker.start()
+    worker.join()
+    counter.add(3, 10)
+    assert counter.windows() == WindowsInUse(128, 2, 400)
+    assert counter.totals() == ReadTotals(3, 10, 128)
+    mine.window(256, 2)
+    assert counter.windows() == WindowsInUse(256, 2, 400)
 
 
 @pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])

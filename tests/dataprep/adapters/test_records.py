@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dataprep
@@ -51,6 +52,20 @@ def test_many_images_at_once(output: Path, dataset: Dataset, remote: bool) -> No
     images = images_of(dataset)
     for numbers in (range(120), [119, 3, 3, 50, 4], [], [*range(0, 120, 7), *range(9)]):
         assert [*map(bytes, records.fetch(numbers))] == [images[number] for number in numbers]
+
+
+@pytest.mark.parametrize("remote", [False, True], ids=["disk", "memory"])
+@pytest.mark.parametrize("batch", [1, 7, 64, 1_000])
+def test_the_order_does_not_depend_on_windows(
+    output: Path, dataset: Dataset, batch: int, remote: bool
+) -> None:
+    """A stream has the samples that were asked for, in their order, wherever windows end."""
+    store = in_memory(objects(open_store(output))) if remote else dataset.store
+    records = Records(dataprep.open(store.uri, format=dataset.format))
+    images = images_of(dataset)
+    numbers = np.random.default_rng(batch).permutation(120)[:101]
+    streamed = [(number, bytes(image)) for number, image in records.stream(numbers, batch)]
+    assert streamed == [(number, images[number]) for number in numbers.tolist()]
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_a_round_is_the_larger_of_batches_and_windows(
 ) -> None:
     """In flight are windows, shuffle buffers, and finished batches of every worker."""
     flow = flow_of(pattern, batch_size=10, workers=workers, prefetch=2)
-    assert flow == Flow(round_samples, most_in_flight)
+    assert (flow.round_samples, flow.most_in_flight) == (round_samples, most_in_flight)
     assert flow.least_epoch == LEAST_ROUNDS * round_samples + 2 * most_in_flight
 
 
@@ -176,3 +176,24 @@ class TestBounds:
             caught.value
         )
         assert "set trial_timeout_s to 300 or more, or take fewer workers" in str(caught.value)
+
+
+def test_counting_waits_until_windows_no_longer_grow() -> None:
+    """What had arrived when they grew last is consumed first; rounds are of their real size."""
+    arrived = ReadTotals()
+    flow = flow_of(ReadPattern(1, 400, 2), batch_size=10, workers=0, prefetch=0)
+    rule = SteadyWindow(lambda: arrived, flow, Least())
+    rule.begin(0.0)
+    arrived = ReadTotals(10, 0, 10)
+    rule.first_batch()
+    arrived = ReadTotals(70, 0, 40)
+    assert not rule.look(1, 10, 1.0)
+    assert rule.look_at_samples == 70
+    arrived = ReadTotals(130, 0, 40)
+    assert not rule.look(7, 70, 7.0)
+    assert rule.look_at_samples == 70 + LEAST_ROUNDS * 2 * 40
+    consumed = 70 + LEAST_ROUNDS * 2 * 40
+    arrived = ReadTotals(consumed + 60, 0, 40)
+    assert rule.look(consumed // 10, consumed, consumed / 10)
+    assert rule.window is not None
+    assert rule.window.start.samples == 70

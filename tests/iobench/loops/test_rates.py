@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataprep.adapters.records import read_ahead
+from dataprep.reading.read_ahead import read_ahead
 from iobench.clock import VirtualClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.paced import PacedConsumer
@@ -61,6 +61,14 @@ STORES: dict[str, dict[str, Any]] = {
         "window": 64,
         "at_once": 2,
         "item_s": 0.004,
+    },
+    "growing windows": {
+        "latency_s": 0.1,
+        "store_per_s": 2_000.0,
+        "window": 80,
+        "first_window": 10,
+        "at_once": 2,
+        "item_s": 0.001,
     },
     "shuffle buffer": {"store_per_s": 500.0, "window": 20, "buffer": 150, "item_s": 0.001},
 }
@@ -264,6 +272,7 @@ class TestOfTheIssue:
                 "batch": 64,
                 "item_s": 0.001,
                 "window": ahead.window_samples,
+                "first_window": 64,
                 "at_once": at_once,
                 "store_per_s": self.LINK_PER_S,
                 "epoch_samples": self.PHOTOS,

@@ -1,0 +1,106 @@
+"""How far ahead of its consumer a sequential reader reads: little at first, then what is taken.
+
+A reader requests windows of samples. Large windows hide the latency of a store and need few
+requests. But the first batch comes only when the first window is complete, and windows take
+memory. So a stream begins with a batch, and its windows double while the consumer takes samples
+fast enough. The order of the samples never depends on the windows.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+WINDOW_BYTES = 16 * 2**20
+"""Size of the largest window that a sequential reader requests."""
+WINDOWS_AT_ONCE = 2
+"""Windows that a sequential reader requests from a remote store at the same time."""
+WINDOW_S = 1.0
+"""A window has at most what the consumer takes in this time."""
+_ROUND_TRIPS = 2  # or in so many of the shortest requests, where these take longer than WINDOW_S
+
+
+class ReadAhead(NamedTuple):
+    """How far ahead of its consumer a sequential reader reads.
+
+    Attributes:
+        window_samples: samples that arrive together, in one or a few range requests.
+        windows_at_once: windows that are requested at the same time.
+    """
+
+    window_samples: int
+    windows_at_once: int
+
+
+def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
+    """The most that ``Records.stream`` reads ahead, for records of ``mean_bytes``.
+
+    What it really uses is counted by ``ReadCounter.windows``.
+    """
+    return ReadAhead(math.ceil(WINDOW_BYTES / mean_bytes), WINDOWS_AT_ONCE if is_remote else 1)
+
+
+class GrowingWindows:
+    """The sizes of the windows of one stream, in samples.
+
+    The first windows have a batch each. Then a window is twice as large as the one before, if the
+    consumer took that much within ``WINDOW_S`` or within two requests, whichever is longer: a
+    consumer that waits for a store far away takes little before the windows are large. The rate at
+    which samples are taken is that of the slower of the store and the consumer. Windows never
+    become smaller within a stream. The next stream of a reader goes on with their size after its
+    first batch.
+
+    Attributes:
+        size: samples of the window that was requested last.
+    """
+
+    def __init__(
+        self,
+        batch_samples: int,
+        most: ReadAhead,
+        *,
+        earlier_size: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._earlier_size = earlier_size
+        self._batch = min(batch_samples, most.window_samples)
+        self._most = most
+        self._clock = clock
+        self.size = 0
+        self._taken = 0
+        # Moments, and the samples taken by then. The windows that are requested at the same time
+        # often arrive together, so that the rate is that over all of them.
+        self._history = deque([(clock(), 0)], maxlen=most.windows_at_once + 1)
+        self._shortest_s = math.inf
+
+    def next_size(self) -> int:
+        """The size of the window that is requested next."""
+        if not self.size:
+            self.size = self._batch
+            return self.size
+        self.size = max(self.size, self._earlier_size)
+        if 2 * self.size <= self._taken_within_a_window():
+            self.size = min(2 * self.size, self._most.window_samples)
+        return self.size
+
+    def arrived(self, seconds: float) -> None:
+        """Note how long the request of a window took; threads may call this."""
+        self._shortest_s = min(self._shortest_s, seconds)
+
+    def taken(self, samples: int) -> None:
+        """Note that the consumer gets a window now: it has consumed those before."""
+        self._history.append((self._clock(), self._taken))
+        self._taken += samples
+
+    def _taken_within_a_window(self) -> float:
+        """Samples that the consumer takes in the time that a window may last."""
+        (begin_s, before), (end_s, after) = self._history[0], self._history[-1]
+        if after == before:
+            return 0.0
+        lasts_s = WINDOW_S
+        if self._shortest_s < math.inf:
+            lasts_s = max(lasts_s, _ROUND_TRIPS * self._shortest_s)
+        return lasts_s * (after - before) / max(end_s - begin_s, 1e-9)
