@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
+from dataprep.errors import ConfigError
+from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.formats.layout import IMAGENET, Layout
 from dataprep.formats.protocol import (
+    HEAD_BYTES,
     Box,
     Buffer,
     IndexEntry,
@@ -15,18 +20,30 @@ from dataprep.formats.protocol import (
 from dataprep.registry import Registry
 
 __all__ = [
+    "DEFAULT_FORMAT",
+    "HEAD_BYTES",
     "IMAGENET",
     "Box",
     "Buffer",
+    "BytesList",
+    "Feature",
+    "FloatList",
     "IndexEntry",
+    "Int64List",
     "Layout",
     "RecordFormat",
     "RecordOptions",
     "RecordWriter",
     "Sample",
     "format_names",
+    "formats_like",
     "get_format",
+    "preferred_format",
 ]
+
+DEFAULT_FORMAT = "tfrecord"
+"""The format that is written and read if none is named."""
+
 
 _FORMATS: Registry[RecordFormat] = Registry("dataprep.formats", "format")
 
@@ -40,6 +57,40 @@ def get_format(name: str) -> RecordFormat:
     """The format called ``name``.
 
     Raises:
-        ConfigError: none is registered under that name.
+        ConfigError: none is registered under that name, or it lacks a member of the protocol.
     """
-    return _FORMATS.load(name)()
+    record_format = _FORMATS.load(name)()
+    missing = [member for member in _MEMBERS if not hasattr(record_format, member)]
+    if missing:
+        raise ConfigError(
+            f"{_FORMATS.described(name)} has no {', '.join(missing)}: install a version of its "
+            "package that is made for this version of dataprep"
+        )
+    return record_format
+
+
+_MEMBERS = (
+    *("name", "extension", "trailer", "has_checksums", "default_label_offset", "keeps_boxes"),
+    *("writer", "matches", "span_at", "read", "decode", "image", "fields", "indexes"),
+)
+
+
+def preferred_format(names: Collection[str]) -> str:
+    """The format to read of an output that has these: the default one, or the first."""
+    return DEFAULT_FORMAT if DEFAULT_FORMAT in names else next(iter(names))
+
+
+def formats_like(head: Buffer) -> Sequence[str]:
+    """The formats of which a shard may begin with these bytes, those of this package first.
+
+    A format of another package that cannot be loaded is left out.
+    """
+    matching = []
+    for name in sorted(format_names(), key=lambda name: (bool(_FORMATS.origin(name)), name)):
+        try:
+            record_format = get_format(name)
+        except ConfigError:
+            continue
+        if record_format.matches(head):
+            matching.append(name)
+    return matching
