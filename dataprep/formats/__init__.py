@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 
 from dataprep.errors import ConfigError
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
@@ -39,6 +40,7 @@ __all__ = [
     "formats_like",
     "get_format",
     "preferred_format",
+    "usable_formats",
 ]
 
 DEFAULT_FORMAT = "tfrecord"
@@ -85,12 +87,12 @@ def formats_like(head: Buffer) -> Sequence[str]:
 
     A format of another package that cannot be loaded is left out.
     """
-    matching = []
-    for name in sorted(format_names(), key=lambda name: (bool(_FORMATS.origin(name)), name)):
-        try:
-            record_format = get_format(name)
-        except ConfigError:
-            continue
-        if record_format.matches(head):
-            matching.append(name)
-    return matching
+    matching = [form.name for form in usable_formats() if form.matches(head)]
+    return sorted(matching, key=lambda name: (bool(_FORMATS.origin(name)), name))
+
+
+def usable_formats() -> Iterator[RecordFormat]:
+    """Every registered format that can be loaded and has all members of the protocol."""
+    for name in format_names():
+        with suppress(ConfigError):
+            yield get_format(name)

@@ -41,10 +41,10 @@ from dataprep.formats import (
     Layout,
     RecordFormat,
     RecordOptions,
-    format_names,
     formats_like,
     get_format,
     preferred_format,
+    usable_formats,
 )
 from dataprep.formats.protocol import without_place
 from dataprep.labels import LabelSpace
@@ -337,7 +337,7 @@ def may_have_format(key: str, wanted: str) -> bool:
     """Whether a shard of this name may have the format ``wanted``; ``auto`` is any."""
     if wanted == "auto":
         return True
-    extensions = {get_format(name).extension for name in format_names()} - {""}
+    extensions = {known.extension for known in usable_formats()} - {""}
     name = _NUMBERED.sub("", key.removesuffix(".gz"))
     extension = next((known for known in extensions if name.endswith(known)), "")
     return extension == get_format(wanted).extension
