@@ -383,7 +383,8 @@ def _box(sides: Any, label_offset: int) -> Box:
     numbers = _numbers(sides, "boxes")
     if len(numbers) != len(Box._fields) or type(sides[-1]) is not int:
         raise _unexpected("boxes", "xmin, ymin, xmax, ymax and a class for each box")
-    return Box(*numbers[:4], sides[-1] - label_offset)
+    xmin, ymin, xmax, ymax, _ = numbers
+    return Box(xmin, ymin, xmax, ymax, sides[-1] - label_offset)
 
 
 def _unexpected(key: str, expected: str) -> CorruptRecord:
