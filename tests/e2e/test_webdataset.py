@@ -13,6 +13,9 @@ import pytest
 
 import dataprep
 from dataprep.errors import ConfigError, CorruptRecord
+from iobench.clock import SystemClock
+from iobench.loaders import LOADERS, LoaderSettings
+from iobench.trial import Place
 from tests.commandline import files, in_process
 
 pytestmark = pytest.mark.slow
@@ -184,6 +187,18 @@ def test_mxnet_needs_its_own_framing(output: Path) -> None:
         pytest.raises((ConfigError, TypeError), match="recordio"),
     ):
         dataprep.to_mxnet(dataset, batch_size=2)
+
+
+@pytest.mark.parametrize("name", ["torch-map", "torch-iterable", "raw"])
+def test_loaders_of_iobench_read_them(tree: Path, tmp_path: Path, name: str) -> None:
+    """Where the output has no other format, each label comes as often as it is stored."""
+    shard(tree, tmp_path / "out")
+    settings = LoaderSettings(batch_size=16, image_size=64)
+    loader = LOADERS.load(name)(Place(str(tmp_path / "out"), "shards"), settings, SystemClock())
+    labels = sorted(int(label) for batch in loader.epoch(0) for label in batch.labels)
+    loader.close()
+    with dataprep.open(tmp_path / "out") as dataset:
+        assert labels == sorted(dataset.labels.tolist())
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
