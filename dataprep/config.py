@@ -26,7 +26,7 @@ from pydantic import (
 from dataprep.config_file import read_config
 from dataprep.credentials import check_no_credentials
 from dataprep.errors import ConfigError, ObjectNotFound
-from dataprep.formats import get_format
+from dataprep.formats import DEFAULT_FORMAT, get_format
 from dataprep.formats.layout import Layout
 from dataprep.formats.protocol import RecordOptions
 from dataprep.image.policy import ImagePolicy
@@ -247,15 +247,15 @@ class ShardConfig(BaseModel):
     """Name of the split."""
 
     format: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_known_formats)] = (
-        "tfrecord",
+        DEFAULT_FORMAT,
     )
-    """`tfrecord`, `recordio`, or both from one decode."""
+    """`tfrecord`, `recordio`, `webdataset`, or several of them from one decode."""
 
     image: ImagePolicy = ImagePolicy()
     """How images are converted (docs/images.md)."""
 
     shard_size: ByteSize = ByteSize(64 * 2**20)
-    """Size of a shard, 1MB to 128MB; of two formats, the larger's."""
+    """Size of a shard, 1MB to 128MB; of several formats, the largest's."""
 
     shuffle: bool = True
     """Random order, by `seed` and names. `parquet` keeps the order of its rows: `false` is the

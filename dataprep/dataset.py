@@ -27,7 +27,7 @@ from dataprep.errors import (
     ObjectNotFound,
     StoreError,
 )
-from dataprep.formats import Sample, get_format
+from dataprep.formats import Sample, get_format, preferred_format
 from dataprep.formats.protocol import Buffer, RawRecord
 from dataprep.image.geometry import Pixels
 from dataprep.image.rgb import decode_whole
@@ -161,7 +161,7 @@ class Dataset(_Numbered[Sample]):
             self.manifest, self.snapshot = snapshot.manifest(), snapshot
         names = list(self.manifest.formats)
         self.store, self.split = store, split
-        self.format = format or ("tfrecord" if "tfrecord" in names else names[0])
+        self.format = format or preferred_format(names)
         self.check = check
         self._closed = False
         if self.format not in names:
@@ -303,7 +303,7 @@ class Dataset(_Numbered[Sample]):
         None without ``check``, if the format has checksums of its own, and in outputs of early
         versions.
         """
-        if not self.check or self.format == "tfrecord":
+        if not self.check or self._format.has_checksums:
             return None
         with suppress(DatasetError):  # the table is whole, but has no such column
             (checksums,) = self._integers([f"{self.format}_crc32c"])
@@ -647,8 +647,8 @@ def open_dataset(
         split: the name of the split.
         format: one of its formats; TFRecord by default, if it has it.
         options: endpoint, profile and other options of the store.
-        check: compare each record of RecordIO, which has no checksums, with the CRC-32C in the
-            table of samples.
+        check: compare each record with the CRC-32C in the table of samples, if its format has no
+            checksums of its own.
 
     Raises:
         ManifestMissing: the split does not exist or is not complete; the error says what exists.

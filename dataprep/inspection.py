@@ -16,10 +16,12 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from PIL import Image, ImageDraw, ImageOps
 
+from dataprep import keys
 from dataprep.counted import counted
 from dataprep.dataset import Dataset, open_split, splits_in, why_missing
 from dataprep.errors import (
     ConfigError,
+    DatasetError,
     ImageError,
     ManifestMissing,
     ObjectNotFound,
@@ -114,7 +116,7 @@ def inspect(
     With ``where`` it counts and shows the samples of a split that match a query.
 
     Args:
-        target: an output, or one TFRecord or RecordIO file of any program: a path or URI.
+        target: an output, or one shard of any program: a path or URI.
         split: a split of an output; all by default, ``train`` for one record, a picture or a query.
         format: the format of an output in which a record, picture or page is read.
         record: the number of one record, from 0.
@@ -151,8 +153,10 @@ def inspect(
     if whole and (format or images):
         raise ConfigError("--format and --images need --record, --contact-sheet or --html")
     if whole:
-        return _table(Shard(store, info)) if info else _overview(store, split)
-    records = Shard(store, info) if info else _Samples(Dataset(store, split or "train", format))
+        return _table(_shard(store, info, options)) if info else _overview(store, split)
+    records = (
+        _shard(store, info, options) if info else _Samples(Dataset(store, split or "train", format))
+    )
     if contact_sheet is not None:
         return _sheet(records, Path(contact_sheet), images or IMAGES)
     return _one(records.read(record or 0), save)
@@ -226,6 +230,26 @@ def _found(
     except StoreError as error:
         error.exit_code = 2  # the request named what cannot be reached
         raise
+
+
+def _shard(store: Store, info: ObjectInfo, options: StoreOptions | None) -> Shard:
+    """A shard; the output that it belongs to tells its format, if its first bytes do not."""
+
+    def format_in_manifest(candidates: Sequence[str]) -> str | None:
+        split = keys.split_of_shard(info.key)
+        parent, _, folder = store.uri.rstrip("/").rpartition("/")
+        if split is None or not parent:
+            return None
+        try:
+            manifest, _ = open_split(open_store(parent, options), split)
+        except (DatasetError, StoreError, ConfigError):
+            return None
+        for name, entry in manifest.formats.items():
+            if f"{folder}/{info.key}" in {shard.key for shard in entry.shards}:
+                return name
+        return None
+
+    return Shard(store, info, format_in_manifest)
 
 
 def _overview(store: Store, split: str | None) -> Inspection:
@@ -340,7 +364,7 @@ def _line(record: Record) -> dict[str, Any]:
         "offset": record.offset,
         "length": record.length,
         "labels": tuple(record.first((Int64List, FloatList), "image/class/label", "label")),
-        "synset": record.text("image/class/synset"),
+        "synset": record.text("image/class/synset", "synset"),
         "filename": record.text("image/filename", "file_name"),
         "width": facts.width,
         "height": facts.height,

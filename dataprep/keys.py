@@ -41,6 +41,12 @@ def shard_number(key: str) -> int:
     return int(re.findall(r"-(\d{5,})-of-", key)[-1])
 
 
+def split_of_shard(name: str) -> str | None:
+    """The split of a shard by its name without a folder, if it is called like one."""
+    match = re.match(r"([A-Za-z0-9_]+)-\d{5,}-of-\d{5,}", name)
+    return match[1] if match else None
+
+
 def receipt(split: str, shard: int, shards: int) -> str:
     """Written when a shard is stored and checked."""
     return f"receipts/{numbered(split, shard, shards)}.json"

@@ -81,22 +81,27 @@ class ShardBuffer:
     def append(self, records: Records) -> None:
         """Append records."""
         start = self._memory.tell()
-        end = start + sum(records.lengths)
-        if end > len(self._memory):
-            larger = _mapped(2 * end)
-            larger.write(memoryview(self._memory)[:start])
-            self._memory = larger
-        for part in records.parts:
-            self._memory.write(part)
-        added = memoryview(self._memory)[start:end]
-        self._sha256.update(added)
-        if self._md5 is not None:
-            self._md5.update(added)
+        self._add(records.parts, sum(records.lengths))
         self.lengths += records.lengths
         self.crcs += records.crcs
         for length in records.lengths:
             self.offsets.append(start)
             start += length
+
+    def _add(self, parts: Sequence[Buffer], size: int) -> None:
+        """Append bytes, ``size`` in all, and hash them."""
+        start = self._memory.tell()
+        end = start + size
+        if end > len(self._memory):
+            larger = _mapped(2 * end)
+            larger.write(memoryview(self._memory)[:start])
+            self._memory = larger
+        for part in parts:
+            self._memory.write(part)
+        added = memoryview(self._memory)[start:end]
+        self._sha256.update(added)
+        if self._md5 is not None:
+            self._md5.update(added)
 
     def put(
         self,
@@ -104,8 +109,9 @@ class ShardBuffer:
         entries: Sequence[IndexEntry],
         permit: Permitted = always_permitted,
     ) -> StoredShard:
-        """Store the shard, then the files that index it, and give its memory to other shards.
+        """End the shard with its trailer, store it, and then the files that index it.
 
+        Its memory is given to other shards.
         ``place`` is split, shard, shards; ``entries`` are those of the records, in order.
         ``permit`` is asked before each object is written.
 
@@ -113,7 +119,8 @@ class ShardBuffer:
             LeaseLost: by ``permit``: another run has taken over.
             StoreError: it could not be stored.
         """
-        name = self.format.name
+        name, trailer = self.format.name, self.format.trailer
+        self._add([trailer], len(trailer))
         content = memoryview(self._memory)[: self._memory.tell()]
         key = keys.data(name, self.format.extension, *place)
         md5 = self._md5.digest() if self._md5 is not None else None

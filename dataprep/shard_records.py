@@ -1,9 +1,9 @@
-"""Read the records of any TFRecord or RecordIO shard, and describe what they contain."""
+"""Read the records of a shard of any registered format, and describe what they contain."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -11,10 +11,17 @@ from typing import Any
 from PIL import Image
 
 from dataprep.counted import counted
-from dataprep.errors import ConfigError, RecordError
-from dataprep.formats import get_format, recordio, tfrecord
-from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
-from dataprep.formats.protocol import Buffer, Span, without_place
+from dataprep.errors import ConfigError, RecordError, TruncatedRecord
+from dataprep.formats import (
+    HEAD_BYTES,
+    Buffer,
+    BytesList,
+    Feature,
+    format_names,
+    formats_like,
+    get_format,
+)
+from dataprep.formats.protocol import Extent, damaged, without_place
 from dataprep.image.containers import FORMATS, without_warnings
 from dataprep.names import escape
 from dataprep.stores import ObjectInfo, Store, location
@@ -42,7 +49,7 @@ class Record:
         format: the format of the shard.
         number: its place in the shard, from 0.
         offset, length: its bytes in the shard, framing included.
-        features: what it contains; those of an image record are flag, label, id, id2 and image.
+        features: what it contains, by the names that its format gives.
         image: the encoded image as it is stored; empty if there is none.
         facts: the header of the image; None if it cannot be read.
         damage: what is wrong with the record; empty if it is sound.
@@ -83,24 +90,39 @@ class Shard:
 
     Attributes:
         uri: where it is stored.
-        format: ``tfrecord`` or ``recordio``, by its first bytes.
+        format: the name of its format.
         fault: why there are no more records than those that were read or counted; else None.
     """
 
-    def __init__(self, store: Store, info: ObjectInfo) -> None:
+    def __init__(
+        self,
+        store: Store,
+        info: ObjectInfo,
+        choose: Callable[[Sequence[str]], str | None] | None = None,
+    ) -> None:
+        """Open a shard whose first bytes tell its format.
+
+        If shards of several formats begin like this, ``choose`` is called with their names. It
+        returns the name of the right format, or None if that is not known; then the first one is
+        taken.
+
+        Raises:
+            ConfigError: it is a shard of no known format.
+        """
         self.uri = location(store, info.key)
         self.fault: RecordError | None = None
         self._store, self._info = store, info
         self._start, self._block = 0, b""
-        self._spans: list[Span] = []
-        head = self[: tfrecord.HEADER_BYTES]
-        self.format = "recordio" if head.startswith(recordio.MAGIC) else "tfrecord"
-        crc = int.from_bytes(head[8:], "little")
-        if self.format == "tfrecord" and crc != tfrecord.masked_crc32c(head[:8]):
+        self._spans: list[Extent] = []
+        head = self[:HEAD_BYTES]
+        candidates = formats_like(head)
+        chosen = choose(candidates) if choose is not None and len(candidates) > 1 else None
+        if not candidates:
             raise ConfigError(
-                f"{self.uri} is neither a TFRecord nor a RecordIO shard, or its first record is "
-                f"damaged: it begins with {head!r}"
+                f"{self.uri} is no shard of a known format ({', '.join(format_names())}), or its "
+                f"first record is damaged: it begins with {head[:12]!r}"
             )
+        self.format = chosen or candidates[0]
 
     def __len__(self) -> int:
         """Its size in bytes."""
@@ -122,10 +144,9 @@ class Shard:
 
     def __iter__(self) -> Iterator[Record]:
         """Every record, also damaged ones, up to the place where the framing is damaged."""
-        for number, span in enumerate(self.spans()):
-            yield read_record(
-                self[span.offset : span.end], self.uri, self.format, number, span.offset
-            )
+        for number, (offset, length) in enumerate(self.spans()):
+            data = self[offset : offset + length]
+            yield read_record(data, self.uri, self.format, number, offset)
 
     def read(self, number: int) -> Record:
         """One record.
@@ -138,7 +159,7 @@ class Shard:
         if self.fault and number >= len(spans):
             raise self.fault
         require_number(number, len(spans), self.uri)
-        offset, length = spans[number][:2]
+        offset, length = spans[number]
         return read_record(
             self._store.get_range(self._info.key, offset, length),
             self.uri,
@@ -147,19 +168,24 @@ class Shard:
             offset,
         )
 
-    def spans(self) -> Iterator[Span]:
+    def spans(self) -> Iterator[Extent]:
         """The place of each record, by its header; ends with a ``fault`` at damage."""
-        span_at = tfrecord.span_at if self.format == "tfrecord" else recordio.span_at
+        record_format = get_format(self.format)
         offset = number = 0
         while offset < len(self):
             try:
-                span = span_at(self, offset, (self.uri, number))
+                span = record_format.span_at(self, offset, (self.uri, number))
             except RecordError as error:
                 self.fault = error
                 return
+            if span is None:
+                return
             yield span
-            offset = span.end
+            offset += span[1]
             number += 1
+        if record_format.trailer:
+            problem = "the file ends without the trailer that follows the last record"
+            self.fault = damaged(TruncatedRecord, self.uri, number, offset, problem)
 
 
 def require_number(number: int, count: int, where: str) -> None:
@@ -197,15 +223,6 @@ def image_facts(image: bytes) -> ImageFacts | None:
 
 def _features(payload: Buffer, form: str) -> Mapping[str, Feature]:
     try:
-        if form == "tfrecord":
-            return decode_example(payload)
-        found = recordio.unpack_image_record(payload)
+        return get_format(form).fields(payload)
     except RecordError:
         return {"payload": BytesList([payload])}
-    return {
-        "flag": Int64List([found.flag]),
-        "label": FloatList(found.labels),
-        "id": Int64List([found.id]),
-        "id2": Int64List([found.id2]),
-        "image": BytesList([found.image]),
-    }

@@ -131,19 +131,20 @@ class DownloadedLoader:
         self.notes: Sequence[str] = self._inner.notes
         self.framework: Framework = self._inner.framework
         self.reads: str | None = self._inner.reads
+        self._copied = "files" if self.reads is None else self.reads
         self.disk_bytes = 0
 
     def whole_batches(self) -> int:
         """The number of whole batches in epoch 0."""
         if isinstance(self._inner, CountsBatches):
             return self._inner.whole_batches()
-        return stored(self._place, self.reads or "files").samples // self._batch_size
+        return stored(self._place, self._copied).samples // self._batch_size
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """The loader's epoch; the first time after the download."""
         if not self.disk_bytes:
             self._folder.mkdir(parents=True)
-            local = downloaded(self._place, self.reads or "files", self._folder, self._connections)
+            local = downloaded(self._place, self._copied, self._folder, self._connections)
             files = [path for path in self._folder.rglob("*") if path.is_file()]
             self.disk_bytes = sum(path.stat().st_blocks * 512 for path in files)
             self._inner.close()

@@ -21,7 +21,7 @@ from iobench.analysis.recommend import Recommendation, times_words
 from iobench.data.given import expanded
 from iobench.data.settings import DataSettings
 from iobench.errors import NoAdvice
-from iobench.loaders.own import READ_RECORDIO
+from iobench.loaders.own import FORMAT_READ
 from iobench.report.front import no_changes_words, no_effect_words, settings_words
 from iobench.report.page import from_template
 from iobench.rundir import CONFIG, read
@@ -125,8 +125,9 @@ class Advised:
                 values["image"] = {"size": change.value, "quality": data.get("quality", 95)}
             if change.setting == "shard_size":
                 values["shard_size"] = change.value
-            if any(loader in READ_RECORDIO for loader in change.config.values()):
-                values["format"] = ["recordio"]
+            for name in change.config.values():
+                if name in FORMAT_READ:
+                    values["format"] = [FORMAT_READ[name]]
         values["seed"] = data.get("seed", 0)
         if (number := processors_of(result.environment)) is not None:
             values["dask"] = {"workers": max(1, int(number))}

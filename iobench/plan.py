@@ -14,7 +14,7 @@ from iobench.consumers import CONSUMERS
 from iobench.data.copying import DEFAULT_FORMAT
 from iobench.ladder import HOST_RUNGS, RUNGS
 from iobench.loaders import LOADERS
-from iobench.loaders.own import FROM_MEMORY, READ_RECORDIO, SYNTHETIC
+from iobench.loaders.own import FORMAT_READ, FROM_MEMORY, SYNTHETIC
 from iobench.loops import loader_grid, training_plan
 from iobench.loops.training_plan import Training
 from iobench.machine.page_cache import WHEN_NEEDED
@@ -86,12 +86,8 @@ def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None
         loader = spec.params.get("loader")
         if loader is not None and LOADERS.origin(loader):
             return None
-        if loader in READ_RECORDIO:
-            formats.add("recordio")
-        elif loader is None or loader == "raw":
-            formats.add(DEFAULT_FORMAT)
-        elif loader not in SYNTHETIC:
-            formats.add("tfrecord")
+        if loader not in SYNTHETIC:
+            formats.add(FORMAT_READ.get(loader or "", DEFAULT_FORMAT))
     return frozenset(formats)
 
 

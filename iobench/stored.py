@@ -80,6 +80,8 @@ class Stored:
 def stored(place: Place, reads: str) -> Stored:
     """Describe the data at ``place`` for a reader of the format ``reads``, or of ``files``.
 
+    Without a name it is the format in which shards are opened if none is named.
+
     Raises:
         Unavailable: the place holds something else, or no shards of that format.
         DatasetError, SourceError: there are no data.
@@ -96,8 +98,8 @@ def stored(place: Place, reads: str) -> Stored:
             files=() if place.is_remote else tuple(map(folder.path, found.names)),
             objects=len(found.names),
         )
-    dataset = open_shards(place, reads)
-    entry = dataset.manifest.formats[reads]
+    dataset = open_shards(place, reads or None)
+    entry = dataset.manifest.formats[dataset.format]
     return Stored(
         samples=entry.records,
         bytes=entry.bytes,

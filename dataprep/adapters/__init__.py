@@ -195,7 +195,8 @@ def to_torch(
         start: how many samples of the first epoch all ranks have read before. With worker
             processes, count the steps: ``start = steps * global_batch``. At the end of the epoch
             the next one follows.
-        check: compare each record of RecordIO with its checksum in the table of samples.
+        check: compare each record with its checksum in the table of samples, if its format has none
+            of its own.
 
     Returns:
         With ``batch_size`` ``dataprep.adapters.torch.BatchedRecords``, an ``IterableDataset`` of

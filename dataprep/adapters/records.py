@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -38,13 +37,10 @@ LOCAL_FILE_BYTES = 64 * 10**6
 """Size of the local files that MXNet's ImageRecordIter reads."""
 
 _OPEN_FILES = 512
-_HEAD_BYTES = 4096
 RANGES_AT_ONCE = 32
 """Ranges of one request for samples that are read from a remote store at the same time."""
 _RUN_BYTES = 512 * 1024
 _BATCH = 64  # samples of the first windows of a stream, if the batch is not known
-# A protobuf size, then the tag of the only field of a list.
-_SIZE = rb"[\x80-\xff]*[\x00-\x7f]"
 
 
 class Records:
@@ -73,9 +69,6 @@ class Records:
         self._options = dataset.manifest.record_options(dataset.format)
         self._share = dataset.manifest.share
         self._fingerprint = dataset.manifest.fingerprint
-        # Only payloads of TFRecord are Examples.
-        feature = self._options.layout.feature("encoded") if dataset.format == "tfrecord" else None
-        self._image_start = _image_start(feature) if feature else None
         self._keys = [shard.key for shard in dataset.manifest.formats[dataset.format].shards]
         self._shards, self._offsets, self._lengths, self.labels = dataset.places
         # Samples are numbered in shard order.
@@ -291,10 +284,8 @@ class Records:
         found = next(self._format.read(record, where), None)
         if found is None:
             raise CorruptRecord(f"{where}: the shard ends before it; write it again", offset=offset)
-        if self._image_start and (image := _first_value(found.payload, self._image_start)):
-            return image
         try:
-            return self._format.decode(found.payload, self._options).image
+            return self._format.image(found.payload, self._options)
         except CorruptRecord as error:
             raise CorruptRecord(f"{where}: {error}", offset=offset) from None
 
@@ -303,27 +294,3 @@ def windows(numbers: Integers, size: int) -> Iterator[list[int]]:
     """The same numbers, ``size`` at a time."""
     for begin in range(0, len(numbers), size):
         yield numbers[begin : begin + size].tolist()
-
-
-def _image_start(feature: str) -> re.Pattern[bytes]:
-    """What precedes the value of ``feature`` in an Example: its key, then three nested sizes."""
-    name = feature.encode()
-    # A longer name has two bytes of length: it is never found, and the record decoded in full.
-    key = b"\x0a" + bytes([min(len(name), 127)]) + name + b"\x12"
-    return re.compile(
-        re.escape(key) + _SIZE + rb"\x0a" + _SIZE + rb"\x0a(" + _SIZE + rb")", re.DOTALL
-    )
-
-
-def _first_value(example: Buffer, start: re.Pattern[bytes]) -> memoryview | None:
-    """The first byte string of a feature that begins near the start of ``example``.
-
-    This skips the other features, which takes a quarter of the time of decoding them.
-    """
-    found = start.search(example, 0, _HEAD_BYTES)
-    if found is None:
-        return None
-    size = 0
-    for place, byte in enumerate(found[1]):
-        size |= (byte & 127) << 7 * place
-    return memoryview(example)[found.end() : found.end() + size]

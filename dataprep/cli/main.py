@@ -24,7 +24,9 @@ class DataprepCommands(Commands):
 
 
 app = application(
-    "dataprep", "Convert image collections to TFRecord and RecordIO shards.", DataprepCommands
+    "dataprep",
+    "Convert image collections to TFRecord, RecordIO and WebDataset shards.",
+    DataprepCommands,
 )
 for command in (plan, shard, finalize, stage, verify, inspect, sample, init, schema):
     app.command(cls=GroupedCommand)(command)

@@ -61,7 +61,7 @@ _JOB_OPTIONS = (
     _JobOption(
         "--format",
         "format",
-        "tfrecord or recordio; give it twice for both. (default: tfrecord)",
+        "tfrecord, recordio or webdataset; give it again for others. (default: tfrecord)",
         kind=list[str],
     ),
     _JobOption("--size", "image.size", "Pixels: 256, or 256x192. (default: sizes stay)"),

@@ -16,7 +16,7 @@ def stage(
     dest: Annotated[str, typer.Argument(metavar="DEST", help="A folder of this host.")],
     split: OneSplit = None,
     format: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="tfrecord or recordio. (default: all)")
+        str | None, typer.Option(metavar="FORMAT", help="The name of a format. (default: all)")
     ] = None,
     host: Annotated[
         str | None,

@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from dataprep.errors import RecordError
 from dataprep.formats.layout import IMAGENET, Layout
+
+if TYPE_CHECKING:
+    from dataprep.formats.example import Feature
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 """Contiguous bytes; a reader given a ``memoryview`` of a mapped file copies nothing."""
@@ -18,6 +21,9 @@ Extent: TypeAlias = tuple[int, int]
 
 Where: TypeAlias = tuple[str, int]
 """The name of a file and the number of a record in it, for errors."""
+
+HEAD_BYTES = 1536
+"""How many first bytes of a shard tell its format."""
 
 _PLACE = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
 
@@ -158,10 +164,22 @@ class RecordWriter(Protocol):
 
 
 class RecordFormat(Protocol):
-    """A format by name. ``extension`` is what shard names end with."""
+    """A format by name.
+
+    A shard is the records of its samples, one after the other, and the trailer.
+
+    Attributes:
+        name: the name of the format in commands, and of the folder of its shards.
+        extension: what the names of shards end with; may be empty.
+        trailer: the bytes after the last record of a shard; empty for most formats.
+        has_checksums: whether ``read`` finds every changed byte of a record. Readers compare
+            records of other formats with their CRC-32C in the table of samples.
+    """
 
     name: str
     extension: str
+    trailer: bytes
+    has_checksums: bool
 
     def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
         """What is added to the 0-based label inside a record."""
@@ -172,20 +190,42 @@ class RecordFormat(Protocol):
     def writer(self, sink: Sink, options: RecordOptions) -> RecordWriter:
         """A writer of records that begin at the sink's first byte.
 
-        A shard is several such runs of records, one after the other.
+        A shard is several such runs of records, one after the other. Their writers do not write
+        the trailer.
+        """
+
+    def matches(self, head: Buffer) -> bool:
+        """Whether a shard may begin with ``head``: its first ``HEAD_BYTES``, or all its bytes."""
+
+    def span_at(self, data: Window, offset: int, where: Where) -> Extent | None:
+        """The place of the record at ``offset`` of a shard; None where the trailer begins.
+
+        This reads headers only. ``where`` is for errors, which are those of ``read``.
         """
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
-        """The records of one shard; ``name`` is for errors.
+        """The records of a shard, or of a part that begins and ends with whole records.
 
-        Raises CorruptRecord or TruncatedRecord with the record's number and offset.
+        ``name`` is for errors. Raises CorruptRecord or TruncatedRecord with the record's number
+        and offset.
         """
 
     def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
         """The sample in a record's payload. Raises CorruptRecord."""
 
+    def image(self, payload: Buffer, options: RecordOptions) -> Buffer:
+        """The encoded image in a record's payload, not copied. Raises CorruptRecord."""
+
+    def fields(self, payload: Buffer) -> Mapping[str, Feature]:
+        """Everything in a record's payload by name, as it is stored, for people to look at.
+
+        Records that other programs may have written are read as a source by these names:
+        ``image``, ``label`` (a number, or several), ``synset``, ``file_name`` and ``bbox/xmin``,
+        unless they are those of a layout. Raises CorruptRecord.
+        """
+
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
-        """Index files of one shard, by extension."""
+        """Index files of one shard, by extension; may be empty."""
 
 
 def encoding_of(image: Buffer) -> str:

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
+from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.formats.layout import IMAGENET, Layout
 from dataprep.formats.protocol import (
     Buffer,
@@ -248,6 +249,8 @@ class RecordIOFormat:
 
     name = "recordio"
     extension = ".rec"
+    trailer = b""
+    has_checksums = False
 
     def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
         """0: MXNet counts classes from 0."""
@@ -260,6 +263,14 @@ class RecordIOFormat:
     def writer(self, sink: Sink, options: RecordOptions) -> ImageRecordWriter:
         """A writer of one shard."""
         return ImageRecordWriter(sink, options.label_offset)
+
+    def matches(self, head: Buffer) -> bool:
+        """Whether they begin with the magic."""
+        return bytes(head[: len(MAGIC)]) == MAGIC
+
+    def span_at(self, data: Window, offset: int, where: Where) -> Extent | None:
+        """Where the record ends, all its parts together."""
+        return span_at(data, offset, where)[:2]
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
         """Records, the parts of split ones joined."""
@@ -278,6 +289,21 @@ class RecordIOFormat:
             encoding=encoding_of(record.image),
             values=(float(label), *record.labels[1:]) if len(record.labels) > 1 else (),
         )
+
+    def image(self, payload: Buffer, options: RecordOptions) -> Buffer:
+        """What follows the header and the labels, as a view."""
+        return unpack_image_record(payload).image
+
+    def fields(self, payload: Buffer) -> Mapping[str, Feature]:
+        """The fields of the header, all labels, and the image."""
+        record = unpack_image_record(payload)
+        return {
+            "flag": Int64List([record.flag]),
+            "label": FloatList(record.labels),
+            "id": Int64List([record.id]),
+            "id2": Int64List([record.id2]),
+            "image": BytesList([record.image]),
+        }
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
         """MXNet's ``.idx`` and im2rec's ``.lst``: ``number TAB label[ TAB label…] TAB name``."""

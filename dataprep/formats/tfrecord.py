@@ -7,13 +7,15 @@ little-endian. Sources: TensorFlow, ``tensorflow/core/lib/io/record_writer.h`` a
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from crc32c import crc32c
 
 from dataprep.errors import CorruptRecord, TruncatedRecord
-from dataprep.formats.example import decode_example
+from dataprep.formats.example import Feature, decode_example
 from dataprep.formats.features import example_encoder, sample_of
 from dataprep.formats.layout import IMAGENET, Layout
 from dataprep.formats.protocol import (
@@ -39,6 +41,10 @@ OVERHEAD_BYTES = 16
 _LENGTH = struct.Struct("<Q")
 _HEADER = struct.Struct("<QI")
 _FOOTER = struct.Struct("<I")
+
+_NEAR_BYTES = 4096
+# A protobuf size, then the tag of the only field of a list.
+_SIZE = rb"[\x80-\xff]*[\x00-\x7f]"
 
 
 def mask(crc: int) -> int:
@@ -136,6 +142,8 @@ class TFRecordFormat:
 
     name = "tfrecord"
     extension = ""
+    trailer = b""
+    has_checksums = True
 
     def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
         """1 for synsets where the layout has 0 for background, otherwise 0."""
@@ -149,6 +157,18 @@ class TFRecordFormat:
         """A writer of one shard."""
         return ExampleWriter(sink, example_encoder(options.layout, options.label_offset))
 
+    def matches(self, head: Buffer) -> bool:
+        """Whether they begin with a length and its checksum."""
+        header = bytes(memoryview(head).cast("B")[:HEADER_BYTES])
+        if len(header) < HEADER_BYTES:
+            return False
+        _, crc = _HEADER.unpack(header)
+        return bool(masked_crc32c(header[: _LENGTH.size]) == crc)
+
+    def span_at(self, data: Window, offset: int, where: Where) -> Extent | None:
+        """Where the record ends, by its length, whose checksum is compared."""
+        return span_at(data, offset, where)[:2]
+
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
         """Records with both CRCs checked."""
         return read_tfrecords(data, name=name)
@@ -157,9 +177,47 @@ class TFRecordFormat:
         """The sample of one Example."""
         return sample_of(decode_example(payload), options.layout, options.label_offset)
 
+    def image(self, payload: Buffer, options: RecordOptions) -> Buffer:
+        """The image of one Example, as a view; other features are mostly not decoded."""
+        start = _image_start(options.layout)
+        image = _first_value(payload, start) if start else None
+        return image or self.decode(payload, options).image
+
+    def fields(self, payload: Buffer) -> Mapping[str, Feature]:
+        """The features of one Example."""
+        return decode_example(payload)
+
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
         """DALI's index, as its ``tools/tfrecord2idx`` writes it: ``offset length`` a record."""
         return {".idx": b"".join([b"%d %d\n" % (entry.offset, entry.length) for entry in entries])}
+
+
+@lru_cache(maxsize=64)
+def _image_start(layout: Layout) -> re.Pattern[bytes] | None:
+    """What precedes the image in an Example: its key, then three nested sizes."""
+    feature = layout.feature("encoded")
+    if feature is None:
+        return None
+    name = feature.encode()
+    # A longer name has two bytes of length: it is never found, and the record decoded in full.
+    key = b"\x0a" + bytes([min(len(name), 127)]) + name + b"\x12"
+    return re.compile(
+        re.escape(key) + _SIZE + rb"\x0a" + _SIZE + rb"\x0a(" + _SIZE + rb")", re.DOTALL
+    )
+
+
+def _first_value(example: Buffer, start: re.Pattern[bytes]) -> memoryview | None:
+    """The first byte string of a feature that begins near the start of ``example``.
+
+    This skips the other features, which takes a quarter of the time of decoding them.
+    """
+    match = start.search(example, 0, _NEAR_BYTES)
+    if match is None:
+        return None
+    size = 0
+    for place, byte in enumerate(match[1]):
+        size |= (byte & 127) << 7 * place
+    return memoryview(example)[match.end() : match.end() + size]
 
 
 class ExampleWriter:

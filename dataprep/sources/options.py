@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from dataprep.formats import get_format
 
 Column = str | Annotated[int, Field(ge=0)]
+
+
+def _auto_or_known_format(name: str) -> str:
+    if name != "auto":
+        get_format(name)
+    return name
 
 
 class _Section(BaseModel):
@@ -88,8 +96,8 @@ class ParquetOptions(_Section):
 class RecordsOptions(_Section):
     """Kind ``records``: how shards that exist are read."""
 
-    format: Literal["auto", "tfrecord", "recordio"] = "auto"
-    """Format of the shards; `auto`: by content. An output with both: TFRecord."""
+    format: Annotated[str, AfterValidator(_auto_or_known_format)] = "auto"
+    """Format of the shards; `auto`: by content. Of an output that has it: TFRecord."""
 
     split: str | None = None
     """Split of the source. (default: as written)"""

@@ -1,8 +1,8 @@
-"""Shards that exist as a source: outputs of this program, TFRecord and RecordIO of others.
+"""Shards that exist as a source: outputs of this program, and shards of others.
 
 An entry is at the byte where its record begins, in the shard that is its container; its size
 is that of the image alone. Reading it is one request for the image and some room around it, a
-second one where labels or texts take more than that. TFRecord's checksums are checked.
+second one where labels or texts take more than that. Checksums of records are compared.
 """
 
 from __future__ import annotations
@@ -31,12 +31,22 @@ from dataprep.errors import (
     SourceNotFound,
     TruncatedRecord,
 )
-from dataprep.formats import get_format
-from dataprep.formats.example import BytesList, Feature, FloatList, Int64List, decode_example
-from dataprep.formats.layout import Layout
-from dataprep.formats.protocol import Buffer, without_place
-from dataprep.formats.recordio import MAGIC, read_recordio, unpack_image_record
-from dataprep.formats.tfrecord import read_tfrecords
+from dataprep.formats import (
+    HEAD_BYTES,
+    Buffer,
+    BytesList,
+    Feature,
+    FloatList,
+    Int64List,
+    Layout,
+    RecordFormat,
+    RecordOptions,
+    formats_like,
+    get_format,
+    preferred_format,
+    usable_formats,
+)
+from dataprep.formats.protocol import without_place
 from dataprep.labels import LabelSpace
 from dataprep.names import unescape_all
 from dataprep.ordered import in_order
@@ -58,7 +68,7 @@ from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 
-_ROOM_BYTES = 2048
+_ROOM_BYTES = 3584  # of a record beside its image: framing, labels and names
 _SHARDS_AT_ONCE = 8
 _MANIFEST = re.compile(r"([^/]*)\.manifest\.json")
 _TOTAL = re.compile(r"[-_.](?:\d{5,}|\*)-of-(\d{5,})(?=$|\.)")
@@ -66,6 +76,7 @@ _NUMBER = re.compile(
     r"(?<=[-_.])\d+(?=-of-\d{5,}(?:$|\.)|(?:\.(?:tfrecords?|tfrec|rec))?(?:\.gz)?$)"
 )
 _EXTENSION = re.compile(r"\.(tfrecords?|tfrec|rec)(?=$|[-_.]\d{5,}-of-\d{5,}$|\.gz$)")
+_NUMBERED = re.compile(r"[-_.]\d{5,}-of-\d{5,}$")
 _INDEX = (".idx", ".lst", ".json", ".txt", ".index", ".parquet", ".tsv", ".csv")
 _SPELLINGS = ({"train", "training"}, {"validation", "val", "valid", "eval"})
 _IDENTITY = "identity record without an image: its values are record numbers, no labels"
@@ -94,6 +105,10 @@ class RecordsSource:
         self._store = open_store(folder, options)
         self.concurrency = reads_at_once(self._store)
         self._snapshot: Snapshot | None = None
+        # Of an output of this program: the format that is read, and how its records are written.
+        self._own_format: tuple[str, RecordOptions] | None = None
+        # Of other shards: the format of each, by its key.
+        self._formats: dict[str, str] = {}
         self._exclusion = Exclusion()
 
     @property
@@ -130,16 +145,34 @@ class RecordsSource:
         length = item.bytes + _ROOM_BYTES
         while True:
             data = store.get_range(item.container, item.offset, length)
-            recordio = data.startswith(MAGIC)
             try:
-                for record in read_recordio(data) if recordio else read_tfrecords(data):
-                    found = content_of(record.payload, self._fields, recordio=recordio)
-                    return bytes(found.image)
-                raise TruncatedRecord("the file ends before it")
+                return bytes(self._image_in(data, item.container))
             except TruncatedRecord:
                 if len(data) < length:
                     raise
             length *= 16
+
+    def _image_in(self, data: bytes, container: str) -> Buffer:
+        """The image of the record that begins ``data``, which is part of ``container``."""
+        if self._own_format is not None:
+            name, options = self._own_format
+            record_format = get_format(name)
+            for record in record_format.read(data, "record"):
+                return record_format.image(record.payload, options)
+        else:
+            record_format = get_format(self._format_of(data[:HEAD_BYTES], container))
+            for record in record_format.read(data, "record"):
+                return content_of(record.payload, record_format, self._fields).image
+        raise TruncatedRecord("the file ends before it")
+
+    def _format_of(self, head: Buffer, container: str) -> str:
+        """The format of a shard of which a record begins with ``head``. Raises CorruptRecord."""
+        if container not in self._formats:
+            wanted, candidates = self._section.format, formats_like(head)
+            if not candidates:
+                raise CorruptRecord("no record begins here")
+            self._formats[container] = wanted if wanted in candidates else candidates[0]
+        return self._formats[container]
 
     def list(self) -> Listing:
         """Every record; of an output of this program by its tables, of others by a scan."""
@@ -179,7 +212,7 @@ class RecordsSource:
         manifest, snapshot = Snapshot.open(self._store, split)
         wanted = self._section.format
         if wanted == "auto":
-            wanted = "tfrecord" if "tfrecord" in manifest.formats else "recordio"
+            wanted = preferred_format(manifest.formats)
         if wanted not in manifest.formats:
             raise SourceError(f"{self.uri} was made as {', '.join(manifest.formats)}, not {wanted}")
         shards = {keys.shard_number(one.key): one.key for one in manifest.formats[wanted].shards}
@@ -216,13 +249,13 @@ class RecordsSource:
         )
         snapshot.check()
         self._snapshot = snapshot
-        self._fields = fields_of(manifest.config.get("layout", "imagenet"))
+        self._own_format = wanted, manifest.record_options(wanted)
         return listing
 
     def _shards(self, entries: Mapping[str, ObjectInfo], split: str) -> Sequence[ObjectInfo]:
         """The shards to read, by name, all of one format."""
         wanted = self._section.format
-        named = [key for key in entries if is_shard_name(key) and wanted in ("auto", form(key))]
+        named = [key for key in entries if is_shard_name(key) and may_have_format(key, wanted)]
         # One shard that is named is wanted alone.
         is_part = self._section.incomplete or bool(_TOTAL.search(self._prefix))
         chosen = named and shards_of(named, split, self.uri, incomplete=is_part)
@@ -235,7 +268,8 @@ class RecordsSource:
         return shards
 
     def _scanned(self, shards: Sequence[ObjectInfo]) -> Listing:
-        scan_one = partial(scan, self._store, fields=self._fields)
+        wanted = self._section.format
+        scan_one = partial(scan, self._store, fields=self._fields, wanted=wanted)
         records = [*chain.from_iterable(in_order(scan_one, shards, _SHARDS_AT_ONCE))]
         problems = {row: record.problem for row, record in enumerate(records) if record.problem}
         if len(problems) == len(records):
@@ -299,10 +333,14 @@ def is_shard_name(key: str) -> bool:
     return bool(_TOTAL.search(name) or _EXTENSION.search(name))
 
 
-def form(key: str) -> str:
-    """The format of a shard by its name."""
-    extension = _EXTENSION.search(key)
-    return "recordio" if extension and extension[1] == "rec" else "tfrecord"
+def may_have_format(key: str, wanted: str) -> bool:
+    """Whether a shard of this name may have the format ``wanted``; ``auto`` is any."""
+    if wanted == "auto":
+        return True
+    extensions = {known.extension for known in usable_formats()} - {""}
+    name = _NUMBERED.sub("", key.removesuffix(".gz"))
+    extension = next((known for known in extensions if name.endswith(known)), "")
+    return extension == get_format(wanted).extension
 
 
 def shards_of(names: Iterable[str], split: str, where: str, *, incomplete: bool) -> list[str]:
@@ -330,8 +368,8 @@ def shards_of(names: Iterable[str], split: str, where: str, *, incomplete: bool)
         shown = ", ".join(map(repr, [*sets][:8]))
         raise SourceError(
             f"{where} has several sets of shards, {shown}, and which of them is split {split!r} is "
-            "not clear: choose with --set records.split=NAME or records.format=tfrecord or "
-            "recordio, or move the others elsewhere"
+            "not clear: choose with --set records.split=NAME or records.format=FORMAT, or move the "
+            "others elsewhere"
         )
     (pattern,) = fitting
     total = _TOTAL.search(pattern)
@@ -352,7 +390,9 @@ def fields_of(layout: str | Mapping[str, str]) -> Fields:
     return {field: feature for feature, field in Layout.of(layout).features}
 
 
-_IMAGENET, _TFDS = fields_of("imagenet"), fields_of("tfds")
+_IMAGENET = fields_of("imagenet")
+_PLAIN = {**fields_of("tfds"), "synset": "synset", "bbox/xmin": "bbox/xmin"}
+"""The names of TFDS, and those that formats without a layout have."""
 
 
 class Record(NamedTuple):
@@ -388,8 +428,12 @@ class Record(NamedTuple):
     problem: str = ""
 
 
-def scan(store: Store, info: ObjectInfo, fields: Fields | None) -> list[Record]:
+def scan(
+    store: Store, info: ObjectInfo, fields: Fields | None, wanted: str = "auto"
+) -> list[Record]:
     """The records of a shard in their order, also those without an image.
+
+    ``wanted`` is the format of shards whose first bytes several formats have.
 
     Raises:
         SourceError: the shard is damaged or truncated, or the object is no shard.
@@ -397,14 +441,14 @@ def scan(store: Store, info: ObjectInfo, fields: Fields | None) -> list[Record]:
     found: list[Record] = []
     at = 0
     try:
-        shard = Shard(store, info)
-        read = get_format(shard.format).read
-        for span in shard.spans():
-            (raw,) = read(shard[at : span.end], "record")
-            record = _without_image(raw.payload, at, fields, shard.format == "recordio")
+        shard = Shard(store, info, lambda names: wanted if wanted in names else None)
+        record_format = get_format(shard.format)
+        for offset, length in shard.spans():
+            (raw,) = record_format.read(shard[offset : offset + length], "record")
+            record = _without_image(raw.payload, at, record_format, fields)
             name = f"{info.key}/{len(found):08d}"
             found.append(record._replace(shard=info.key, name=name, offset=at))
-            at = span.end
+            at = offset + length
         if shard.fault:
             raise shard.fault
     except ValueError as error:  # also where the object became shorter meanwhile
@@ -416,30 +460,27 @@ def scan(store: Store, info: ObjectInfo, fields: Fields | None) -> list[Record]:
     return found
 
 
-def _without_image(payload: Buffer, at: int, fields: Fields | None, recordio: bool) -> Record:
+def _without_image(
+    payload: Buffer, at: int, record_format: RecordFormat, fields: Fields | None
+) -> Record:
     """A record with the size of its image only, or why it has none."""
     try:
-        record = content_of(payload, fields, recordio=recordio)
+        record = content_of(payload, record_format, fields)
     except RecordError as error:
         return Record(problem=f"damaged at byte {at}: {without_place(str(error))}")
     return record._replace(image=b"", bytes=memoryview(record.image).nbytes)
 
 
-def content_of(payload: Buffer, fields: Fields | None, *, recordio: bool) -> Record:
-    """Decode a record; if ``fields`` is None, the keys of each Example decide on its layout.
+def content_of(payload: Buffer, record_format: RecordFormat, fields: Fields | None) -> Record:
+    """Decode a record; if ``fields`` is None, the names in each record decide on its layout.
 
-    Of an Example no feature but the image has to be there: writers differ.
+    No field but the image has to be there: writers differ.
 
     Raises:
-        RecordError: it is no record of its format, or an Example without an image.
+        RecordError: it is no record of its format, or one without an image.
     """
-    if recordio:
-        unpacked = unpack_image_record(payload)
-        without_image = not memoryview(unpacked.image).nbytes
-        is_identity = without_image and len(unpacked.labels) > 1
-        return Record(unpacked.image, unpacked.labels, is_identity=is_identity)
-    features = decode_example(payload)
-    fields = fields or (_IMAGENET if _IMAGENET["encoded"] in features else _TFDS)
+    features = record_format.fields(payload)
+    fields = fields or (_IMAGENET if _IMAGENET["encoded"] in features else _PLAIN)
     images = _values(features, fields["encoded"], BytesList)
     if len(images) != 1:
         shown = ", ".join(map(repr, sorted(features)[:12])) or "none"
@@ -450,6 +491,7 @@ def content_of(payload: Buffer, fields: Fields | None, *, recordio: bool) -> Rec
     labels = _values(features, fields.get("values"), FloatList)
     if len(labels) < 2:
         labels = _values(features, fields.get("label"), Int64List | FloatList)
+    is_empty = not memoryview(images[0]).nbytes
     return Record(
         images[0],
         labels,
@@ -458,6 +500,7 @@ def content_of(payload: Buffer, fields: Fields | None, *, recordio: bool) -> Rec
         filename=_text(features, fields.get("filename")) or _text(features, fields.get("source")),
         from_background=fields == _IMAGENET,
         has_boxes=len(_values(features, fields.get("bbox/xmin"), FloatList)) > 0,
+        is_identity=is_empty and len(labels) > 1,
     )
 
 

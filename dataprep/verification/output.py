@@ -287,7 +287,8 @@ def _shard_faults(
     record_format, options = get_format(name), job.record_options(name)
     rows = [(row, row.records[name]) for row in receipt.rows if row.records and name in row.records]
     differ = partial(_differences, record_format, options, named, deep)
-    found = list(islice(_record_faults(store, stored.file, rows, differ), _MOST_FAULTS))
+    faults = _record_faults(store, stored.file, record_format.trailer, rows, differ)
+    found = list(islice(faults, _MOST_FAULTS))
     entries = []
     for row, (offset, length, _) in rows:
         label = row.label + options.label_offset
@@ -305,10 +306,11 @@ def _shard_faults(
 def _record_faults(
     store: Store,
     file: StoredFile,
+    trailer: bytes,
     rows: Sequence[tuple[Row, Place]],
     differ: Callable[[Buffer, Row], Iterable[str]],
 ) -> Iterator[Fault]:
-    """Faults of records, at the places that the receipt gives."""
+    """Faults of records, at the places that the receipt gives, and of what follows them."""
     key = file.key
     try:
         data = memoryview(store.get(key))
@@ -331,8 +333,10 @@ def _record_faults(
         for what in problems:
             sound = False
             yield Fault(key, what, number, offset, key)
-    if end < len(data):
+    if end <= len(data) and data[end:] != trailer:
         what = f"{len(data) - end:,} bytes that the receipt does not list"
+        if trailer:
+            what = f"{len(data) - end:,} bytes follow the records, not the end of such a shard"
         yield Fault(key, what, len(rows), end, key)
     elif sound and hashlib.sha256(data).hexdigest() != file.sha256:
         yield Fault(key, "its SHA-256 does not match its receipt, its records do", remedy=key)
@@ -363,7 +367,8 @@ def _differences(
         "height": row.height,
     }
     if named:
-        wanted["filename"] = to_bytes(unescape(row.source).rpartition("/")[2])
+        wanted["source"] = to_bytes(unescape(row.source))
+        wanted["filename"] = wanted["source"].rpartition(b"/")[2]
     for what, value in wanted.items():
         found = getattr(sample, what)
         # Formats keep different fields; what they do not keep is 0 or empty.

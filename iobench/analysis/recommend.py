@@ -14,11 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from dataprep.formats import DEFAULT_FORMAT
 from iobench.analysis.capacity import Capacities, Prediction, Setting, setting_of
 from iobench.analysis.curve import FEWEST_COUNTS, REACH, at_workers, extrapolated
 from iobench.analysis.loops import FARTHEST, Loop
 from iobench.analysis.points import Repeats, kept, rate_of, times
-from iobench.loaders.own import GIVE_UINT8, READ_RECORDIO
+from iobench.loaders.own import FORMAT_READ, GIVE_UINT8
 from iobench.result import Result
 from iobench.stats import Estimate
 
@@ -521,7 +522,8 @@ def _form(
     if to.packing not in ("shards", "originals"):
         return  # dataprep writes shards
     config = {f"{found.key}.loader": to.loader, f"{found.key}.data": to.form}
-    formats = " --format recordio" if to.loader in READ_RECORDIO else ""
+    record_format = FORMAT_READ.get(to.loader, DEFAULT_FORMAT)
+    formats = "" if record_format == DEFAULT_FORMAT else f" --format {record_format}"
     command = f"dataprep shard --source {data.get('source') or 'SOURCE'} --output OUTPUT{formats}"
     if side != before and side is not None:
         if data.get("shards") or side < now.image_size:

@@ -46,6 +46,7 @@ class DaliLoader(PlacedLoader):
     """
 
     name = "dali"
+    reads = "tfrecord"
     decodes_on: ClassVar[Literal["cpu", "mixed"]] = "cpu"
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 SYNTHETIC = frozenset({"mock", "null"})
 """Loaders that read nothing: they measure the harness."""
 
@@ -14,8 +16,13 @@ BY_SAMPLE = frozenset({"torch-map"})
 TAKE_PIXELS = frozenset({"torch-map", "torch-iterable", "raw"})
 """Loaders that read images stored as pixels."""
 
-READ_RECORDIO = frozenset({"mxnet-record"})
-"""Loaders that read RecordIO shards; the others read TFRecord shards."""
+FORMAT_READ: Mapping[str, str] = {
+    "dali": "tfrecord",
+    "dali-gpu": "tfrecord",
+    "mxnet-record": "recordio",
+    "webdataset": "webdataset",
+}
+"""The format of loaders that need a particular one; the others read any format of shards."""
 
 GIVE_UINT8 = frozenset(
     {"torch-iterable", "torch-map", "torch-folder", "tf-data", "dali", "dali-gpu"}

@@ -21,6 +21,7 @@ from dataprep.adapters import import_framework
 from dataprep.errors import ConfigError
 from dataprep.reading.read_counter import ReadCounter, ReadTotals
 from iobench.clock import Clock
+from iobench.data.copying import DEFAULT_FORMAT
 from iobench.errors import Unavailable
 from iobench.trial import Place
 
@@ -183,7 +184,8 @@ class Loader(Protocol):
 
     Attributes:
         framework: the framework of the batches' arrays; ``none`` for bytes or empty batches.
-        reads: the record format that it reads, ``files`` for class folders, None for nothing.
+        reads: the record format that it reads, ``files`` for class folders, None for nothing. An
+            empty text is any format: the one in which data are opened if none is named.
         notes: facts that readers of its figures must know ("copies shards ahead to ...").
         by_rank: optional; whether ``epoch`` gives only the samples of ``settings.rank``, so that
             all ranks together have each sample once.
@@ -206,15 +208,15 @@ class Loader(Protocol):
 class PlacedLoader:
     """Base of loaders that read a place by a framework: its place, settings and notes.
 
-    A subclass sets ``name``, ``framework`` and ``reads``, ``holds`` if it reads files, ``parts``
-    when it knows the parts of the time to its first batch, and ``counter`` when it opens data
-    whose reads are counted.
+    A subclass sets ``name`` and ``framework``, ``holds`` and ``reads`` if it reads files, ``reads``
+    if it needs shards of one format, ``parts`` when it knows the parts of the time to its first
+    batch, and ``counter`` when it opens data whose reads are counted.
     """
 
     name: ClassVar[str]
     holds: ClassVar[Literal["shards", "files"]] = "shards"
     framework: Framework = "torch"
-    reads: str | None = "tfrecord"
+    reads: str | None = DEFAULT_FORMAT
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         if place is None or place.holds != self.holds:

@@ -42,7 +42,7 @@ class TFDataLoader(PlacedLoader):
         """Batches of (N, S, S, 3) images, or of strings, with int64 labels."""
         if self._opened is None:
             begun_s = self.clock.now_s()
-            dataset = open_shards(self.place, "tfrecord")
+            dataset = open_shards(self.place)
             self.counter = dataset.count_reads()
             listed_s = self.clock.now_s()
             settings, tf = self.settings, self.module

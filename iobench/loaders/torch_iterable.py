@@ -20,7 +20,7 @@ class TorchIterableLoader(TorchLoader):
     def open(self, transform: Augmentation | None) -> Any:
         """The data set of ``dataprep.to_torch``, shard by shard."""
         settings = self.settings
-        dataset = open_shards(self.place, "tfrecord")
+        dataset = open_shards(self.place)
         self.counter = dataset.count_reads()
         return to_torch(
             dataset,
@@ -40,6 +40,6 @@ class TorchIterableLoader(TorchLoader):
 
     def buffer_bytes(self) -> int:
         """The bytes in the full buffers of all workers, with records of average length."""
-        lengths = open_shards(self.place, "tfrecord").places.lengths
+        lengths = open_shards(self.place).places.lengths
         buffers = (self.settings.shuffle_buffer + 1) * (self.settings.workers or 1)
         return int(min(buffers, len(lengths)) * lengths.mean())

@@ -18,7 +18,7 @@ class TorchMapLoader(TorchLoader):
     def open(self, transform: Augmentation | None) -> Any:
         """The data set of ``dataprep.to_torch``, by sample number."""
         settings = self.settings
-        dataset = open_shards(self.place, "tfrecord")
+        dataset = open_shards(self.place)
         self.counter = dataset.count_reads()
         return to_torch(
             dataset,

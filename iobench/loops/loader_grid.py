@@ -43,9 +43,9 @@ class LoaderGrid(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     loader: Several[LoaderName]
-    """`torch-map`, `torch-iterable`, `torch-folder`, `tf-data`, `mxnet-record`, `dali`,
-    `dali-gpu` (decodes on the GPU), `raw` (no decoding), `mock` (`item_s` per item), `null` (empty
-    batches), or another package's."""
+    """`torch-map`, `torch-iterable`, `torch-folder`, `tf-data`, `mxnet-record`, `webdataset`,
+    `dali`, `dali-gpu` (decodes on the GPU), `raw` (no decoding), `mock` (`item_s` per item), `null`
+    (empty batches), or another package's."""
 
     data: Several[Annotated[str, AfterValidator(check_name)]] = ("shards@disk",)
     """Data by name: `shards`, `shards-16MB`, `shards-320px`, `files`, `photos`, `originals`,

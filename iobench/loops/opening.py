@@ -113,7 +113,9 @@ def warm_metrics(share: float, *, is_warm: bool) -> dict[str, float]:
 
 def data_of(place: Place | None, loader: Loader) -> Stored | None:
     """Size and files of the data that a loader reads; None if it reads nothing."""
-    return stored(place, loader.reads) if place is not None and loader.reads else None
+    if place is None or loader.reads is None:
+        return None
+    return stored(place, loader.reads)
 
 
 def batches_of(loader: Loader, number: int) -> Iterator[Batch]:

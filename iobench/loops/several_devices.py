@@ -152,7 +152,8 @@ def run(
             raise Unavailable("access file needs a folder to download to")
         folder = context.scratch / "download"
         folder.mkdir(parents=True)
-        reads = built(trial, place, context).reads or "files"
+        reads = built(trial, place, context).reads
+        reads = "files" if reads is None else reads
         # Once, before any rank begins.
         place = downloaded(place, reads, folder, trial.connections)
         context = replace(context, places={**context.places, trial.data: place})

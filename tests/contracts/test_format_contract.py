@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dataprep.errors import RecordError
 from dataprep.formats import (
+    HEAD_BYTES,
     Box,
     IndexEntry,
     Layout,
@@ -20,13 +21,11 @@ from dataprep.formats import (
     RecordOptions,
     Sample,
     format_names,
+    formats_like,
     get_format,
 )
 from dataprep.formats.protocol import RawRecord, encoding_of
 from tests.strategies import buffers, magic_payloads, mutated, payloads
-
-CHECKSUMMED = {"tfrecord"}
-"""Formats that find any flipped byte; others find those in their framing."""
 
 sides = st.floats(0, 1, width=32)
 samples = st.builds(
@@ -118,14 +117,15 @@ def test_samples_come_back(fmt: RecordFormat, shard: list[Sample], label_offset:
 
 
 def test_the_fields_each_format_keeps() -> None:
-    """TFRecord keeps all but the number, RecordIO the number and nothing else."""
-    (sample,) = FEW[:1]
+    """TFRecord keeps all but the number, RecordIO the number, WebDataset some."""
+    sample = replace(FEW[0], source=b"folder/0.jpg")
     kept = {}
-    for name in ("tfrecord", "recordio"):
+    for name in ("tfrecord", "recordio", "webdataset"):
         fmt = get_format(name)
         (record,) = read(fmt, write(fmt, [sample], 1)[0])
         kept[name] = plain(fmt.decode(record.payload, RecordOptions(1)))
-    assert kept["tfrecord"] == replace(sample, number=0)
+    assert kept["tfrecord"] == replace(sample, number=0, source=b"")
+    assert kept["webdataset"] == replace(sample, channels=0, colorspace="", filename=b"", text=b"")
     assert kept["recordio"] == Sample(image=sample.image, label=sample.label, number=sample.number)
 
 
@@ -175,19 +175,19 @@ def test_default_label_offsets(fmt: RecordFormat) -> None:
 
 @given(shard=st.lists(samples, min_size=1, max_size=5))
 def test_an_index_has_a_line_a_record(fmt: RecordFormat, shard: list[Sample]) -> None:
-    """Every index has a line for each record, in order, and ``.idx`` says where it begins."""
+    """Every index has a line for each record, in order; an ``.idx`` says where it begins."""
     _, spans = write(fmt, shard)
     entries = [
         IndexEntry(sample.number, sample.label, *span, f"class/{row}.jpg")
         for row, (sample, span) in enumerate(zip(shard, spans, strict=True))
     ]
     indexes = fmt.indexes(entries)
-    assert ".idx" in indexes
     for text in indexes.values():
         assert text.count(b"\n") == len(shard)
         assert text.endswith(b"\n")
-    for line, entry in zip(indexes[".idx"].splitlines(), entries, strict=True):
-        assert b"%d" % entry.offset in line.split()
+    if ".idx" in indexes:
+        for line, entry in zip(indexes[".idx"].splitlines(), entries, strict=True):
+            assert b"%d" % entry.offset in line.split()
 
 
 def test_the_indexes_agree_with_their_readers() -> None:
@@ -209,7 +209,72 @@ def test_an_empty_shard_is_no_bytes(fmt: RecordFormat) -> None:
     assert fmt.extension == "" or fmt.extension.startswith(".")
     assert write(fmt, []) == (b"", [])
     assert read(fmt, b"") == []
-    assert set(fmt.indexes([]).values()) == {b""}
+    assert set(fmt.indexes([]).values()) <= {b""}
+
+
+@given(shard=shards)
+def test_records_are_found_without_an_index(fmt: RecordFormat, shard: list[Sample]) -> None:
+    """From the start of each record ``span_at`` gives its place, and None at the trailer."""
+    data, spans = write(fmt, shard)
+    whole = memoryview(data + fmt.trailer)
+    for number, span in enumerate(spans):
+        assert fmt.span_at(whole, span[0], ("shard", number)) == span
+    if fmt.trailer:
+        assert fmt.span_at(whole, len(data), ("shard", len(shard))) is None
+
+
+@given(shard=shards)
+def test_a_shard_is_read_with_and_without_its_trailer(
+    fmt: RecordFormat, shard: list[Sample]
+) -> None:
+    """The trailer is no record."""
+    data, spans = write(fmt, shard)
+    records = read(fmt, data + fmt.trailer)
+    assert [(record.offset, record.length) for record in records] == spans
+
+
+@given(parts=st.lists(shards, max_size=3))
+def test_a_shard_is_runs_of_records(fmt: RecordFormat, parts: list[list[Sample]]) -> None:
+    """What several writers have written is one shard, with the bytes that a single one writes."""
+    data = b"".join(write(fmt, part)[0] for part in parts)
+    assert data == write(fmt, [sample for part in parts for sample in part])[0]
+
+
+@given(sample=samples, label_offset=offsets)
+def test_the_image_is_read_alone(fmt: RecordFormat, sample: Sample, label_offset: int) -> None:
+    """``image`` gives a view of the payload with the same bytes as ``decode``."""
+    data, _ = write(fmt, [sample], label_offset)
+    (record,) = read(fmt, data)
+    image = fmt.image(record.payload, RecordOptions(label_offset))
+    assert isinstance(image, memoryview)
+    assert bytes(image) == bytes(sample.image)
+
+
+@given(shard=st.lists(samples, min_size=1, max_size=3))
+def test_a_format_knows_its_own_shards(fmt: RecordFormat, shard: list[Sample]) -> None:
+    """By their first bytes, also where a shard is shorter; no other format takes them for its own.
+
+    Neither text nor an image is a shard.
+    """
+    data, _ = write(fmt, shard)
+    assert formats_like((data + fmt.trailer)[:HEAD_BYTES]) == [fmt.name]
+    for other in (b"", b"\xff\xd8\xff\xe0" + bytes(2000), b"number,label\n" * 200, bytes(4000)):
+        assert not fmt.matches(other[:HEAD_BYTES])
+
+
+def test_an_empty_shard_is_known_by_its_trailer(fmt: RecordFormat) -> None:
+    """If its format has one."""
+    assert fmt.matches(fmt.trailer) == bool(fmt.trailer)
+
+
+def test_fields_show_the_image_and_the_label(fmt: RecordFormat) -> None:
+    """Every format shows them by some name, as stored."""
+    data, _ = write(fmt, FEW[2:], 5)
+    (record,) = read(fmt, data)
+    fields = fmt.fields(record.payload)
+    values = [value for feature in fields.values() for value in feature.values]
+    assert 7 in values
+    assert FEW[2].image in [bytes(value) for value in values if isinstance(value, memoryview)]
 
 
 def test_truncation_is_found_at_every_byte(fmt: RecordFormat) -> None:
@@ -242,7 +307,7 @@ def test_a_flipped_byte_never_crashes(fmt: RecordFormat) -> None:
                 assert isinstance(fmt.decode(record.payload, RecordOptions(0)), Sample)
         except RecordError:
             found += 1
-    assert found == len(data) if fmt.name in CHECKSUMMED else found >= 8 * len(FEW)
+    assert found == len(data) if fmt.has_checksums else found >= 8 * len(FEW)
 
 
 @given(
@@ -259,3 +324,11 @@ def test_any_bytes_read_or_raise(fmt: RecordFormat, data: bytes) -> None:
         with contextlib.suppress(RecordError):
             for payload in read_any():
                 assert isinstance(fmt.decode(payload, RecordOptions(1)), Sample)
+    assert fmt.matches(data[:HEAD_BYTES]) in (True, False)
+    for look in (
+        lambda: fmt.image(data, RecordOptions(1)),
+        lambda: fmt.fields(data),
+        lambda: fmt.span_at(memoryview(data), 0, ("any", 0)),
+    ):
+        with contextlib.suppress(RecordError):
+            look()

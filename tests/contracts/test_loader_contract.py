@@ -47,17 +47,23 @@ pytestmark = pytest.mark.slow
 SAMPLES, CLASSES, SIZE = 120, 6, 64
 FRAMEWORKS = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
 FRAMEWORK_OF = {"tf-data": "tensorflow", "mxnet-record": "mxnet"}
+# The library leaves files open until they are collected.
+LEAVES_FILES_OPEN = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+MARKS = {**dict.fromkeys([*FRAMEWORK_OF, "dali"], FRAMEWORKS), "webdataset": LEAVES_FILES_OPEN}
 NAMES = [
-    pytest.param(name, marks=FRAMEWORKS if name in {*FRAMEWORK_OF, "dali"} else (), id=name)
+    pytest.param(name, marks=MARKS.get(name, ()), id=name)
     for name in (
         *("raw", "torch-map", "torch-iterable", "torch-folder", "tf-data", "mxnet-record"),
-        "dali",
+        *("dali", "webdataset"),
     )
 ]
 DECODING = [point for point in NAMES if point.id != "raw"]
 FROM_FILES = ("torch-folder",)
-LOCAL_ONLY = ("dali",)
-ALWAYS_DECODE = ("mxnet-record", "dali")
+LOCAL_ONLY = ("dali", "webdataset")
+ALWAYS_DECODE = ("mxnet-record", "dali", "webdataset")
 
 
 class Data(NamedTuple):
@@ -85,10 +91,10 @@ def data(
                 {
                     "source": str(tree),
                     "output": str(output),
-                    "format": ("tfrecord", "recordio"),
+                    "format": ("tfrecord", "recordio", "webdataset"),
                     "image": {"mode": "exact", "size": 320, "upscale": True, "quality": 97},
                     "shard_size": "1.2MB",
-                    "label_offset": {"tfrecord": 1, "recordio": 1},
+                    "label_offset": {"tfrecord": 1, "recordio": 1, "webdataset": 1},
                 }
             )
         )
@@ -173,7 +179,7 @@ def parts_of(name: str, workers: int) -> Sequence[str]:
     if name == "raw":
         return ("listing", "fetch", "decode", *([] if workers else ["worker_start"]))
     built = ("listing", "worker_start")
-    few = {"tf-data": built, "dali": built, "mxnet-record": ("listing",)}
+    few = {"tf-data": built, "dali": built, "webdataset": built, "mxnet-record": ("listing",)}
     return few.get(name, ("listing", "worker_start", "fetch", "decode"))
 
 
@@ -223,7 +229,7 @@ def test_workers_read_where_opencv_has_threads(data: Data, name: str) -> None:
 def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> None:
     """What was consumed has arrived before, and after whole epochs each sample has, with its bytes.
 
-    Only DALI does not count.
+    DALI and the webdataset library do not count.
     """
     if name in LOCAL_ONLY:
         assert not hasattr(LOADERS.load(name), "read_pattern")

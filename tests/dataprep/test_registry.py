@@ -17,7 +17,7 @@ FORMATS: Registry[RecordFormat] = Registry("dataprep.formats", "format")
 
 def test_what_is_registered() -> None:
     """Names are sorted, each has its class."""
-    assert list(FORMATS.names()) == ["recordio", "tfrecord"]
+    assert list(FORMATS.names()) == ["recordio", "tfrecord", "webdataset"]
     assert FORMATS.check("tfrecord") == "tfrecord"
     assert FORMATS.load("tfrecord") is TFRecordFormat
 

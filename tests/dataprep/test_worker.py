@@ -463,7 +463,8 @@ def test_a_shard_is_stored_with_its_hash_and_places(
     content = store.get(stored.file.key)
     assert stored.file.sha256 == hashlib.sha256(content).hexdigest()
     assert (stored.file.bytes, stored.records) == (len(content), len(IMAGES))
-    ends = [*buffer.offsets[1:], len(content)]
+    assert content.endswith(buffer.format.trailer)
+    ends = [*buffer.offsets[1:], len(content) - len(buffer.format.trailer)]
     for offset, length, end, crc, image in zip(
         buffer.offsets, buffer.lengths, ends, buffer.crcs, IMAGES, strict=True
     ):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,8 @@ import yaml
 
 from iobench.rundir import read
 from iobench.trial import Trial
-from tests.commandline import Finished, iobench
-from tests.installed import Package
+from tests.commandline import Finished, dataprep, iobench
+from tests.installed import Package, pyproject
 
 pytestmark = pytest.mark.slow
 
@@ -72,11 +75,12 @@ def measured(package: Package, tmp_path_factory: pytest.TempPathFactory) -> Meas
 
 
 def test_the_page_has_them_all() -> None:
-    """Five files, each under its name; the config is one."""
+    """Six files, each under its name; the config is one."""
     assert set(FILES) == {
         "pyproject.toml",
         "shelf_iobench/loader.py",
         "shelf_iobench/client.py",
+        "shelf_iobench/format.py",
         "shelf_iobench/store.py",
         "shelf.yaml",
     }
@@ -156,3 +160,137 @@ def test_its_store_is_read_by_its_scheme(measured: Measured, tmp_path: Path) -> 
     assert by_kind["loader"].cold.label == "server cache unknown"
     assert by_kind["object"].status == "skipped"
     assert "client 'boto3' works with S3 only" in by_kind["object"].reason
+
+
+SAME_FRAMING = """
+from dataprep.formats.tfrecord import TFRecordFormat
+
+class Mine(TFRecordFormat):
+    name = "mine"
+"""
+EARLIER = """
+class Early:
+    name, extension = "early", ""
+
+    def default_label_offset(self, are_synsets, layout=None):
+        return 0
+"""
+FORMATS = {
+    "pyproject.toml": pyproject(
+        "mine", {"dataprep.formats": {"mine": "mine:Mine", "early": "mine:Early"}}
+    ),
+    "mine.py": SAME_FRAMING + EARLIER,
+}
+
+
+class Sharded:
+    """Shards in a format of another package, and commands with that package."""
+
+    def __init__(self, name: str, package: Package, tree: Path, folder: Path) -> None:
+        self.name, self.package, self.output = name, package, folder / "out"
+        sizes = ("--size", "64", "--shard-size", "1MB", "--workers", "1")
+        done = self.run(
+            "shard", "--source", tree, "--output", self.output, "--format", name, *sizes
+        )
+        assert done.code == 0, done.err
+        (self.shard,) = (self.output / name).iterdir()
+
+    def run(self, *arguments: str | Path) -> Finished:
+        """``dataprep`` with these arguments."""
+        return dataprep(*arguments, env=self.package.env)
+
+    def python(self, program: str) -> str:
+        """What a program prints."""
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(self.output)],
+            env={**os.environ, **self.package.env},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+
+@pytest.fixture(scope="module", params=["pictures", "mine"])
+def sharded(
+    request: pytest.FixtureRequest,
+    package: Package,
+    tree: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Sharded:
+    """The format of the page, and one with the framing of TFRecord."""
+    folder = tmp_path_factory.mktemp("formats")
+    if request.param == "mine":
+        package = Package(folder / "mine", FORMATS)
+    return Sharded(request.param, package, tree, folder)
+
+
+class TestFormat:
+    """A record format of another package."""
+
+    @pytest.mark.parametrize("depth", [(), ("--deep",)])
+    def test_it_is_verified(self, sharded: Sharded, depth: tuple[str, ...]) -> None:
+        """Also its trailer; a byte behind it is a fault."""
+        assert sharded.run("verify", sharded.output, *depth).code == 0
+        content = sharded.shard.read_bytes()
+        sharded.shard.write_bytes(content + b"x")
+        assert sharded.run("verify", sharded.output, *depth).code == 1
+        sharded.shard.write_bytes(content)
+
+    def test_it_is_read_at_random(self, sharded: Sharded) -> None:
+        """By number, from start to end, and as batches are read; the samples are the same."""
+        program = """
+import sys, dataprep
+from dataprep.adapters.records import Records
+with dataprep.open(sys.argv[1]) as dataset:
+    everything = [bytes(sample.image) for sample in dataset]
+    single = [dataset[i].image for i in range(len(dataset))]
+    batch = [bytes(image) for image in Records(dataset).fetch([*range(len(dataset))])]
+    print(dataset.format, len(dataset), everything == single == batch)
+"""
+        assert sharded.python(program).split() == [sharded.name, "120", "True"]
+
+    @pytest.mark.parametrize("scanned", [False, True])
+    def test_it_is_sharded_again(self, sharded: Sharded, tmp_path: Path, scanned: bool) -> None:
+        """From an output by its tables, and from shards alone by a scan; images do not change."""
+        source = sharded.shard.parent if scanned else sharded.output
+        again = ("--kind", "records", "--format", sharded.name, "--output", tmp_path / "again")
+        named = ("--set", f"records.format={sharded.name}")
+        done = sharded.run("shard", "--source", source, *again, *named, "--workers", "1")
+        assert done.code == 0, done.err
+        assert "120 photos written, 0 failed" in done.out + done.err
+        assert sharded.run("verify", tmp_path / "again").code == 0
+        (shard,) = (tmp_path / "again" / sharded.name).iterdir()
+        if not scanned:
+            assert shard.stat().st_size == sharded.shard.stat().st_size
+
+    def test_inspect_says_its_name(self, sharded: Sharded) -> None:
+        """Of a shard of an output, whose manifest names the format, and of the output."""
+        found = json.loads(sharded.run("inspect", sharded.shard, "--json").out)
+        assert (found["format"], len(found["records"])) == (sharded.name, 120)
+        assert found["fault"] is None
+        assert all(line["format"] == "JPEG" for line in found["records"])
+        assert f"{sharded.name}, labels from" in sharded.run("inspect", sharded.output).out
+
+    def test_the_format_of_the_page_keeps_the_contract(self, package: Package) -> None:
+        """That of every registered format."""
+        suite = ROOT / "tests" / "contracts" / "test_format_contract.py"
+        options = ("-q", "-p", "no:cacheprovider", "-k", "[pictures]")
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, str(suite)],
+            env={**os.environ, **package.env},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+
+    def test_a_format_of_an_earlier_protocol_is_refused(self, tree: Path, tmp_path: Path) -> None:
+        """By name, with what it lacks; shards of other formats are still inspected."""
+        env = Package(tmp_path / "mine", FORMATS).env
+        done = dataprep("shard", "--source", tree, "--output", "o", "--format", "early", env=env)
+        assert done.code == 2
+        assert "'early' of mine 1.0 (mine:Early) has no trailer, has_checksums" in done.err
+        golden = ROOT / "tests" / "golden" / "webdataset.tar"
+        assert dataprep("inspect", golden, env=env).code == 0

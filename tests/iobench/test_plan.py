@@ -251,10 +251,11 @@ def test_places_of_a_trial(kind: str, params: dict[str, str], names: list[str]) 
 @pytest.mark.parametrize(
     ("loaders", "formats"),
     [
-        ({"loader": ["torch-map", "dali"]}, frozenset({"tfrecord"})),
+        ({"loader": ["torch-map", "dali"]}, frozenset({"", "tfrecord"})),
         ({"loader": "mxnet-record"}, frozenset({"recordio"})),
-        ({"loader": ["mxnet-record", "tf-data"]}, frozenset({"recordio", "tfrecord"})),
+        ({"loader": ["mxnet-record", "tf-data"]}, frozenset({"recordio", ""})),
         ({"loader": "raw"}, frozenset({""})),
+        ({"loader": "webdataset"}, frozenset({"webdataset"})),
         ({"loader": "torch-map", "data": "shards-4MB@disk"}, None),
         ({"loader": "odd-steady"}, None),
     ],

@@ -124,7 +124,7 @@ RECORDIO_DAMAGED = r"train\.rec: damaged at byte \d+: .*copy the shard"
             gzip.compress(examples(FIVE)[0]),
             r"is compressed as a whole.*gzip -d",
         ),
-        ("train.rec", b"<!DOCTYPE html>........", r"train\.rec: damaged at byte 0: .* neither"),
+        ("train.rec", b"<!DOCTYPE html>........", r"train\.rec: damaged at byte 0: .* no shard"),
         (
             SHARD,
             without_example(),

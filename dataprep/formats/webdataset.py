@@ -1,0 +1,401 @@
+"""WebDataset: tars in which members that follow each other under one key are a sample.
+
+A record is the members of one sample: the image (``.jpg``, ``.png`` or ``.webp``), the label as a
+decimal number (``.cls``, left out of samples without a class) and other facts (``.json``), in this
+order. Each member is a header of 512 bytes and its content, filled up with zeros to a multiple of
+512. A shard ends with 1,024 zero bytes. Sources: POSIX.1-2017, ``pax``, "ustar Interchange Format";
+https://github.com/webdataset/webdataset.
+
+Nothing in a header depends on time or machine: keys are the numbers of samples in the plan, of nine
+digits at least; modification time, owner and group are 0; the mode is 0644.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
+from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
+from dataprep.formats.layout import BOX_SIDES, IMAGENET, Layout
+from dataprep.formats.protocol import (
+    Box,
+    Buffer,
+    Extent,
+    IndexEntry,
+    RawRecord,
+    RecordOptions,
+    Sample,
+    Sink,
+    Where,
+    Window,
+    damaged,
+)
+from dataprep.names import escape, to_bytes, unescape
+
+BLOCK_BYTES = 512
+TRAILER = bytes(2 * BLOCK_BYTES)
+"""The end of a tar."""
+
+LARGEST_MEMBER_BYTES = 8**11 - 1
+"""A size is eleven octal digits."""
+
+_EXTENSIONS = {"JPEG": b"jpg", "PNG": b"png", "WEBP": b"webp"}
+_ENCODINGS = {b"jpg": "JPEG", b"jpeg": "JPEG", b"png": "PNG", b"webp": "WEBP"}
+_ZEROS = bytes(BLOCK_BYTES)
+_MODE_AND_OWNERS = b"0000644\0" + 2 * b"0000000\0"
+_TIME = b"00000000000\0"
+_AFTER_CHECKSUM = b"0" + bytes(100) + b"ustar\x0000" + bytes(2 * 32 + 2 * 8 + 155 + 12)
+# For the sum of a header the bytes of the checksum count as spaces.
+_FIXED_SUM = sum(_MODE_AND_OWNERS) + sum(_TIME) + sum(_AFTER_CHECKSUM) + 8 * ord(" ")
+_LONGEST_NUMBER = 18
+_to_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
+class _Member(NamedTuple):
+    """A member of a tar: its name in two parts, and where its content is."""
+
+    key: bytes
+    extension: bytes
+    start: int
+    size: int
+
+    @property
+    def end(self) -> int:
+        """Where the next header begins."""
+        return self.start + self.size + -self.size % BLOCK_BYTES
+
+    @property
+    def name(self) -> str:
+        """The name for messages."""
+        return repr(os.fsdecode(self.key + b"." + self.extension))
+
+
+class WebDatasetFormat:
+    """``webdataset``: tars for the webdataset library, with labels from 0."""
+
+    name = "webdataset"
+    extension = ".tar"
+    trailer = TRAILER
+    has_checksums = False
+
+    def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
+        """0: training code counts classes from 0."""
+        return 0
+
+    def keeps_boxes(self, options: RecordOptions) -> bool:
+        """Yes, in the ``.json``."""
+        return True
+
+    def writer(self, sink: Sink, options: RecordOptions) -> SampleWriter:
+        """A writer of the members of samples."""
+        return SampleWriter(sink, options.label_offset)
+
+    def matches(self, head: Buffer) -> bool:
+        """Whether they begin with the header of a tar, or with the end of an empty one."""
+        header = bytes(memoryview(head).cast("B")[:BLOCK_BYTES])
+        if header == _ZEROS:
+            return bytes(head) == TRAILER
+        return len(header) == BLOCK_BYTES and _has_checksum(header)
+
+    def span_at(self, data: Window, offset: int, where: Where) -> Extent | None:
+        """Where the ``.json`` of the sample ends."""
+        members = _members_at(data, offset, where)
+        return None if members is None else (offset, members[-1].end - offset)
+
+    def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
+        """The members of each sample; the sums in their headers are compared."""
+        view = memoryview(data).cast("B")
+        record = offset = 0
+        while offset < len(view):
+            members = _members_at(view, offset, (name, record))
+            if members is None:
+                return
+            end = members[-1].end
+            yield RawRecord(offset, end - offset, view[offset:end])
+            record += 1
+            offset = end
+
+    def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
+        """The sample of its members."""
+        view, members = _members_of(payload)
+        image, offset = members[0], options.label_offset
+        label = _label_of(view, members)
+        facts = _facts_of(view, members)
+        class_label = -1 if label is None else label - offset
+        values = _numbers(facts.get("values", []), "values")
+        return Sample(
+            image=view[image.start : image.start + image.size],
+            label=class_label,
+            number=_number_of(image.key),
+            width=_whole_number(facts, "width"),
+            height=_whole_number(facts, "height"),
+            synset=_text(facts, "synset"),
+            encoding=_ENCODINGS[image.extension],
+            values=(float(class_label), *values[1:]) if values else (),
+            boxes=tuple(_box(sides, offset) for sides in _rows(facts, "boxes")),
+            source=_text(facts, "name"),
+        )
+
+    def image(self, payload: Buffer, options: RecordOptions) -> Buffer:
+        """The first member, as a view."""
+        view = memoryview(payload).cast("B")
+        image = _member_at(view, 0, ("record", 0, 0))
+        return view[image.start : image.start + image.size]
+
+    def fields(self, payload: Buffer) -> Mapping[str, Feature]:
+        """The key of the sample, its image and label, and what the ``.json`` says."""
+        view, members = _members_of(payload)
+        image, label = members[0], _label_of(view, members)
+        facts = _facts_of(view, members)
+        fields: dict[str, Feature] = {
+            "key": BytesList([image.key]),
+            "image": BytesList([view[image.start : image.start + image.size]]),
+        }
+        if label is not None:
+            fields["label"] = Int64List([label])
+        if values := _numbers(facts.pop("values", []), "values"):
+            fields["label"] = FloatList(values)
+        if boxes := [_box(sides, 0) for sides in _rows(facts, "boxes")]:
+            for side in (*BOX_SIDES, "bbox/label"):
+                column = [getattr(box, side.partition("/")[2]) for box in boxes]
+                fields[side] = (Int64List if side == "bbox/label" else FloatList)(column)
+        facts.pop("boxes", None)
+        if "name" in facts:
+            fields["file_name"] = BytesList([_text(facts, "name")])
+            del facts["name"]
+        for name, fact in facts.items():
+            fields[name] = _feature(fact)
+        return fields
+
+    def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
+        """None: readers of tars take none."""
+        return {}
+
+
+class SampleWriter:
+    """Writes the members of samples."""
+
+    def __init__(self, sink: Sink, label_offset: int) -> None:
+        self._sink, self._label_offset = sink, label_offset
+        self._offset = 0
+
+    def write(self, sample: Sample) -> Extent:
+        """Append one record; the image is not copied on its way to the sink."""
+        key, offset = b"%09d" % sample.number, self._label_offset
+        facts: dict[str, Any] = {"height": sample.height, "width": sample.width}
+        if sample.source:
+            facts["name"] = escape(os.fsdecode(sample.source))
+        if sample.synset:
+            facts["synset"] = escape(os.fsdecode(sample.synset))
+        if sample.values:
+            facts["values"] = [sample.label + offset, *sample.values[1:]]
+        if sample.boxes:
+            facts["boxes"] = [[*box[:4], box.label + offset] for box in sample.boxes]
+        try:
+            content = _to_json(facts).encode()
+        except ValueError as error:
+            raise RecordError(
+                f"sample {sample.number}: {error}; values and boxes are finite numbers"
+            ) from error
+        image_bytes = memoryview(sample.image).nbytes
+        after = [bytes(-image_bytes % BLOCK_BYTES)]
+        if sample.label >= 0:
+            after.append(_whole_member(key + b".cls", b"%d" % (sample.label + offset)))
+        after.append(_whole_member(key + b".json", content))
+        head = _header(key + b"." + _EXTENSIONS[sample.encoding], image_bytes)
+        tail = b"".join(after)
+        self._sink.write(head)
+        self._sink.write(sample.image)
+        self._sink.write(tail)
+        start, length = self._offset, BLOCK_BYTES + image_bytes + len(tail)
+        self._offset += length
+        return start, length
+
+
+def _whole_member(name: bytes, content: bytes) -> bytes:
+    """A header, its content, and zeros."""
+    return _header(name, len(content)) + content + bytes(-len(content) % BLOCK_BYTES)
+
+
+def _header(name: bytes, size: int) -> bytes:
+    """A ustar header. Raises RecordError for 8 GiB and more, which it has no digits for."""
+    if size > LARGEST_MEMBER_BYTES:
+        raise RecordError(f"a member of {size} bytes; a member of a tar is below 8 GiB")
+    digits = b"%011o\0" % size
+    checksum = b"%06o\0 " % (_FIXED_SUM + sum(name) + sum(digits))
+    filled = name.ljust(100, b"\0")
+    return b"".join((filled, _MODE_AND_OWNERS, digits, _TIME, checksum, _AFTER_CHECKSUM))
+
+
+def _members_at(data: Window, offset: int, where: Where) -> list[_Member] | None:
+    """The members of the record at ``offset``; None where the trailer begins.
+
+    Raises CorruptRecord or TruncatedRecord for members that are no such sample.
+    """
+    here = (*where, offset)
+    start = bytes(data[offset : offset + len(TRAILER)])
+    if start[:BLOCK_BYTES] == _ZEROS:
+        if start == TRAILER:
+            return None
+        if any(start):
+            raise damaged(CorruptRecord, *here, "a block of zeros is followed by other bytes")
+        raise damaged(TruncatedRecord, *here, "the file ends inside its end marker")
+    image = _member_at(data, offset, here)
+    if image.extension not in _ENCODINGS:
+        problem = f"the sample begins with {image.name}, not with a .jpg, .png or .webp"
+        raise damaged(CorruptRecord, *here, f"{problem} ({_OTHER_TARS})")
+    members = [image]
+    while members[-1].extension != b"json":
+        member = _member_at(data, members[-1].end, here)
+        expected = (b"cls", b"json") if len(members) == 1 else (b"json",)
+        if member.key != image.key or member.extension not in expected:
+            names = " or ".join(f".{extension.decode()}" for extension in expected)
+            problem = f"{member.name} follows {members[-1].name}, where its {names} belongs"
+            raise damaged(CorruptRecord, *here, f"{problem} ({_OTHER_TARS})")
+        members.append(member)
+    return members
+
+
+_OTHER_TARS = "--kind webdataset reads tars of other programs"
+
+
+def _member_at(data: Window, at: int, here: tuple[str, int, int]) -> _Member:
+    """The member whose header is at byte ``at``. Raises as ``_members_at``."""
+    header = bytes(data[at : at + BLOCK_BYTES])
+    if len(header) < BLOCK_BYTES:
+        raise damaged(TruncatedRecord, *here, f"the file ends inside the header at byte {at}")
+    if not _has_checksum(header):
+        problem = f"the checksum of the header at byte {at} does not match"
+        raise damaged(CorruptRecord, *here, problem)
+    kind = header[156:157]
+    if kind not in (b"0", b"\0"):
+        what = "a pax header" if kind in (b"x", b"g") else f"a member of type {kind!r}"
+        raise damaged(CorruptRecord, *here, f"{what} at byte {at} ({_OTHER_TARS})")
+    size = _octal(header[124:136])
+    if size is None:
+        raise damaged(CorruptRecord, *here, f"the header at byte {at} has no octal size")
+    name = header[:100].partition(b"\0")[0]
+    if header[257:263] == b"ustar\0" and header[345]:
+        name = header[345:500].partition(b"\0")[0] + b"/" + name
+    folder, slash, base = name.rpartition(b"/")
+    stem, _, extension = base.partition(b".")
+    member = _Member(folder + slash + stem, extension.lower(), at + BLOCK_BYTES, size)
+    if member.end > len(data):
+        problem = f"the {size} bytes of {member.name} run past the end of the file at {len(data)}"
+        raise damaged(TruncatedRecord, *here, problem)
+    return member
+
+
+def _has_checksum(header: bytes) -> bool:
+    """Whether the bytes of a header have the sum that is stored in it."""
+    stored = header[148:156]
+    return _octal(stored) == sum(header) - sum(stored) + len(stored) * ord(" ")
+
+
+def _octal(field: bytes) -> int | None:
+    """The number in a field of a header; None if there is none."""
+    digits = field.strip(b" \0")
+    if not digits.isdigit() or b"8" in digits or b"9" in digits:
+        return None
+    return int(digits, 8)
+
+
+def _members_of(payload: Buffer) -> tuple[memoryview, list[_Member]]:
+    """The bytes of a record and its members."""
+    view = memoryview(payload).cast("B")
+    members = _members_at(view, 0, ("record", 0))
+    if members is None:
+        raise CorruptRecord("the end of a tar where a sample is expected")
+    return view, members
+
+
+def _content(view: memoryview, members: Sequence[_Member], extension: bytes) -> bytes | None:
+    for member in members[1:]:
+        if member.extension == extension:
+            return bytes(view[member.start : member.start + member.size])
+    return None
+
+
+def _label_of(view: memoryview, members: Sequence[_Member]) -> int | None:
+    """The number in the ``.cls``; None if the sample has none."""
+    content = _content(view, members, b"cls")
+    if content is None:
+        return None
+    digits = content.removeprefix(b"-")
+    if not digits.isdigit() or len(digits) > _LONGEST_NUMBER:
+        raise CorruptRecord(f"{members[0].name}: its .cls is {content[:40]!r}, not a whole number")
+    return int(content)
+
+
+def _number_of(key: bytes) -> int:
+    """The number in the plan that is the key; 0 for another key."""
+    return int(key) if key.isdigit() and len(key) <= _LONGEST_NUMBER else 0
+
+
+def _facts_of(view: memoryview, members: Sequence[_Member]) -> dict[str, Any]:
+    """The object in the ``.json``."""
+    try:
+        facts = json.loads(_content(view, members, b"json") or b"")
+    except (ValueError, RecursionError):
+        facts = None
+    if not isinstance(facts, dict):
+        raise CorruptRecord(f"{members[0].name}: its .json is no JSON object")
+    return facts
+
+
+def _text(facts: Mapping[str, Any], key: str) -> bytes:
+    """The bytes of a name that was escaped; empty if there is none."""
+    try:
+        return to_bytes(unescape(facts.get(key, "")))
+    except (TypeError, UnicodeError, AttributeError):
+        raise _unexpected(key, "a text") from None
+
+
+def _whole_number(facts: Mapping[str, Any], key: str) -> int:
+    number = facts.get(key, 0)
+    if type(number) is not int:
+        raise _unexpected(key, "a whole number")
+    return number
+
+
+def _rows(facts: Mapping[str, Any], key: str) -> list[Any]:
+    rows = facts.get(key, [])
+    if not isinstance(rows, list):
+        raise _unexpected(key, "a list")
+    return rows
+
+
+def _numbers(values: Any, key: str) -> tuple[float, ...]:
+    is_list = isinstance(values, list)
+    if not is_list or any(type(value) not in (int, float) for value in values):
+        raise _unexpected(key, "a list of numbers")
+    try:
+        return tuple(map(float, values))
+    except OverflowError:
+        raise _unexpected(key, "a list of numbers") from None
+
+
+def _box(sides: Any, label_offset: int) -> Box:
+    """A box from its four sides and its class."""
+    numbers = _numbers(sides, "boxes")
+    if len(numbers) != len(Box._fields) or type(sides[-1]) is not int:
+        raise _unexpected("boxes", "xmin, ymin, xmax, ymax and a class for each box")
+    xmin, ymin, xmax, ymax, _ = numbers
+    return Box(xmin, ymin, xmax, ymax, sides[-1] - label_offset)
+
+
+def _unexpected(key: str, expected: str) -> CorruptRecord:
+    return CorruptRecord(f"the {key!r} of its .json is not {expected}")
+
+
+def _feature(fact: Any) -> Feature:
+    """A fact of a ``.json`` with its type; what has none of the three types as JSON."""
+    if type(fact) is int and abs(fact) < 2**63:
+        return Int64List([fact])
+    if isinstance(fact, float):
+        return FloatList([fact])
+    text = fact if isinstance(fact, str) else json.dumps(fact)
+    return BytesList([text.encode("utf-8", "backslashreplace")])
