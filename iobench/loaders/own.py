@@ -25,7 +25,7 @@ FORMAT_READ: Mapping[str, str] = {
 """The format of loaders that need a particular one; the others read any format of shards."""
 
 GIVE_UINT8 = frozenset(
-    {"torch-iterable", "torch-map", "torch-folder", "tf-data", "dali", "dali-gpu"}
+    {"torch-iterable", "torch-map", "torch-folder", "tf-data", "dali", "dali-gpu", "webdataset"}
 )
 """Loaders whose images can be uint8, so that the device normalises them."""
 
