@@ -11,17 +11,18 @@ import pytest
 
 import dataprep
 from dataprep.stores.memory import MemoryStore
+from tests.commandline import FORMATS
 
 
 @pytest.fixture(scope="session")
 def uri_of_dataset(tree: Path) -> str:
-    """Several shards in both formats. Read only."""
+    """Several shards in all formats. Read only."""
     uri = f"memory://dataset-{secrets.token_hex(4)}"
     config = dataprep.ShardConfig.model_validate(
         {
             "source": str(tree),
             "output": uri,
-            "format": ("tfrecord", "recordio"),
+            "format": FORMATS,
             "image": {"size": 256},
             "shard_size": "1.2MB",
             "dask": {"workers": 2, "processes": False},

@@ -44,15 +44,15 @@ from dataprep.stores.memory import MemoryStore
 from dataprep.stores.protocol import Versioned
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer
+from tests.commandline import FORMATS
 from tests.dataprep.conftest import Calls
 
 COUNT = 120
-FORMATS = ["tfrecord", "recordio"]
 MANIFEST = "train.manifest.json"
 
 
 def make(tree: Path, output: str, **options: object) -> str:
-    """Shard ``tree`` in both formats, several shards each."""
+    """Shard ``tree`` in all formats, several shards each."""
     content = {
         "source": str(tree),
         "output": output,
@@ -126,7 +126,7 @@ class TestContent:
         offsets = {name: entry.label_offset for name, entry in dataset.manifest.formats.items()}
         folders = [source.partition("/")[0] for source in dataset.samples["source"]]
         wanted = [sorted(set(folders)).index(folder) for folder in folders]
-        assert offsets == {"tfrecord": 1, "recordio": 0}
+        assert offsets == {"tfrecord": 1, "recordio": 0, "webdataset": 0}
         assert [sample.label for sample in dataset] == dataset.labels.tolist() == wanted
         assert dataset.labels.dtype == np.int64
         assert [dataset.label_space.labels[i].synset for i in wanted] == folders
@@ -134,7 +134,8 @@ class TestContent:
     def test_a_custom_offset(self, tree: Path) -> None:
         """A label offset from the config is subtracted again."""
         uri = f"memory://{secrets.token_hex(4)}"
-        make(tree, uri, label_offset={"tfrecord": -7, "recordio": 500}, image={"size": 32})
+        offsets = {"tfrecord": -7, "recordio": 500, "webdataset": -3}
+        make(tree, uri, label_offset=offsets, image={"size": 32})
         for form in FORMATS:
             labels = [sample.label for sample in dataprep.open(uri, format=form)]
             assert labels == dataprep.open(uri).labels.tolist()
@@ -219,7 +220,7 @@ class TestOpening:
     def test_the_format(self, uri_of_dataset: str, tree: Path) -> None:
         """The default format is TFRecord, or the only one; one that was not made is refused."""
         assert dataprep.open(uri_of_dataset).format == "tfrecord"
-        with pytest.raises(FormatMissing, match="it has tfrecord, recordio"):
+        with pytest.raises(FormatMissing, match="it has tfrecord, recordio, webdataset"):
             dataprep.open(uri_of_dataset, format="webdataset")
         only = make(tree, f"memory://{secrets.token_hex(4)}", format=("recordio",))
         assert dataprep.open(only).format == "recordio"
@@ -294,7 +295,7 @@ class Watched(MemoryStore):
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
         """A buffer of its own for each whole shard, whose end can be seen."""
         found = super().get_versioned(key, offset, length)
-        if length is not None or not key.startswith(("tfrecord/", "recordio/")):
+        if length is not None or not key.startswith(("tfrecord/", "recordio/", "webdataset/")):
             return found
         self.asked.append(key)
         if len(self.asked) == 2:

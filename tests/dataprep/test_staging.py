@@ -30,6 +30,7 @@ from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
 from iobench.s3_server import MotoServer
+from tests.commandline import FORMATS
 from tests.simulated_batch import DEFINITION, QUEUE, batch_queue
 
 sizes = st.lists(st.integers(1, 1_000), min_size=1, max_size=60)
@@ -77,13 +78,13 @@ def test_shares_have_each_sample_once(uri_of_dataset: str, folder: str, hosts: i
     assert len(counts) == 1
 
 
-@pytest.mark.parametrize("format", ["tfrecord", "recordio", None])
+@pytest.mark.parametrize("format", [*FORMATS, None])
 def test_a_copy_of_everything(changeable: MemoryStore, folder: str, format: str | None) -> None:
     """One format or both; the samples table has what failed too."""
     stage(changeable.uri, folder, format=format)
     (verified,) = dataprep.verify(folder)
     assert verified.ok, verified
-    assert verified.formats == ((format,) if format else ("tfrecord", "recordio"))
+    assert verified.formats == ((format,) if format else FORMATS)
     assert sources(folder) == sources(changeable.uri)
     assert len(dataprep.open(folder).samples) == len(dataprep.open(changeable.uri).samples)
 

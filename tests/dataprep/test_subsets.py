@@ -24,10 +24,10 @@ from dataprep.adapters.records import Records
 from dataprep.errors import ConfigError, CorruptRecord, DatasetChanged, DatasetError
 from dataprep.reading.query import Query
 from dataprep.stores.memory import MemoryStore
+from tests.commandline import FORMATS
 from tests.dataprep.conftest import Calls
 
 COUNT = 120
-FORMATS = ["tfrecord", "recordio"]
 MANIFEST = "train.manifest.json"
 TABLE = "train.samples.parquet"
 QUERIES = [

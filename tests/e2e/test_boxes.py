@@ -17,7 +17,7 @@ import dataprep
 from dataprep.formats import get_format
 from dataprep.formats.example import decode_example
 from tests import commandline
-from tests.commandline import JOB, comparable, files, in_process, make, objects
+from tests.commandline import FORMATS, JOB, comparable, files, in_process, make, objects
 from tests.e2e.conftest import Gate
 
 pytestmark = pytest.mark.slow
@@ -81,7 +81,8 @@ def boxed(tree: Path, annotated: Path, tmp_path_factory: pytest.TempPathFactory)
 def test_boxes_are_moved_with_the_crop(boxed: Path) -> None:
     """The middle half of the source is more than half of the crop along the cropped side.
 
-    The manifest counts what was done to boxes, the table how many each sample has.
+    Tars have the same boxes as Examples, which store them as float32. The manifest counts what was
+    done to boxes, the table how many each sample has.
     """
     dataset = dataprep.open(boxed)
     table = dataset.samples.set_index("source")
@@ -100,6 +101,10 @@ def test_boxes_are_moved_with_the_crop(boxed: Path) -> None:
         )
         assert (box.xmin + box.xmax, box.ymin + box.ymax) == pytest.approx((1, 1), abs=0.02)
         assert {box.label for box in sample.boxes} == {sample.label}
+    tars = dataprep.open(boxed, format="webdataset")
+    for sample, other in zip(dataset, tars, strict=True):
+        assert [*other.boxes] == [pytest.approx(box, abs=1e-6) for box in sample.boxes]
+        assert {box.label for box in other.boxes} <= {other.label}
     counts = {k: n for k, n in dataset.manifest.warnings.items() if k.startswith("boxes_")}
     assert counts == {"boxes_mended": 1, "boxes_clipped": 1, "boxes_unknown_class": 12}
     assert sorted(table["boxes"].unique().tolist()) == [0, 2]
@@ -271,9 +276,9 @@ def test_labels_of_a_list_reach_its_records(tree: Path, tmp_path: Path) -> None:
     lines = [f"{i}\t{i % 3}\t{i / 4}\t-1.5\t{path}\n" for i, path in enumerate(images)]
     (tmp_path / "x.lst").write_text("".join(lines))
     layout = {"image": "encoded", "label": "label", "labels": "values"}
-    more = {"layout": layout, "label_offset": {"recordio": 1}}
+    more = {"layout": layout, "label_offset": {"recordio": 1, "webdataset": 2}}
     make(tmp_path / "x.lst", tmp_path / "out", kind="listing", **more)
-    for name in ("recordio", "tfrecord"):
+    for name in FORMATS:
         dataset = dataprep.open(tmp_path / "out", format=name)
         assert len(dataset) == 30
         for sample, source, values in zip(

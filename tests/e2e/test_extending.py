@@ -250,6 +250,15 @@ with dataprep.open(sys.argv[1]) as dataset:
 """
         assert sharded.python(program).split() == [sharded.name, "120", "True"]
 
+    def test_it_is_staged(self, sharded: Sharded, tmp_path: Path) -> None:
+        """A copy on a host has its shards, and its indexes if the format has some."""
+        done = sharded.run("stage", sharded.output, tmp_path / "copy", "--format", sharded.name)
+        assert done.code == 0, done.err
+        copied = tmp_path / "copy" / sharded.name / sharded.shard.name
+        assert copied.read_bytes() == sharded.shard.read_bytes()
+        assert (tmp_path / "copy" / "index").exists() == (sharded.name == "mine")
+        assert sharded.run("verify", tmp_path / "copy", "--deep").code == 0
+
     @pytest.mark.parametrize("scanned", [False, True])
     def test_it_is_sharded_again(self, sharded: Sharded, tmp_path: Path, scanned: bool) -> None:
         """From an output by its tables, and from shards alone by a scan; images do not change."""

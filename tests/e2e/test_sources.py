@@ -41,7 +41,7 @@ from tests.tars import nested, pack, tar_of, zipped
 
 pytestmark = pytest.mark.slow
 
-MADE = ("tfrecord/", "recordio/", "index/", "labels.json")
+MADE = ("tfrecord/", "recordio/", "webdataset/", "index/", "labels.json")
 
 
 def made(store: Store) -> dict[str, bytes]:
@@ -148,10 +148,19 @@ class TestFromRecords:
         [
             ("", {}),
             ("", {"format": "recordio"}),
+            ("", {"format": "webdataset"}),
             ("tfrecord", {}),
+            ("webdataset", {}),
             ("recordio", {"class_names": "labels.json"}),
         ],
-        ids=["output", "output-recordio", "tfrecord", "recordio"],
+        ids=[
+            "output",
+            "output-recordio",
+            "output-webdataset",
+            "tfrecord",
+            "webdataset",
+            "recordio",
+        ],
     )
     def test_records_make_what_their_images_made(
         self,
@@ -182,10 +191,11 @@ class TestFromRecords:
     def test_records_on_s3(
         self, bucket: str, endpoint: StoreOptions, reference_folder: Path
     ) -> None:
-        """From an output on S3 to one on S3, and from its bare shards."""
+        """From an output on S3 to one on S3, and from its bare shards, also tars."""
         source = S3Store(f"s3://{bucket}/first", endpoint)
         upload(reference_folder, source)
-        for number, uri in enumerate((source.uri, f"{source.uri}/tfrecord")):
+        folders = (source.uri, f"{source.uri}/tfrecord", f"{source.uri}/webdataset")
+        for number, uri in enumerate(folders):
             output = S3Store(f"s3://{bucket}/again{number}", endpoint)
             make(uri, output.uri, kind="records", store=endpoint.model_dump())
             assert made(output) == at(reference_folder)

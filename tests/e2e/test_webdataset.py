@@ -13,6 +13,7 @@ import pytest
 
 import dataprep
 from dataprep.errors import ConfigError, CorruptRecord
+from dataprep.stores import StoreOptions, open_store
 from iobench.clock import SystemClock
 from iobench.loaders import LOADERS, LoaderSettings
 from iobench.trial import Place
@@ -156,6 +157,34 @@ def test_tars_are_sharded_again(output: Path, tmp_path: Path, folder: str, kind:
     with dataprep.open(output) as before, dataprep.open(tmp_path / "again") as after:
         assert sorted(images(after)) == sorted(images(before))
         assert len(after.label_space.labels) == len(before.label_space.labels)
+
+
+@pytest.mark.s3
+def test_on_s3(tree: Path, output: Path, bucket: str, endpoint: StoreOptions) -> None:
+    """Tars in a bucket are those of a disk; they are verified, read and sharded again there."""
+    first, again = f"s3://{bucket}/first", f"s3://{bucket}/again"
+    shard(tree, first, store=endpoint)
+    local, remote = open_store(output), open_store(first, endpoint)
+    tars = [info.key for info in local.list("webdataset/")]
+    assert [info.key for info in remote.list("webdataset/")] == tars
+    for key in tars:
+        assert remote.get(key) == local.get(key)
+    (verified,) = dataprep.verify(first, depth="deep", options=endpoint)
+    assert verified.ok, verified
+
+    with dataprep.open(output) as other, dataprep.open(first, options=endpoint) as dataset:
+        expected = images(other)
+        assert dataset.format == "webdataset"
+        assert images(dataset) == expected
+        for iterable in (False, True):
+            samples = dataprep.to_torch(dataset, iterable=iterable, shuffle=False)
+            read = [samples[i] for i in range(len(samples))] if not iterable else [*samples]
+            assert [(bytes(image), int(label)) for image, label in read] == expected
+
+    for source, kind in ((first, "records"), (f"{first}/webdataset", "webdataset")):
+        shard(source, f"{again}/{kind}", kind=kind, image={"mode": "none"}, store=endpoint)
+        with dataprep.open(f"{again}/{kind}", options=endpoint) as dataset:
+            assert sorted(images(dataset)) == sorted(expected)
 
 
 def test_stage_copies_the_tars_alone(output: Path, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A small data set in both formats, on disk and on S3, and the frameworks."""
+"""A small data set in all formats, on disk and on S3, and the frameworks."""
 
 from __future__ import annotations
 
@@ -14,27 +14,28 @@ import dataprep
 from dataprep.adapters import import_framework
 from dataprep.stores import Store, StoreOptions, open_store
 from iobench.s3_server import MotoServer
+from tests.commandline import FORMATS
 
 
 @pytest.fixture(scope="session")
 def output(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """120 images in both formats, several shards each; labels in records from 1. Read only."""
+    """120 images in all formats, several shards each; labels in records from 1. Read only."""
     folder = tmp_path_factory.mktemp("adapters") / "out"
     config = dataprep.ShardConfig.model_validate(
         {
             "source": str(tree),
             "output": str(folder),
-            "format": ("tfrecord", "recordio"),
+            "format": FORMATS,
             "image": {"mode": "exact", "size": 320, "upscale": True, "quality": 97},
             "shard_size": "1.2MB",
-            "label_offset": {"tfrecord": 1, "recordio": 1},
+            "label_offset": dict.fromkeys(FORMATS, 1),
         }
     )
     dataprep.shard(config)
     return folder
 
 
-@pytest.fixture(params=["tfrecord", "recordio"])
+@pytest.fixture(params=FORMATS)
 def dataset(output: Path, request: pytest.FixtureRequest) -> dataprep.Dataset:
     """It, opened, in each format."""
     opened = dataprep.open(output, format=request.param)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,6 +16,7 @@ import dataprep
 from dataprep.dataset import Dataset
 from dataprep.errors import ConfigError
 from dataprep.staging import stage
+from tests.commandline import FORMATS
 from tests.dataprep.adapters.conftest import images_of, stored
 
 torch = pytest.importorskip("torch")
@@ -106,6 +109,55 @@ def test_workers(part: Dataset, context: str, style: str) -> None:
         options["sampler"] = images.sampler
     loader = data_loader(images, num_workers=2, multiprocessing_context=context, **options)
     assert sorted(taken(loader)) == sorted(images_of(part))
+
+
+@FEW_CORES
+@pytest.mark.process
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("iterable", [False, True], ids=["map", "iterable"])
+def test_states_of_workers(output: Path, format: str, iterable: bool) -> None:
+    """torchdata's DataLoader goes on within a subset, and refuses the state of another one."""
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    dataset = dataprep.open(output, format=format)
+
+    def opened(query: str) -> Any:
+        samples: Any = dataprep.to_torch(dataset.where(query), iterable=iterable, seed=4)
+        sampler = {} if iterable else {"sampler": samples.sampler}
+        return stateful(samples, num_workers=2, batch_size=8, **sampler)
+
+    whole = taken(opened(QUERY))
+    assert sorted(whole) == sorted(images_of(dataset.where(QUERY)))
+    loader = opened(QUERY)
+    before = taken(loader, 3)
+    state = loader.state_dict()
+    resumed = opened(QUERY)
+    resumed.load_state_dict(state)
+    assert before + taken(resumed) == whole
+    other = opened("label < 5")
+    other.load_state_dict(state)
+    with pytest.raises(ConfigError, match="belongs to the subset"):
+        taken(other)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_subset_of_an_output_on_s3(
+    output: Path, on_s3: Callable[[str], Dataset], format: str
+) -> None:
+    """It has the samples, and the order, of the subset of a copy on a disk."""
+    local = dataprep.open(output, format=format).where(QUERY)
+    remote = on_s3(format).where(QUERY)
+    assert stored(remote) == stored(local)
+    assert remote.subset == local.subset
+    for options in ({"iterable": False}, {"iterable": True}, {"iterable": True, "batch_size": 8}):
+        ours, theirs = (dataprep.to_torch(part, **options) for part in (remote, local))
+        assert read_once(ours) == read_once(theirs)
+
+
+def read_once(samples: Any) -> list[Any]:
+    """All samples, or batches, of one epoch; those of the map style in the order of its sampler."""
+    if hasattr(samples, "sampler"):
+        return [samples[number] for number in samples.sampler]
+    return [(images, np.asarray(labels).tolist()) for images, labels in samples]
 
 
 @pytest.mark.parametrize("iterable", [False, True], ids=["map", "iterable"])

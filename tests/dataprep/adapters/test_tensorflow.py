@@ -17,6 +17,7 @@ from dataprep.adapters.records import Records
 from dataprep.assign import Order
 from dataprep.dataset import Dataset
 from dataprep.errors import ConfigError
+from tests.commandline import FORMATS
 from tests.dataprep.adapters.conftest import stored
 
 pytestmark = [
@@ -125,8 +126,8 @@ def test_a_buffer_mixes_shards(local: Dataset) -> None:
 
 @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
 def test_ranks(output: Path, even: Any) -> None:
-    """They share the order of torch's iterable style, in both formats."""
-    for format in ("tfrecord", "recordio"):
+    """They share the order of torch's iterable style, in all formats."""
+    for format in FORMATS:
         dataset = dataprep.open(output, format=format)
         every = Records(dataset)
         images = stored(dataset)

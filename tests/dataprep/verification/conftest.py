@@ -24,6 +24,7 @@ MANIFEST, TABLE, PLAN = "train.manifest.json", "train.samples.parquet", "train.p
 SHARDS = {
     "tfrecord": "tfrecord/train-{:05}-of-00003",
     "recordio": "recordio/train-{:05}-of-00003.rec",
+    "webdataset": "webdataset/train-{:05}-of-00003.tar",
 }
 
 
@@ -91,7 +92,7 @@ def job(tree: Path, store: MemoryStore) -> dataprep.ShardConfig:
         {
             "source": str(tree),
             "output": store.uri,
-            "format": ("tfrecord", "recordio"),
+            "format": tuple(SHARDS),
             "image": {"size": 224},
             "shard_size": "1.2MB",
             "dask": {"workers": 2, "processes": False},
@@ -101,7 +102,7 @@ def job(tree: Path, store: MemoryStore) -> dataprep.ShardConfig:
 
 @pytest.fixture(scope="session")
 def clean(tree: Path) -> Mapping[str, bytes]:
-    """Three shards in both formats."""
+    """Three shards in all formats."""
     store = MemoryStore(f"memory://clean-{secrets.token_hex(4)}")
     dataprep.shard(job(tree, store))
     return {info.key: store.get(info.key) for info in store.list()}

@@ -39,6 +39,7 @@ from tests.dataprep.verification.conftest import (
 )
 
 SHARD = SHARDS["tfrecord"].format(1)
+FOLDERS = tuple(f"{form}/" for form in SHARDS)
 INDEX = "index/recordio/train-00000-of-00003.idx"
 Edit = Callable[[Any], object]
 CHANGED: list[tuple[str, Edit]] = [
@@ -160,7 +161,7 @@ class TestClean:
         found = output.verify(depth)
         assert (found.ok, found.faults, found.repair) == (True, (), "")
         assert (found.split, found.depth, found.shards, found.samples) == ("train", depth, 3, 120)
-        shards = [info for info in output.store.list() if info.key.startswith(("tfr", "recordio"))]
+        shards = [info for info in output.store.list() if info.key.startswith(FOLDERS)]
         assert found.bytes == sum(info.bytes for info in shards)
         assert verify(on_disk, depth=depth, workers=3)[0].faults == ()
 
@@ -168,10 +169,10 @@ class TestClean:
         """--quick reads no shard and no index; plain verify reads each shard once."""
         read = calls(MemoryStore, "get")
         assert output.verify("quick").ok
-        assert not [key for _, key in read if key.startswith(("tfrecord/", "recordio/", "index/"))]
+        assert not [key for _, key in read if key.startswith((*FOLDERS, "index/"))]
         read.clear()
         assert output.verify().ok
-        shards = [key for _, key in read if key.startswith(("tfrecord/", "recordio/"))]
+        shards = [key for _, key in read if key.startswith(FOLDERS)]
         assert sorted(shards) == sorted(SHARDS[form].format(i) for form in SHARDS for i in range(3))
 
 

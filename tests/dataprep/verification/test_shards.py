@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from crc32c import crc32c
 
+from dataprep.formats import get_format
 from dataprep.formats.tfrecord import masked_crc32c
 from dataprep.verification import Fault
 from tests.dataprep.verification.conftest import (
@@ -42,6 +43,7 @@ class TestRecords:
         [
             *(("tfrecord", byte) for byte in (0, 7, 8, 12, 3000, -1)),
             *(("recordio", byte) for byte in (0, 4, 7, 8, 12, 16, 3000)),
+            *(("webdataset", byte) for byte in (0, 130, 150, 300, 512, 3000, -1)),
         ],
     )
     def test_a_byte_flipped(self, output: Output, form: str, inside: int, record: int) -> None:
@@ -79,13 +81,14 @@ class TestRecords:
     @each_format
     @pytest.mark.parametrize("record", [False, True], ids=["bytes", "record"])
     def test_appended(self, output: Output, form: str, record: bool) -> None:
-        """Bytes after the last record are reported where they begin, even if they are a record."""
+        """Bytes after the last record are reported where it ends, even if they are a record."""
         key = SHARDS[form].format(0)
         whole = output.store.get(key)
         offset, length = output.place(form, 0, 3)
         more = whole[offset : offset + length] if record else b"\x01" * 40
         output.store.put(key, whole + more)
-        assert placed(output.faults()) == [(key, len(output.receipt(0).rows), len(whole))]
+        end = len(whole) - len(get_format(form).trailer)
+        assert placed(output.faults()) == [(key, len(output.receipt(0).rows), end)]
 
     @each_format
     def test_exchanged_shards(self, output: Output, form: str) -> None:
@@ -161,7 +164,7 @@ class TestReceipts:
         assert all("-00001-of-" in (fault.remedy or fault.key) for fault in faults)
 
     @pytest.mark.parametrize(
-        "kind", [RECEIPT.format(2), SHARDS["tfrecord"].format(2), SHARDS["recordio"].format(2)]
+        "kind", [RECEIPT.format(2), *(template.format(2) for template in SHARDS.values())]
     )
     def test_one_bit(self, output: Output, kind: str) -> None:
         """A bit turned anywhere in a shard or its receipt is a fault of that shard."""
@@ -180,43 +183,52 @@ class TestForgedRecords:
     """Records that differ from the receipt although all checksums were made to fit."""
 
     def forge(
-        self, output: Output, edit: Callable[[bytes], bytes], shard: int = 1, record: int = 3
+        self,
+        output: Output,
+        edit: Callable[[bytes], bytes],
+        shard: int = 1,
+        record: int = 3,
+        form: str = "tfrecord",
     ) -> tuple[str, int, int]:
-        """Edit the payload of a TFRecord, and every checksum that covers it; its place."""
-        key = SHARDS["tfrecord"].format(shard)
-        offset, length = output.place("tfrecord", shard, record)
+        """Edit the payload of a record, and every checksum that covers it; its place."""
+        key = SHARDS[form].format(shard)
+        offset, length = output.place(form, shard, record)
         data = bytearray(output.store.get(key))
-        payload = edit(bytes(data[offset + 12 : offset + length - 4]))
-        assert len(payload) == length - 16
-        data[offset + 12 : offset + length - 4] = payload
-        data[offset + length - 4 : offset + length] = struct.pack("<I", masked_crc32c(payload))
+        begin, end = offset, offset + length
+        if form == "tfrecord":
+            begin, end = begin + 12, end - 4
+        payload = edit(bytes(data[begin:end]))
+        assert len(payload) == end - begin
+        data[begin:end] = payload
+        if form == "tfrecord":
+            data[end : end + 4] = struct.pack("<I", masked_crc32c(payload))
         output.store.put(key, data)
         sha256 = hashlib.sha256(data).hexdigest()
         checksum = crc32c(bytes(data[offset : offset + length]))
-        table = self.retabled(output, shard, record, checksum)
+        table = self.retabled(output, shard, record, checksum, form)
 
         def receipt(content: Any) -> None:
-            file = content["formats"]["tfrecord"]["file"]
+            file = content["formats"][form]["file"]
             file.update(sha256=sha256, etag=output.store.head(key).etag)
-            content["samples"]["records"]["tfrecord"][record][2] = checksum
+            content["samples"]["records"][form][record][2] = checksum
 
         def manifest(content: Any) -> None:
-            content["formats"]["tfrecord"]["shards"][shard]["sha256"] = sha256
+            content["formats"][form]["shards"][shard]["sha256"] = sha256
             content["table"] = {"bytes": len(table), "sha256": hashlib.sha256(table).hexdigest()}
 
         output.change_json(RECEIPT.format(shard), receipt)
         output.change_json(MANIFEST, manifest)
         return key, record, offset
 
-    def retabled(self, output: Output, shard: int, record: int, checksum: int) -> bytes:
-        """Store the table of samples with another checksum of one TFRecord; its bytes."""
+    def retabled(self, output: Output, shard: int, record: int, checksum: int, form: str) -> bytes:
+        """Store the table of samples with another checksum of one record; its bytes."""
         table = pq.read_table(pa.BufferReader(output.store.get(TABLE)))
-        column = table.schema.get_field_index("tfrecord_crc32c")
+        column = table.schema.get_field_index(f"{form}_crc32c")
         checksums = table[column].to_pylist()
         before = sum(len(output.receipt(number).rows) for number in range(shard))
         checksums[before + record] = checksum
         sink = io.BytesIO()
-        changed = table.set_column(column, "tfrecord_crc32c", pa.array(checksums, pa.int64()))
+        changed = table.set_column(column, f"{form}_crc32c", pa.array(checksums, pa.int64()))
         pq.write_table(changed, sink)
         output.store.put(TABLE, sink.getvalue())
         return sink.getvalue()
@@ -247,6 +259,41 @@ class TestForgedRecords:
         assert fault.what.startswith(said)
         assert row.source in fault.what
 
+    @pytest.mark.parametrize(
+        ("before", "after", "said"),
+        [
+            (b'"width":', b'"width":9', "width is 9"),
+            (b'"synset":"n', b'"synset":"m', "synset is b'm"),
+            (b'"name":"n', b'"name":"m', "source is b'm"),
+            (b'{"height":', b'["height":', "its .json is no JSON object"),
+            (b".json\0", b".jsom\0", "the checksum of the header at byte "),
+        ],
+    )
+    def test_another_member(self, output: Output, before: bytes, after: bytes, said: str) -> None:
+        """A tar whose ``.json`` is damaged, or belongs to another sample, is reported."""
+
+        def change(payload: bytes) -> bytes:
+            at = payload.index(before)
+            return payload[:at] + after + payload[at + len(after) :]
+
+        place = self.forge(output, change, form="webdataset")
+        (fault,) = output.faults("deep")
+        assert (fault.key, fault.record, fault.offset) == place
+        assert said in fault.what
+
+    def test_the_class_member(self, output: Output) -> None:
+        """A tar with another number in a ``.cls`` than the label of its receipt is reported."""
+
+        def change(payload: bytes) -> bytes:
+            at = payload.index(b".cls\0") - len(b"000000000") + 512
+            assert payload[at : at + 1].isdigit()
+            return payload[:at] + b"7" + payload[at + 1 :]
+
+        place = self.forge(output, change, form="webdataset")
+        (fault,) = output.faults("deep")
+        assert (fault.key, fault.record, fault.offset) == place
+        assert fault.what.startswith("label is 7, the receipt says ")
+
     def test_the_label_zero(self, output: Output) -> None:
         """It is a label as any other, not one that a format does not keep."""
         rows = output.receipt(1).rows
@@ -262,8 +309,9 @@ class TestForgedRecords:
         (fault,) = output.faults()
         assert fault.what.startswith(f"label is 0, the receipt says {rows[record].label}")
 
+    @pytest.mark.parametrize("form", ["tfrecord", "webdataset"])
     @pytest.mark.parametrize("damage", ["pixels", "size"])
-    def test_the_image(self, output: Output, damage: str) -> None:
+    def test_the_image(self, output: Output, damage: str, form: str) -> None:
         """An image that does not decode, or to another size, is found by --deep alone."""
 
         def change(payload: bytes) -> bytes:
@@ -277,7 +325,7 @@ class TestForgedRecords:
                 struct.pack_into(">H", jpeg, sof + 5, height - 16)
             return payload[:start] + bytes(jpeg) + payload[end:]
 
-        place = self.forge(output, change)
+        place = self.forge(output, change, form=form)
         assert output.verify("quick").ok
         assert output.verify("full").ok
         (fault,) = output.faults("deep")
