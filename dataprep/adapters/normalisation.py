@@ -10,7 +10,6 @@ from collections import deque
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -107,6 +106,7 @@ def _normalised_on_cpu(pixels: torch.Tensor, *, channels_last: bool) -> torch.Te
     OpenCV reads uint8 and writes float32 in one pass over a plane. Torch needs two passes over the
     batch, since it would convert mixed types in a temporary copy.
     """
+    import cv2
     import torch
 
     if not channels_last and pixels.is_contiguous() and pixels.numel():

@@ -20,6 +20,7 @@ WINDOWS_AT_ONCE = 2
 """Windows that a sequential reader requests from a remote store at the same time."""
 WINDOW_S = 1.0
 """A window has at most what the consumer takes in this time."""
+_SECOND_BATCHES = 4
 _ROUND_TRIPS = 2  # or in so many of the shortest requests, where these take longer than WINDOW_S
 
 
@@ -46,8 +47,10 @@ def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
 class GrowingWindows:
     """The sizes of the windows of one stream, in samples.
 
-    The first windows have a batch each. Then a window is twice as large as the one before, if the
-    consumer took that much within ``WINDOW_S`` or within two requests, whichever is longer: a
+    The first window has a batch. How long it took says what the link delivers: until the consumer
+    has taken a window, the next ones have as much as the link delivers in ``WINDOW_S``, but at most
+    ``_SECOND_BATCHES`` batches. Then a window is twice as large as the one before, if the consumer
+    took that much within ``WINDOW_S`` or within two requests, whichever is longer: a
     consumer that waits for a store far away takes little before the windows are large. The rate at
     which samples are taken is that of the slower of the store and the consumer. Windows never
     become smaller within a stream. The next stream of a reader goes on with their size after its
@@ -82,13 +85,17 @@ class GrowingWindows:
             self.size = self._batch
             return self.size
         self.size = max(self.size, self._earlier_size)
-        if 2 * self.size <= self._taken_within_a_window():
+        if not self._taken:
+            delivered = int(self._batch * WINDOW_S / self._shortest_s)
+            at_most = min(self._most.window_samples, _SECOND_BATCHES * self._batch)
+            self.size = max(self.size, min(delivered, at_most))
+        elif 2 * self.size <= self._taken_within_a_window():
             self.size = min(2 * self.size, self._most.window_samples)
         return self.size
 
     def arrived(self, seconds: float) -> None:
         """Note how long the request of a window took; threads may call this."""
-        self._shortest_s = min(self._shortest_s, seconds)
+        self._shortest_s = min(self._shortest_s, max(seconds, 1e-9))
 
     def taken(self, samples: int) -> None:
         """Note that the consumer gets a window now: it has consumed those before."""

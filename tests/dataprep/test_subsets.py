@@ -268,7 +268,7 @@ class TestReading:
         self, opened: dataprep.Dataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A window of samples that are read with the gaps between them has fewer of them."""
-        monkeypatch.setattr("dataprep.adapters.records.WINDOW_BYTES", 600_000)
+        monkeypatch.setattr("dataprep.reading.read_ahead.WINDOW_BYTES", 600_000)
         window_bytes = []
         for part in (opened, opened.select(range(0, COUNT, 3))):
             records = Records(part)
