@@ -152,8 +152,8 @@ class Dataset(_Numbered[Sample]):
         format: str | None = None,
         snapshot: Snapshot | None = None,
         check: bool = True,
-        chosen: tuple[int, ...] | None = None,
-        selected: Integers | None = None,
+        chosen_shards: tuple[int, ...] | None = None,
+        selected_samples: Integers | None = None,
     ) -> None:
         if snapshot is None:
             self.manifest, self.snapshot = open_split(store, split)
@@ -171,24 +171,30 @@ class Dataset(_Numbered[Sample]):
             )
         self._format = get_format(self.format)
         self._options = self.manifest.record_options(self.format)
-        # Numbers of shards in the manifest of the whole split, ascending; None for all shards.
-        self._chosen = chosen
-        # Numbers of samples in the whole split, ascending; None unless this is a subset.
-        self._selected = selected
+        # The shards that were given to of_shards, by their numbers in the whole split, ascending;
+        # None for all shards.
+        self._chosen_shards = chosen_shards
+        # The samples of a subset, by their numbers in the whole split, ascending; None for all
+        # samples of these shards.
+        self._selected_samples = selected_samples
+        # The number of the first sample of each shard of the whole split, and of all samples.
         self._bounds = _bounds(self.manifest.formats[self.format])
-        self._listed = tuple(range(len(self._bounds) - 1)) if chosen is None else chosen
-        if selected is not None:
-            self._listed = tuple(np.unique(self._shards_of(selected)).tolist())
-        if chosen is not None or selected is not None:
-            self.manifest = _manifest_of_shards(self.manifest, self._listed)
-        if chosen is not None:  # of_shards is never the share of a host
+        # The shards that the manifest of this data set lists, by their numbers in the whole split.
+        self._listed_shards = tuple(range(len(self._bounds) - 1))
+        if selected_samples is not None:
+            self._listed_shards = tuple(np.unique(self._shards_of(selected_samples)).tolist())
+        elif chosen_shards is not None:
+            self._listed_shards = chosen_shards
+        if chosen_shards is not None or selected_samples is not None:
+            self.manifest = _manifest_of_shards(self.manifest, self._listed_shards)
+        if chosen_shards is not None:  # of_shards is never the share of a host
             self.manifest = replace(self.manifest, share=None)
         self._entry = self.manifest.formats[self.format]
         self._table_in_memory: StoredTable | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         split = (self.store, self.split, self.format, self.snapshot, self.check)
-        return Dataset, (*split, self._chosen, self._selected)
+        return Dataset, (*split, self._chosen_shards, self._selected_samples)
 
     def __enter__(self) -> Dataset:
         return self
@@ -212,7 +218,9 @@ class Dataset(_Numbered[Sample]):
         return self.read_counter
 
     def __len__(self) -> int:
-        return self._entry.records if self._selected is None else len(self._selected)
+        return (
+            self._entry.records if self._selected_samples is None else len(self._selected_samples)
+        )
 
     def __repr__(self) -> str:
         count = f"{len(self):,} samples"
@@ -223,14 +231,14 @@ class Dataset(_Numbered[Sample]):
     @property
     def is_subset(self) -> bool:
         """Whether ``where`` or ``select`` made this data set."""
-        return self._selected is not None
+        return self._selected_samples is not None
 
     @cached_property
     def subset(self) -> str | None:
         """The SHA-256 of ``numbers``, by which states name a subset; None if this is no subset."""
-        if self._selected is None:
+        if self._selected_samples is None:
             return None
-        return fingerprint(self._selected)
+        return fingerprint(self._selected_samples)
 
     @property
     def numbers(self) -> Integers:
@@ -239,9 +247,9 @@ class Dataset(_Numbered[Sample]):
         It is the number that ``dataset[i]``, ``written`` and ``dataprep inspect --record`` have for
         the sample where the whole split is opened.
         """
-        if self._selected is not None:
-            return self._selected.copy()
-        ranges = [np.arange(*self._bounds[shard : shard + 2]) for shard in self._listed]
+        if self._selected_samples is not None:
+            return self._selected_samples.copy()
+        ranges = [np.arange(*self._bounds[shard : shard + 2]) for shard in self._listed_shards]
         return np.concatenate(ranges)
 
     @cached_property
@@ -263,7 +271,7 @@ class Dataset(_Numbered[Sample]):
         if self.is_subset:
             return self.written
         frame = self._table.frame()
-        if self._chosen is None:
+        if self._chosen_shards is None:
             return frame
         return frame[frame["shard"].isin(self._shard_numbers)].reset_index(drop=True)
 
@@ -338,7 +346,7 @@ class Dataset(_Numbered[Sample]):
         Raises:
             DatasetError: the table has fewer written samples than the manifest has records.
         """
-        if self._chosen is None and self._selected is None:
+        if self._chosen_shards is None and self._selected_samples is None:
             return None
         if count < self._bounds[-1]:
             raise DatasetError(
@@ -374,12 +382,12 @@ class Dataset(_Numbered[Sample]):
         return self.snapshot.get_range(key, offset, length)
 
     def shards(self) -> tuple[Shard, ...]:
-        """All shards in the order of the manifest; those of a subset that have samples of it."""
+        """All shards in the order of the manifest. A subset has the shards with its samples."""
         entries = self._entry.shards
         bounds = _bounds(self._entry)
-        if self._selected is not None:
-            begins = [self._bounds[shard] for shard in self._listed]
-            bounds = [*np.searchsorted(self._selected, begins).tolist(), len(self)]
+        if self._selected_samples is not None:
+            begins = [self._bounds[shard] for shard in self._listed_shards]
+            bounds = [*np.searchsorted(self._selected_samples, begins).tolist(), len(self)]
         return tuple(
             Shard(i, entry.key, entry.bytes, entry.sha256, range(*bounds[i : i + 2]), self)
             for i, entry in enumerate(entries)
@@ -409,11 +417,11 @@ class Dataset(_Numbered[Sample]):
                 f"split {self.split!r} of {self.store.uri} {problem}: give of_shards at least one "
                 f"number from 0 to {count - 1}"
             )
-        listed = tuple(self._listed[number] for number in wanted)
-        if self._selected is None:
-            return self._part(listed, None)
-        in_these = np.isin(self._shards_of(self._selected), listed)
-        return self._part(listed, self._selected[in_these])
+        shards = tuple(self._listed_shards[number] for number in wanted)
+        if self._selected_samples is None:
+            return self._part(shards, None)
+        is_stored_there = np.isin(self._shards_of(self._selected_samples), shards)
+        return self._part(shards, self._selected_samples[is_stored_there])
 
     def where(self, query: str) -> Dataset:
         """The samples that match a query over the table of samples, as a data set of its own.
@@ -471,13 +479,16 @@ class Dataset(_Numbered[Sample]):
             DatasetChanged: the split was made anew since it was opened.
         """
         wanted = sorted_numbers(numbers, len(self), repr(self))
-        return self._part(self._chosen, self.numbers[wanted])
+        return self._part(self._chosen_shards, self.numbers[wanted])
 
-    def _part(self, chosen: tuple[int, ...] | None, selected: Integers | None) -> Dataset:
-        """Another data set of this split, with the same connections and table."""
-        part = Dataset(
-            self.store, self.split, self.format, self.snapshot, self.check, chosen, selected
-        )
+    def _part(self, shards: tuple[int, ...] | None, samples: Integers | None) -> Dataset:
+        """Another data set of this split, with the same connections and table.
+
+        It has these shards and of them these samples, by their numbers in the whole split; None
+        for all.
+        """
+        split = (self.store, self.split, self.format, self.snapshot, self.check)
+        part = Dataset(*split, shards, samples)
         part._table_in_memory = self._table_in_memory
         return part
 
@@ -487,8 +498,8 @@ class Dataset(_Numbered[Sample]):
     def iterate(self, shards: Iterable[Shard] | None = None) -> Iterator[Sample]:
         """The samples of these shards, or of all. The next shards are fetched meanwhile.
 
-        At most five shards are in memory at a time, and at most 128 MiB or two of the largest. Of a
-        subset, ranges of shards are fetched instead of whole ones.
+        At most five shards are in memory at a time, and at most 128 MiB or two of the largest. A
+        subset reads the ranges of shards in which its samples are stored.
         """
         chosen = list(self.shards() if shards is None else shards)
         if self.is_subset:
@@ -504,11 +515,11 @@ class Dataset(_Numbered[Sample]):
         with closing(fetched) as contents:
             for shard in chosen:
                 self._require_open()  # also for shards that were fetched before it was closed
-                # No name here keeps the shard: it is freed before the one after the next arrives.
+                # Hold no reference to the bytes of a shard, so that their memory is freed early.
                 yield from self._samples_in(next(contents), shard)
 
     def _iterate_ranges(self, shards: Sequence[Shard]) -> Iterator[Sample]:
-        """The samples of these shards; only the ranges that have them are read."""
+        """The samples of a subset in these shards, by the ranges in which they are stored."""
         own_shards = self.shards()
         for shard in shards:
             if shard.number >= len(own_shards) or shard != own_shards[shard.number]:
@@ -537,9 +548,9 @@ class Dataset(_Numbered[Sample]):
         )
         with closing(fetched) as contents:
             for shard, part, data in contents:
-                for place in part.places:
+                for position in part.positions:
                     self._require_open()
-                    number = shard.samples[place]
+                    number = shard.samples[position]
                     start = int(places.offsets[number]) - part.start
                     record = memoryview(data)[start : start + int(places.lengths[number])]
                     yield self._sample_of(record, number)
@@ -585,7 +596,7 @@ class Dataset(_Numbered[Sample]):
 
     def _name(self, number: int) -> str:
         """The number of a sample for messages; of a subset, its number in the split as well."""
-        return sample_name(number, self._selected)
+        return sample_name(number, self._selected_samples)
 
     def _require_same(self, record: Buffer, number: int, what: str) -> None:
         if self.checksums is not None and crc32c(record) != self.checksums[number]:

@@ -25,9 +25,9 @@ from iobench.s3_server import MotoServer
 PATIENCE_S = 180.0
 IN_ONE_PROCESS = ("--set", "dask.processes=false")
 """So that what ends a process ends the driver."""
-FORMATS = ("tfrecord", "recordio")
-JOB = ("--format", "tfrecord", "--format", "recordio", "--shard-size", "1.2MB")
-"""Both formats and shards as small as they may be: ten of them for the drawn tree."""
+FORMATS = ("tfrecord", "recordio", "webdataset")
+JOB = (*(word for name in FORMATS for word in ("--format", name)), "--shard-size", "1.2MB")
+"""All formats and shards as small as they may be: ten of them for the drawn tree."""
 
 
 @dataclass(frozen=True)

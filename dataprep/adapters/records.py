@@ -84,7 +84,7 @@ class Records:
         # The gaps between samples of a subset take memory as the samples do.
         self._window_bytes_per_sample = self.mean_bytes
         if dataset.is_subset:
-            self._window_bytes_per_sample = self._places.most_read_bytes(self._gap_bytes)
+            self._window_bytes_per_sample = self._places.read_bytes_per_record(self._gap_bytes)
         self._run = max(RUN, _RUN_BYTES // self.mean_bytes)
         self.is_remote = self._folder is None
         self.counter = dataset.read_counter
@@ -176,15 +176,16 @@ class Records:
     ) -> Iterator[tuple[int, Buffer]]:
         """Number and image of each sample; the next ones are read meanwhile.
 
-        For an order by shard, where one request returns many samples. What is read ahead is
-        ``batch_samples`` at first, and grows: see ``GrowingWindows``.
+        It suits an order by shard, where one request returns many samples. The first windows have
+        ``batch_samples``, and later ones grow: see ``GrowingWindows``.
         """
         most = self._read_ahead
         growing = GrowingWindows(
             max(batch_samples, self._run), most, earlier_size=self._window_samples
         )
         report = StreamReport(self.counter) if self.counter is not None else None
-        # Of a link that is not known yet, the first batch has all for itself.
+        # While the rate of the store is unknown, the first window is requested alone: nothing else
+        # delays the first batch.
         may_go_on = threading.Event()
         if self._window_samples:
             may_go_on.set()
@@ -240,10 +241,10 @@ class Records:
         threads = min(RANGES_AT_ONCE, len(ranges)) if self.is_remote else 0
         for each, data in zip(ranges, in_order(self._read, ranges, threads), strict=True):
             if self.counter is not None:
-                self.counter.add(len(each.places), len(data))
+                self.counter.add(len(each.positions), len(data))
             view = memoryview(data)
-            for place in each.places:
-                number = numbers[place]
+            for position in each.positions:
+                number = numbers[position]
                 start = int(self._offsets[number]) - each.start
                 record = view[start : start + int(self._lengths[number])]
                 if self._checksums is not None and crc32c(record) != self._checksums[number]:
@@ -251,7 +252,7 @@ class Records:
                         f"{self.name(number)}: its CRC-32C is not the one in the table of samples;"
                         " run dataprep verify"
                     )
-                records[place] = record
+                records[position] = record
         return records
 
     def _read(self, wanted: Range) -> bytes:

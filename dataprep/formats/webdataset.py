@@ -1,10 +1,10 @@
 """WebDataset: tars in which members that follow each other under one key are a sample.
 
 A record is the members of one sample: the image (``.jpg``, ``.png`` or ``.webp``), the label as a
-decimal number (``.cls``, left out of samples without a class) and other facts (``.json``), in this
-order. Each member is a header of 512 bytes and its content, filled up with zeros to a multiple of
-512. A shard ends with 1,024 zero bytes. Sources: POSIX.1-2017, ``pax``, "ustar Interchange Format";
-https://github.com/webdataset/webdataset.
+decimal number (``.cls``, left out of samples without a class) and an object with everything else
+(``.json``), in this order. Each member is a header of 512 bytes and its content, filled up with
+zeros to a multiple of 512. A shard ends with 1,024 zero bytes. Sources: POSIX.1-2017, ``pax``,
+"ustar Interchange Format"; https://github.com/webdataset/webdataset.
 
 Nothing in a header depends on time or machine: keys are the numbers of samples in the plan, of nine
 digits at least; modification time, owner and group are 0; the mode is 0644.
@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
-from dataprep.formats.layout import BOX_SIDES, IMAGENET, Layout
+from dataprep.formats.layout import IMAGENET, Layout
 from dataprep.formats.protocol import (
     Box,
     Buffer,
@@ -50,12 +50,19 @@ _TIME = b"00000000000\0"
 _AFTER_CHECKSUM = b"0" + bytes(100) + b"ustar\x0000" + bytes(2 * 32 + 2 * 8 + 155 + 12)
 # For the sum of a header the bytes of the checksum count as spaces.
 _FIXED_SUM = sum(_MODE_AND_OWNERS) + sum(_TIME) + sum(_AFTER_CHECKSUM) + 8 * ord(" ")
-_LONGEST_NUMBER = 18
+_MOST_DIGITS = 18  # of a label or a key, so that it is an int64
+_OTHER_TARS = "--kind webdataset reads tars of other programs"
 _to_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
 
 class _Member(NamedTuple):
-    """A member of a tar: its name in two parts, and where its content is."""
+    """A member of a tar.
+
+    Attributes:
+        key: its name up to the first dot of the file name; members of one sample share it.
+        extension: the rest of its name in lower case, without the dot.
+        start, size: where its content begins, and the bytes of the content.
+    """
 
     key: bytes
     extension: bytes
@@ -69,12 +76,12 @@ class _Member(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name for messages."""
+        """Its name, for messages."""
         return repr(os.fsdecode(self.key + b"." + self.extension))
 
 
 class WebDatasetFormat:
-    """``webdataset``: tars for the webdataset library, with labels from 0."""
+    """``webdataset``: tars for the webdataset library, with labels that count from 0."""
 
     name = "webdataset"
     extension = ".tar"
@@ -82,7 +89,7 @@ class WebDatasetFormat:
     has_checksums = False
 
     def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
-        """0: training code counts classes from 0."""
+        """0, because training code counts classes from 0."""
         return 0
 
     def keeps_boxes(self, options: RecordOptions) -> bool:
@@ -94,7 +101,7 @@ class WebDatasetFormat:
         return SampleWriter(sink, options.label_offset)
 
     def matches(self, head: Buffer) -> bool:
-        """Whether they begin with the header of a tar, or with the end of an empty one."""
+        """Whether ``head`` begins with the header of a member, or is a tar without members."""
         header = bytes(memoryview(head).cast("B")[:BLOCK_BYTES])
         if header == _ZEROS:
             return bytes(head) == TRAILER
@@ -122,56 +129,59 @@ class WebDatasetFormat:
         """The sample of its members."""
         view, members = _members_of(payload)
         image, offset = members[0], options.label_offset
-        label = _label_of(view, members)
-        facts = _facts_of(view, members)
-        class_label = -1 if label is None else label - offset
-        values = _numbers(facts.get("values", []), "values")
+        stored_label = _label_of(view, members)
+        label = -1 if stored_label is None else stored_label - offset
+        metadata = _metadata_of(view, members)
+        values = _numbers(metadata.get("values", []), "values")
+        if values:  # the first one is the label
+            values = (float(label), *values[1:])
         return Sample(
             image=view[image.start : image.start + image.size],
-            label=class_label,
+            label=label,
             number=_number_of(image.key),
-            width=_whole_number(facts, "width"),
-            height=_whole_number(facts, "height"),
-            synset=_text(facts, "synset"),
+            width=_whole_number(metadata, "width"),
+            height=_whole_number(metadata, "height"),
+            synset=_text(metadata, "synset"),
             encoding=_ENCODINGS[image.extension],
-            values=(float(class_label), *values[1:]) if values else (),
-            boxes=tuple(_box(sides, offset) for sides in _rows(facts, "boxes")),
-            source=_text(facts, "name"),
+            values=values,
+            boxes=_boxes(metadata, offset),
+            source=_text(metadata, "name"),
         )
 
     def image(self, payload: Buffer, options: RecordOptions) -> Buffer:
-        """The first member, as a view."""
+        """The content of the first member, as a view."""
         view = memoryview(payload).cast("B")
         image = _member_at(view, 0, ("record", 0, 0))
         return view[image.start : image.start + image.size]
 
     def fields(self, payload: Buffer) -> Mapping[str, Feature]:
-        """The key of the sample, its image and label, and what the ``.json`` says."""
+        """The key of the sample, its image and label, and the entries of the ``.json``."""
         view, members = _members_of(payload)
         image, label = members[0], _label_of(view, members)
-        facts = _facts_of(view, members)
+        metadata = _metadata_of(view, members)
         fields: dict[str, Feature] = {
             "key": BytesList([image.key]),
             "image": BytesList([view[image.start : image.start + image.size]]),
         }
         if label is not None:
             fields["label"] = Int64List([label])
-        if values := _numbers(facts.pop("values", []), "values"):
+        if values := _numbers(metadata.get("values", []), "values"):
             fields["label"] = FloatList(values)
-        if boxes := [_box(sides, 0) for sides in _rows(facts, "boxes")]:
-            for side in (*BOX_SIDES, "bbox/label"):
-                column = [getattr(box, side.partition("/")[2]) for box in boxes]
-                fields[side] = (Int64List if side == "bbox/label" else FloatList)(column)
-        facts.pop("boxes", None)
-        if "name" in facts:
-            fields["file_name"] = BytesList([_text(facts, "name")])
-            del facts["name"]
-        for name, fact in facts.items():
-            fields[name] = _feature(fact)
+        if boxes := _boxes(metadata, 0):
+            fields["bbox/xmin"] = FloatList([box.xmin for box in boxes])
+            fields["bbox/ymin"] = FloatList([box.ymin for box in boxes])
+            fields["bbox/xmax"] = FloatList([box.xmax for box in boxes])
+            fields["bbox/ymax"] = FloatList([box.ymax for box in boxes])
+            fields["bbox/label"] = Int64List([box.label for box in boxes])
+        if "name" in metadata:
+            fields["file_name"] = BytesList([_text(metadata, "name")])
+        for name, value in metadata.items():
+            if name not in ("values", "boxes", "name"):
+                fields[name] = _feature(value)
         return fields
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
-        """None: readers of tars take none."""
+        """No index files, because readers of tars use none."""
         return {}
 
 
@@ -184,56 +194,62 @@ class SampleWriter:
 
     def write(self, sample: Sample) -> Extent:
         """Append one record; the image is not copied on its way to the sink."""
-        key, offset = b"%09d" % sample.number, self._label_offset
-        facts: dict[str, Any] = {"height": sample.height, "width": sample.width}
+        key = b"%09d" % sample.number
+        image_bytes = memoryview(sample.image).nbytes
+        header = _header(key + b"." + _EXTENSIONS[sample.encoding], image_bytes)
+        after_image = [bytes(-image_bytes % BLOCK_BYTES)]
+        if sample.label >= 0:
+            label = b"%d" % (sample.label + self._label_offset)
+            after_image.append(_whole_member(key + b".cls", label))
+        after_image.append(_whole_member(key + b".json", self._json_of(sample)))
+        tail = b"".join(after_image)
+        self._sink.write(header)
+        self._sink.write(sample.image)
+        self._sink.write(tail)
+        start, length = self._offset, len(header) + image_bytes + len(tail)
+        self._offset += length
+        return start, length
+
+    def _json_of(self, sample: Sample) -> bytes:
+        """The content of the ``.json``. Raises RecordError for numbers that JSON does not have."""
+        offset = self._label_offset
+        metadata: dict[str, Any] = {"height": sample.height, "width": sample.width}
         if sample.source:
-            facts["name"] = escape(os.fsdecode(sample.source))
+            metadata["name"] = escape(os.fsdecode(sample.source))
         if sample.synset:
-            facts["synset"] = escape(os.fsdecode(sample.synset))
+            metadata["synset"] = escape(os.fsdecode(sample.synset))
         if sample.values:
-            facts["values"] = [sample.label + offset, *sample.values[1:]]
+            metadata["values"] = [sample.label + offset, *sample.values[1:]]
         if sample.boxes:
-            facts["boxes"] = [[*box[:4], box.label + offset] for box in sample.boxes]
+            metadata["boxes"] = [[*box[:4], box.label + offset] for box in sample.boxes]
         try:
-            content = _to_json(facts).encode()
+            return _to_json(metadata).encode()
         except ValueError as error:
             raise RecordError(
                 f"sample {sample.number}: {error}; values and boxes are finite numbers"
             ) from error
-        image_bytes = memoryview(sample.image).nbytes
-        after = [bytes(-image_bytes % BLOCK_BYTES)]
-        if sample.label >= 0:
-            after.append(_whole_member(key + b".cls", b"%d" % (sample.label + offset)))
-        after.append(_whole_member(key + b".json", content))
-        head = _header(key + b"." + _EXTENSIONS[sample.encoding], image_bytes)
-        tail = b"".join(after)
-        self._sink.write(head)
-        self._sink.write(sample.image)
-        self._sink.write(tail)
-        start, length = self._offset, BLOCK_BYTES + image_bytes + len(tail)
-        self._offset += length
-        return start, length
 
 
 def _whole_member(name: bytes, content: bytes) -> bytes:
-    """A header, its content, and zeros."""
+    """The header and the content of a member, filled up with zeros."""
     return _header(name, len(content)) + content + bytes(-len(content) % BLOCK_BYTES)
 
 
 def _header(name: bytes, size: int) -> bytes:
-    """A ustar header. Raises RecordError for 8 GiB and more, which it has no digits for."""
+    """A ustar header. Raises RecordError for 8 GiB or more, which do not fit its digits."""
     if size > LARGEST_MEMBER_BYTES:
         raise RecordError(f"a member of {size} bytes; a member of a tar is below 8 GiB")
     digits = b"%011o\0" % size
     checksum = b"%06o\0 " % (_FIXED_SUM + sum(name) + sum(digits))
-    filled = name.ljust(100, b"\0")
-    return b"".join((filled, _MODE_AND_OWNERS, digits, _TIME, checksum, _AFTER_CHECKSUM))
+    padded_name = name.ljust(100, b"\0")
+    return b"".join((padded_name, _MODE_AND_OWNERS, digits, _TIME, checksum, _AFTER_CHECKSUM))
 
 
 def _members_at(data: Window, offset: int, where: Where) -> list[_Member] | None:
     """The members of the record at ``offset``; None where the trailer begins.
 
-    Raises CorruptRecord or TruncatedRecord for members that are no such sample.
+    Raises CorruptRecord or TruncatedRecord for members that are not an image, at most one ``.cls``
+    and a ``.json`` with the same key.
     """
     here = (*where, offset)
     start = bytes(data[offset : offset + len(TRAILER)])
@@ -249,30 +265,38 @@ def _members_at(data: Window, offset: int, where: Where) -> list[_Member] | None
         raise damaged(CorruptRecord, *here, f"{problem} ({_OTHER_TARS})")
     members = [image]
     while members[-1].extension != b"json":
-        member = _member_at(data, members[-1].end, here)
-        expected = (b"cls", b"json") if len(members) == 1 else (b"json",)
-        if member.key != image.key or member.extension not in expected:
-            names = " or ".join(f".{extension.decode()}" for extension in expected)
-            problem = f"{member.name} follows {members[-1].name}, where its {names} belongs"
-            raise damaged(CorruptRecord, *here, f"{problem} ({_OTHER_TARS})")
-        members.append(member)
+        last = members[-1]
+        expected = (b"cls", b"json") if last is image else (b"json",)
+        if data[last.end : last.end + BLOCK_BYTES] == _ZEROS:
+            follower = "the end of the tar"
+        else:
+            member = _member_at(data, last.end, here)
+            if member.key == image.key and member.extension in expected:
+                members.append(member)
+                continue
+            follower = member.name
+        names = " or ".join(f".{extension.decode()}" for extension in expected)
+        problem = f"{follower} follows {last.name}, where its {names} belongs"
+        raise damaged(CorruptRecord, *here, f"{problem} ({_OTHER_TARS})")
     return members
 
 
-_OTHER_TARS = "--kind webdataset reads tars of other programs"
-
-
 def _member_at(data: Window, at: int, here: tuple[str, int, int]) -> _Member:
-    """The member whose header is at byte ``at``. Raises as ``_members_at``."""
+    """The member whose header is at byte ``at``.
+
+    ``here`` is the record in errors: file, number and offset. Raises as ``_members_at``.
+    """
     header = bytes(data[at : at + BLOCK_BYTES])
     if len(header) < BLOCK_BYTES:
         raise damaged(TruncatedRecord, *here, f"the file ends inside the header at byte {at}")
     if not _has_checksum(header):
         problem = f"the checksum of the header at byte {at} does not match"
         raise damaged(CorruptRecord, *here, problem)
-    kind = header[156:157]
-    if kind not in (b"0", b"\0"):
-        what = "a pax header" if kind in (b"x", b"g") else f"a member of type {kind!r}"
+    member_type = header[156:157]
+    if member_type not in (b"0", b"\0"):
+        what = f"a member of type {member_type!r}"
+        if member_type in (b"x", b"g"):
+            what = "a pax header"
         raise damaged(CorruptRecord, *here, f"{what} at byte {at} ({_OTHER_TARS})")
     size = _octal(header[124:136])
     if size is None:
@@ -290,7 +314,7 @@ def _member_at(data: Window, at: int, here: tuple[str, int, int]) -> _Member:
 
 
 def _has_checksum(header: bytes) -> bool:
-    """Whether the bytes of a header have the sum that is stored in it."""
+    """Whether a block of a tar has the checksum of a header in it, and that one is right."""
     stored = header[148:156]
     return _octal(stored) == sum(header) - sum(stored) + len(stored) * ord(" ")
 
@@ -313,6 +337,7 @@ def _members_of(payload: Buffer) -> tuple[memoryview, list[_Member]]:
 
 
 def _content(view: memoryview, members: Sequence[_Member], extension: bytes) -> bytes | None:
+    """The content of the member after the image that has this extension; None if there is none."""
     for member in members[1:]:
         if member.extension == extension:
             return bytes(view[member.start : member.start + member.size])
@@ -325,57 +350,61 @@ def _label_of(view: memoryview, members: Sequence[_Member]) -> int | None:
     if content is None:
         return None
     digits = content.removeprefix(b"-")
-    if not digits.isdigit() or len(digits) > _LONGEST_NUMBER:
+    if not digits.isdigit() or len(digits) > _MOST_DIGITS:
         raise CorruptRecord(f"{members[0].name}: its .cls is {content[:40]!r}, not a whole number")
     return int(content)
 
 
 def _number_of(key: bytes) -> int:
-    """The number in the plan that is the key; 0 for another key."""
-    return int(key) if key.isdigit() and len(key) <= _LONGEST_NUMBER else 0
+    """The number in the plan, which is the key; 0 if the key is not a number."""
+    return int(key) if key.isdigit() and len(key) <= _MOST_DIGITS else 0
 
 
-def _facts_of(view: memoryview, members: Sequence[_Member]) -> dict[str, Any]:
+def _metadata_of(view: memoryview, members: Sequence[_Member]) -> dict[str, Any]:
     """The object in the ``.json``."""
     try:
-        facts = json.loads(_content(view, members, b"json") or b"")
+        metadata = json.loads(_content(view, members, b"json") or b"")
     except (ValueError, RecursionError):
-        facts = None
-    if not isinstance(facts, dict):
+        metadata = None
+    if not isinstance(metadata, dict):
         raise CorruptRecord(f"{members[0].name}: its .json is no JSON object")
-    return facts
+    return metadata
 
 
-def _text(facts: Mapping[str, Any], key: str) -> bytes:
+def _text(metadata: Mapping[str, Any], key: str) -> bytes:
     """The bytes of a name that was escaped; empty if there is none."""
     try:
-        return to_bytes(unescape(facts.get(key, "")))
+        return to_bytes(unescape(metadata.get(key, "")))
     except (TypeError, UnicodeError, AttributeError):
         raise _unexpected(key, "a text") from None
 
 
-def _whole_number(facts: Mapping[str, Any], key: str) -> int:
-    number = facts.get(key, 0)
+def _whole_number(metadata: Mapping[str, Any], key: str) -> int:
+    """A size in pixels; 0 if there is none."""
+    number = metadata.get(key, 0)
     if type(number) is not int:
         raise _unexpected(key, "a whole number")
     return number
 
 
-def _rows(facts: Mapping[str, Any], key: str) -> list[Any]:
-    rows = facts.get(key, [])
-    if not isinstance(rows, list):
-        raise _unexpected(key, "a list")
-    return rows
-
-
 def _numbers(values: Any, key: str) -> tuple[float, ...]:
-    is_list = isinstance(values, list)
-    if not is_list or any(type(value) not in (int, float) for value in values):
+    """A list of numbers as floats; ``key`` is for errors."""
+    if not isinstance(values, list):
+        raise _unexpected(key, "a list of numbers")
+    if any(type(value) not in (int, float) for value in values):
         raise _unexpected(key, "a list of numbers")
     try:
         return tuple(map(float, values))
     except OverflowError:
         raise _unexpected(key, "a list of numbers") from None
+
+
+def _boxes(metadata: Mapping[str, Any], label_offset: int) -> tuple[Box, ...]:
+    """The boxes of a sample; none if it has no list of them."""
+    rows = metadata.get("boxes", [])
+    if not isinstance(rows, list):
+        raise _unexpected("boxes", "a list")
+    return tuple(_box(row, label_offset) for row in rows)
 
 
 def _box(sides: Any, label_offset: int) -> Box:
@@ -388,14 +417,15 @@ def _box(sides: Any, label_offset: int) -> Box:
 
 
 def _unexpected(key: str, expected: str) -> CorruptRecord:
+    """The error for an entry of the ``.json`` that has another type."""
     return CorruptRecord(f"the {key!r} of its .json is not {expected}")
 
 
-def _feature(fact: Any) -> Feature:
-    """A fact of a ``.json`` with its type; what has none of the three types as JSON."""
-    if type(fact) is int and abs(fact) < 2**63:
-        return Int64List([fact])
-    if isinstance(fact, float):
-        return FloatList([fact])
-    text = fact if isinstance(fact, str) else json.dumps(fact)
+def _feature(value: Any) -> Feature:
+    """An entry of a ``.json``: an int64, a float or a text; any other value as its JSON text."""
+    if type(value) is int and abs(value) < 2**63:
+        return Int64List([value])
+    if isinstance(value, float):
+        return FloatList([value])
+    text = value if isinstance(value, str) else json.dumps(value)
     return BytesList([text.encode("utf-8", "backslashreplace")])

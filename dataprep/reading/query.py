@@ -31,7 +31,7 @@ _ALLOWED = (
     "names of columns, numbers, texts in quotes, comparisons, in and not in with a list, and, or, "
     "not, and + - * / // %"
 )
-_MOST_CHARACTERS = 10**6
+_MAX_CHARACTERS = 10**6
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +57,20 @@ class Query:
         if not isinstance(text, str) or not text.strip():
             raise ConfigError(f"the query {text!r} is empty, or not a text: {_ALLOWED}")
         text = text.strip()
-        if len(text) > _MOST_CHARACTERS:
+        if len(text) > _MAX_CHARACTERS:
             raise ConfigError(
-                f"the query has {len(text):,} characters, and may have {_MOST_CHARACTERS:,}: use "
+                f"the query has {len(text):,} characters, and may have {_MAX_CHARACTERS:,}: use "
                 "dataset.select(numbers)"
             )
-        check = _Check(text, schema)
+        check = _TypeCheck(text, schema)
         try:
             tree = ast.parse(text, mode="eval")
-            kind = check.type_of(tree.body)
+            value_type = check.type_of(tree.body)
         except ConfigError:
             raise
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise check.error(f"it cannot be parsed; {_ALLOWED}") from None
-        if kind != "condition":
+        if value_type != "condition":
             raise check.error(f"it is a value and not a condition; {_ALLOWED}")
         return cls(text, tuple(sorted(check.columns)))
 
@@ -82,8 +82,8 @@ class Query:
         Raises:
             ConfigError: pandas cannot evaluate the query.
         """
-        texts = [name for name in self.columns if table[name].dtype.kind not in "iuf"]
-        table = table.fillna(dict.fromkeys(texts, ""))
+        text_columns = [name for name in self.columns if table[name].dtype.kind not in "iuf"]
+        table = table.fillna(dict.fromkeys(text_columns, ""))
         try:
             answer = table.eval(self.text, engine="python", parser="pandas")
             mask: NDArray[np.bool_] = np.asarray(answer)
@@ -96,14 +96,14 @@ class Query:
         return mask
 
 
-class _Check:
-    """Walk through a parsed query, and find the type of each part and the columns it names."""
+class _TypeCheck:
+    """Walk through a parsed query: find the type of each part, and the columns that it names."""
 
     def __init__(self, text: str, schema: pa.Schema) -> None:
         self.columns: set[str] = set()
         self._text = text
-        self._kinds = _types(schema)
-        self._names: list[str] = schema.names
+        self._column_types = _column_types(schema)
+        self._column_names: list[str] = schema.names
 
     def error(self, what: str) -> ConfigError:
         """An error about this query."""
@@ -119,8 +119,8 @@ class _Check:
                 self._require("condition", [operand], "not stands before a comparison")
                 return "condition"
             case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr(), right=right):
-                what = "& and | connect comparisons in parentheses; write and, or"
-                self._require("condition", [left, right], what)
+                reason = "& and | connect comparisons in parentheses; write and, or"
+                self._require("condition", [left, right], reason)
                 return "condition"
             case ast.UnaryOp(op=ast.USub() | ast.UAdd(), operand=operand):
                 self._require("number", [operand], "only a number can have a sign")
@@ -138,52 +138,58 @@ class _Check:
                 return self._constant(node, value)
         raise self._not_allowed(node)
 
-    def _require(self, wanted: _Type, nodes: list[ast.expr], what: str) -> None:
+    def _require(self, required: _Type, nodes: list[ast.expr], reason: str) -> None:
+        """Raise ConfigError if the value of an expression has another type."""
         for node in nodes:
-            kind = self.type_of(node)
-            if kind != wanted:
-                raise self.error(f"{_short(ast.unparse(node))} is a {kind}, but {what}")
+            value_type = self.type_of(node)
+            if value_type != required:
+                raise self.error(f"{_short(ast.unparse(node))} is a {value_type}, but {reason}")
 
     def _comparison(self, node: ast.Compare) -> _Type:
+        """The type of a comparison, or of a chain such as ``2 < label < 7``."""
         if not any(isinstance(part, ast.Name) for part in ast.walk(node)):
             raise self.error(f"{_short(ast.unparse(node))} compares no column")
         left = node.left
         for operator, right in zip(node.ops, node.comparators, strict=True):
-            kind = self.type_of(left)
-            if kind == "condition":
+            left_type = self.type_of(left)
+            if left_type == "condition":
                 raise self.error(f"{_short(ast.unparse(left))} is a condition already")
             if isinstance(operator, _MEMBERSHIP):
-                self._list(right, kind)
+                self._require_list(right, left_type)
                 if len(node.ops) > 1:
                     raise self.error("in and not in stand alone between a column and a list")
             elif isinstance(operator, _COMPARISONS):
-                other = self.type_of(right)
-                if other != kind:
+                right_type = self.type_of(right)
+                if right_type != left_type:
                     compared = f"{_short(ast.unparse(left))} and {_short(ast.unparse(right))}"
-                    raise self.error(f"{compared} are a {kind} and a {other}")
+                    raise self.error(f"{compared} are a {left_type} and a {right_type}")
             else:
                 raise self._not_allowed(node)
             left = right
         return "condition"
 
-    def _list(self, node: ast.expr, kind: _Type) -> None:
-        """Require a list of constants of this type."""
+    def _require_list(self, node: ast.expr, element_type: _Type) -> None:
+        """Raise ConfigError if an expression is not a list of constants of this type."""
         if not isinstance(node, ast.List | ast.Tuple):
             raise self.error(f"in needs a list, not {_short(ast.unparse(node))}")
         for element in node.elts:
             constant = element
             if isinstance(element, ast.UnaryOp) and isinstance(element.op, ast.USub):
                 constant = element.operand
-            if not isinstance(constant, ast.Constant) or self.type_of(element) != kind:
-                raise self.error(f"{_short(ast.unparse(element))} in a list is not a {kind}")
+            if not isinstance(constant, ast.Constant) or self.type_of(element) != element_type:
+                raise self.error(
+                    f"{_short(ast.unparse(element))} in a list is not a {element_type}"
+                )
 
     def _column(self, name: str) -> _Type:
-        if name not in self._names:
-            raise self.error(f"there is no column {name!r}: the table has {', '.join(self._names)}")
-        if name not in self._kinds:
+        """The type of a column, which is noted."""
+        if name not in self._column_names:
+            columns = ", ".join(self._column_names)
+            raise self.error(f"there is no column {name!r}: the table has {columns}")
+        if name not in self._column_types:
             raise self.error(f"column {name!r} has lists, which cannot be compared")
         self.columns.add(name)
-        return self._kinds[name]
+        return self._column_types[name]
 
     def _constant(self, node: ast.expr, value: object) -> _Type:
         if isinstance(value, str):
@@ -196,15 +202,15 @@ class _Check:
         return self.error(f"{_short(ast.unparse(node))} is not allowed; {_ALLOWED}")
 
 
-def _types(schema: pa.Schema) -> dict[str, _Type]:
+def _column_types(schema: pa.Schema) -> dict[str, _Type]:
     """The type of each column that can be compared."""
-    kinds: dict[str, _Type] = {}
+    types: dict[str, _Type] = {}
     for column in schema:
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            kinds[column.name] = "number"
+            types[column.name] = "number"
         elif pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            kinds[column.name] = "text"
-    return kinds
+            types[column.name] = "text"
+    return types
 
 
 def _short(text: str) -> str:

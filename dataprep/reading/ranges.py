@@ -27,18 +27,23 @@ class Range:
     Attributes:
         shard: the number of the shard.
         start, stop: the first byte, and the byte after the last one.
-        places: the positions of these records in the sequence that was asked for.
+        positions: where these records stand in the list of records that was asked for.
     """
 
     shard: int
     start: int
     stop: int
-    places: list[int] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class RecordPlaces:
-    """The shard, the offset and the length of each record: int64 arrays of shape (len,)."""
+    """Where records are stored: int64 arrays of shape (records,).
+
+    Attributes:
+        shards: the number of the shard of each record.
+        offsets, lengths: its first byte there, and its size in bytes.
+    """
 
     shards: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -49,36 +54,38 @@ class RecordPlaces:
 
         Records that are at most ``gap_bytes`` apart share a range.
         """
-        wanted = []
-        for place, number in enumerate(numbers):
+        records = []
+        for position, number in enumerate(numbers):
             start = int(self.offsets[number])
             stop = start + int(self.lengths[number])
-            wanted.append((int(self.shards[number]), start, stop, place))
+            records.append((int(self.shards[number]), start, stop, position))
         ranges: list[Range] = []
-        for shard, start, stop, place in sorted(wanted):
+        for shard, start, stop, position in sorted(records):
             last = ranges[-1] if ranges else None
             if last is None or last.shard != shard or start - last.stop > gap_bytes:
                 last = Range(shard, start, stop)
                 ranges.append(last)
             last.stop = max(last.stop, stop)
-            last.places.append(place)
+            last.positions.append(position)
         return ranges
 
-    def most_read_bytes(self, gap_bytes: int) -> int:
-        """The bytes that are read for a record, gaps included: the mean of the worst shard.
+    def read_bytes_per_record(self, gap_bytes: int) -> int:
+        """The bytes that are read for a record and the gap before it, if that is read as well.
 
-        The records are in the order of shard and offset.
+        This is a mean over the records of a shard, and of all shards the largest. The records are
+        in the order of shard and offset.
         """
         ends = self.offsets + self.lengths
         gaps = self.offsets[1:] - ends[:-1]
-        is_read = (self.shards[1:] == self.shards[:-1]) & (gaps <= gap_bytes)
+        share_a_range = (self.shards[1:] == self.shards[:-1]) & (gaps <= gap_bytes)
         read_bytes = self.lengths.astype(np.int64)
-        read_bytes[1:] += np.where(is_read, gaps, 0)
-        counts = np.bincount(self.shards)
+        read_bytes[1:] += np.where(share_a_range, gaps, 0)
+        records = np.bincount(self.shards)
         sums = np.bincount(self.shards, read_bytes)
-        return int(np.max(sums[counts > 0] / counts[counts > 0]))
+        has_records = records > 0
+        return int(np.max(sums[has_records] / records[has_records]))
 
 
 def largest_gap_bytes(store: Store) -> int:
-    """The most bytes between two records of ``store`` that are read together."""
+    """The largest gap between two records in a shard of ``store`` that share a range."""
     return _GAP_BYTES if isinstance(store, LocalStore) else _REMOTE_GAP_BYTES

@@ -19,9 +19,11 @@ WINDOW_BYTES = 16 * 2**20
 WINDOWS_AT_ONCE = 2
 """Windows that a sequential reader requests from a remote store at the same time."""
 WINDOW_S = 1.0
-"""A window has at most what the consumer takes in this time."""
+"""Windows grow while the consumer takes a whole one within this time."""
 _SECOND_BATCHES = 4
-_ROUND_TRIPS = 2  # or in so many of the shortest requests, where these take longer than WINDOW_S
+"""Batches of a window before the consumer has taken any, at most."""
+_REQUESTS_PER_WINDOW = 2
+"""Windows also grow while the consumer takes a whole one within this many requests."""
 
 
 class ReadAhead(NamedTuple):
@@ -74,8 +76,9 @@ class GrowingWindows:
         self._clock = clock
         self.size = 0
         self._taken = 0
-        # Moments, and the samples taken by then. The windows that are requested at the same time
-        # often arrive together, so that the rate is that over all of them.
+        # When the consumer took a window, and the samples that it had consumed by then. Windows
+        # that are requested at the same time often arrive together, so the rate is measured over
+        # all of them.
         self._history = deque([(clock(), 0)], maxlen=most.windows_at_once + 1)
         self._shortest_s = math.inf
 
@@ -103,11 +106,13 @@ class GrowingWindows:
         self._taken += samples
 
     def _taken_within_a_window(self) -> float:
-        """Samples that the consumer takes in the time that a window may last."""
-        (begin_s, before), (end_s, after) = self._history[0], self._history[-1]
-        if after == before:
+        """Samples that the consumer takes in the time in which it may take a window."""
+        begin_s, consumed_before = self._history[0]
+        end_s, consumed = self._history[-1]
+        if consumed == consumed_before:
             return 0.0
-        lasts_s = WINDOW_S
+        allowed_s = WINDOW_S
         if self._shortest_s < math.inf:
-            lasts_s = max(lasts_s, _ROUND_TRIPS * self._shortest_s)
-        return lasts_s * (after - before) / max(end_s - begin_s, 1e-9)
+            allowed_s = max(allowed_s, _REQUESTS_PER_WINDOW * self._shortest_s)
+        samples_per_s = (consumed - consumed_before) / max(end_s - begin_s, 1e-9)
+        return allowed_s * samples_per_s

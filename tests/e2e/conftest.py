@@ -63,7 +63,7 @@ def gate(tmp_path: Path) -> Gate:
 
 @pytest.fixture(scope="session")
 def reference_folder(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """``tree`` in both formats, by one thread, straight through. Read only."""
+    """``tree`` in all formats, by one thread, straight through. Read only."""
     output = tmp_path_factory.mktemp("reference") / "out"
     make(tree, output, dask={"workers": 1, "processes": False})
     return output

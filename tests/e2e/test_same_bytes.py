@@ -44,6 +44,7 @@ class TestWhoeverMakesThem:
         assert reference.keys() == {
             *(f"tfrecord/{number}" for number in numbers),
             *(f"recordio/{number}.rec" for number in numbers),
+            *(f"webdataset/{number}.tar" for number in numbers),
             *(f"index/tfrecord/{number}.idx" for number in numbers),
             *(f"index/recordio/{number}.idx" for number in numbers),
             *(f"index/recordio/{number}.lst" for number in numbers),
@@ -53,7 +54,8 @@ class TestWhoeverMakesThem:
         }
 
     @pytest.mark.parametrize(
-        ("workers", "processes"), [(2, False), (4, False), (1, True), (2, True), (4, True)]
+        ("workers", "processes"),
+        [(2, False), (3, False), (4, False), (1, True), (2, True), (4, True)],
     )
     def test_workers(
         self,

@@ -88,7 +88,7 @@ def test_image_records_have_minus_one(output: Path) -> None:
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_readers_give_minus_one(output: Path, name: str) -> None:
-    """By number, in order, and as an array, in both formats."""
+    """By number, in order, and as an array, in all formats."""
     dataset = dataprep.open(output, "test", format=name)
     assert [sample.label for sample in dataset] == [-1] * 12
     assert dataset[3].label == -1
@@ -133,7 +133,7 @@ def test_it_resumes_and_parts_make_the_same(contest: Path, output: Path, tmp_pat
     in_process("finalize", tmp_path / "parts", code=0)
     assert files(tmp_path / "parts") == files(output)
     for name in files(output):
-        if name.startswith(("tfrecord/", "recordio/", "index/")) or name.endswith(
+        if name.startswith(("tfrecord/", "recordio/", "webdataset/", "index/")) or name.endswith(
             "samples.parquet"
         ):
             assert (tmp_path / "parts" / name).read_bytes() == (output / name).read_bytes()

@@ -117,7 +117,7 @@ def test_neighbours_are_one_request(output: Path, calls: Calls) -> None:
     records = Records(dataprep.open(in_memory(objects(open_store(output))).uri))
     read = calls(Records, "_read")
     records.fetch([8, 5, 7, 6])
-    assert [len(where.places) for _, where in read] == [4]
+    assert [len(where.positions) for _, where in read] == [4]
 
 
 @pytest.mark.parametrize("layout", ["tfds", {"x" * 60: "encoded", "y": "label"}], ids=str)
