@@ -167,7 +167,9 @@ class WebDatasetFormat:
             fields["file_name"] = BytesList([_text(facts, "name")])
             del facts["name"]
         for name, fact in facts.items():
-            fields[name] = _feature(fact)
+            # Tars of other programs may describe the image under the names of members.
+            is_reserved = name in fields or name == "label"
+            fields[f"json/{name}" if is_reserved else name] = _feature(fact)
         return fields
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
