@@ -289,9 +289,6 @@ class ParquetSource:
             ) from None
         if not metadata.num_rows:
             return _File(stored)
-        names = schema.names
-        if repeated := [name for name, count in Counter(names).items() if count > 1]:
-            raise SourceError(f"{title}: several columns are called {repeated[0]!r}")
         columns = columns_of(schema, self._section, title)
         groups = [RowGroup(stored, at, columns.image) for at in range(metadata.num_row_groups)]
         numbers = [at for at, group in enumerate(groups) if group.rows]

@@ -116,6 +116,17 @@ class TestColumns:
             ({"a": DATA, "label": [1] * 10, "cls": [1] * 10}, {}, "'label', 'cls' could"),
             ({"a": DATA, "label": [[1]] * 10}, {}, "'label' is of type list.*parquet.label=false"),
             ({"a": DATA, "n": [0.5] * 10}, {"label": "n"}, "'n' is of type double"),
+            (
+                {"a": DATA, "label": [0.5] * 10, "n": [1] * 10, "m": [0.1] * 10},
+                {},
+                "another of its columns, 'n', with --set parquet.label=NAME",
+            ),
+            ({"a": DATA, "label": [0.5] * 10}, {}, "or a text: read no classes with --set"),
+            (
+                {"a": DATA, "s": [{"label": 1}] * 10, "s.label": [2] * 10},
+                {},
+                "several columns are called 's.label'",
+            ),
         ],
     )
     def test_what_is_not_clear_is_refused(
