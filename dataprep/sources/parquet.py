@@ -343,6 +343,8 @@ class ParquetSource:
         count = len(rows.names)
         if not columns.label:
             return Classes([""] * count, notes=(columns.advice,) if columns.advice else ())
+        if all(label is None for label in rows.labels):
+            return Classes([""] * count, notes=(f"column {columns.label!r} has no values",))
         reasons = {row: problem.reason for row, problem in rows.problems.items()}
         names_file = self._section.class_names
         given: LabelSpace | None = None
