@@ -212,8 +212,8 @@ _WAYS = (
 )
 
 _NOT_FROM_S3 = {
-    "{nvidia-dali-cuda120|DALI}": "one request for each record, one after the other: 28 img/s in a "
-    "trial, not run",
+    "{nvidia-dali-cuda120|DALI}": "not run: it waits for a request for each record, which takes "
+    "minutes for an epoch",
     "{spdl|SPDL}": "it opens files; it has no S3 client",
     "{tensorflow-cpu|tf.data}": "File system scheme 's3' not implemented",
     "{mxnet|MXNet} ImageRecordIter": "Please compile with DMLC_USE_S3=1 to use S3",

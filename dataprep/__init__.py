@@ -77,7 +77,7 @@ if TYPE_CHECKING:
     from dataprep.job.report import Understood, ValidationShare
     from dataprep.labels.options import BoxOptions, LabelOptions
     from dataprep.manifest import Manifest
-    from dataprep.reading.read_counter import ReadCounter, ReadTotals
+    from dataprep.reading.read_counter import ReadCounter, ReadTotals, WindowsInUse
     from dataprep.record_file import RecordFile
     from dataprep.sources.options import (
         ILSVRCOptions,
@@ -137,6 +137,7 @@ _HOMES = {
     "RawRecord": "dataprep.formats.protocol",
     "ReadCounter": "dataprep.reading.read_counter",
     "ReadTotals": "dataprep.reading.read_counter",
+    "WindowsInUse": "dataprep.reading.read_counter",
     "RecordError": "dataprep.errors",
     "RecordFile": "dataprep.record_file",
     "RecordIOWriter": "dataprep.formats.recordio",
@@ -269,6 +270,7 @@ __all__ = [
     "ValidationShare",
     "Verification",
     "WebDatasetOptions",
+    "WindowsInUse",
     "WorkerLost",
     "__version__",
     "convert",

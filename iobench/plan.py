@@ -11,7 +11,6 @@ from dataprep.errors import ConfigError
 from dataprep.registry import Registry
 from iobench.config import BenchConfig
 from iobench.consumers import CONSUMERS
-from iobench.data.copying import DEFAULT_FORMAT
 from iobench.ladder import HOST_RUNGS, RUNGS
 from iobench.loaders import LOADERS
 from iobench.loaders.own import FORMAT_READ, FROM_MEMORY, SYNTHETIC
@@ -20,7 +19,7 @@ from iobench.loops.training_plan import Training
 from iobench.machine.page_cache import WHEN_NEEDED
 from iobench.probes.object_store.clients import CLIENTS
 from iobench.probes.settings import plan_disks, plan_layouts, plan_objects
-from iobench.trial import Trial, TrialSpec
+from iobench.trial import ANY_FORMAT, Trial, TrialSpec
 
 Point = tuple[str, dict[str, Any]]
 Trialled = TypeVar("Trialled", TrialSpec, Trial)
@@ -76,7 +75,7 @@ def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None
     """The record formats that trials read of the data called ``name``.
 
     None if they may read all, as loaders of other packages do, or if no trial names such data.
-    ``DEFAULT_FORMAT`` stands for the format in which data are opened if none is named.
+    ``ANY_FORMAT`` stands for the format in which data are opened if none is named.
     """
     readers = [spec for spec in specs if name in places_of(spec)]
     if not readers:
@@ -87,7 +86,7 @@ def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None
         if loader is not None and LOADERS.origin(loader):
             return None
         if loader not in SYNTHETIC:
-            formats.add(FORMAT_READ.get(loader or "", DEFAULT_FORMAT))
+            formats.add(FORMAT_READ.get(loader or "", ANY_FORMAT))
     return frozenset(formats)
 
 

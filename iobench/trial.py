@@ -18,6 +18,9 @@ Status = Literal["done", "failed", "skipped"]
 GIVE_UP_SHARE = 0.8
 """Share of ``trial_timeout_s`` after which a trial ends by itself, with a reason."""
 
+ANY_FORMAT = ""
+"""Stands for the format in which a data set is read if a loader does not need a particular one."""
+
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:

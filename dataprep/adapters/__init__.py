@@ -174,7 +174,7 @@ def to_torch(
         batch_size: samples per batch, the last may be smaller; single samples if not given.
         drop_last: leave out a last batch that is smaller.
         threads: threads that decode for batches, 0 for the caller's own. The default is one per
-            processor that affinity and control group allow, at most 4, and 0 in a worker of
+            processor that affinity and control group allow, at most 6, and 0 in a worker of
             ``DataLoader``.
         prefetch: how many batches threads are ahead.
         shuffle: whether the order changes with the epoch.
@@ -365,7 +365,7 @@ def to_mxnet(
         rank, world_size, even, global_batch, start: as in ``to_torch``. Without a rank all is read,
             with a warning if there are several processes.
         threads: threads that decode. The default is one per processor that affinity and control
-            group allow, at most 4.
+            group allow, at most 6.
         prefetch: how many batches to prepare ahead.
         cache_dir: where records are written; by default the folder for temporary files.
 

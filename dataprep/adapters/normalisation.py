@@ -1,17 +1,20 @@
 """Normalise uint8 images by ImageNet's mean and deviation: the constants, and torch tensors.
 
 ``dataprep.adapters.augment`` uses the same constants for images that are normalised one by one.
-This module imports neither torch nor a codec.
+This module does not import torch.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from collections import deque
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dataprep.adapters import import_framework
+from dataprep.adapters.lending import lend
 from dataprep.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -28,6 +31,9 @@ SCALE = (1 / (255 * np.array(IMAGENET_STD))).astype(np.float32)
 SHIFT = (-np.array(IMAGENET_MEAN) / np.array(IMAGENET_STD)).astype(np.float32)
 
 _COLOURS = 3
+
+_FREE_RESULTS = 2
+"""Results on a CPU whose memory is kept for the next ones."""
 
 
 def normalise(
@@ -47,7 +53,8 @@ def normalise(
     The values are those of ``Augmentation(normalise=True)`` within float32 rounding. They are
     computed in float32 and rounded once to ``dtype``. A GPU reads the uint8 values and writes the
     result in one kernel, whatever ``dtype`` and ``channels_last`` are. On a CPU the result is made
-    in float32; another ``dtype`` is a copy of it. ``images`` do not change.
+    in float32; another ``dtype`` is a copy of it. The memory of results on a CPU is used again when
+    nothing refers to them any more. ``images`` do not change.
 
     Args:
         images: uint8, (N, 3, H, W) or (N, H, W, 3), as ``Augmentation(normalise=False)`` makes them
@@ -85,15 +92,48 @@ def normalise(
             f"normalise: dtype {dtype}: give torch.float32, torch.float16 or torch.bfloat16"
         )
     pixels = _channels_first(images)
+    if images.device.type == "cpu":
+        return _normalised_on_cpu(pixels, channels_last=channels_last).to(dtype)
     scale, shift = _constants(images.device)
     layout = torch.channels_last if channels_last else torch.contiguous_format
-    if images.device.type == "cpu":
-        result = _new_on_cpu(pixels.shape, channels_last=channels_last)
-        # Torch would convert mixed types in a temporary copy here.
-        result.copy_(pixels)
-        return torch.addcmul(shift, result, scale, out=result).to(dtype)
     result = torch.empty(pixels.shape, dtype=dtype, device=images.device, memory_format=layout)
     return torch.addcmul(shift, pixels, scale, out=result)
+
+
+def _normalised_on_cpu(pixels: torch.Tensor, *, channels_last: bool) -> torch.Tensor:
+    """The images as float32, in memory that is used again when the result is gone.
+
+    OpenCV reads uint8 and writes float32 in one pass over a plane. Torch needs two passes over the
+    batch, since it would convert mixed types in a temporary copy.
+    """
+    import cv2
+    import torch
+
+    if not channels_last and pixels.is_contiguous() and pixels.numel():
+        planes = pixels.numpy()
+        images = lend(planes.shape, np.float32, _free_memory(planes.shape))
+        for image, normalised in zip(planes, images, strict=True):
+            for colour in range(_COLOURS):
+                plane, scale, shift = image[colour], float(SCALE[colour]), float(SHIFT[colour])
+                cv2.addWeighted(plane, scale, plane, 0.0, shift, normalised[colour], cv2.CV_32F)
+        return torch.from_numpy(images)
+    count, channels, height, width = pixels.shape
+    if channels_last:
+        shape = (count, height, width, channels)
+        result = torch.from_numpy(lend(shape, np.float32, _free_memory(shape)))
+        result = result.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
+    else:
+        shape = (count, channels, height, width)
+        result = torch.from_numpy(lend(shape, np.float32, _free_memory(shape)))
+    result.copy_(pixels)
+    scales, shifts = _constants(pixels.device)
+    return torch.addcmul(shifts, result, scales, out=result)
+
+
+@lru_cache(maxsize=2)  # the last batch of an epoch may be smaller
+def _free_memory(shape: tuple[int, ...]) -> deque[NDArray[np.generic]]:
+    """Memory of earlier results of this shape."""
+    return deque(maxlen=_FREE_RESULTS)
 
 
 def _channels_first(images: torch.Tensor) -> torch.Tensor:
@@ -118,21 +158,6 @@ def _channels_first(images: torch.Tensor) -> torch.Tensor:
     raise ConfigError(
         f"normalise: images have the shape {shape}, not (N, 3, H, W) or (N, H, W, 3){one}"
     )
-
-
-def _new_on_cpu(shape: torch.Size, *, channels_last: bool) -> torch.Tensor:
-    """A new float32 tensor (N, 3, H, W), in NumPy's memory.
-
-    Large memory of NumPy has huge pages where the kernel allows it. Writing a batch into new memory
-    of torch takes twice as long, because it comes in pages of 4 KiB.
-    """
-    import torch
-
-    if not channels_last:
-        return torch.from_numpy(np.empty(shape, np.float32))
-    count, channels, height, width = shape
-    memory = torch.from_numpy(np.empty((count, height, width, channels), np.float32))
-    return memory.permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)
 
 
 @cache  # a copy to a GPU waits until the GPU has done what is queued

@@ -29,7 +29,7 @@ from dataprep.keys import shard_number
 from dataprep.ordered import in_order
 from dataprep.reading.ranges import Range, RecordPlaces, largest_gap_bytes
 from dataprep.reading.read_ahead import WINDOWS_AT_ONCE, GrowingWindows, ReadAhead, read_ahead
-from dataprep.reading.read_counter import ReadCounter
+from dataprep.reading.read_counter import ReadCounter, StreamReport
 from dataprep.reading.subset import sample_name
 from dataprep.stores.local import LocalStore, version_of
 
@@ -183,7 +183,7 @@ class Records:
         growing = GrowingWindows(
             max(batch_samples, self._run), most, earlier_size=self._window_samples
         )
-        report = self.counter.new_stream() if self.counter is not None else None
+        report = StreamReport(self.counter) if self.counter is not None else None
         # While the rate of the store is unknown, the first window is requested alone: nothing else
         # delays the first batch.
         may_go_on = threading.Event()
@@ -204,9 +204,9 @@ class Records:
             begun_s = time.monotonic()
             try:
                 images = self.fetch(window)
+                growing.arrived(time.monotonic() - begun_s)
             finally:
                 may_go_on.set()
-            growing.arrived(time.monotonic() - begun_s)
             return window, images
 
         try:

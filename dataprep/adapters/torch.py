@@ -23,6 +23,7 @@ from torch.utils.data import IterableDataset, Sampler, default_collate, get_work
 
 from dataprep.adapters import CURES, UNCOUNTED
 from dataprep.adapters.augment import Transform, has_write, sample_rng
+from dataprep.adapters.lending import lend
 from dataprep.adapters.records import windows
 from dataprep.assign import (
     Integers,
@@ -40,9 +41,9 @@ from dataprep.ordered import fed_in_order, in_order
 from dataprep.processors import usable_processors
 from dataprep.reading.epoch_counter import EpochCounter, Iteration, LoaderWorker
 
-# By default: a fifth to a third of a photo's time holds Python's lock, so that more threads than
-# this gain nothing (python -m benchmarks.interpreter_lock).
-_MOST_THREADS = 4
+# By default: an eighth (float32) to a fifth (uint8) of a photo's time holds Python's lock, so that
+# more than 8 or 5 threads gain nothing (python -m benchmarks.interpreter_lock).
+_MOST_THREADS = 6
 _PART = 8  # images that a thread makes before it takes the next
 _BLOCK = 64  # samples that a worker takes at a time, if the batch is not known
 
@@ -803,20 +804,10 @@ def _fill(part: tuple[_Batch, range]) -> tuple[_Batch, range]:
 
 
 def _lend(shape: tuple[int, ...], dtype: np.dtype[Any], free: deque[NDArray[Any]]) -> torch.Tensor:
-    """A tensor in memory from ``free`` if possible, which returns there when it is not used.
-
-    Filling new memory takes a quarter longer.
-    """
+    """A tensor whose memory is used again; in a worker it is shared memory."""
     if get_worker_info() is not None:
         return empty(shape, torch.from_numpy(np.empty(0, dtype)).dtype)
-    try:
-        memory = free.pop()
-    except IndexError:
-        memory = np.empty(shape, dtype)
-    lent = memory[:]
-    # The tensor keeps ``lent`` alive, and so does every view of the tensor.
-    weakref.finalize(lent, free.append, memory).atexit = False
-    return torch.from_numpy(lent)
+    return torch.from_numpy(lend(shape, dtype, free))
 
 
 def empty(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:

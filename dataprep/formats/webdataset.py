@@ -176,8 +176,11 @@ class WebDatasetFormat:
         if "name" in metadata:
             fields["file_name"] = BytesList([_text(metadata, "name")])
         for name, value in metadata.items():
-            if name not in ("values", "boxes", "name"):
-                fields[name] = _feature(value)
+            if name in ("values", "boxes", "name"):
+                continue
+            # Tars of other programs may describe the image under the names of members.
+            is_reserved = name in fields or name == "label"
+            fields[f"json/{name}" if is_reserved else name] = _feature(value)
         return fields
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:

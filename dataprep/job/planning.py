@@ -273,10 +273,13 @@ def _run_notes(request: Request, plans: Mapping[str, SplitPlan]) -> Iterator[str
                 "output again with --kind records to shuffle it"
             )
     if VALIDATION in plans and request.config.validation is not None:
-        runs = {*plans[VALIDATION].containers}
+        held_out = plans[VALIDATION]
+        runs = {*held_out.containers}
+        share = held_out.samples / sum(plan.samples for plan in plans.values())
         yield (
-            f"{VALIDATION} has {counted(len(runs), 'row group')}, since samples of one are not "
-            "divided between splits: its classes may differ from those of "
+            f"{VALIDATION} has {counted(len(runs), 'row group')} with {share:.1%} of the samples, "
+            f"for --validation {request.config.validation}: the samples of a row group are not "
+            "divided between splits, so that its classes may differ from those of "
             f"{request.config.split}"
         )
 

@@ -3,7 +3,9 @@
 pandas' query language can call functions, follow attributes and read variables of the program. A
 query may come from a config file or from another person, so that only comparisons of columns are
 allowed. The check also knows the type of each column: pandas answers ``label == "3"`` with False
-for every sample, where an error helps more.
+for every sample, where an error helps more. What pandas and Python understand differently is
+refused, and numbers are computed as float64: pandas would compute in the small integer types of the
+table, which overflow without an error.
 """
 
 from __future__ import annotations
@@ -32,6 +34,10 @@ _ALLOWED = (
     "not, and + - * / // %"
 )
 _MAX_CHARACTERS = 10**6
+_WORDS_OR_SIGNS = (
+    "& and | stand beside and, or, not, which pandas and Python group differently: write and, or, "
+    "not everywhere"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +46,20 @@ class Query:
 
     Attributes:
         text: the query as it was given, without spaces around it.
-        columns: the columns that it names, sorted.
+        expression: the same query in one line without comments, as pandas can evaluate it.
+        numbers: the columns of numbers that it names, sorted.
+        texts: the columns of texts that it names, sorted.
     """
 
     text: str
-    columns: tuple[str, ...]
+    expression: str
+    numbers: tuple[str, ...]
+    texts: tuple[str, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it names."""
+        return self.numbers + self.texts
 
     @classmethod
     def parse(cls, text: object, schema: pa.Schema) -> Query:
@@ -52,7 +67,8 @@ class Query:
 
         Raises:
             ConfigError: it is not a query, contains something that is not allowed, names a column
-                that does not exist, or compares a text with a number.
+                that does not exist, compares a text with a number, or can be understood in two
+                ways.
         """
         if not isinstance(text, str) or not text.strip():
             raise ConfigError(f"the query {text!r} is empty, or not a text: {_ALLOWED}")
@@ -66,13 +82,16 @@ class Query:
         try:
             tree = ast.parse(text, mode="eval")
             value_type = check.type_of(tree.body)
+            expression = ast.unparse(tree)
         except ConfigError:
             raise
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise check.error(f"it cannot be parsed; {_ALLOWED}") from None
         if value_type != "condition":
             raise check.error(f"it is a value and not a condition; {_ALLOWED}")
-        return cls(text, tuple(sorted(check.columns)))
+        check.require_words_or_signs(tree)
+        numbers, texts = check.columns_of("number"), check.columns_of("text")
+        return cls(text, expression, numbers, texts)
 
     def matches(self, table: pd.DataFrame) -> NDArray[np.bool_]:
         """Whether each row of a table with ``columns`` matches: shape (rows,).
@@ -82,10 +101,10 @@ class Query:
         Raises:
             ConfigError: pandas cannot evaluate the query.
         """
-        text_columns = [name for name in self.columns if table[name].dtype.kind not in "iuf"]
-        table = table.fillna(dict.fromkeys(text_columns, ""))
+        table = table.fillna(dict.fromkeys(self.texts, ""))
+        table = table.astype(dict.fromkeys(self.numbers, np.float64))
         try:
-            answer = table.eval(self.text, engine="python", parser="pandas")
+            answer = table.eval(self.expression, engine="python", parser="pandas")
             mask: NDArray[np.bool_] = np.asarray(answer)
         except Exception as error:  # noqa: BLE001  pandas raises errors of all kinds
             raise ConfigError(
@@ -100,7 +119,7 @@ class _TypeCheck:
     """Walk through a parsed query: find the type of each part, and the columns that it names."""
 
     def __init__(self, text: str, schema: pa.Schema) -> None:
-        self.columns: set[str] = set()
+        self._columns: set[str] = set()
         self._text = text
         self._column_types = _column_types(schema)
         self._column_names: list[str] = schema.names
@@ -108,6 +127,22 @@ class _TypeCheck:
     def error(self, what: str) -> ConfigError:
         """An error about this query."""
         return ConfigError(f"the query {_short(self._text)} is wrong: {what}")
+
+    def columns_of(self, column_type: _Type) -> tuple[str, ...]:
+        """The columns of this type that the query names, sorted."""
+        types = self._column_types
+        return tuple(sorted(name for name in self._columns if types[name] == column_type))
+
+    def require_words_or_signs(self, tree: ast.Expression) -> None:
+        """Raise ConfigError for ``&`` or ``|`` beside ``and``, ``or`` or ``not``.
+
+        ``not (a) & (b)`` is ``not (a and b)`` in Python, and ``(not a) and b`` in pandas.
+        """
+        nodes = [*ast.walk(tree)]
+        has_signs = any(isinstance(node, ast.BitAnd | ast.BitOr) for node in nodes)
+        has_words = any(isinstance(node, ast.And | ast.Or | ast.Not) for node in nodes)
+        if has_signs and has_words:
+            raise self.error(_WORDS_OR_SIGNS)
 
     def type_of(self, node: ast.expr) -> _Type:
         """The type of the value of an expression. Raises ConfigError if it is not allowed."""
@@ -147,10 +182,11 @@ class _TypeCheck:
 
     def _comparison(self, node: ast.Compare) -> _Type:
         """The type of a comparison, or of a chain such as ``2 < label < 7``."""
-        if not any(isinstance(part, ast.Name) for part in ast.walk(node)):
-            raise self.error(f"{_short(ast.unparse(node))} compares no column")
         left = node.left
         for operator, right in zip(node.ops, node.comparators, strict=True):
+            if not (_has_column(left) or _has_column(right)):
+                compared = f"{_short(ast.unparse(left))} with {_short(ast.unparse(right))}"
+                raise self.error(f"it compares {compared}, which are no columns")
             left_type = self.type_of(left)
             if left_type == "condition":
                 raise self.error(f"{_short(ast.unparse(left))} is a condition already")
@@ -188,7 +224,7 @@ class _TypeCheck:
             raise self.error(f"there is no column {name!r}: the table has {columns}")
         if name not in self._column_types:
             raise self.error(f"column {name!r} has lists, which cannot be compared")
-        self.columns.add(name)
+        self._columns.add(name)
         return self._column_types[name]
 
     def _constant(self, node: ast.expr, value: object) -> _Type:
@@ -200,6 +236,11 @@ class _TypeCheck:
 
     def _not_allowed(self, node: ast.expr) -> ConfigError:
         return self.error(f"{_short(ast.unparse(node))} is not allowed; {_ALLOWED}")
+
+
+def _has_column(node: ast.expr) -> bool:
+    """Whether an expression contains the name of a column."""
+    return any(isinstance(part, ast.Name) for part in ast.walk(node))
 
 
 def _column_types(schema: pa.Schema) -> dict[str, _Type]:

@@ -20,6 +20,8 @@ WINDOWS_AT_ONCE = 2
 """Windows that a sequential reader requests from a remote store at the same time."""
 WINDOW_S = 1.0
 """Windows grow while the consumer takes a whole one within this time."""
+_SECOND_BATCHES = 4
+"""Batches of a window before the consumer has taken any, at most."""
 _REQUESTS_PER_WINDOW = 2
 """Windows also grow while the consumer takes a whole one within this many requests."""
 
@@ -47,8 +49,10 @@ def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
 class GrowingWindows:
     """The sizes of the windows of one stream, in samples.
 
-    The first windows have a batch each. Then a window is twice as large as the one before, if the
-    consumer took that much within ``WINDOW_S`` or within two requests, whichever is longer: a
+    The first window has a batch. How long it took says what the link delivers: until the consumer
+    has taken a window, the next ones have as much as the link delivers in ``WINDOW_S``, but at most
+    ``_SECOND_BATCHES`` batches. Then a window is twice as large as the one before, if the consumer
+    took that much within ``WINDOW_S`` or within two requests, whichever is longer: a
     consumer that waits for a store far away takes little before the windows are large. The rate at
     which samples are taken is that of the slower of the store and the consumer. Windows never
     become smaller within a stream. The next stream of a reader goes on with their size after its
@@ -84,13 +88,17 @@ class GrowingWindows:
             self.size = self._batch
             return self.size
         self.size = max(self.size, self._earlier_size)
-        if 2 * self.size <= self._taken_within_a_window():
+        if not self._taken:
+            delivered = int(self._batch * WINDOW_S / self._shortest_s)
+            at_most = min(self._most.window_samples, _SECOND_BATCHES * self._batch)
+            self.size = max(self.size, min(delivered, at_most))
+        elif 2 * self.size <= self._taken_within_a_window():
             self.size = min(2 * self.size, self._most.window_samples)
         return self.size
 
     def arrived(self, seconds: float) -> None:
         """Note how long the request of a window took; threads may call this."""
-        self._shortest_s = min(self._shortest_s, seconds)
+        self._shortest_s = min(self._shortest_s, max(seconds, 1e-9))
 
     def taken(self, samples: int) -> None:
         """Note that the consumer gets a window now: it has consumed those before."""

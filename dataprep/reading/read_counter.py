@@ -13,7 +13,6 @@ import itertools
 import os
 import struct
 import threading
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -81,10 +80,6 @@ class ReadCounter:
         """Count ``samples`` that have arrived, and the bytes that were read for them."""
         self._append(_READ, samples, size)
 
-    def new_stream(self) -> StreamReport:
-        """A report for a stream that begins, in this process or in a fork."""
-        return StreamReport(self._append)
-
     def totals(self) -> ReadTotals:
         """Everything that has arrived so far, in this process and in its forks."""
         with self._lock:
@@ -98,6 +93,13 @@ class ReadCounter:
             self._read_new_entries()
             samples, at_once = max(self._windows.values(), default=(0, 1))
             return WindowsInUse(samples, at_once, self._largest_samples)
+
+    def add_window(self, stream: int, samples: int, at_once: int) -> None:
+        """Note the size of the windows of a stream from now on; 0 samples where it has ended.
+
+        ``stream`` is a number above 0 that no other stream has, in this process and its forks.
+        """
+        self._append(stream, samples, at_once)
 
     def _append(self, stream: int, first: int, second: int) -> None:
         os.write(self._descriptor, _ENTRY.pack(stream, first, second))
@@ -128,8 +130,8 @@ class StreamReport:
 
     _numbers = itertools.count()
 
-    def __init__(self, append: Callable[[int, int, int], None]) -> None:
-        self._append = append
+    def __init__(self, counter: ReadCounter) -> None:
+        self._counter = counter
         # Forks go on with the same count, so the number of the process tells them apart.
         self._stream = os.getpid() << 32 | next(self._numbers) + 1
         self._reported = 0
@@ -137,10 +139,10 @@ class StreamReport:
     def window(self, samples: int, at_once: int) -> None:
         """Report the size of the window that is requested now, if it has changed."""
         if samples != self._reported:
-            self._append(self._stream, samples, at_once)
+            self._counter.add_window(self._stream, samples, at_once)
             self._reported = samples
 
     def end(self) -> None:
         """Report that the stream has ended."""
         if self._reported:
-            self._append(self._stream, 0, 0)
+            self._counter.add_window(self._stream, 0, 0)

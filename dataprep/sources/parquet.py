@@ -289,9 +289,6 @@ class ParquetSource:
             ) from None
         if not metadata.num_rows:
             return _File(stored)
-        names = schema.names
-        if repeated := [name for name, count in Counter(names).items() if count > 1]:
-            raise SourceError(f"{title}: several columns are called {repeated[0]!r}")
         columns = columns_of(schema, self._section, title)
         groups = [RowGroup(stored, at, columns.image) for at in range(metadata.num_row_groups)]
         numbers = [at for at, group in enumerate(groups) if group.rows]
@@ -346,6 +343,8 @@ class ParquetSource:
         count = len(rows.names)
         if not columns.label:
             return Classes([""] * count, notes=(columns.advice,) if columns.advice else ())
+        if all(label is None for label in rows.labels):
+            return Classes([""] * count, notes=(f"column {columns.label!r} has no values",))
         reasons = {row: problem.reason for row, problem in rows.problems.items()}
         names_file = self._section.class_names
         given: LabelSpace | None = None

@@ -8,6 +8,7 @@ numbers.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +59,11 @@ def columns_of(schema: pa.Schema, section: ParquetOptions, title: str) -> Column
         SourceError: a column that is named is not there or of a type that cannot be read, or it is
             not clear which columns to read.
     """
-    types = dict(_columns(schema))
+    columns = [*_columns(schema)]
+    names = Counter(name for name, _ in columns)
+    if repeated := [name for name, count in names.items() if count > 1]:
+        raise SourceError(f"{title}: several columns are called {repeated[0]!r}")
+    types = dict(columns)
     features = _features(schema)
     image = _image_column(types, features, section.image, title)
     data, path = image, ""
@@ -150,10 +155,15 @@ def _label_column(
                 "name it with --set parquet.label=NAME"
             )
     if not _holds_classes(types[wanted]):
+        others = [name for name in types if name != wanted and _holds_classes(types[name])]
+        another = ""
+        if others:
+            another = (
+                f"name another of its columns, {_shown(others)}, with --set parquet.label=NAME, or "
+            )
         raise SourceError(
             f"{title}: its column {wanted!r} is {_words(types[wanted])}, where a class is a whole "
-            f"number or a text: name another of its columns, {_shown(types)}, with --set "
-            "parquet.label=NAME, or read none with --set parquet.label=false"
+            f"number or a text: {another}read no classes with --set parquet.label=false"
         )
     return wanted
 

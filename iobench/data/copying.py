@@ -21,9 +21,6 @@ from iobench.trial import Place
 AT_ONCE = 8
 """Objects that are copied, or files that are written, at the same time."""
 
-DEFAULT_FORMAT = ""
-"""Stands for the format that a data set is read in if none is named."""
-
 _BLOCK_BYTES = 4096
 _PIECE_BYTES = 8 * 2**20
 

@@ -33,13 +33,13 @@ from dataprep.sample import draw_tree
 from dataprep.samples import in_numpy, read_table, stored_table
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores import open_store
-from iobench.data.copying import AT_ONCE, DEFAULT_FORMAT, Part, copy
+from iobench.data.copying import AT_ONCE, Part, copy
 from iobench.data.given import expanded
 from iobench.data.settings import DataSettings, side_of, split_name
 from iobench.errors import Unavailable
 from iobench.pixels import CHANNELS, packed
 from iobench.stored import open_shards
-from iobench.trial import Place
+from iobench.trial import ANY_FORMAT, Place
 
 _BLOCK_BYTES = 4096  # a file takes whole ones
 _FEATURES_BYTES = 1000  # of a sample beside its pixels, at most
@@ -93,7 +93,7 @@ class Maker:
                     )
                 return place
             case "files":
-                return Place(self._unpacked("files", DEFAULT_FORMAT, _unpack), "files")
+                return Place(self._unpacked("files", ANY_FORMAT, _unpack), "files")
             case "pixels":
                 uri = self._unpacked("pixels", "tfrecord", write_pixel_shards)
                 return Place(uri, "shards", split=self._settings.split, decoded=True)

@@ -21,9 +21,8 @@ from dataprep.adapters import import_framework
 from dataprep.errors import ConfigError
 from dataprep.reading.read_counter import ReadCounter, ReadTotals
 from iobench.clock import Clock
-from iobench.data.copying import DEFAULT_FORMAT
 from iobench.errors import Unavailable
-from iobench.trial import Place
+from iobench.trial import ANY_FORMAT, Place
 
 if TYPE_CHECKING:
     from dataprep.adapters.augment import Augmentation
@@ -216,7 +215,7 @@ class PlacedLoader:
     name: ClassVar[str]
     holds: ClassVar[Literal["shards", "files"]] = "shards"
     framework: Framework = "torch"
-    reads: str | None = DEFAULT_FORMAT
+    reads: str | None = ANY_FORMAT
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         if place is None or place.holds != self.holds:

@@ -148,12 +148,14 @@ class Flow:
         most_in_flight: the most samples that can be between storage and the loop.
         batch_samples: samples of one batch of each worker.
         windows: windows that all workers request at once.
+        window_samples: samples of the largest window.
     """
 
     round_samples: int
     most_in_flight: int
     batch_samples: int = 0
     windows: int = 0
+    window_samples: int = 0
 
     def round_of(self, window_samples: int) -> int:
         """Samples of one round while windows have ``window_samples``; 0 if that is unknown."""
@@ -182,6 +184,7 @@ def flow_of(pattern: ReadPattern, *, batch_size: int, workers: int, prefetch: in
         most_in_flight=read_ahead + kept_back + batches * (prefetch + 1),
         batch_samples=batches,
         windows=windows,
+        window_samples=pattern.window_samples,
     )
 
 
@@ -404,14 +407,18 @@ class SteadyWindow:
 
     def _late(self, samples: int, now_s: float) -> str:
         spent_s = now_s - self._requested_s
-        in_flight = max(0, self.look_at_samples - samples)
-        missing = in_flight
-        if self._start is None:
-            missing += LEAST_ROUNDS * self._round_samples
+        round_samples = self._round_samples
+        missing = max(0, self.look_at_samples - samples)
+        if 0 < self._window_samples < self._flow.window_samples:
+            # Windows may still grow, and counting begins when they no longer do.
+            round_samples = self._flow.round_samples
+            missing = self._flow.most_in_flight + LEAST_ROUNDS * round_samples
+        elif self._start is None:
+            missing += LEAST_ROUNDS * round_samples
         wanted_s = spent_s * (samples + missing) / max(samples, 1)
         return (
             f"the rate was not steady after {spent_s:,.0f} s and {samples:,} samples: "
-            f"{LEAST_ROUNDS} rounds of {self._round_samples:,} samples need about "
+            f"{LEAST_ROUNDS} rounds of {round_samples:,} samples need about "
             f"{samples + missing:,.0f} samples, {wanted_s:,.0f} s; set trial_timeout_s to "
             f"{math.ceil(wanted_s / GIVE_UP_SHARE):,} or more, or take fewer workers or smaller "
             "batches"

@@ -82,11 +82,11 @@ def decoding_threads(dataset: dataprep.Dataset) -> int:
     return len(threads - {threading.get_ident()})
 
 
-@pytest.mark.parametrize(("quota", "expected"), [(1.0, 1), (2.5, 3), (None, 8)])
+@pytest.mark.parametrize(("quota", "expected"), [(1.0, 1), (2.5, 3), (None, 6)])
 def test_workers_and_threads_respect_the_quota(
     uri_of_dataset: str, monkeypatch: pytest.MonkeyPatch, quota: float | None, expected: int
 ) -> None:
-    """Workers of a job and threads of ``to_torch``, of which there are at most eight."""
+    """Workers of a job and threads of ``to_torch``, of which there are at most six."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: MACHINE)
     monkeypatch.setattr("dataprep.processors.processor_quota", lambda root: quota)
     assert DaskOptions().worker_count == (expected if quota else 64)

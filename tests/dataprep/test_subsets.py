@@ -36,7 +36,7 @@ QUERIES = [
     "label not in (0, 1)",
     "not label < 3 or source_bytes > 50_000",
     "(label < 3) & (source_width > 300) | ~(label < 8)",
-    "not (label < 5) & (source_width > 400)",
+    "not (label < 5 and source_width > 400)",
     "2 < label < 7",
     "synset == 'n01440764'",
     'synset in ["n01440764", "n01443537"] and label != 0',
@@ -268,7 +268,7 @@ class TestReading:
         self, opened: dataprep.Dataset, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """A window of samples that are read with the gaps between them has fewer of them."""
-        monkeypatch.setattr("dataprep.adapters.records.WINDOW_BYTES", 600_000)
+        monkeypatch.setattr("dataprep.reading.read_ahead.WINDOW_BYTES", 600_000)
         window_bytes = []
         for part in (opened, opened.select(range(0, COUNT, 3))):
             records = Records(part)
@@ -372,6 +372,22 @@ class TestQueries:
         assert answers("synset < 'b'") == [True, True]
         assert answers("synset == '' or label > 5") == [True, False]
 
+    @pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+    def test_products_do_not_overflow(self, dtype: str) -> None:
+        """The small integer types of the table do not limit what a query can compute."""
+        table = pd.DataFrame({"width": [100, 120]}, dtype=dtype)
+        query = Query.parse("width * width * 10000000000000000 > 1", pa.Schema.from_pandas(table))
+        assert query.matches(table).tolist() == [True, True]
+
+    def test_lines_and_line_separators(self) -> None:
+        """A query may have several lines, comments, and texts that contain line separators."""
+        table = pd.DataFrame({"label": [1, 2, 3], "synset": ["a", "a\u2028b", "c"]})
+        schema = pa.Schema.from_pandas(table)
+        query = "(label < 3  # the first ones\n and synset != 'a')"
+        assert Query.parse(query, schema).matches(table).tolist() == [False, True, False]
+        query = "synset == 'a\u2028b'"
+        assert Query.parse(query, schema).matches(table).tolist() == [False, True, False]
+
     @pytest.mark.parametrize(
         "query",
         [
@@ -415,6 +431,10 @@ class TestQueries:
             "not label",
             "-synset == 'a'",
             "label < 3 & source_width > 2",
+            "not (label < 5) & (source_width > 400)",
+            "(label < 3) | (label < 5) and (source_width > 400)",
+            "2 < 3 < label",
+            "synset == 'a' == 'a'",
             "label + (label < 3) > 3",
             "(label < 3) == (label < 4)",
             "1 < label in [2]",

@@ -167,3 +167,18 @@ def test_other_results_are_refused(dtype: Any) -> None:
     """The error names the types that it makes."""
     with pytest.raises(dataprep.ConfigError, match=f"{dtype}: give torch.float32, torch.float16"):
         dataprep.normalise(every_value(), dtype=dtype)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_memory_is_used_again_when_nothing_refers_to_a_result(channels_last: bool) -> None:
+    """As long as a view of a result lives, no other result is written into its memory."""
+    pixels = torch.randint(0, 256, (2, 3, 31, 37), dtype=torch.uint8)
+    first = dataprep.normalise(pixels, channels_last=channels_last)
+    address, view = first.data_ptr(), first[1, 0]
+    values = view.clone()
+    del first
+    second = dataprep.normalise(255 - pixels, channels_last=channels_last)
+    assert second.data_ptr() != address
+    assert torch.equal(view, values)
+    del view
+    assert dataprep.normalise(pixels, channels_last=channels_last).data_ptr() == address

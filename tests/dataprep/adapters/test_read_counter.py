@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dataprep.adapters.records import Records
 from dataprep.dataset import Dataset
-from dataprep.reading.read_counter import ReadCounter, ReadTotals, WindowsInUse
+from dataprep.reading.read_counter import ReadCounter, ReadTotals, StreamReport, WindowsInUse
 
 READS = st.lists(st.tuples(st.integers(0, 1_000), st.integers(0, 2**40)), max_size=30)
 
@@ -128,11 +128,11 @@ def test_windows_in_use_are_reported(dataset: Dataset) -> None:
 def test_forked_processes_report_their_windows() -> None:
     """The largest of all streams; one that has ended does not count any more."""
     counter = ReadCounter()
-    mine = counter.new_stream()
+    mine = StreamReport(counter)
     mine.window(64, 2)
 
     def read() -> None:
-        stream, other = counter.new_stream(), counter.new_stream()
+        stream, other = StreamReport(counter), StreamReport(counter)
         stream.window(128, 2)
         other.window(400, 2)
         other.end()

@@ -237,6 +237,23 @@ def test_facts_of_any_type_are_shown() -> None:
     assert "label" not in shown
 
 
+@pytest.mark.parametrize("with_class", [True, False])
+def test_facts_do_not_replace_members(with_class: bool) -> None:
+    """Facts of other programs under the names of the image and the label have another name."""
+    facts = {"image": "https://example.org/a.jpg", "key": 5, "label": 9, "caption": "a cat"}
+    label = [("5.cls", b"3")] if with_class else []
+    data = tar(("5.jpg", b"\xff\xd8 a JPEG"), *label, ("5.json", json.dumps(facts).encode()))
+    (record,) = FORM.read(data, "shard")
+    fields = FORM.fields(record.payload)
+    shown = {name: list(feature.values) for name, feature in fields.items()}
+    assert [bytes(image) for image in shown["image"]] == [b"\xff\xd8 a JPEG"]
+    assert shown["key"] == [b"5"]
+    assert shown.get("label") == ([3] if with_class else None)
+    assert shown["json/label"] == [9]
+    assert shown["json/image"] == [b"https://example.org/a.jpg"]
+    assert shown["caption"] == [b"a cat"]
+
+
 def test_numbers_that_json_lacks_are_refused() -> None:
     """By the writer, with the number of the sample."""
     with pytest.raises(RecordError, match=r"sample 4: .* finite"):

@@ -116,6 +116,17 @@ class TestColumns:
             ({"a": DATA, "label": [1] * 10, "cls": [1] * 10}, {}, "'label', 'cls' could"),
             ({"a": DATA, "label": [[1]] * 10}, {}, "'label' is of type list.*parquet.label=false"),
             ({"a": DATA, "n": [0.5] * 10}, {"label": "n"}, "'n' is of type double"),
+            (
+                {"a": DATA, "label": [0.5] * 10, "n": [1] * 10, "m": [0.1] * 10},
+                {},
+                "another of its columns, 'n', with --set parquet.label=NAME",
+            ),
+            ({"a": DATA, "label": [0.5] * 10}, {}, "or a text: read no classes with --set"),
+            (
+                {"a": DATA, "s": [{"label": 1}] * 10, "s.label": [2] * 10},
+                {},
+                "several columns are called 's.label'",
+            ),
         ],
     )
     def test_what_is_not_clear_is_refused(
@@ -172,9 +183,20 @@ class TestClasses:
             "0004.jpg": "label -1 is no class: classes count from 0",
         }
 
-    def test_no_sample_has_a_class_where_all_are_minus_one(self, tmp_path: Path) -> None:
-        """A test split's labels of -1 are no classes, and no failures."""
-        data = parquet_of(labelled(label=pa.array([-1] * 10)), names=("a", "b"))
+    @pytest.mark.parametrize(
+        "labels",
+        [
+            pa.array([-1] * 10),
+            pa.array([None] * 10, pa.int64()),
+            pa.array([None] * 10, pa.string()),
+        ],
+        ids=["minus-one", "null-numbers", "null-texts"],
+    )
+    def test_no_sample_has_a_class_where_all_are_unknown(
+        self, tmp_path: Path, labels: pa.Array
+    ) -> None:
+        """A test split's labels of -1 or null are no classes, and no failures."""
+        data = parquet_of(labelled(label=labels), names=("a", "b"))
         listing = source_of(tmp_path, {"a.parquet": data}).list()
         assert {*listing.classes} == {""}
         assert not listing.problems
@@ -452,11 +474,22 @@ class TestCommand:
     def test_validation_takes_whole_row_groups(self, folder: Path) -> None:
         """No row group is in two splits, and the share is near."""
         done = shard(folder, "--validation", "20%", code=0)
-        assert "validation has 2 row groups" in done.out
+        assert "validation has 2 row groups with 20.0% of the samples" in done.out
         held = [*library.open(str(folder / "out"), split="validation").samples["label"]]
         kept = [*library.open(str(folder / "out"), split="train").samples["label"]]
         assert len(held) == 8
         assert not {*held} & {*kept}
+
+    def test_a_large_row_group_for_a_small_validation_split(self, folder: Path) -> None:
+        """The summary says how large the split became."""
+        photos = [jpeg(number) for number in range(20)]
+        data = parquet_of({"image": images(*photos), "label": [0, 1] * 10}, group=10)
+        for path in (folder / "tables").iterdir():
+            path.unlink()
+        source_of(folder, {"all.parquet": data})
+        done = shard(folder, "--validation", "5%", code=0)
+        note = "validation has 1 row group with 50.0% of the samples, for --validation 5%"
+        assert note in done.out
 
     def test_unlabelled(self, folder: Path) -> None:
         """Classes contradict --unlabelled; the message says how not to read them."""
