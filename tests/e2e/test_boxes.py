@@ -197,7 +197,10 @@ def test_a_validation_split_has_its_own_boxes(tree: Path, annotated: Path, tmp_p
     ("changes", "message"),
     [
         (("--boxes", "nowhere"), "no boxes at 'nowhere'"),
-        (("--layout", "tfds"), "boxes would be lost: no format of this job keeps them"),
+        (
+            ("--layout", "tfds", "--set", "format=[tfrecord,recordio]"),
+            "boxes would be lost: no format of this job keeps them",
+        ),
         (("--set", "boxes.key=path"), "no image has boxes at"),
         (
             ("--layout", "imagnet"),
@@ -207,7 +210,7 @@ def test_a_validation_split_has_its_own_boxes(tree: Path, annotated: Path, tmp_p
     ],
 )
 def test_what_is_refused(
-    tree: Path, annotated: Path, tmp_path: Path, changes: tuple[str, str], message: str
+    tree: Path, annotated: Path, tmp_path: Path, changes: tuple[str, ...], message: str
 ) -> None:
     """Before anything is written, in one line."""
     moved = Path(shutil.copytree(annotated, tmp_path / "elsewhere" / "x"))

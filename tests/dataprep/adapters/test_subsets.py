@@ -111,6 +111,7 @@ def test_workers(part: Dataset, context: str, style: str) -> None:
     assert sorted(taken(loader)) == sorted(images_of(part))
 
 
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
 @FEW_CORES
 @pytest.mark.process
 @pytest.mark.parametrize("format", FORMATS)
