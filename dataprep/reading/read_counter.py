@@ -20,6 +20,7 @@ import numpy as np
 # A read: 0, samples, bytes. A window: the number of its stream, samples, windows at once.
 _ENTRY = struct.Struct("<qqq")
 _READ = 0
+_CLOSED = -1
 
 
 class ReadTotals(NamedTuple):
@@ -102,6 +103,8 @@ class ReadCounter:
         self._append(stream, samples, at_once)
 
     def _append(self, stream: int, first: int, second: int) -> None:
+        if self._descriptor == _CLOSED:
+            return  # a stream that is collected together with its counter ends after it
         os.write(self._descriptor, _ENTRY.pack(stream, first, second))
 
     def _read_new_entries(self) -> None:
@@ -122,7 +125,9 @@ class ReadCounter:
                 self._windows.pop(stream, None)
 
     def __del__(self) -> None:
-        os.close(self._descriptor)
+        descriptor, self._descriptor = self._descriptor, _CLOSED
+        if descriptor != _CLOSED:
+            os.close(descriptor)
 
 
 class StreamReport:

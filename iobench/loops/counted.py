@@ -353,6 +353,7 @@ class SteadyWindow:
         """Look again when everything that has arrived is consumed, with the present windows."""
         self.look_at_samples = arrived.since(self._before).samples
         self._window_samples = arrived.window_samples
+        self._round_samples = self._flow.round_of(arrived.window_samples)
         self._start = None
 
     def look(self, steps: int, samples: int, now_s: float) -> bool:
@@ -368,7 +369,6 @@ class SteadyWindow:
             if is_late:
                 return self._ends_without_window(samples, now_s)
             self._start = mark
-            self._round_samples = self._flow.round_of(arrived.window_samples)
             self.look_at_samples = samples + LEAST_ROUNDS * self._round_samples
             return False
         window = Window(self._start, mark)

@@ -182,7 +182,7 @@ class TestContent:
         for number in range(0, COUNT, 17):
             data = dataset.read(*dataset.place(number))
             assert dataset[number].image in data
-            assert len(data) < len(dataset[number].image) + 1000
+            assert len(data) < len(dataset[number].image) + 4000  # a tar has a header a member
 
     def test_the_table_is_fetched_once(self, uri_of_dataset: str, calls: Calls) -> None:
         """All columns come from one read of the table."""
@@ -220,10 +220,10 @@ class TestOpening:
     def test_the_format(self, uri_of_dataset: str, tree: Path) -> None:
         """The default format is TFRecord, or the only one; one that was not made is refused."""
         assert dataprep.open(uri_of_dataset).format == "tfrecord"
-        with pytest.raises(FormatMissing, match="it has tfrecord, recordio, webdataset"):
-            dataprep.open(uri_of_dataset, format="webdataset")
         only = make(tree, f"memory://{secrets.token_hex(4)}", format=("recordio",))
         assert dataprep.open(only).format == "recordio"
+        with pytest.raises(FormatMissing, match="it has recordio"):
+            dataprep.open(only, format="webdataset")
 
     @pytest.mark.parametrize(
         ("key", "content", "kind", "said"),

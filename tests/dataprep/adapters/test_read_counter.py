@@ -6,6 +6,7 @@ import gc
 import multiprocessing
 import os
 import pickle
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -120,9 +121,20 @@ def test_windows_in_use_are_reported(dataset: Dataset) -> None:
     next(stream)
     windows = counter.windows()
     assert windows.windows_at_once == 1
-    assert 16 <= windows.window_samples == windows.largest_samples <= 32
+    assert 16 <= windows.window_samples == windows.largest_samples <= 64
     stream.close()  # type: ignore[attr-defined]
     assert counter.windows() == WindowsInUse(0, 1, windows.largest_samples)
+
+
+def test_a_stream_may_be_collected_after_its_counter() -> None:
+    """It writes nothing then: the descriptor of the counter may belong to another file."""
+    counter = ReadCounter()
+    stream = StreamReport(counter)
+    stream.window(64, 2)
+    counter.__del__()  # as the collector of cycles does
+    with tempfile.TemporaryFile() as other:
+        stream.end()
+        assert os.fstat(other.fileno()).st_size == 0
 
 
 def test_forked_processes_report_their_windows() -> None:
