@@ -26,7 +26,8 @@ PATIENCE_S = 180.0
 IN_ONE_PROCESS = ("--set", "dask.processes=false")
 """So that what ends a process ends the driver."""
 FORMATS = ("tfrecord", "recordio", "webdataset")
-JOB = (*(word for name in FORMATS for word in ("--format", name)), "--shard-size", "1.2MB")
+_FORMATS_OF_JOB = ("--format", "tfrecord", "--format", "recordio", "--format", "webdataset")
+JOB = (*_FORMATS_OF_JOB, "--shard-size", "1.2MB")
 """All formats and shards as small as they may be: ten of them for the drawn tree."""
 
 

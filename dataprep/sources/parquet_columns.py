@@ -82,10 +82,10 @@ def columns_of(schema: pa.Schema, section: ParquetOptions, title: str) -> Column
         shown = _shown(rest) if rest else "no other columns"
         advice = f"it has {shown}: --set parquet.label=NAME takes the class from a column"
         return Columns(data, path, advice=advice)
-    names = _feature(features, label).get("names")
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        names = []
-    return Columns(data, path, label, not _is_text(types[label]), tuple(names))
+    class_names = _feature(features, label).get("names")
+    if not isinstance(class_names, list) or not all(isinstance(n, str) for n in class_names):
+        class_names = []
+    return Columns(data, path, label, not _is_text(types[label]), tuple(class_names))
 
 
 def _columns(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:

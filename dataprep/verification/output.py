@@ -367,8 +367,8 @@ def _differences(
         "height": row.height,
     }
     if named:
-        wanted["source"] = to_bytes(unescape(row.source))
-        wanted["filename"] = wanted["source"].rpartition(b"/")[2]
+        source = to_bytes(unescape(row.source))
+        wanted |= {"source": source, "filename": source.rpartition(b"/")[2]}
     for what, value in wanted.items():
         found = getattr(sample, what)
         # Formats keep different fields; what they do not keep is 0 or empty.

@@ -19,10 +19,9 @@ from dataprep.adapters.augment import (
     EIGENVALUES,
     EIGENVECTORS,
     EVALUATION_SHARE,
-    SCALE,
-    SHIFT,
     TRIES,
 )
+from dataprep.adapters.normalisation import SCALE, SHIFT
 from dataprep.stores.local import LocalStore
 from iobench.clock import Clock
 from iobench.errors import Unavailable

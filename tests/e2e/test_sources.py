@@ -283,8 +283,8 @@ def webdataset_of(tree: Path, store: Store, parts: int) -> None:
 
 
 def nameless(output: dict[str, bytes]) -> dict[str, bytes]:
-    """An output without MXNet's lists, which have the names of samples in their source."""
-    return {key: data for key, data in output.items() if not key.endswith(".lst")}
+    """An output without MXNet's lists and tars, which have the names of samples in their source."""
+    return {key: data for key, data in output.items() if not key.endswith((".lst", ".tar"))}
 
 
 class TestFromWebDataset:

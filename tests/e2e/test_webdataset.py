@@ -177,7 +177,7 @@ def test_on_s3(tree: Path, output: Path, bucket: str, endpoint: StoreOptions) ->
         assert dataset.format == "webdataset"
         assert images(dataset) == expected
         for iterable in (False, True):
-            samples = dataprep.to_torch(dataset, iterable=iterable, shuffle=False)
+            samples: Any = dataprep.to_torch(dataset, iterable=iterable, shuffle=False)
             read = [samples[i] for i in range(len(samples))] if not iterable else [*samples]
             assert [(bytes(image), int(label)) for image, label in read] == expected
 

@@ -245,7 +245,7 @@ def test_facts_do_not_replace_members(with_class: bool) -> None:
     data = tar(("5.jpg", b"\xff\xd8 a JPEG"), *label, ("5.json", json.dumps(facts).encode()))
     (record,) = FORM.read(data, "shard")
     fields = FORM.fields(record.payload)
-    shown = {name: list(feature.values) for name, feature in fields.items()}
+    shown: dict[str, list[Any]] = {name: list(field.values) for name, field in fields.items()}
     assert [bytes(image) for image in shown["image"]] == [b"\xff\xd8 a JPEG"]
     assert shown["key"] == [b"5"]
     assert shown.get("label") == ([3] if with_class else None)
