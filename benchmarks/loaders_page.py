@@ -68,8 +68,9 @@ def _contest(saved: Mapping[str, Any]) -> tuple[Contest, Rounds]:
 
 
 def full(run: Run, note: str) -> str:
-    """Both tables, as the bench prints them."""
-    return f"{_sentences(run, note)}\n\n{page(filter(None, [run.disk, run.s3])).strip()}"
+    """Both tables, as the bench prints them, under headings of the second level."""
+    tables = page(filter(None, [run.disk, run.s3])).strip().replace("### ", "## ")
+    return f"{_sentences(run, note)}\n\n{tables}"
 
 
 def summary(run: Run, note: str) -> str:
