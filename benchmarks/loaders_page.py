@@ -54,13 +54,13 @@ def read(folder: Path) -> Run:
         KeyError: it does not have the contest from the disk.
     """
     content = json.loads((folder / "result.json").read_text())
-    contests = {one["name"]: _contest(one) for one in content["contests"]}
+    contests = {saved["name"]: _contest(saved) for saved in content["contests"]}
     return Run(content["machine"], contests["loaders-disk"], contests.get("loaders-s3"))
 
 
 def _contest(saved: Mapping[str, Any]) -> tuple[Contest, Rounds]:
     measured = {name: [Measured(**run) for run in runs] for name, runs in saved["rounds"].items()}
-    contenders = tuple(Contender(**one) for one in saved["contenders"])
+    contenders = tuple(Contender(**fields) for fields in saved["contenders"])
     contest = Contest(
         saved["name"], saved["title"], saved["unit"], contenders, notes=tuple(saved["notes"])
     )
@@ -92,7 +92,7 @@ def _sentences(run: Run, note: str) -> str:
 
 def _titles(contest: Contest) -> list[str]:
     """Names of the libraries; both ways of this package."""
-    return list(dict.fromkeys(_title(one.name) for one in contest.contenders))
+    return list(dict.fromkeys(_title(contender.name) for contender in contest.contenders))
 
 
 def _title(name: str) -> str:
@@ -115,7 +115,7 @@ def _cells(contest_rounds: tuple[Contest, Rounds], title: str) -> Iterator[str]:
 
 
 def _rates(rounds: Rounds, name: str) -> Sequence[float]:
-    return [one.rate for one in rounds.measured[name]]
+    return [run.rate for run in rounds.measured[name]]
 
 
 def replaced(text: str, block: str) -> str:

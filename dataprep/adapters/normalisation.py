@@ -154,9 +154,9 @@ def _channels_first(images: torch.Tensor) -> torch.Tensor:
         return images
     if is_last:
         return images.permute(0, 3, 1, 2)
-    one = ": give images[None] for a single image" if len(shape) == 3 else ""
+    advice = ": give images[None] for a single image" if len(shape) == 3 else ""
     raise ConfigError(
-        f"normalise: images have the shape {shape}, not (N, 3, H, W) or (N, H, W, 3){one}"
+        f"normalise: images have the shape {shape}, not (N, 3, H, W) or (N, H, W, 3){advice}"
     )
 
 

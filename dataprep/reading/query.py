@@ -45,7 +45,7 @@ class Query:
     """A query that is allowed.
 
     Attributes:
-        text: the query as it was given, without spaces around it.
+        text: the query as the user wrote it, without spaces around it.
         expression: the same query in one line without comments, as pandas can evaluate it.
         numbers: the columns of numbers that it names, sorted.
         texts: the columns of texts that it names, sorted.

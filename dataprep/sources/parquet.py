@@ -294,20 +294,22 @@ class ParquetSource:
         numbers = [at for at, group in enumerate(groups) if group.rows]
         labels = _values(stored, numbers, columns.label)
         paths = _values(stored, numbers, columns.path)
-        made = []
+        groups_with_rows = []
         for number in numbers:
             group = groups[number]
             mean = max(group.value_bytes // group.rows, 1)
             without = [None] * group.rows
-            found = _Group(
+            group_with_rows = _Group(
                 container=container_of(stored, number),
                 rows=group.rows,
                 mean_bytes=mean,
                 labels=labels[number] if columns.label else without,
                 paths=paths.get(number) or without,
             )
-            made.append(found)
-        return _File(stored, columns, made, not all(groups[at].all_null for at in numbers))
+            groups_with_rows.append(group_with_rows)
+        return _File(
+            stored, columns, groups_with_rows, not all(groups[at].all_null for at in numbers)
+        )
 
     def _require_same_columns(self, files: Sequence[_File]) -> Columns:
         """The columns of all files.
@@ -347,21 +349,21 @@ class ParquetSource:
             return Classes([""] * count, notes=(f"column {columns.label!r} has no values",))
         reasons = {row: problem.reason for row, problem in rows.problems.items()}
         names_file = self._section.class_names
-        given: LabelSpace | None = None
+        label_space: LabelSpace | None = None
         if names_file:
-            given = read_class_names(names_file, self._options)
+            label_space = read_class_names(names_file, self._options)
         if columns.has_numbers:
             names_from = "class_names"
-            if given is None and columns.class_names:
+            if label_space is None and columns.class_names:
                 title = f"{self.uri}: the schema's names of {columns.label!r}"
-                given = named_classes([*map(str.strip, columns.class_names)], title, "name")
+                label_space = named_classes([*map(str.strip, columns.class_names)], title, "name")
                 names_from = "the schema"
             numbers = {
                 row: int(label)
                 for row, label in enumerate(rows.labels)
                 if label is not None and row not in reasons
             }
-            classes = by_own_number(numbers, count, given, reasons, self.kind, names_from)
+            classes = by_own_number(numbers, count, label_space, reasons, self.kind, names_from)
         else:
             texts = [_class_text(label) for label in rows.labels]
             for row, text in enumerate(texts):
@@ -369,7 +371,7 @@ class ParquetSource:
                     reasons[row] = problem
             used = ["" if row in reasons else text for row, text in enumerate(texts)]
             without: dict[int, str] = {}
-            classes = by_name(used, given, without, self.uri)
+            classes = by_name(used, label_space, without, self.uri)
             reasons = {**without, **reasons}
         for row, reason in reasons.items():
             rows.problems.setdefault(row, Problem("failed", reason))

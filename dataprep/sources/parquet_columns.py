@@ -99,17 +99,17 @@ def _columns(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
 
 
 def _image_column(
-    types: Mapping[str, pa.DataType], features: Mapping[str, Any], wanted: str | None, title: str
+    types: Mapping[str, pa.DataType], features: Mapping[str, Any], column: str | None, title: str
 ) -> str:
     """The column of images. Raises SourceError."""
-    if wanted is not None:
-        _require(types, wanted, title, "parquet.image")
-        if not _holds_images(types, wanted):
+    if column is not None:
+        _require(types, column, title, "parquet.image")
+        if not _holds_images(types, column):
             raise SourceError(
-                f"{title}: its column {wanted!r} (parquet.image) is {_words(types[wanted])}: give "
+                f"{title}: its column {column!r} (parquet.image) is {_words(types[column])}: give "
                 "one of binary values, or of structs with binary 'bytes'"
             )
-        return wanted
+        return column
     candidates: list[str] = []
     for name in types:
         is_inside = any(name.startswith(f"{candidate}.") for candidate in candidates)
@@ -133,12 +133,12 @@ def _image_column(
 def _label_column(
     types: Mapping[str, pa.DataType],
     features: Mapping[str, Any],
-    wanted: str | None,
+    column: str | None,
     title: str,
 ) -> str:
     """The column of classes; empty where none is recognised. Raises SourceError."""
-    if wanted is not None:
-        _require(types, wanted, title, "parquet.label")
+    if column is not None:
+        _require(types, column, title, "parquet.label")
     else:
         likely = [
             name
@@ -148,24 +148,24 @@ def _label_column(
         if not likely:
             return ""
         readable = [name for name in likely if _holds_classes(types[name])]
-        wanted = _only_clear(readable or likely, features, "ClassLabel", LABEL_COLUMNS)
-        if wanted is None:
+        column = _only_clear(readable or likely, features, "ClassLabel", LABEL_COLUMNS)
+        if column is None:
             raise SourceError(
                 f"{title}: which column has the classes is not clear: {_shown(readable)} could; "
                 "name it with --set parquet.label=NAME"
             )
-    if not _holds_classes(types[wanted]):
-        others = [name for name in types if name != wanted and _holds_classes(types[name])]
+    if not _holds_classes(types[column]):
+        others = [name for name in types if name != column and _holds_classes(types[name])]
         another = ""
         if others:
             another = (
                 f"name another of its columns, {_shown(others)}, with --set parquet.label=NAME, or "
             )
         raise SourceError(
-            f"{title}: its column {wanted!r} is {_words(types[wanted])}, where a class is a whole "
+            f"{title}: its column {column!r} is {_words(types[column])}, where a class is a whole "
             f"number or a text: {another}read no classes with --set parquet.label=false"
         )
-    return wanted
+    return column
 
 
 def _only_clear(
@@ -185,14 +185,14 @@ def _only_clear(
     return None
 
 
-def _require(types: Mapping[str, object], wanted: str, title: str, key: str) -> None:
+def _require(types: Mapping[str, object], column: str, title: str, key: str) -> None:
     """Raise SourceError where there is no such column."""
-    if wanted not in types:
-        raise SourceError(f"{title}: no column {wanted!r} ({key}): it has {_shown(types)}")
+    if column not in types:
+        raise SourceError(f"{title}: no column {column!r} ({key}): it has {_shown(types)}")
 
 
 def _holds_images(types: Mapping[str, pa.DataType], name: str) -> bool:
-    """Whether a column has binary values, or structs of which ``bytes`` has."""
+    """Whether a column has binary values, or structs with binary ``bytes``."""
     kind = types[name]
     return _is_binary(types.get(f"{name}.bytes") if pa.types.is_struct(kind) else kind)
 
@@ -235,7 +235,7 @@ def _features(schema: pa.Schema) -> Mapping[str, Any]:
 
 
 def _feature(features: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """What is said of one column."""
+    """Describe one column for a message."""
     feature: Any = features.get(name)
     if feature is None:
         feature = features
