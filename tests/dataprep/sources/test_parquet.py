@@ -148,7 +148,7 @@ class TestColumns:
 
 class TestClasses:
     def test_numbers_have_the_names_of_the_schema(self, tmp_path: Path) -> None:
-        """Names become classes with their numbers; a synset at the beginning of a name is separated from its text."""
+        """Names become classes with their numbers; a synset before a name is not part of it."""
         names = ("n01440764 tench", "n02123045", "n02124075 Egyptian cat", "n03445777")
         data = parquet_of(labelled(), names=names)
         listing = source_of(tmp_path, {"a.parquet": data}).list()
