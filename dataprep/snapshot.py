@@ -2,14 +2,15 @@
 
 ``--overwrite`` and ``--retry-failed`` remove the manifest before they change anything else and
 write the next one last. So bytes belong to the manifest that was opened if that manifest is still
-there after they were read. Each process checks this once per object, with one HEAD request or one
-file opened. It reads the same version of an object again without a check.
+there after they were read. Each process checks this at most once per object, with one HEAD request
+or one file opened. Objects that are read together share a check. The same version of an object is
+read again without a check.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -77,15 +78,23 @@ class Snapshot:
                 return
         self.manifest()
 
-    def confirm(self, key: str, version: str) -> None:
-        """Confirm that ``version`` of an object, which was just read, belongs to the manifest.
+    def confirm(self, versions: Mapping[str, str]) -> None:
+        """Confirm that these versions of objects, which were just read, belong to the manifest.
+
+        A single check serves all of them. It is not needed if all were confirmed before.
+
+        Args:
+            versions: the version of each object that was read, by key; "" where the store reports
+                none.
 
         Raises:
             DatasetChanged: as ``check``.
         """
-        if not version or self._confirmed.get(key) != version:
-            self.check()
-            self._confirmed[key] = version
+        for key, version in versions.items():
+            if not version or self._confirmed.get(key) != version:
+                self.check()
+                self._confirmed.update(versions)
+                return
 
     def get(self, key: str) -> bytes:
         """All bytes of an object.
@@ -98,16 +107,23 @@ class Snapshot:
 
     def get_range(self, key: str, offset: int, length: int | None) -> bytes:
         """``length`` bytes of an object from ``offset``, or all that follow; raises as ``get``."""
+        data, version = self.get_unconfirmed(key, offset, length)
+        self.confirm({key: version})
+        return data
+
+    def get_unconfirmed(self, key: str, offset: int, length: int | None) -> Versioned:
+        """As ``get_range``, for a caller that confirms several reads at once.
+
+        Nobody may use the bytes before ``confirm`` has accepted their version.
+        """
         try:
-            data, version = _get(self.store, key, offset, length)
+            return _get(self.store, key, offset, length)
         except ObjectNotFound:
             self.check()
             raise ObjectNotFound(
                 f"{location(self.store, key)} is missing: "
                 f"dataprep verify {self.store.uri} lists all faults"
             ) from None
-        self.confirm(key, version)
-        return data
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:

@@ -137,12 +137,13 @@ class Augmentation:
         if self.layout == "HWC":
             out[...] = cv2.LUT(pixels, _NORMALISED) if self.normalise else pixels
             return
-        planes = cv2.split(pixels)  # five times as fast as a transposed copy
+        # OpenCV's split is five times as fast as a transposed copy.
+        if not self.normalise:
+            cv2.split(pixels, list(out))  # into the channels of ``out`` themselves
+            return
+        planes = cv2.split(pixels)
         for plane, normalised, channel in zip(planes, _NORMALISED_PLANES, out, strict=True):
-            if self.normalise:
-                cv2.LUT(plane, normalised, channel)
-            else:
-                channel[:] = plane
+            cv2.LUT(plane, normalised, channel)
 
     def pixels(self, data: Buffer, rng: np.random.Generator) -> Pixels:
         """The result before normalisation: uint8 (size, size, 3)."""

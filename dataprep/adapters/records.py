@@ -12,7 +12,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from hashlib import blake2b
 from typing import Any
@@ -160,10 +160,12 @@ class Records:
         """The encoded image of one sample, in one ranged read."""
         return self.fetch([number])[0]
 
-    def fetch(self, numbers: Sequence[int]) -> list[Buffer]:
-        """The encoded images of several samples."""
-        found = self.encoded(numbers)
-        return [self._image_of(*each) for each in zip(found, numbers, strict=True)]
+    def fetch(
+        self, numbers: Sequence[int], *, when_arrived: Callable[[], object] = lambda: None
+    ) -> list[Buffer]:
+        """The encoded images of several samples; ``when_arrived`` as in ``encoded``."""
+        records = self.encoded(numbers, when_arrived=when_arrived)
+        return [self._image_of(*each) for each in zip(records, numbers, strict=True)]
 
     def windows(self, numbers: Integers, size: int) -> Iterator[tuple[list[int], list[Buffer]]]:
         """The images, ``size`` samples at a time; the next ones are read meanwhile."""
@@ -202,12 +204,15 @@ class Records:
 
         def read(window: list[int]) -> tuple[list[int], list[Buffer]]:
             begun_s = time.monotonic()
-            try:
-                images = self.fetch(window)
+
+            def note_arrival() -> None:
                 growing.arrived(time.monotonic() - begun_s)
+                may_go_on.set()
+
+            try:
+                return window, self.fetch(window, when_arrived=note_arrival)
             finally:
                 may_go_on.set()
-            return window, images
 
         try:
             with closing(in_order(read, sized(), most.windows_at_once)) as arrived:
@@ -228,24 +233,40 @@ class Records:
     def _read_ahead(self) -> ReadAhead:
         return read_ahead(self._window_bytes_per_sample, is_remote=self.is_remote)
 
-    def encoded(self, numbers: Sequence[int]) -> list[Buffer]:
+    def encoded(
+        self, numbers: Sequence[int], *, when_arrived: Callable[[], object] = lambda: None
+    ) -> list[Buffer]:
         """The records of several samples, framing included; views of what was read together.
+
+        ``when_arrived`` is called when all bytes have arrived, before a request confirms that they
+        belong to the data set: the caller may request other samples meanwhile.
 
         Raises:
             CorruptRecord: one is cut, or has another checksum.
             DatasetChanged: the split was made anew since it was opened, or is being.
             ObjectNotFound: a shard is missing.
         """
-        records: list[Buffer] = [b""] * len(numbers)
         ranges = self._places.ranges(numbers, self._gap_bytes)
         threads = min(RANGES_AT_ONCE, len(ranges)) if self.is_remote else 0
-        for each, data in zip(ranges, in_order(self._read, ranges, threads), strict=True):
+        contents: list[bytes] = []
+        versions: dict[str, str] = {}
+        for wanted, (data, version) in zip(
+            ranges, in_order(self._read, ranges, threads), strict=True
+        ):
+            contents.append(data)
+            if version is not None:
+                versions[self._keys[wanted.shard]] = version
             if self.counter is not None:
-                self.counter.add(len(each.positions), len(data))
+                self.counter.add(len(wanted.positions), len(data))
+        when_arrived()
+        if versions:
+            self._snapshot.confirm(versions)
+        records: list[Buffer] = [b""] * len(numbers)
+        for wanted, data in zip(ranges, contents, strict=True):
             view = memoryview(data)
-            for position in each.positions:
+            for position in wanted.positions:
                 number = numbers[position]
-                start = int(self._offsets[number]) - each.start
+                start = int(self._offsets[number]) - wanted.start
                 record = view[start : start + int(self._lengths[number])]
                 if self._checksums is not None and crc32c(record) != self._checksums[number]:
                     raise CorruptRecord(
@@ -255,14 +276,15 @@ class Records:
                 records[position] = record
         return records
 
-    def _read(self, wanted: Range) -> bytes:
+    def _read(self, wanted: Range) -> tuple[bytes, str | None]:
+        """The bytes of a range, and the version to confirm; None if the file was confirmed."""
         shard, length = wanted.shard, wanted.stop - wanted.start
         if shard not in self._files and self._folder is not None and len(self._files) < _OPEN_FILES:
             self._open(shard, self._folder)
         descriptor = self._files.get(shard)
         if descriptor is None:
-            return self._snapshot.get_range(self._keys[shard], wanted.start, length)
-        return os.pread(descriptor, length, wanted.start)
+            return self._snapshot.get_unconfirmed(self._keys[shard], wanted.start, length)
+        return os.pread(descriptor, length, wanted.start), None
 
     def _open(self, shard: int, folder: LocalStore) -> None:
         """Open a shard for good: opening takes longer than reading a record.
@@ -273,7 +295,7 @@ class Records:
             path = folder.path(self._keys[shard])
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
-                self._snapshot.confirm(self._keys[shard], version_of(os.fstat(descriptor)))
+                self._snapshot.confirm({self._keys[shard]: version_of(os.fstat(descriptor))})
                 self._files.setdefault(shard, descriptor)
             finally:
                 if self._files.get(shard) != descriptor:  # another thread was first, or it changed

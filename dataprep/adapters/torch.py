@@ -41,8 +41,8 @@ from dataprep.ordered import fed_in_order, in_order
 from dataprep.processors import usable_processors
 from dataprep.reading.epoch_counter import EpochCounter, Iteration, LoaderWorker
 
-# By default: an eighth (float32) to a fifth (uint8) of a photo's time holds Python's lock, so that
-# more than 8 or 5 threads gain nothing (python -m benchmarks.interpreter_lock).
+# By default: a tenth (float32) to a seventh (uint8) of a photo's time holds Python's lock, so that
+# more than 10 or 7 threads gain nothing (python -m benchmarks.interpreter_lock).
 _MOST_THREADS = 6
 _PART = 8  # images that a thread makes before it takes the next
 _BLOCK = 64  # samples that a worker takes at a time, if the batch is not known

@@ -9,9 +9,11 @@ import multiprocessing
 import os
 import pickle
 import shutil
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,8 +29,10 @@ from dataprep.errors import (
     PermissionRefused,
     RecordError,
 )
+from dataprep.formats.protocol import Buffer
 from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
+from dataprep.stores.memory import MemoryStore
 from tests.commandline import objects
 from tests.dataprep.adapters.conftest import images_of, in_memory
 from tests.dataprep.conftest import Calls
@@ -92,6 +96,21 @@ def test_a_split_that_was_made_anew_is_noticed(
         records.image(0)
 
 
+def test_a_changed_shard_beside_an_unchanged_one_is_noticed(output: Path) -> None:
+    """A shard that was confirmed before does not vouch for those that are read with it."""
+    store = in_memory(objects(open_store(output)))
+    dataset = dataprep.open(store.uri, format="recordio")
+    records = Records(dataset)
+    records.image(0)
+    manifest = json.loads(store.get("train.manifest.json"))
+    manifest["created"] = "2000-01-01T00:00:00+00:00"
+    store.put("train.manifest.json", json.dumps(manifest).encode())
+    last = dataset.shards()[-1].key
+    store.put(last, store.get(last))
+    with pytest.raises(DatasetChanged):
+        records.fetch([0, len(records) - 1])
+
+
 @pytest.mark.parametrize("key", ["../secret/{}", "/secret/{}", "tfrecord/../../secret/{}"])
 def test_a_key_that_leads_out_of_the_output_is_refused(
     output: Path, tmp_path: Path, key: str
@@ -118,6 +137,42 @@ def test_neighbours_are_one_request(output: Path, calls: Calls) -> None:
     read = calls(Records, "_read")
     records.fetch([8, 5, 7, 6])
     assert [len(where.positions) for _, where in read] == [4]
+
+
+def test_one_request_confirms_the_shards_of_a_window(output: Path, calls: Calls) -> None:
+    """Each shard is confirmed once, and shards that are read together share the request for it."""
+    records = Records(dataprep.open(in_memory(objects(open_store(output))).uri))
+    asked = calls(MemoryStore, "version")
+    records.fetch(range(120))
+    assert [key for _, key in asked] == ["train.manifest.json"]
+    records.fetch(range(120))
+    assert len(asked) == 1
+
+
+def test_the_next_window_is_requested_before_the_first_is_confirmed(
+    output: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The request that confirms the first window delays no other; its samples wait for it."""
+    records = Records(dataprep.open(in_memory(objects(open_store(output))).uri))
+    requested_windows = threading.Semaphore(0)
+    is_requested_before: list[bool] = []
+    fetch, version = Records.fetch, MemoryStore.version
+
+    def noting_fetch(records: Records, *arguments: Any, **options: Any) -> list[Buffer]:
+        requested_windows.release()
+        return fetch(records, *arguments, **options)
+
+    def waiting_version(store: MemoryStore, key: str) -> str:
+        if not is_requested_before:
+            requested_windows.acquire()  # the first window
+            is_requested_before.append(requested_windows.acquire(timeout=20))
+        return version(store, key)
+
+    monkeypatch.setattr(Records, "fetch", noting_fetch)
+    monkeypatch.setattr(MemoryStore, "version", waiting_version)
+    streamed = list(records.stream(np.arange(120), batch_samples=2))
+    assert len(streamed) == 120
+    assert is_requested_before == [True]
 
 
 @pytest.mark.parametrize("layout", ["tfds", {"x" * 60: "encoded", "y": "label"}], ids=str)
