@@ -242,6 +242,7 @@ class ParquetSource:
             notes=(*classes.notes, *_notes(files, columns), *tree.notes()),
             form="images in Parquet",
             unread=tuple(tree.unread),
+            file_versions={key: file.version for key, file in self._files.items()},
         )
 
     def _found(self, tree: Tree) -> tuple[Store, Sequence[ObjectInfo], bool]:

@@ -54,6 +54,7 @@ class TarSource:
         folder = os.path.expanduser(cache_folder or f"{home}/dataprep")  # noqa: PTH111
         self._cache = os.path.abspath(folder)  # noqa: PTH100
         self._containers: dict[str, Archive | GzipContent] = {}
+        self._versions: dict[str, str] = {}
         self._exclusion = Exclusion()
         self._splits_are_classes = False
         self.concurrency = reads_at_once(self._folder)
@@ -87,7 +88,8 @@ class TarSource:
         """What ``use`` makes of the index of each archive, in the order of their names.
 
         Files that are no archives have an index with a row of their own. What was passed over in a
-        folder of archives is added to ``tree``.
+        folder of archives is added to ``tree``. Afterwards ``_versions`` has the version of each
+        archive by its key.
         """
         # A line once for all archives; not kept, since the source is pickled for workers. Without
         # a listener ``str`` takes the lines.
@@ -97,11 +99,12 @@ class TarSource:
         def index(entry: ObjectInfo) -> tuple[Archive | None, pa.Table]:
             return self._index(store, entry, several=several, note=note)
 
-        self._containers = {}
+        self._containers, self._versions = {}, {}
         used = []
         # A disk is read by this thread alone.
         for archive, table in in_order(index, entries, self.concurrency - 1):
             if archive is not None:
+                self._versions[archive.key] = archive.version
                 for key in {*texts(table, "container")} - {""}:
                     self._containers[key] = container_of(key, archive)
             used.append(use(table))
