@@ -48,6 +48,10 @@ LARGEST_TARGET = MAX_SHARD_BYTES * 100 // 115
 MAX_SLICES = 8
 """Points of the line that predicts the size of records."""
 
+_MOST_MOVED = Fraction(1, 25)
+"""How far the bound of a shard may be from equal shares, as a share of a shard, where its samples
+are read in runs. Both bounds of a shard may move: 8 % beside the error of prediction."""
+
 _PER_SLICE = 16
 _LEAST, _MOST = 32, 128
 _PART = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
@@ -363,6 +367,9 @@ def _split_plan(
 ) -> SplitPlan:
     predicted = calibration.predict(listing.sizes[order])
     bounds = cut(predicted, clamp_target(int(config.shard_size)))
+    if listing.in_runs:
+        runs = _run_starts([listing.containers[row] for row in order.tolist()])
+        bounds = moved_to_runs(bounds, predicted, runs)
     shards = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
     rows = np.concatenate([order, np.array(others, dtype=np.int64)])
     problems = [listing.problems[row] for row in others]
@@ -517,6 +524,32 @@ def cut(predicted: Integers, target_bytes: int) -> tuple[int, ...]:
         latest = count - (shards - 1 - i)
         bounds.append(min(max(place, earliest), latest))
     return (*bounds, count)
+
+
+def moved_to_runs(bounds: Sequence[int], predicted: Integers, runs: Integers) -> tuple[int, ...]:
+    """The bounds of shards, each moved to the nearest beginning of a run that is near enough.
+
+    A run across a bound is read by the tasks of both shards. A bound moves by at most
+    ``_MOST_MOVED`` of a shard, and not where a shard would become too small or too large.
+
+    Args:
+        bounds: as ``cut`` returns them.
+        predicted: bytes of each sample.
+        runs: where each run of neighbours in one container begins, ascending.
+    """
+    before = np.concatenate([[0], np.cumsum(predicted)])
+    most_bytes = _MOST_MOVED * (int(before[-1]) // (len(bounds) - 1))
+    moved = [*bounds]
+    for number in range(1, len(bounds) - 1):
+        after = int(np.searchsorted(runs, bounds[number]))
+        around = runs[max(after - 1, 0) : after + 1]
+        distances_bytes = np.abs(before[around] - before[bounds[number]])
+        nearest = int(around[np.argmin(distances_bytes)])
+        both_bytes = np.diff(before[[moved[number - 1], nearest, moved[number + 1]]])
+        is_bounded = both_bytes.min() >= SMALLEST_TARGET and both_bytes.max() <= LARGEST_TARGET
+        if is_bounded and int(distances_bytes.min()) <= most_bytes:
+            moved[number] = nearest
+    return tuple(moved)
 
 
 def _by_hash(names: Sequence[str], rows: Integers, seed: int, purpose: bytes) -> Integers:

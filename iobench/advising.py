@@ -14,6 +14,7 @@ import yaml
 from pydantic import ValidationError
 
 from dataprep.errors import ConfigError
+from dataprep.formats import DEFAULT_FORMAT
 from dataprep.names import escape
 from iobench.analysis.analyse import Analysis, analyse, checked_words, how_words
 from iobench.analysis.points import processors_of
@@ -116,7 +117,7 @@ class Advised:
             "kind": "records" if data.get("shards") else "imagefolder",
             "split": data.get("split", "train"),
             "output": output,
-            "format": ["tfrecord"],
+            "format": [DEFAULT_FORMAT],
         }
         lines = [f"Written by `iobench advise` from the run {result.name!r} of {result.started}."]
         for change in changes:

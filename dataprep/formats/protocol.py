@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -226,6 +226,26 @@ class RecordFormat(Protocol):
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
         """Index files of one shard, by extension; may be empty."""
+
+
+RecordAt: TypeAlias = Callable[[memoryview, int, Where], RawRecord | None]
+"""The record at an offset of a shard, or None where the trailer begins."""
+
+
+def records_in(data: Buffer, name: str, record_at: RecordAt) -> Iterator[RawRecord]:
+    """Yield the records of a shard, each of which begins where the one before it ends.
+
+    ``name`` is for errors, which are those of ``record_at``.
+    """
+    view = memoryview(data).cast("B")
+    number = offset = 0
+    while offset < len(view):
+        record = record_at(view, offset, (name, number))
+        if record is None:
+            return
+        yield record
+        number += 1
+        offset += record.length
 
 
 def encoding_of(image: Buffer) -> str:

@@ -35,6 +35,7 @@ from dataprep.formats.protocol import (
     Window,
     damaged,
     encoding_of,
+    records_in,
 )
 
 MAGIC = b"\x0a\x23\xd7\xce"
@@ -120,13 +121,12 @@ def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord
     past its end; both name ``name``, the record and its byte offset. RecordIO has no checksum:
     a change inside a payload is not noticed. Padding is not read.
     """
-    view = memoryview(data).cast("B")
-    record = offset = 0
-    while offset < len(view):
-        span = span_at(view, offset, (name, record))
-        yield RawRecord(offset, span.length, payload_at(view, span))
-        record += 1
-        offset = span.end
+
+    def record_at(view: memoryview, offset: int, where: Where) -> RawRecord:
+        span = span_at(view, offset, where)
+        return RawRecord(offset, span.length, payload_at(view, span))
+
+    return records_in(data, name, record_at)
 
 
 def span_at(data: Window, offset: int, where: Where = ("RecordIO", 0)) -> Span:

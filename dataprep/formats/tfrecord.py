@@ -30,6 +30,7 @@ from dataprep.formats.protocol import (
     Where,
     Window,
     damaged,
+    records_in,
 )
 
 HEADER_BYTES = 12
@@ -96,14 +97,12 @@ def read_tfrecords(
     does not match and ``TruncatedRecord`` where the file ends inside a record, which includes
     a length that runs past its end; both name ``name``, the record and its byte offset.
     """
-    view = memoryview(data).cast("B")
-    record = offset = 0
-    while offset < len(view):
-        span = span_at(view, offset, (name, record), check=check)
-        payload = payload_at(view, span, (name, record), check=check)
-        yield RawRecord(offset, span.length, payload)
-        record += 1
-        offset = span.end
+
+    def record_at(view: memoryview, offset: int, where: Where) -> RawRecord:
+        span = span_at(view, offset, where, check=check)
+        return RawRecord(offset, span.length, payload_at(view, span, where, check=check))
+
+    return records_in(data, name, record_at)
 
 
 def span_at(

@@ -32,6 +32,7 @@ from dataprep.formats.protocol import (
     Where,
     Window,
     damaged,
+    records_in,
 )
 from dataprep.names import escape, to_bytes, unescape
 
@@ -114,16 +115,7 @@ class WebDatasetFormat:
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
         """The members of each sample; the sums in their headers are compared."""
-        view = memoryview(data).cast("B")
-        record = offset = 0
-        while offset < len(view):
-            members = _members_at(view, offset, (name, record))
-            if members is None:
-                return
-            end = members[-1].end
-            yield RawRecord(offset, end - offset, view[offset:end])
-            record += 1
-            offset = end
+        return records_in(data, name, _record_at)
 
     def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
         """The sample of its members."""
@@ -246,6 +238,15 @@ def _header(name: bytes, size: int) -> bytes:
     checksum = b"%06o\0 " % (_FIXED_SUM + sum(name) + sum(digits))
     padded_name = name.ljust(100, b"\0")
     return b"".join((padded_name, _MODE_AND_OWNERS, digits, _TIME, checksum, _AFTER_CHECKSUM))
+
+
+def _record_at(data: memoryview, offset: int, where: Where) -> RawRecord | None:
+    """The record at ``offset``; None where the trailer begins. Raises as ``_members_at``."""
+    members = _members_at(data, offset, where)
+    if members is None:
+        return None
+    end = members[-1].end
+    return RawRecord(offset, end - offset, data[offset:end])
 
 
 def _members_at(data: Window, offset: int, where: Where) -> list[_Member] | None:

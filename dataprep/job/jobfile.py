@@ -1,6 +1,6 @@
 """``SPLIT.job.json``: what will be made of what, stored before the first shard.
 
-Schema history: 1, the first.
+Schema history: 1, the first; later ones of this schema have ``file_versions``.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from dataprep.errors import DatasetError
@@ -34,6 +34,8 @@ class JobFile:
         labels_sha256: of labels.json.
         plan_sha256: of SPLIT.plan.parquet.
         shards: how many.
+        file_versions: those of the listing (``Listing.file_versions``). They do not determine
+            bytes, so the fingerprint leaves them out.
     """
 
     split: str
@@ -46,6 +48,7 @@ class JobFile:
     plan_sha256: str
     shards: int
     schema: int = SCHEMA
+    file_versions: Mapping[str, str] = field(default_factory=dict)
 
     def record_options(self, format_name: str) -> RecordOptions:
         """How records of one of its formats are written and read.
@@ -63,8 +66,10 @@ class JobFile:
 
     @property
     def fingerprint(self) -> str:
-        """SHA-256 over all of it in canonical form."""
-        canonical = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        """SHA-256 over all of it but the versions of files, in canonical form."""
+        content = asdict(self)
+        del content["file_versions"]
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def to_json(self) -> bytes:

@@ -407,6 +407,7 @@ def planned(
             labels_sha256=hashlib.sha256(labels_json).hexdigest(),
             plan_sha256=hashlib.sha256(encoded[split]).hexdigest(),
             shards=split_plan.shard_count,
+            file_versions=listing.file_versions,
         )
         for split, split_plan in plans.items()
     }

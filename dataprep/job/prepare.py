@@ -29,6 +29,7 @@ from dataprep.job.resume import (
     failures,
     forget,
     located,
+    note_versions,
     refuse_leftovers,
     require_limit,
     require_same,
@@ -143,6 +144,7 @@ def _found(
         require_limit(store, again, config.max_failures)
         for split, job in found.items():
             forget(store, job, plans[split], again[split], changes, note, locks.check)
+            found[split] = note_versions(store, job, request.listing, changes, locks.check)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
     facts = understood(request, label_space, plans)
     note(facts.line)

@@ -6,7 +6,8 @@ source and library versions that it was planned with.
 
 ``--retry-failed`` makes the shards again in which samples failed, from the stored plan. Files of
 these shards may have another size than planned; receipts say which size each file had. The manifest
-is removed first, then the receipts: killed at any point, the split is not taken for complete.
+is removed first, then the receipts: killed at any point, the split is not taken for complete. A
+file with many samples may be replaced if one of them failed. The job file gets its new version.
 """
 
 from __future__ import annotations
@@ -39,11 +40,12 @@ from dataprep.ordered import in_order
 from dataprep.sources import Listing
 from dataprep.split_plan import SplitPlan
 from dataprep.stores import Store
-from dataprep.stores.permitted import Permitted
+from dataprep.stores.permitted import Permitted, put_while_permitted
 from dataprep.stores.protocol import LEAVES
 from dataprep.versions import determining, other_resizer
 
 _RESIZED = "of another size"
+_IF_FAILED = " (if these files failed before, --retry-failed takes them in)"
 _MOST_SHOWN = 8
 _STORE_THREADS = 16
 
@@ -268,6 +270,7 @@ def require_same(
     """Refuse to go on with jobs that were planned from another config, source or resizer.
 
     Samples that are tried again may have other sizes, and all samples other places in archives.
+    Files with many samples may be replaced only if one of their samples is tried again.
 
     Raises:
         OutputConflict: it names what differs.
@@ -283,22 +286,22 @@ def require_same(
         here = dict(determining(same_everywhere=config.image.same_everywhere))
         # Jobs of earlier versions do not name their resizer.
         found += differences({"resizer": here.get("resizer"), **job.versions}, here)
+        source_changes: list[str] = []
         if job.source["sha256"] != digest:
-            groups = _source_differences(listing, label_space, plans)
-            resized = groups[_RESIZED]
-            for each, plan in plans.items():
-                mended = _mended(store, jobs[each], plan, resized, listing, retry_failed)
-                groups[_RESIZED] = groups[_RESIZED] - mended
-            differing = {what: names for what, names in groups.items() if names}
-            found += [
-                f"source: {counted(len(names), 'file')} {what}, such as {min(names)!r}"
-                for what, names in differing.items()
+            source_changes = _source_changes(
+                store, jobs, listing, label_space, plans, retry_failed=retry_failed
+            )
+        replaced = _replaced_files(job, listing)
+        if replaced and retry_failed:
+            replaced -= _files_to_retry(store, jobs, plans, listing)
+        if replaced and not source_changes:
+            source_changes = [
+                f"source: {counted(len(replaced), 'file')} replaced since, such as "
+                f"{min(replaced)!r}: sizes are the same, but the modification time, ETag or "
+                "SHA-256 is not. A copy of the same file needs the same modification time, which "
+                "cp -p keeps" + _IF_FAILED
             ]
-            refused = any(plan.samples < len(plan.names) for plan in plans.values())
-            if not differing and not resized and not refused:
-                found.append("source: other classes, labels or places")
-            if differing.keys() == {_RESIZED}:
-                found[-1] += " (if these files failed before, --retry-failed takes them in)"
+        found += source_changes
         if found:
             left = len(found) - _MOST_SHOWN
             more = [f"and {left} more"] if left > 0 else []
@@ -307,6 +310,37 @@ def require_same(
                 f"{config.output} already holds split {split} with other settings:{lines}\n"
                 "Take these back to resume it, use another --output, or --overwrite to replace it"
             )
+
+
+def _source_changes(
+    store: Store,
+    jobs: Mapping[str, JobFile],
+    listing: Listing,
+    label_space: LabelSpace,
+    plans: Mapping[str, SplitPlan],
+    *,
+    retry_failed: bool,
+) -> list[str]:
+    """Describe what changed in a source whose listing has another digest than planned.
+
+    Nothing is described where all changes are those of samples that are tried again.
+    """
+    groups = _source_differences(listing, label_space, plans)
+    resized = groups[_RESIZED]
+    for split, plan in plans.items():
+        mended = _mended(store, jobs[split], plan, resized, listing, retry_failed)
+        groups[_RESIZED] = groups[_RESIZED] - mended
+    differing = {what: names for what, names in groups.items() if names}
+    changes = [
+        f"source: {counted(len(names), 'file')} {what}, such as {min(names)!r}"
+        for what, names in differing.items()
+    ]
+    refused = any(plan.samples < len(plan.names) for plan in plans.values())
+    if not differing and not resized and not refused:
+        changes.append("source: other classes, labels or places")
+    if differing.keys() == {_RESIZED}:
+        changes[-1] += _IF_FAILED
+    return changes
 
 
 def _source_differences(
@@ -369,6 +403,54 @@ def _newly_linked(samples: Set[str], plans: Mapping[str, SplitPlan]) -> set[str]
     }
     folders = tuple(f"{name}/" for name in links)
     return {name for name in samples if name in links or name.startswith(folders)}
+
+
+def _replaced_files(job: JobFile, listing: Listing) -> set[str]:
+    """The files with several entries that have another version than when the job was planned.
+
+    Jobs of earlier versions have no versions of files, and not every store has them.
+    """
+    replaced = set()
+    for key, version in listing.file_versions.items():
+        planned = job.file_versions.get(key, "")
+        if version and planned and version != planned:
+            replaced.add(key)
+    return replaced
+
+
+def _files_to_retry(
+    store: Store, jobs: Mapping[str, JobFile], plans: Mapping[str, SplitPlan], listing: Listing
+) -> set[str]:
+    """The files with a sample that failed, or whose shard has no receipt: these may be mended."""
+    containers = dict(zip(listing.names, listing.containers, strict=True))
+    names: set[str] = set()
+    for split, job in jobs.items():
+        for shard in range(job.shards):
+            rows = _rows(store, job, shard)
+            names.update(unescape(row.source) for row in rows if row.status == "failed")
+            if not rows:
+                names.update(plans[split].names[plans[split].rows_of(shard)])
+    files: set[str] = set()
+    for name in names & containers.keys():
+        container = containers[name]
+        # What is in a part of a file, such as a row group, has a container KEY!PART.
+        files |= {container, container.rpartition("!")[0]}
+    return files
+
+
+def note_versions(
+    store: Store, job: JobFile, listing: Listing, changes: Changes, permit: Permitted
+) -> JobFile:
+    """Store the versions that files have now in the job file, whose fingerprint stays the same.
+
+    After ``--retry-failed`` has accepted a mended file, the job can be resumed with this file.
+    """
+    if not _replaced_files(job, listing):
+        return job
+    noted = replace(job, file_versions=listing.file_versions)
+    put_while_permitted(store, keys.job(job.split), noted.to_json(), permit)
+    changes.begin()
+    return noted
 
 
 def _mended(

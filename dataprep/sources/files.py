@@ -1,10 +1,14 @@
-"""Files of a source: listed, read and measured, with the errors of a source."""
+"""Files of a source: listed, read and measured, with the errors of a source.
+
+``FilesSource`` is what kinds of sources whose address is that of files have in common.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain, islice
 
 from dataprep.errors import (
@@ -18,9 +22,10 @@ from dataprep.errors import (
 )
 from dataprep.ordered import in_order
 from dataprep.sources.classes import is_clutter
-from dataprep.sources.local_tree import Tree, list_tree
-from dataprep.sources.protocol import REMOTE_READS
-from dataprep.stores import Store
+from dataprep.sources.exclusion import Exclusion
+from dataprep.sources.local_tree import Tree, list_tree, problem_of
+from dataprep.sources.protocol import REMOTE_READS, Problem
+from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
 
@@ -31,6 +36,71 @@ _LIST_FROM = 100
 _LISTED_FOR_ONE = 10
 _THREADS = 32
 _ASKED_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class FilesAt:
+    """The files at an address: a single one, or those of a folder."""
+
+    store: Store
+    files: Sequence[ObjectInfo]
+    is_folder: bool
+
+
+class FilesSource:
+    """A source whose address is that of a folder of files, or of a single file.
+
+    Attributes:
+        concurrency: how many reads a worker keeps in flight.
+    """
+
+    def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
+        self._store = open_store(uri, options)
+        self._options = options
+        self._exclusion = Exclusion()
+        self._splits_are_classes = False
+        self.concurrency = reads_at_once(self._store)
+
+    @property
+    def uri(self) -> str:
+        """The address of the folder, or of the file."""
+        return self._store.uri
+
+    def disk_paths(self) -> Sequence[str]:
+        """The folder or file that every worker has to see, if it is on a disk."""
+        return disk_paths(self._store)
+
+    def leave_out(self, globs: tuple[str, ...]) -> None:
+        """Have ``list`` skip what these globs match."""
+        self._exclusion = Exclusion(globs)
+
+    def read_splits_as_classes(self) -> None:
+        """Have ``list`` read what looks like several splits as one."""
+        self._splits_are_classes = True
+
+    def _files_at(self, what: str, tree: Tree) -> FilesAt:
+        """The only file, or the files of the folder, whose listing is added to ``tree``.
+
+        Raises:
+            SourceNotFound: there is no file. The error calls the files ``what``.
+            SourceError: the folder cannot be listed.
+        """
+        with contextlib.suppress(ConfigError, ObjectNotFound):
+            folder, key = split_uri(self.uri)
+            store = open_store(folder, self._options)
+            return FilesAt(store, [store.head(key)], is_folder=False)
+        listed = list_files(self._store, is_left_out=self._exclusion.reason)
+        tree.unread.extend(listed.unread)
+        tree.files.extend(listed.files)
+        if all(is_clutter(info.key) for info in listed.files):
+            raise SourceNotFound(f"no {what} at {self.uri!r}, nor any in it (check --source)")
+        return FilesAt(self._store, sorted(listed.files), is_folder=True)
+
+    def _problem_of(self, file: ObjectInfo, *, in_folder: bool) -> Problem | None:
+        """Why a file is not read, by its name and by what the listing shows."""
+        if in_folder and (reason := self._exclusion.reason(file.key)):
+            return Problem("skipped", reason)
+        return problem_of(file)
 
 
 def split_uri(uri: str) -> tuple[str, str]:

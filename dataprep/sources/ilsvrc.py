@@ -90,6 +90,7 @@ class ILSVRC(TarSource):
             notes=(*classes.notes, *empty_notes, *tree.notes()),
             form="archives",
             unread=tuple(tree.unread),
+            file_versions=self._versions,
         )
 
     def _classes(self, names: Sequence[str], tars: Sequence[str], problems: Problems) -> Classes:

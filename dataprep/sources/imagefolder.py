@@ -14,38 +14,21 @@ from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, Sour
 from dataprep.labels import is_synset
 from dataprep.names import by_bytes
 from dataprep.sources.classes import classify, promises_image, unclassified
-from dataprep.sources.exclusion import Exclusion
-from dataprep.sources.files import disk_paths, list_files, read_error, reads_at_once
+from dataprep.sources.files import FilesSource, list_files, read_error
 from dataprep.sources.local_tree import problem_of, shown
 from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.sources.splits import find_different_splits
-from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.protocol import BROKEN
 
 _begins_with_synset = re.compile(r"(?:.*/)?(n\d{8})[_.-][^/]*", re.DOTALL).fullmatch
 
 
-class ImageFolder:
+class ImageFolder(FilesSource):
     """One folder for each class, as in trees of ImageNet or Caltech-256. See ``classify``."""
 
     form = "class folders"
-
-    def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
-        self._store = open_store(uri, options)
-        self._exclusion = Exclusion()
-        self._splits_are_classes = False
-        self.concurrency = reads_at_once(self._store)
-
-    @property
-    def uri(self) -> str:
-        """The address of the folder."""
-        return self._store.uri
-
-    def disk_paths(self) -> Sequence[str]:
-        """The folder that every worker has to see, if it is on a disk."""
-        return disk_paths(self._store)
 
     def read(self, item: Located) -> bytes:
         """One file's bytes."""
@@ -53,14 +36,6 @@ class ImageFolder:
             return self._store.get(item.name)
         except (ObjectNotFound, PermissionRefused) as error:
             raise read_error(error, self._store, item.name, self.uri) from None
-
-    def leave_out(self, globs: tuple[str, ...]) -> None:
-        """Have ``list`` skip what these globs match."""
-        self._exclusion = Exclusion(globs)
-
-    def read_splits_as_classes(self) -> None:
-        """Have ``list`` make classes of folders that look like splits."""
-        self._splits_are_classes = True
 
     def list(self) -> Listing:
         """All files below the folder, sorted by the bytes of their names."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -15,9 +14,7 @@ import pyarrow.parquet as pq
 
 from dataprep.counted import counted
 from dataprep.errors import (
-    ConfigError,
     DataprepError,
-    ObjectNotFound,
     PermissionRefused,
     SourceChanged,
     SourceError,
@@ -34,11 +31,9 @@ from dataprep.sources.class_names import (
     named_classes,
     read_class_names,
 )
-from dataprep.sources.classes import is_clutter
-from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.file_splits import refuse_file_splits
-from dataprep.sources.files import disk_paths, list_files, reads_at_once, split_uri
-from dataprep.sources.local_tree import Tree, problem_of, shown
+from dataprep.sources.files import FilesSource
+from dataprep.sources.local_tree import Tree, shown
 from dataprep.sources.options import ParquetOptions
 from dataprep.sources.other_kinds import PARQUET_ENDING, advice_for
 from dataprep.sources.parquet_columns import Columns, columns_of
@@ -51,7 +46,7 @@ from dataprep.sources.row_groups import (
     file_and_group,
     footer,
 )
-from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
+from dataprep.stores import ObjectInfo, Store, StoreOptions
 
 NO_PARQUET = "no Parquet file by its name (.parquet, .pq)"
 NO_ROWS = "a Parquet file without rows"
@@ -124,7 +119,7 @@ class _Rows:
         self.labels.append(label)
 
 
-class ParquetSource:
+class ParquetSource(FilesSource):
     """Images in Parquet files, in the order of the files and of their rows.
 
     ``uri`` is one file, or a folder of them. The row whose image has the path ``1.jpg`` in
@@ -138,31 +133,10 @@ class ParquetSource:
     def __init__(
         self, uri: str, options: StoreOptions | None = None, section: ParquetOptions | None = None
     ) -> None:
-        self._folder = open_store(uri, options)
-        self._options = options
+        super().__init__(uri, options)
         self._section = section or ParquetOptions()
-        self._exclusion = Exclusion()
-        self._splits_are_classes = False
         self._files: dict[str, StoredFile] = {}
         self._image = ""
-        self.concurrency = reads_at_once(self._folder)
-
-    @property
-    def uri(self) -> str:
-        """The address of the file, or of the folder of files."""
-        return self._folder.uri
-
-    def disk_paths(self) -> Sequence[str]:
-        """The file or folder that every worker has to see, if it is on a disk."""
-        return disk_paths(self._folder)
-
-    def leave_out(self, globs: tuple[str, ...]) -> None:
-        """Have ``list`` skip files that these globs match."""
-        self._exclusion = Exclusion(globs)
-
-    def read_splits_as_classes(self) -> None:
-        """Have ``list`` read what looks like several splits as one."""
-        self._splits_are_classes = True
 
     def read(self, item: Located) -> bytes:
         """The bytes of one image; its row group is read up to it."""
@@ -198,35 +172,39 @@ class ParquetSource:
     def list(self) -> Listing:
         """Every row of every file, and other files of the folder."""
         tree = Tree()
-        store, entries, is_folder = self._found(tree)
+        listed = self._files_at("Parquet file", tree)
         rows = _Rows()
         read: list[ObjectInfo] = []
         others: list[tuple[ObjectInfo, Problem]] = []
-        for entry in entries:
-            problem = self._problem_of(entry) if is_folder else None
+        for file in listed.files:
+            problem = self._problem_of(file, in_folder=listed.is_folder)
+            if problem is None and listed.is_folder and not PARQUET_ENDING.search(file.key):
+                problem = Problem("skipped", NO_PARQUET)
             if problem is None:
-                read.append(entry)
+                read.append(file)
             else:
-                others.append((entry, problem))
+                others.append((file, problem))
         if not read:
             raise SourceNotFound(
                 f"no Parquet files in {self.uri!r}: names that end in .parquet or .pq are expected"
-                + advice_for(entry.key for entry in entries)
+                + advice_for(file.key for file in listed.files)
             )
         if not self._splits_are_classes:
-            keys = [entry.key for entry in read]
+            keys = [file.key for file in read]
             refuse_file_splits(self.uri, self.kind, "Parquet files", PARQUET_ENDING, keys)
-        files = [*in_order(lambda entry: self._read_file(store, entry), read, self.concurrency - 1)]
-        filled = [file for file in files if file.columns is not None]
+        tables = [
+            *in_order(lambda file: self._read_file(listed.store, file), read, self.concurrency - 1)
+        ]
+        filled = [table for table in tables if table.columns is not None]
         columns = self._require_same_columns(filled)
-        for file in files:
-            if file.columns is None:
-                others.append((_info(file), Problem("skipped", NO_ROWS)))
+        for table in tables:
+            if table.columns is None:
+                others.append((_info(table), Problem("skipped", NO_ROWS)))
             else:
-                rows.add(file)
-        for entry, problem in others:
-            rows.add_file(entry.key, entry.bytes, problem)
-        self._files = {file.stored.key: file.stored for file in filled}
+                rows.add(table)
+        for file, problem in others:
+            rows.add_file(file.key, file.bytes, problem)
+        self._files = {table.stored.key: table.stored for table in filled}
         self._image = columns.image
         classes = self._classes(rows, columns)
         return Listing.sorted(
@@ -239,32 +217,11 @@ class ParquetSource:
             in_runs=True,
             label_space=classes.space,
             label_order="as the schema lists them" if columns.class_names else "as numbered",
-            notes=(*classes.notes, *_notes(files, columns), *tree.notes()),
+            notes=(*classes.notes, *_notes(tables, columns), *tree.notes()),
             form="images in Parquet",
             unread=tuple(tree.unread),
+            file_versions={key: file.version for key, file in self._files.items()},
         )
-
-    def _found(self, tree: Tree) -> tuple[Store, Sequence[ObjectInfo], bool]:
-        """The store of the files, the files there, and whether they are a folder's."""
-        with contextlib.suppress(ConfigError, ObjectNotFound):
-            folder, key = split_uri(self.uri)
-            store = open_store(folder, self._options)
-            return store, [store.head(key)], False
-        listed = list_files(self._folder, is_left_out=self._exclusion.reason)
-        tree.unread.extend(listed.unread)
-        tree.files.extend(listed.files)
-        if all(is_clutter(info.key) for info in listed.files):
-            raise SourceNotFound(f"nothing at {self.uri!r}, nor in it (check --source)")
-        return self._folder, sorted(listed.files), True
-
-    def _problem_of(self, entry: ObjectInfo) -> Problem | None:
-        """Why a file of a folder is not read, by its name."""
-        if reason := self._exclusion.reason(entry.key):
-            return Problem("skipped", reason)
-        if problem := problem_of(entry):
-            return problem
-        is_parquet = PARQUET_ENDING.search(entry.key)
-        return None if is_parquet else Problem("skipped", NO_PARQUET)
 
     def _read_file(self, store: Store, entry: ObjectInfo) -> _File:
         """What a file says of its samples; no image is read.
@@ -272,7 +229,7 @@ class ParquetSource:
         Raises:
             SourceError: it is no Parquet file, or one without columns of images.
         """
-        title = f"{self.uri.rstrip('/')}/{entry.key}" if store is self._folder else self.uri
+        title = f"{self.uri.rstrip('/')}/{entry.key}" if store is self._store else self.uri
         try:
             stored = StoredFile.now(store, entry.key)
             metadata = footer(stored)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -68,6 +68,9 @@ class Listing:
         form: what the source is, in words, such as ``class folders``; empty: the name of its kind.
         unread: folders that are no part of the source by their names, and cannot be read.
         left_out: files of the source that ``exclude`` leaves out, and that are no entries.
+        file_versions: for entries within files, the version of each file by its key: its ETag, or
+            its modification time and size. A resumed job compares it, since a file of the same
+            size can have other entries of the same sizes.
         label_order: how ``label_space`` orders the classes, in words, such as ``as its class_names
             lists them``.
     """
@@ -86,6 +89,7 @@ class Listing:
     form: str = ""
     unread: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    file_versions: Mapping[str, str] = field(default_factory=dict)
     label_order: str = "as the source numbers them"
 
     @classmethod

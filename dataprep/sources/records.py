@@ -53,6 +53,7 @@ from dataprep.ordered import in_order
 from dataprep.samples import read_table, stored_table
 from dataprep.shard_records import Shard
 from dataprep.snapshot import Snapshot
+from dataprep.sources.archives import StoredFile
 from dataprep.sources.class_names import (
     Classes,
     by_name_or_number,
@@ -246,6 +247,7 @@ class RecordsSource:
             label_space=LabelSpace.from_json(self._store.get(keys.LABELS)),
             notes=(_BOXES_NOTE,) if manifest.config.get("boxes") is not None else (),
             form="shards of this program",
+            file_versions={shard.key: shard.sha256 for shard in manifest.formats[wanted].shards},
         )
         snapshot.check()
         self._snapshot = snapshot
@@ -267,9 +269,15 @@ class RecordsSource:
             )
         return shards
 
+    def _version(self, shard: ObjectInfo) -> str:
+        """The version of a shard that was listed: its ETag, or that of the file as it is now."""
+        return shard.etag or StoredFile.now(self._store, shard.key).version
+
     def _scanned(self, shards: Sequence[ObjectInfo]) -> Listing:
         wanted = self._section.format
         scan_one = partial(scan, self._store, fields=self._fields, wanted=wanted)
+        # Before they are scanned, so that a shard that is replaced meanwhile has another version.
+        versions = {shard.key: self._version(shard) for shard in shards}
         records = [*chain.from_iterable(in_order(scan_one, shards, _SHARDS_AT_ONCE))]
         problems = {row: record.problem for row, record in enumerate(records) if record.problem}
         if len(problems) == len(records):
@@ -318,6 +326,7 @@ class RecordsSource:
             label_space=classes.space,
             notes=tuple(notes),
             form="shards",
+            file_versions=versions,
         )
 
 

@@ -99,6 +99,7 @@ class WebDataset(TarSource):
             notes=(*classes.notes, *_notes_of(reader, columns), *tree.notes()),
             form="WebDataset tars",
             unread=tuple(tree.unread),
+            file_versions=self._versions,
             left_out=tuple(reader.left_out),
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import pickle
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ from tests.contracts.conftest import SCHEMES, open_fresh
 from tests.parquet_files import images, parquet_of
 from tests.tars import tar_of
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("own_cache")]
 
 IMAGES = {
     "Dogs/z.jpg": b"zz",
@@ -138,11 +137,6 @@ KINDS = {
     "webdataset": Kind("webdataset", _webdataset, "", WebDatasetOptions(), False, True),
     "parquet": Kind("parquet", _parquet, "", ParquetOptions(), False, True, False),
 }
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 @pytest.fixture(params=SCHEMES)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 
@@ -21,6 +22,7 @@ from dataprep.split_plan import (
     clamp_target,
     cut,
     held_out,
+    moved_to_runs,
     shuffled,
 )
 from tests.strategies import distinct_names
@@ -203,3 +205,41 @@ def test_cuts_are_whole_numbers() -> None:
     sizes = np.full(1001, 2**53 // 1000 + 1, np.int64)
     bounds = cut(sizes, LARGEST_TARGET)
     assert bounds == tuple(range(1002))
+
+
+def runs_of(lengths: Sequence[int]) -> NDArray[np.int64]:
+    """Where runs of these lengths begin."""
+    return np.cumsum([0, *lengths[:-1]]).astype(np.int64)
+
+
+@given(seed=st.integers(0, 2**32), target=targets, longest=st.integers(1, 200))
+def test_bounds_move_to_runs_that_are_near(seed: int, target: int, longest: int) -> None:
+    """Each bound moves by 4 % of a shard at most, and shards stay within their limits.
+
+    Where every run is smaller than 8 % of a shard, each bound is at a run.
+    """
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(1, longest + 1, 4000 // longest)
+    sizes = np.repeat(rng.integers(20_000, 200_000, len(lengths)), lengths).astype(np.int64)
+    runs, bounds = runs_of(lengths.tolist()), cut(sizes, clamp_target(target))
+    moved = moved_to_runs(bounds, sizes, runs)
+    before = np.concatenate([[0], np.cumsum(sizes)])
+    shard = int(before[-1]) / (len(bounds) - 1)
+    assert len(moved) == len(bounds)
+    assert np.abs(before[[*moved]] - before[[*bounds]]).max() <= 0.04 * shard
+    made, planned = shard_bytes(sizes, moved), shard_bytes(sizes, bounds)
+    assert made.min() >= min(planned.min(), SMALLEST_TARGET)
+    assert made.max() <= max(planned.max(), LARGEST_TARGET)
+    largest_run = np.diff([*before[runs], before[-1]]).max()
+    is_free = made.min() >= 1.1 * SMALLEST_TARGET and made.max() <= 0.9 * LARGEST_TARGET
+    if largest_run <= 0.079 * shard and is_free:
+        assert {*moved[1:-1]} <= {*runs.tolist()}
+
+
+def test_known_moves_to_runs() -> None:
+    """A bound goes to the nearer end of its run, and stays where both ends are far."""
+    sizes = np.full(400, 100_000, np.int64)
+    assert moved_to_runs((0, 200, 400), sizes, runs_of([203, 197])) == (0, 203, 400)
+    assert moved_to_runs((0, 200, 400), sizes, runs_of([197, 8, 195])) == (0, 197, 400)
+    assert moved_to_runs((0, 200, 400), sizes, runs_of([150, 100, 150])) == (0, 200, 400)
+    assert moved_to_runs((0, 400), sizes, runs_of([300, 100])) == (0, 400)

@@ -15,7 +15,7 @@ from iobench.advising import advise_saved
 from iobench.cli import app
 from iobench.errors import NoAdvice
 from iobench.result import Result
-from tests.iobench.analysis.made import DATA, loader, run
+from tests.iobench.analysis.made import DATA, loader, loop, run, together
 from tests.iobench.analysis.test_recommend import DECODE_BOUND, ONE_WORKER, SLOW_DEVICE
 
 
@@ -87,6 +87,27 @@ def test_a_config_is_one_that_dataprep_loads(photos: Path, tmp_path: Path) -> No
     assert again.startswith(f"iobench run {photos}/config.yaml --set data.shards={found.output}")
     assert "--set training.0.data=shards" in again
     assert "--set 'loaders=[]'" in again
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [("torch-iterable", "tfrecord"), ("mxnet-record", "recordio"), ("webdataset", "webdataset")],
+)
+def test_the_config_has_the_format_that_the_loader_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, wanted: str
+) -> None:
+    """A loader of any format has been measured with TFRecord, which is the default."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    trials = together(
+        loader(600, 2, data="originals@disk", loader=name),
+        loader(900, 2, loader=name),
+        loop("synthetic", 2000, form="originals", workers=2, loader=name),
+        loop("warm", 595, form="originals", workers=2, loader=name),
+    )
+    folder = saved(tmp_path / "run", run(trials, data={**DATA, "source": "photos"}))
+    advise_saved(folder).write_config(tmp_path / "advised.yaml")
+    assert load(tmp_path / "advised.yaml", {}).format == (wanted,)
 
 
 def test_the_same_config_may_be_written_twice_and_no_other(photos: Path, tmp_path: Path) -> None:

@@ -176,9 +176,29 @@ def test_memory_is_used_again_when_nothing_refers_to_a_result(channels_last: boo
     first = dataprep.normalise(pixels, channels_last=channels_last)
     address, view = first.data_ptr(), first[1, 0]
     values = view.clone()
+    first_shape = tuple(first.shape)
     del first
     second = dataprep.normalise(255 - pixels, channels_last=channels_last)
     assert second.data_ptr() != address
     assert torch.equal(view, values)
     del view
-    assert dataprep.normalise(pixels, channels_last=channels_last).data_ptr() == address
+    # Memory that was freed would be used by these.
+    others = [np.empty(first_shape, np.float32) for _ in range(8)]
+    third = dataprep.normalise(pixels, channels_last=channels_last)
+    assert third.data_ptr() == address
+    assert address not in {other.ctypes.data for other in others}
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_results_that_are_held_stay_as_they_are(channels_last: bool) -> None:
+    """However many results a loop holds, also after others were given up, each keeps its values."""
+    images = torch.randint(0, 256, (12, 2, 3, 23, 29), dtype=torch.uint8)
+    held: dict[int, Any] = {}
+    for number, pixels in enumerate([*images, *images]):
+        held[number] = dataprep.normalise(pixels, channels_last=channels_last)
+        held.pop(number - 1 if number % 3 == 0 else number - 7, None)
+    assert len(held) >= 5
+    for number, result in held.items():
+        torch.testing.assert_close(
+            result.double(), exact(images[number % len(images)]), rtol=1e-6, atol=1e-6
+        )

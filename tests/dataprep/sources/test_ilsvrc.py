@@ -32,6 +32,8 @@ from iobench.s3_server import MotoServer
 from tests.permissions import reachable_folder, unprivileged
 from tests.tars import nested, tar_of, zipped
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 TREE = {
     "n01443537/n01443537_2.JPEG": b"\xff\xd8second" * 4000,
     "n01440764/n01440764_10.JPEG": b"\xff\xd8ten",
@@ -69,11 +71,6 @@ SHAPES: dict[str, Callable[[], bytes]] = {
     "gzipped": lambda: zipped(nested(TREE)),
     "a gzipped tree": lambda: zipped(tar_of(TREE)),
 }
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def put(folder: Path, data: bytes, name: str = "archive") -> str:

@@ -13,15 +13,13 @@ from dataprep.sources.ilsvrc import ILSVRC
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing
 from tests.commandline import in_process
+from tests.source_folders import write_files
 from tests.tars import nested, tar_of, zipped
+
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 IMAGE = b"\xff\xd8image"
 CAT, DOG = "n02123045", "n02085620"
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
 
 def images(*names: str) -> dict[str, bytes]:
@@ -31,12 +29,8 @@ def images(*names: str) -> dict[str, bytes]:
 
 def listed(folder: Path, archives: Mapping[str, bytes], **options: str) -> Listing:
     """The members of a folder of archives."""
-    for name, data in archives.items():
-        path = folder / "tars" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
     section = ILSVRCOptions.model_validate(options)
-    return ILSVRC(str(folder / "tars"), None, section).list()
+    return ILSVRC(write_files(folder / "tars", archives), None, section).list()
 
 
 def classes(listing: Listing) -> dict[str, str]:

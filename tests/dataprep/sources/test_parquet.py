@@ -16,10 +16,12 @@ import pytest
 
 import dataprep as library
 from dataprep.errors import SourceChanged, SourceError, SourceNotFound, UnreadableImage
+from dataprep.labels import LabelSpace
 from dataprep.sources import row_groups
 from dataprep.sources.options import ParquetOptions
 from dataprep.sources.parquet import ParquetSource
 from dataprep.sources.protocol import Listing
+from dataprep.split_plan import Calibration, make_plans
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from iobench.faults import FaultProxy
@@ -27,18 +29,15 @@ from iobench.s3_server import MotoServer
 from tests.commandline import Finished, in_process
 from tests.parquet_files import IMAGE, images, parquet_of
 from tests.small_photos import jpeg
+from tests.source_folders import reads_of, shard_folder, write_files
 
 DATA = [bytes([number]) * (10 + number) for number in range(10)]
 
 
 def source_of(folder: Path, files: Mapping[str, bytes], **options: Any) -> ParquetSource:
     """A folder of files as a source."""
-    for name, data in files.items():
-        path = folder / "tables" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
     section = ParquetOptions.model_validate(options)
-    return ParquetSource(str(folder / "tables"), None, section)
+    return ParquetSource(write_files(folder / "tables", files), None, section)
 
 
 def listed(folder: Path, columns: Mapping[str, Any], **options: Any) -> Listing:
@@ -258,6 +257,24 @@ class TestRows:
         with pytest.raises(SourceError, match=r"only named by their paths.*--kind listing"):
             listed(tmp_path, {"image": images(None, None), "label": [0, 1]})
 
+    def test_of_small_row_groups_are_in_one_shard(self, tmp_path: Path) -> None:
+        """Shards are cut between row groups that are small beside them, so none is read twice."""
+        contents = [bytes([number % 251]) * 10_000 for number in range(400)]
+        columns = {"image": pa.array(contents), "label": [0] * 400}
+        data = parquet_of(columns, group=7, compression="none", use_dictionary=False)
+        source = source_of(tmp_path, {"a.parquet": data})
+        listing = source.list()
+        config = library.ShardConfig(
+            source=source.uri, output=str(tmp_path / "out"), kind="parquet", shard_size="1.2MB"
+        )
+        space = LabelSpace.of(["0"])
+        plan = make_plans(listing, space, Calibration(((10_000, 10_000),)), config)["train"]
+        assert plan.shard_count == 3
+        shards_of_group: dict[str, set[int]] = {}
+        for container, shard in zip(plan.containers, plan.shards.tolist(), strict=True):
+            shards_of_group.setdefault(container, set()).add(shard)
+        assert [len(shards) for shards in shards_of_group.values()] == [1] * 58
+
     def test_any_choice_of_rows_can_be_read(self, tmp_path: Path) -> None:
         """Rows out of order, and one alone, are the same images; so does a copy of the source."""
         contents = [bytes([number]) for number in range(60)]
@@ -395,11 +412,11 @@ def test_a_row_group_costs_one_request(bucket: str, s3_server: MotoServer) -> No
         source = ParquetSource(store.uri, StoreOptions(endpoint_url=proxy.url))
         listing = source.list()
         items = [listing.located(row) for row in in_order(listing)]
-        before = reads_of(proxy)
+        before = reads_of(proxy, "a.parquet")
         assert [*source.read_runs(items)] == contents
-        assert reads_of(proxy) == before + 4
+        assert reads_of(proxy, "a.parquet") == before + 4
         assert [*source.read_runs(items[3:13])] == contents[3:13]
-        assert reads_of(proxy) == before + 7
+        assert reads_of(proxy, "a.parquet") == before + 7
 
 
 @pytest.mark.slow
@@ -416,24 +433,14 @@ def test_a_large_row_group_is_streamed(
     with FaultProxy(s3_server.url) as proxy:
         source = ParquetSource(store.uri, StoreOptions(endpoint_url=proxy.url))
         listing = source.list()
-        before = reads_of(proxy)
+        before = reads_of(proxy, "a.parquet")
         assert read(source, listing) == contents
-        assert 2 <= reads_of(proxy) - before <= 8
-
-
-def reads_of(proxy: FaultProxy) -> int:
-    """How many objects or ranges of them were asked for."""
-    return sum(each.method == "GET" and "a.parquet" in each.path for each in proxy.requests)
+        assert 2 <= reads_of(proxy, "a.parquet") - before <= 8
 
 
 def shard(folder: Path, *more: str, code: int) -> Finished:
     """Shard the folder of tables."""
-    return in_process(
-        *("shard", "--kind", "parquet", "--source", folder / "tables"),
-        *("--output", folder / "out", "--set", "dask.processes=false"),
-        *more,
-        code=code,
-    )
+    return shard_folder("parquet", folder / "tables", *more, code=code)
 
 
 class TestCommand:

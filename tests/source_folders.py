@@ -1,0 +1,29 @@
+"""Folders of files as sources: how tests write them, shard them, and count what is read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from iobench.faults import FaultProxy
+from tests.commandline import IN_ONE_PROCESS, Finished, in_process
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> str:
+    """Write files by their names below ``folder``; return it as the address of a source."""
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return str(folder)
+
+
+def shard_folder(kind: str, folder: Path, *more: str, code: int) -> Finished:
+    """Shard a folder of files into ``out`` beside it."""
+    job = ("shard", "--kind", kind, "--source", folder, "--output", folder.parent / "out")
+    return in_process(*job, *IN_ONE_PROCESS, *more, code=code)
+
+
+def reads_of(proxy: FaultProxy, key: str) -> int:
+    """How many objects or ranges were asked for in requests of ``key``."""
+    return sum(each.method == "GET" and key in each.path for each in proxy.requests)
