@@ -153,7 +153,7 @@ def watched_loss(clock: Clock, steps: int) -> Check:
 
     records = BytesIO()
     log = StepLog(records.write)
-    replay = Replay(_REPLAY, 0, log, announce=str, clock=clock.now_s)
+    replay = Replay(_REPLAY, 0, log, clock=clock.now_s)
     for _ in Epoch(batches, 0, 0, log, replay=replay, clock=clock.now_s):
         works.take(_EVEN_S)
     log.flush()

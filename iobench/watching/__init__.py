@@ -200,15 +200,12 @@ def _replay(
         return None
     rank, _, _ = rank_of(os.environ)
     log = _NO_LOG if session is None else session.log
-    announce = say if rank == 0 else _say_nothing
+    # The other ranks do the same.
+    announce = say if rank == 0 else None
     replay = Replay(settings, number, log, announce=announce, live=live)
     if session is not None:
         session.settle.append(replay.cancel)
     return replay
-
-
-def _say_nothing(line: str) -> None:
-    """Leave a message to rank 0, which says the same."""
 
 
 def _server(metrics_port: int | None) -> MetricsServer | None:

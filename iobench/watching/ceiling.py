@@ -159,14 +159,15 @@ def loss_metrics(rate: LoopRate | None, ceiling: Ceiling | None) -> dict[str, fl
     known = rate.metrics if rate is not None else {}
     if ceiling is None or not known:
         return {}
-    if "samples_per_s" in known and ceiling.agrees:
-        return {"loss_share": 1 - known["samples_per_s"] / ceiling.mean}
-    lowest = known.get("samples_per_s_low", known.get("samples_per_s"))
-    highest = known.get("samples_per_s_high", known.get("samples_per_s"))
+    if "samples_per_s" in known:
+        lowest = highest = known["samples_per_s"]
+    else:
+        lowest, highest = known["samples_per_s_low"], known["samples_per_s_high"]
     slowest, fastest = ceiling.low, ceiling.high
     if ceiling.agrees:
         slowest = fastest = ceiling.mean
-    return {"loss_share_low": 1 - highest / slowest, "loss_share_high": 1 - lowest / fastest}
+    low, high = 1 - highest / slowest, 1 - lowest / fastest
+    return {"loss_share": low} if low == high else {"loss_share_low": low, "loss_share_high": high}
 
 
 def _since(rows: pd.DataFrame, ended_s: float) -> pd.DataFrame:

@@ -71,7 +71,7 @@ class Replay:
         loader: int,
         log: StepLog,
         *,
-        announce: Callable[[str], None],
+        announce: Callable[[str], None] | None = None,
         live: LiveFigures | None = None,
         wait: Callable[[], None] = wait_for_device,
         clock: Callable[[], float] = time.perf_counter,
@@ -82,7 +82,7 @@ class Replay:
             settings: of how many batches and steps.
             loader: its number in ``log``.
             log: gets a mark when the replay begins and ends, and where its parts begin.
-            announce: is called with a line about the replay when it begins.
+            announce: is called with a line about the replay when it begins; None to say nothing.
             live: gets the ceiling when the replay has ended.
             wait: waits for the device.
             clock: seconds.
@@ -172,7 +172,7 @@ class Replay:
             try:
                 kept = self._handed_out(batch)
             except Exception as error:  # noqa: BLE001  a batch of somebody else's class
-                self._announce(
+                self._say(
                     f"no replay: the loop changes its batches in place, and they cannot be copied "
                     f"({type(error).__name__}: {error})"
                 )
@@ -189,7 +189,7 @@ class Replay:
         first = self._taken - self._taken_in_earlier_epochs + 1
         last = first + self.settings.steps - 1
         copied = "copies of " if self._copies else ""
-        self._announce(
+        self._say(
             f"replay: steps {first:,} to {last:,} of this epoch train on {copied}the same "
             f"{len(self._kept):,} batches again and again, to measure the loop without its loader; "
             f"after step {last:,} it goes on with the loader's next batch"
@@ -213,6 +213,10 @@ class Replay:
             self._live.replay_counts(now_s)
         elif self._live is not None and steps == self.settings.steps:
             self._live.replay_ended(now_s)
+
+    def _say(self, line: str) -> None:
+        if self._announce is not None:
+            self._announce(line)
 
     def _stop(self) -> None:
         self._is_over = True

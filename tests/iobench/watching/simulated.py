@@ -91,7 +91,7 @@ def recorded(
     clock, log = VirtualClock(), MemoryLog()
     repeated = None
     if replay is not None:
-        repeated = Replay(replay, 0, log, announce=str, clock=clock.now_s)
+        repeated = Replay(replay, 0, log, clock=clock.now_s)
     for number in range(epochs):
         epoch = Epoch(
             *(lambda: loader.epoch(batches, clock), 0, number, log),

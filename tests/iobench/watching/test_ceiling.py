@@ -110,7 +110,7 @@ def test_steps_that_end_before_the_queue_is_empty_are_no_rate() -> None:
 def test_a_loader_that_fills_its_queues_slows_only_the_steps_that_do_not_count() -> None:
     """The first half of the repeated steps: they take half as long again here."""
     clock, log = VirtualClock(), MemoryLog()
-    replay = Replay(REPLAY, 0, log, announce=str, clock=clock.now_s)
+    replay = Replay(REPLAY, 0, log, clock=clock.now_s)
     loader = SimulatedLoader(0.010)
     epoch = Epoch(lambda: loader.epoch(300, clock), 0, 0, log, replay=replay, clock=clock.now_s)
     repeated = 0
@@ -125,7 +125,7 @@ def test_a_loader_that_fills_its_queues_slows_only_the_steps_that_do_not_count()
 def test_repeated_steps_that_are_not_even_give_a_range() -> None:
     """The two parts of the steps that count differ: a queue that was still being filled."""
     clock, log = VirtualClock(), MemoryLog()
-    replay = Replay(REPLAY, 0, log, announce=str, clock=clock.now_s)
+    replay = Replay(REPLAY, 0, log, clock=clock.now_s)
     loader = SimulatedLoader(0.040)
     epoch = Epoch(lambda: loader.epoch(300, clock), 0, 0, log, replay=replay, clock=clock.now_s)
     repeated = 0
@@ -150,7 +150,7 @@ def test_a_host_that_is_ahead_of_its_device_does_not_raise_the_ceiling() -> None
     def wait(steps_ahead: int = 0) -> None:
         clock.sleep(busy_until_s - steps_ahead * 0.020 - clock.now_s())
 
-    replay = Replay(REPLAY, 0, log, announce=str, wait=wait, clock=clock.now_s)
+    replay = Replay(REPLAY, 0, log, wait=wait, clock=clock.now_s)
     loader = SimulatedLoader(0.040, queue=4)
     epoch = Epoch(lambda: loader.epoch(400, clock), 0, 0, log, replay=replay, clock=clock.now_s)
     for _ in epoch:
@@ -168,7 +168,7 @@ def until(stop: int, replay: ReplaySettings = REPLAY) -> list[Record]:
     """The log of a loop that is left after so many steps."""
     clock, log = VirtualClock(), MemoryLog()
     loader = SimulatedLoader(0.040)
-    repeated = Replay(replay, 0, log, announce=str, clock=clock.now_s)
+    repeated = Replay(replay, 0, log, clock=clock.now_s)
     epoch = Epoch(lambda: loader.epoch(400, clock), 0, 0, log, replay=repeated, clock=clock.now_s)
     for step, _ in enumerate(epoch, start=1):
         clock.sleep(0.020)
@@ -192,7 +192,7 @@ def test_epochs_after_one_that_was_left_during_the_replay_count() -> None:
     """The replay ended with its epoch."""
     clock, log = VirtualClock(), MemoryLog()
     loader = SimulatedLoader(0.040, queue=4)
-    replay = Replay(REPLAY, 0, log, announce=str, clock=clock.now_s)
+    replay = Replay(REPLAY, 0, log, clock=clock.now_s)
     for number in range(4):
         make = lambda: loader.epoch(200, clock)  # noqa: E731
         epoch = Epoch(make, 0, number, log, replay=replay, clock=clock.now_s)
@@ -216,7 +216,7 @@ def test_a_loop_that_ends_before_the_replay_says_when_it_begins() -> None:
 def test_without_samples_there_is_no_ceiling() -> None:
     """Nobody knows how many samples a batch of an unknown kind holds."""
     clock, log = VirtualClock(), MemoryLog()
-    replay = Replay(REPLAY, 0, log, announce=str, clock=clock.now_s)
+    replay = Replay(REPLAY, 0, log, clock=clock.now_s)
     for _ in Epoch(lambda: iter([3.5] * 300), 0, 0, log, replay=replay, clock=clock.now_s):
         clock.sleep(0.02)
     assert not (LOSS | CEILING) & set(figures(log.records(), REPLAY))

@@ -255,7 +255,7 @@ def test_the_device_is_waited_for_where_a_part_of_the_replay_begins_or_ends() ->
         clock.sleep(0.5)
         waited.append(clock.now_s())
 
-    replay = Replay(FEW, 0, log, announce=str, wait=wait, clock=clock.now_s)
+    replay = Replay(FEW, 0, log, wait=wait, clock=clock.now_s)
     for _ in Epoch(lambda: iter(range(20)), 0, 0, log, replay=replay, clock=clock.now_s):
         clock.sleep(1.0)
     marks = [record for record in log.records() if record[-1] == -4.0]

@@ -11,8 +11,7 @@ import pytest
 from iobench.rundir import read
 from iobench.trial import Trial
 from tests.commandline import PATIENCE_S
-from tests.iobench.watching.scripts import environment, run, written
-from tests.iobench.watching.test_live import free_port
+from tests.iobench.watching.scripts import environment, free_port, run, written
 
 pytestmark = pytest.mark.slow
 
