@@ -140,9 +140,8 @@ class LiveFigures:
         requested_s = self._requested_s
         if requested_s is not None:
             wait_s += max(0.0, self._clock() - requested_s)
-        self._shown_wait_s = max(
-            self._shown_wait_s, wait_s
-        )  # a sum that falls looks like a restart
+        # A counter that falls looks like a restart of the script.
+        self._shown_wait_s = max(self._shown_wait_s, wait_s)
         counters: dict[str, float] = {
             "samples": self._samples,
             "batch_bytes": self._bytes,

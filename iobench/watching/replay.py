@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from iobench.watching.batches import content_marks, in_new_containers
+from iobench.watching.batches import content_marks, in_new_containers, leaves
 from iobench.watching.live import LiveFigures
 from iobench.watching.session import REPLAY, StepLog
 
@@ -94,7 +94,7 @@ class Replay:
         self._process = os.getpid()
         self._taken = self._taken_in_earlier_epochs = 0
         self._kept: list[Any] = []
-        self._probe: tuple[Any, list[int | None]] | None = None
+        self._probe: tuple[list[Any], list[int | None]] | None = None
         self._copies = False
         self._source: Iterator[Any] | None = None
         self._repeated = 0
@@ -146,8 +146,8 @@ class Replay:
         if self._is_over or os.getpid() != self._process:  # a forked worker trains nothing
             return next(source)
         if self._probe is not None:
-            batch, marks = self._probe
-            self._copies = content_marks(batch) != marks
+            arrays, marks = self._probe
+            self._copies = content_marks(arrays) != marks
             self._probe = None
         if self._source is None and self._taken >= self.settings.begins_after and self._kept:
             self._begin(source)
@@ -167,7 +167,8 @@ class Replay:
         self._taken = number + 1
         settings = self.settings
         if number == settings.warm_up - 1:
-            self._probe = batch, content_marks(batch)
+            arrays = list(leaves(batch))  # the loop may take the batch apart
+            self._probe = arrays, content_marks(arrays)
         elif settings.warm_up <= number < settings.begins_after:
             try:
                 kept = self._handed_out(batch)

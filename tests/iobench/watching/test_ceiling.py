@@ -51,6 +51,7 @@ def test_the_loss_is_what_the_loader_costs(
     assert metrics["ceiling_samples_per_s"] == pytest.approx(BATCH / step_s)
     assert metrics["samples_per_s"] == pytest.approx(loader.rate(step_s), rel=0.02)
     assert metrics["loss_share"] == pytest.approx(loss, abs=0.02)
+    assert (metrics["steps"] == 999) == (loss == 0)
     assert (metrics["replay_batches"], metrics["replay_steps"]) == (8, 100)
     assert note(metrics, "100 steps trained on 8 repeated batches; the last 50 of them")
 

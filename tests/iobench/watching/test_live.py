@@ -144,25 +144,36 @@ def test_repeated_steps_are_no_samples_and_give_the_ceiling() -> None:
     clock, log = VirtualClock(), MemoryLog()
     live = LiveFigures("train", 0, clock=clock.now_s)
     settings = ReplaySettings(batches=2, steps=40, warm_up=20)
-    replay = Replay(settings, 0, log, live=live, clock=clock.now_s)
+    waits = []
+
+    def scrape() -> None:
+        waits.append(live.snapshot().counters["wait_seconds"])
+
+    def wait_for_device() -> None:
+        clock.sleep(0.1)
+        scrape()
+
+    replay = Replay(settings, 0, log, live=live, wait=wait_for_device, clock=clock.now_s)
 
     def batches() -> Iterator[list[int]]:
         for _ in range(30):
             clock.sleep(0.04)
             yield [0] * 4
 
-    waits = []
     epoch = Epoch(batches, 0, 0, log, replay=replay, live=live, clock=clock.now_s)
     for _ in epoch:
         clock.sleep(0.02)
-        waits.append(live.snapshot().counters["wait_seconds"])
+        scrape()
     figures = live.snapshot()
     assert figures.counters["samples"] == 30 * 4
     assert figures.counters["repeated_steps"] == 40
-    assert figures.counters["wait_seconds"] == pytest.approx(30 * 0.04)
+    # The first request after the replay waited for the device as well.
+    assert figures.counters["wait_seconds"] == pytest.approx(30 * 0.04 + 0.1)
     assert sum(figures.steps) == 30
-    assert figures.steps_s == pytest.approx(30 * 0.06)
-    assert figures.gauges["ceiling_samples_per_second"] == pytest.approx(200)
+    assert figures.steps_s == pytest.approx(30 * 0.06 + 0.1)
+    # 20 steps, and two waits for the device, which are part of them.
+    ceiling = figures.gauges["ceiling_samples_per_second"]
+    assert ceiling == pytest.approx(20 * 4 / (20 * 0.02 + 2 * 0.1))
     assert waits == sorted(waits)
 
 

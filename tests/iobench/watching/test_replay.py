@@ -161,6 +161,7 @@ def test_a_loop_may_take_its_batches_apart(batch: Any) -> None:
         assert type(taken) is type(batch)
         if isinstance(taken, (dict, list)):
             taken.clear()
+    assert "train on the same 3 batches" in watched.said[0]
 
 
 def test_arrays_are_the_ones_of_the_loader() -> None:

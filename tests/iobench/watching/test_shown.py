@@ -204,8 +204,9 @@ def test_a_range_of_the_loss_is_a_range(low: float, high: float, grade: str, cod
     metrics |= {"samples_per_s_high": 180 * (1 - low), "ceiling_samples_per_s": 180.0}
     found = analyse(result_with(**metrics, loss_share_low=low, loss_share_high=high))
     assert f" % of its rate to its loader, which is {grade}: " in found.verdict
-    graded = {finding.code for finding in found.findings} & {"waiting", "slow-device"}
-    assert graded == ({code} if code else set())
+    graded = {finding.code: finding.share for finding in found.findings}
+    graded = {name: graded[name] for name in ("waiting", "slow-device") if name in graded}
+    assert graded == ({code: low} if code else {})
 
 
 def test_an_unknown_rate_has_a_ceiling_and_no_loss() -> None:
