@@ -57,7 +57,10 @@ _FIGURES: Mapping[str, tuple[Figure, ...]] = {
         Figure("steady_samples_per_s", "later epochs, samples/s", True),
     ),
     "train": (_RATE, _FIRST, _START, _MEMORY),
-    "watch": (_RATE, _FIRST, Figure("wait_share", "share of waiting", False)),
+    "watch": (
+        *(_RATE, _FIRST, Figure("wait_share", "share of waiting", False)),
+        Figure("ceiling_samples_per_s", "samples/s without the loader", True),
+    ),
 }
 
 _LOOPS = ("train", "watch")

@@ -34,11 +34,11 @@ from iobench.analysis.store_limits import (
     limit_of,
     read_bytes_of,
 )
-from iobench.analysis.watched import data_wait
+from iobench.analysis.watched import InputCost, input_cost
 from iobench.data.settings import AS_FILES
 from iobench.result import Finding, Result
 from iobench.stats import Estimate
-from iobench.trial import Trial
+from iobench.trial import Metrics, Trial
 from iobench.words import params_words
 
 _RUNGS = {
@@ -341,17 +341,19 @@ def watched(trials: Sequence[Trial]) -> Iterator[Finding]:
 
 
 def _waiting(named: str, trial: Trial) -> Iterator[Finding]:
+    """That the input costs much, by the measured loss or else by the waiting, and why."""
     metrics = trial.metrics
-    host_share, busy = metrics.get("wait_share"), metrics.get("cpu_busy_share")
-    wait = data_wait(host_share, metrics.get("device_wait_share"))
-    if wait is None or wait.grade != "high":
+    cost = input_cost(metrics)
+    if cost is None:
         return
-    subject = f"{named}: its GPU" if wait.by_device else f"{named}:"
-    said = f"{subject} waits for data {percent(wait.share)} of its time"
-    if wait.by_device and host_share is not None:
-        said += f", the host {percent(host_share)}"
+    said = _cost_words(named, metrics, cost)
+    part = cost.as_estimate
+    if cost.by == "loss" and cost.grade == "fine":
+        yield found("slow-device", said, share=part)
+    if cost.grade != "high":
+        return
+    busy = metrics.get("cpu_busy_share")
     said += "" if busy is None else f"; CPUs {percent(busy)} busy"
-    part = Estimate(wait.share, wait.share, wait.share, 0.0, 1)
     more = "to find the part: dataprep init, then iobench run configs/bench/train-resnet50.yaml"
     if busy is None or IDLE <= busy < BUSY:
         yield found("waiting", said, f"DataLoader(num_workers=...); {more}", share=part)
@@ -366,6 +368,19 @@ def _waiting(named: str, trial: Trial) -> Iterator[Finding]:
     else:
         advice = "store smaller images: dataprep shard --size 256; or use a machine with more CPUs"
         yield found("waiting-preparation", said, advice, share=part)
+
+
+def _cost_words(named: str, metrics: Metrics, cost: InputCost) -> str:
+    """The figure by which a watched loop is graded, and the host's waiting."""
+    host_share = metrics.get("wait_share")
+    if cost.by == "loss":
+        said = f"{named}: its loader costs {cost.words} of its rate"
+        return said if host_share is None else f"{said}; it waits {percent(host_share)} of its time"
+    subject = f"{named}: its GPU" if cost.by == "device" else f"{named}:"
+    said = f"{subject} waits for data {cost.words} of its time"
+    if cost.by == "device" and host_share is not None:
+        said += f", the host {percent(host_share)}"
+    return said
 
 
 def _starts(named: str, trial: Trial) -> Iterator[Finding]:

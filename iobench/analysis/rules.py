@@ -74,7 +74,7 @@ _CAUSES = (
     ("slow-disk", "Reading from the disk is the bottleneck", _PART, _STALLS),
     ("input-bound", "The loop waits for input", _PART, _PROFILER),
 )
-_WAITS = f"a watched loop waits over {HIGH:.0%} of its time"
+_WAITS = f"a watched loop waits over {HIGH:.0%} of its time (with a replay: loses over {HIGH:.0%})"
 RULES = {
     rule.code: rule
     for rule in (

@@ -32,6 +32,8 @@ _ACCESS = (
 )
 _WATCHED = (
     *("samples_per_s", "samples_per_s_low", "samples_per_s_high", "samples"),
+    *("ceiling_samples_per_s", "ceiling_samples_per_s_low", "ceiling_samples_per_s_high"),
+    *("loss_share", "loss_share_low", "loss_share_high"),
     *("wait_share", "device_wait_share", "time_to_first_batch_s", "first_step_s"),
     *("epoch_start_s", "epoch_start_share", "device_epoch_start_share"),
     *("seconds", "steps", "epochs"),

@@ -10,7 +10,14 @@ from typing import Any, Literal
 from dataprep.counted import counted
 from iobench.analysis.loops import Loop, scatters
 from iobench.analysis.rules import ENOUGH, FINE, percent, range_words
-from iobench.analysis.watched import UNKNOWN_RATE, entry_data_wait, median_of, rate_words
+from iobench.analysis.watched import (
+    UNKNOWN_RATE,
+    InputCost,
+    ceiling_words,
+    entry_input_cost,
+    median_of,
+    rate_words,
+)
 from iobench.loaders.own import SYNTHETIC
 from iobench.result import Finding
 from iobench.stats import Estimate
@@ -218,23 +225,37 @@ def _loader(best: Mapping[str, Any], *, own_store: bool) -> str:
 
 
 def _watched(entries: Sequence[Mapping[str, Any]]) -> str:
-    """The longest watched loop. Waiting below 5 % is fine, above 20 % high."""
+    """The longest watched loop. A cost of its input below 5 % is fine, above 20 % high."""
     first = entries[0]
-    wait, rate = entry_data_wait(first), rate_words(first)
+    cost = entry_input_cost(first)
     subject = "Your loop" if len(entries) == 1 else f"Your loop over {first['loader']}"
-    if wait is None:
+    if cost is None:
         return f"{subject} was measured; its waiting was not."
-    subject = f"The GPU of {subject[0].lower()}{subject[1:]}" if wait.by_device else subject
-    said = f"{subject} waits for data {percent(wait.share)} of its time, which is {wait.grade}"
     steps = int(first["steps"]["median"]) if first["steps"] else 0
-    if steps < 20:
-        said += f" (over only {counted(steps, 'step')})"
+    few = f" (over only {counted(steps, 'step')})" if steps < 20 else ""
+    if cost.by == "loss":
+        return _watched_loss(first, cost, subject, few)
+    by_device = cost.by == "device"
+    subject = f"The GPU of {subject[0].lower()}{subject[1:]}" if by_device else subject
+    said = f"{subject} waits for data {cost.words} of its time, which is {cost.grade}{few}"
+    rate, ceiling = rate_words(first), ceiling_words(first)
     if rate == UNKNOWN_RATE:
         said += ", at an unknown rate"
     elif rate:
         said += f", at {rate} samples/s"
-    if not wait.by_device:
-        return f"{said}; what its device could take was not measured."
-    if first["wait_share"]:
+    if by_device and first["wait_share"]:
         said += f"; the host waits {percent(first['wait_share']['median'])}"
+    if ceiling:
+        said += f"; without its loader it takes {ceiling} samples/s"
+    elif not by_device:
+        said += "; what its device could take was not measured"
+    return f"{said}."
+
+
+def _watched_loss(entry: Mapping[str, Any], cost: InputCost, subject: str, few: str) -> str:
+    """The loss, both rates, and the waiting, which is another figure."""
+    said = f"{subject} loses {cost.words} of its rate to its loader, which is {cost.grade}{few}"
+    said += f": {rate_words(entry)} of {ceiling_words(entry)} samples/s"
+    if entry["wait_share"]:
+        said += f"; the host waits for data {percent(entry['wait_share']['median'])} of its time"
     return f"{said}."

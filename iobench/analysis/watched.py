@@ -1,60 +1,120 @@
-"""PURE. Watched loops: the one figure for their waiting, and their rate in words."""
+"""PURE. Watched loops: the one figure for what their input costs, and their rates in words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from iobench.analysis.rules import FINE, HIGH
+from iobench.analysis.rules import FINE, HIGH, percent
+from iobench.stats import Estimate
 from iobench.words import number_words
 
 UNKNOWN_RATE = "unknown"
 
+_ENDINGS = ("wait_share", "loss_share", "loss_share_low", "loss_share_high")
+
+
+By = Literal["loss", "device", "host"]
+
 
 @dataclass(frozen=True, slots=True)
-class DataWait:
-    """The share of its time that a loop loses because a batch had not arrived.
+class InputCost:
+    """The share of its time that a loop loses because of its input.
 
-    ``by_device``: it is the time that the GPU was idle. Otherwise it is the time that the host
-    waited, during which a GPU may have computed.
+    Attributes:
+        low, high: the ends of its range; equal where it is one figure.
+        by: how it was measured. ``loss``: the loop's rate beside its rate without the loader, from
+            a replay. ``device``: the time that the GPU was idle. ``host``: the time that the host
+            waited, during which a GPU may have computed.
     """
 
-    share: float
-    by_device: bool
+    low: float
+    high: float
+    by: By
 
     @property
     def grade(self) -> str:
-        """``fine``, ``moderate`` or ``high``."""
-        if self.share < FINE:
-            return "fine"
-        return "high" if self.share > HIGH else "moderate"
+        """``fine``, ``moderate`` or ``high``; of a range that has two: ``fine to high``."""
+        ends = [_grade(self.low), _grade(self.high)]
+        return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+
+    @property
+    def words(self) -> str:
+        """``32 %``, ``28 to 36 %``; a loss below zero is no loss."""
+        low, high = max(0.0, self.low), max(0.0, self.high)
+        if low == high:
+            return percent(low)
+        return f"{percent(low).removesuffix(' %')} to {percent(high)}"
+
+    @property
+    def as_estimate(self) -> Estimate:
+        """The lower end: what is lost at least."""
+        return Estimate(self.low, self.low, self.low, 0.0, 1)
 
 
-def data_wait(host_share: float | None, device_share: float | None) -> DataWait | None:
-    """The device's idle share where it was measured, else the host's share of waiting."""
-    if device_share is not None:
-        return DataWait(device_share, by_device=True)
-    return DataWait(host_share, by_device=False) if host_share is not None else None
+def _grade(share: float) -> str:
+    if share < FINE:
+        return "fine"
+    return "high" if share > HIGH else "moderate"
 
 
-def entry_data_wait(entry: Mapping[str, Any]) -> DataWait | None:
-    """``data_wait`` of an entry of the summary."""
-    return data_wait(median_of(entry, "wait_share"), median_of(entry, "device_wait_share"))
+def input_cost(figures: Mapping[str, float | None]) -> InputCost | None:
+    """The loss where it was measured, else the device's idle share, else the host's waiting."""
+    loss = figures.get("loss_share")
+    low, high = figures.get("loss_share_low"), figures.get("loss_share_high")
+    if loss is not None:
+        return InputCost(loss, loss, "loss")
+    if low is not None and high is not None:
+        return InputCost(low, high, "loss")
+    by: By
+    for by, name in (("device", "device_wait_share"), ("host", "wait_share")):
+        share = figures.get(name)
+        if share is not None:
+            return InputCost(share, share, by)
+    return None
 
 
-def rate_words(entry: Mapping[str, Any]) -> str:
-    """The rate of an entry of the summary: ``412``, ``290 to 1,256`` or ``unknown``.
+def entry_input_cost(entry: Mapping[str, Any]) -> InputCost | None:
+    """``input_cost`` of an entry of the summary."""
+    return input_cost({name: median_of(entry, name) for name in entry if name.endswith(_ENDINGS)})
+
+
+def most_gain(entry: Mapping[str, Any]) -> float | None:
+    """How many times faster the loop is without its loader, in an entry of the summary.
+
+    The upper end of a range; None if no loss was measured.
+    """
+    cost = entry_input_cost(entry)
+    if cost is None or cost.by != "loss" or cost.high >= 1:
+        return None
+    return max(1.0, 1 / (1 - cost.high))
+
+
+def rate_words(entry: Mapping[str, Any], name: str = "samples_per_s") -> str:
+    """A rate of an entry of the summary: ``412``, ``290 to 1,256`` or ``unknown``.
 
     It is empty where the samples of the batches were not counted.
     """
-    rate = median_of(entry, "samples_per_s")
-    low, high = (median_of(entry, f"samples_per_s_{end}") for end in ("low", "high"))
+    rate = median_of(entry, name)
+    low, high = (median_of(entry, f"{name}_{end}") for end in ("low", "high"))
     if rate is not None:
         return number_words(rate)
     if low is not None and high is not None:
         return f"{number_words(low)} to {number_words(high)}"
     return UNKNOWN_RATE if entry.get("samples") else ""
+
+
+def ceiling_words(entry: Mapping[str, Any]) -> str:
+    """The rate without the loader: ``2,000``, a range, or empty if it was not measured."""
+    words = rate_words(entry, "ceiling_samples_per_s")
+    return "" if words == UNKNOWN_RATE else words
+
+
+def loss_words(entry: Mapping[str, Any]) -> str:
+    """``50 %``, ``45 to 52 %``, or empty if no loss was measured."""
+    cost = entry_input_cost(entry)
+    return cost.words if cost is not None and cost.by == "loss" else ""
 
 
 def median_of(entry: Mapping[str, Any], figure: str) -> float | None:

@@ -60,7 +60,8 @@ DEFINITIONS: Mapping[str, str] = {
     "loss": (
         "(T2 - T1) / T2, where T1 are the loop's seconds on data in the device's memory and T2 "
         "from the farthest place measured: how much longer a step takes, as a share of the longer "
-        "step. Contention for the CPUs is included."
+        "step. Contention for the CPUs is included. Of a watched loop with a replay, T1 is the "
+        "time of a step on repeated batches."
     ),
     "waiting": (
         "The share of a step in which the device has no batch. It differs from the loss where "
@@ -96,6 +97,12 @@ DEFINITIONS: Mapping[str, str] = {
     "balance": (
         "Fetched samples / consumed samples in the time that counts, samples of partial batches "
         "included. In a steady state both are equal."
+    ),
+    "replay": (
+        "Of a watched loop: some of its batches are handed out again for a number of steps, so "
+        "that the loader is not waited for. The last half of these steps gives the ceiling, the "
+        "loop's rate without its loader. Batches that are copied to the device are copied in these "
+        "steps, too."
     ),
     "cold, warm": (
         "Cold: at most 1 % of the files' pages were in the page cache before, and storage "
@@ -357,8 +364,9 @@ def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]
 def _again(result: Result) -> list[str]:
     if "watch" in result.config:
         return [
-            "The script was watched with iobench.watch(loader). To measure what the device could "
-            "take: dataprep init, then iobench run configs/bench/train-resnet50.yaml"
+            "The script was watched with iobench.watch(loader). To measure the loop without its "
+            "loader: iobench.watch(loader, replay=8). To measure each part: dataprep init, then "
+            "iobench run configs/bench/train-resnet50.yaml"
         ]
     return ["Save this as config.yaml and run: iobench run config.yaml"]
 

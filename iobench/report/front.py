@@ -97,7 +97,7 @@ def front(found: Analysis) -> Front:
     if watched_loops := found.summary["watched"]:
         lead = watched.lead(watched_loops[0])
         changes = [
-            Change(action[0].upper() + action[1:], "gain not predicted", "", ())
+            Change(action[0].upper() + action[1:], watched.gain_words(watched_loops), "", ())
             for action in watched.actions(found.findings)
         ]
     return Front(

@@ -6,14 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from iobench.analysis.rules import RULES
-from iobench.analysis.watched import median_of, rate_words
+from iobench.analysis.watched import (
+    ceiling_words,
+    loss_words,
+    median_of,
+    most_gain,
+    rate_words,
+)
 from iobench.report import starts
 from iobench.report.numbers import number, percent, seconds
 from iobench.result import Finding
 from iobench.trial import Trial
 
 COLUMNS = (
-    *("loader", "samples/s", "host waits", "GPU waits", "first batch", "first step"),
+    *("loader", "samples/s", "without the loader", "loss"),
+    *("host waits", "GPU waits", "first batch", "first step"),
     *("start of a later epoch", "steps", "epochs"),
 )
 _FIGURES = (
@@ -29,10 +36,23 @@ _TO_CHANGE = ("cause", "start")
 
 
 def lead(entry: Mapping[str, Any]) -> str:
-    """The time to the first batch of a loop, and how its later epochs start."""
-    return starts.sentence(
+    """The loss of a loop, its time to the first batch, and how its later epochs start."""
+    starting = starts.sentence(
         median_of(entry, "time_to_first_batch_s"), median_of(entry, "epoch_start_s")
     )
+    loss = loss_words(entry)
+    if not loss:
+        return starting
+    said = f"Loss {loss}: a step on a batch that the loop already has takes that much less time."
+    return f"{said} {starting}".strip()
+
+
+def gain_words(entries: Sequence[Mapping[str, Any]]) -> str:
+    """What a change can bring at most, where one loop was watched and its loss measured."""
+    gain = most_gain(entries[0]) if len(entries) == 1 else None
+    if gain is None:
+        return "gain not predicted"
+    return f"at most {gain:.2f} times, measured without the loader"
 
 
 def rows(entries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
@@ -40,6 +60,7 @@ def rows(entries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     table = []
     for entry in entries:
         cells = [str(entry.get("loader", "")), rate_words(entry)]
+        cells += [ceiling_words(entry), loss_words(entry)]
         for name, say in _FIGURES:
             value = median_of(entry, name)
             cells.append(say(value) if value is not None else "")

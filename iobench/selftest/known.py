@@ -24,6 +24,7 @@ from iobench.loops.opening import OpenedLoader, rate_plan
 from iobench.loops.times import LoopTimes, epochs_as_one
 from iobench.machine.sampling import Samples
 from iobench.watching.loader import Epoch
+from iobench.watching.replay import Replay, ReplaySettings
 from iobench.watching.report import outcome, step_table
 from iobench.watching.session import StepLog
 
@@ -33,6 +34,9 @@ WITHIN = 0.05
 _BATCH = 20
 _ITEM_S = 0.002
 _WAIT_S, _WORK_S = 0.050, 0.150
+_REPLAY = ReplaySettings(batches=4, steps=40, warm_up=20)
+_EVEN_S = 0.010
+"""Seconds of a batch and of a step of a loop that loses half of its rate to its loader."""
 _MOCK_STEPS = {1: 21, 3: 67, 8: 171}
 """Least number of steps for a number of workers, not a multiple of it, except for one worker."""
 
@@ -86,6 +90,7 @@ def checks(clock: Clock | None = None, steps: int = 100) -> Iterator[Check]:
         for device_share in (0.5, 2.0):
             yield mock_with_device(clock, mock_steps, workers, device_share)
     yield watched_waits(clock, max(1, steps // 5))
+    yield watched_loss(clock, steps)
     times = _loop(NullLoader, NullConsumer(ConsumerSettings(), clock), clock, 10 * steps)
     per_batch = times.seconds / len(times.step_s) * 1e6
     yield Check("null into null: overhead of the loop", None, per_batch, None, "us a batch")
@@ -135,6 +140,29 @@ def watched_waits(clock: Clock, steps: int) -> Check:
     watched = outcome(step_table(records.getvalue()), 0, Samples({}, 0.0, ()), step_cost_s=0.0)
     found = float(watched.metrics["wait_share"])
     return Check("watched loop, 50 ms of 200 waited for: share", 0.25, found, 0.02, "")
+
+
+def watched_loss(clock: Clock, steps: int) -> Check:
+    """A watched loop with a replay: 10 ms per batch and 10 ms per step, so that it loses half."""
+    loads, works = Pauses(clock), Pauses(clock)
+
+    def batches() -> Iterator[list[int]]:
+        for _ in range(_REPLAY.begins_after + steps):
+            loads.take(_EVEN_S)
+            yield [0] * _BATCH
+
+    records = BytesIO()
+    log = StepLog(records.write)
+    replay = Replay(_REPLAY, 0, log, clock=clock.now_s)
+    for _ in Epoch(batches, 0, 0, log, replay=replay, clock=clock.now_s):
+        works.take(_EVEN_S)
+    log.flush()
+    table = step_table(records.getvalue())
+    watched = outcome(
+        *(table, 0, Samples({}, 0.0, ())), step_cost_s=0.0, replay_batches=_REPLAY.batches
+    )
+    loss = float(watched.metrics.get("loss_share", math.nan))
+    return Check("watched loop with a replay, 10 ms of 20 loaded: loss", 0.5, loss, 0.02, "")
 
 
 def _loop(

@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from dataprep.errors import ConfigError
+from iobench.watching.live import HIGHEST_PORT, LiveFigures, MetricsServer, Reads
 from iobench.watching.loader import DeviceIdle, Epoch, Loader, proxied, unwatched
-from iobench.watching.session import Session, claim, rank_of, release, say
+from iobench.watching.replay import DEFAULT_STEPS, FEWEST_STEPS, Replay, ReplaySettings
+from iobench.watching.session import Session, StepLog, claim, rank_of, release, say
 
 __all__ = ["finish", "watch"]
 
@@ -29,10 +31,27 @@ _SHOWN = {
     "GPU's share of waiting": "device_wait_share",
     "s to the first batch": "time_to_first_batch_s",
     "s to start a later epoch": "epoch_start_s",
+    "loss": "loss_share",
 }
 _sessions: dict[Path, Session] = {}
-# A forked process that calls watch starts a run of its own.
-os.register_at_fork(after_in_child=_sessions.clear)
+_servers: dict[int, MetricsServer] = {}
+_NO_LOG = StepLog(lambda records: -1)
+"""Takes no records: the companion could not be started."""
+
+
+def _forget_in_child() -> None:
+    """A forked process serves nothing, and if it calls watch it starts a run of its own."""
+    _sessions.clear()
+    _close_servers()
+
+
+def _close_servers() -> None:
+    while _servers:
+        _, server = _servers.popitem()
+        server.close()
+
+
+os.register_at_fork(after_in_child=_forget_in_child)
 
 
 def watch(
@@ -44,6 +63,10 @@ def watch(
     device: bool = False,
     per_s: float = 2.0,
     samplers: Sequence[str] | None = None,
+    replay: int = 0,
+    replay_steps: int = DEFAULT_STEPS,
+    metrics_port: int | None = None,
+    reads: Reads | None = None,
 ) -> Loader:
     """Measure the loops over ``loader``; the report is written when the script ends.
 
@@ -61,31 +84,57 @@ def watch(
             batch; only if torch is imported already and sees a GPU.
         per_s: readings of the machine per second, 1 to 10.
         samplers: the samplers to read, by default all; ``()`` for none.
+        replay: the number of batches to keep after the first 100 and to hand out again for
+            ``replay_steps`` steps, once: the rate of the loop without its loader. These steps train
+            on repeated data. 0, the default, repeats nothing. All ranks of a job need the same
+            number. The steps are added to the epoch and to ``len``; no batch of the loader is lost.
+        replay_steps: steps on repeated batches, 40 or more; the last half of them counts.
+        metrics_port: the port, 1 to 65535, at which this process serves its figures to Prometheus
+            until the report is written. The local rank is added to it. By default nothing is
+            served.
+        reads: the counter of what arrives from storage, from ``dataprep.Dataset.count_reads()``;
+            served with ``metrics_port``.
 
     Raises:
-        ConfigError: an argument is out of bounds, ``loader`` cannot be iterated over, or the
-            folder cannot be written.
+        ConfigError: an argument is out of bounds, ``loader`` cannot be iterated over, the folder
+            cannot be written, the port is in use, or ``prometheus-client`` is not installed.
     """
     _check(loader, batch_size, per_s)
+    _check_replay(replay, replay_steps)
+    _check_port(metrics_port, reads)
     if _imported_by_a_worker():
         return loader
-    session = _session(folder, per_s, samplers)
+    rank, world_size, _ = rank_of(os.environ)
+    # First, since a port that is in use must be an error before a folder is made.
+    server = _server(metrics_port)
+    try:
+        session = _session(folder, per_s, samplers)
+    finally:
+        if not _sessions:
+            _close_servers()
     loader = unwatched(loader)
-    if session is None:
+    if session is None and (world_size == 1 or not replay):
         return loader
-    number = session.add_loader(name or type(loader).__name__, batch_size)
-    idle, torch = None, sys.modules.get("torch")
-    if device and torch is not None and torch.cuda.is_available():
-        idle = DeviceIdle(torch.cuda, number, session.log)
-        session.settle.append(idle.settle)
-    elif device:
-        say("device=True: torch is not imported, or sees no GPU: its idle time is not measured")
+    number, shown, log = 0, name or type(loader).__name__, _NO_LOG
+    if session is not None:
+        number, shown = session.add_loader(shown, batch_size, replay)
+        log = session.log
+    live = None if server is None or session is None else server.add(shown, rank, reads)
+    idle = _device_idle(number, session) if device else None
+    # Without a session as well: other ranks make the repeated steps, and wait for this one.
+    repeated = _replay(ReplaySettings(replay, replay_steps), number, session, live)
     epochs = itertools.count()
 
     def timed(make: Callable[[], Iterator[Any]]) -> Epoch:
-        return Epoch(make, number, next(epochs), session.log, batch_size=batch_size, idle=idle)
+        return Epoch(
+            *(make, number, next(epochs), log),
+            batch_size=batch_size,
+            idle=idle,
+            replay=repeated,
+            live=live,
+        )
 
-    return proxied(loader, timed)
+    return proxied(loader, timed, repeated)
 
 
 class Finished:
@@ -114,8 +163,9 @@ class Finished:
 def finish() -> Finished:
     """Write the report now and wait for it. For notebooks; else the end of the script does this.
 
-    Watched loaders still work, but are no longer measured.
+    Watched loaders still work, but are no longer measured, and nothing is served to Prometheus.
     """
+    _close_servers()
     written = []
     while _sessions:
         folder, session = _sessions.popitem()
@@ -127,6 +177,46 @@ def finish() -> Finished:
         except KeyboardInterrupt:
             say(f"the report is still being written: {folder}")
     return Finished(written)
+
+
+def _device_idle(number: int, session: Session | None) -> DeviceIdle | None:
+    """Measures the idle time of the GPU, if torch sees one; else says that it is not measured."""
+    torch = sys.modules.get("torch")
+    if session is None:
+        return None
+    if torch is None or not torch.cuda.is_available():
+        say("device=True: torch is not imported, or sees no GPU: its idle time is not measured")
+        return None
+    idle = DeviceIdle(torch.cuda, number, session.log)
+    session.settle.append(idle.settle)
+    return idle
+
+
+def _replay(
+    settings: ReplaySettings, number: int, session: Session | None, live: LiveFigures | None
+) -> Replay | None:
+    """The replay of a loader; None if no batch is to be repeated."""
+    if not settings.batches:
+        return None
+    rank, _, _ = rank_of(os.environ)
+    log = _NO_LOG if session is None else session.log
+    # The other ranks do the same.
+    announce = say if rank == 0 else None
+    replay = Replay(settings, number, log, announce=announce, live=live)
+    if session is not None:
+        session.settle.append(replay.cancel)
+    return replay
+
+
+def _server(metrics_port: int | None) -> MetricsServer | None:
+    """The server of this process for a port of this machine; loaders with one port share it."""
+    if metrics_port is None:
+        return None
+    _, _, rank_on_machine = rank_of(os.environ)
+    port = metrics_port + rank_on_machine
+    if port not in _servers:
+        _servers[port] = MetricsServer(port)
+    return _servers[port]
 
 
 def _session(
@@ -176,6 +266,42 @@ def _check(loader: Any, batch_size: Any, per_s: float) -> None:
         raise ConfigError(f"batch_size is a whole number from 1 on, not {batch_size!r}")
     if not 1 <= per_s <= 10:
         raise ConfigError(f"per_s is 1 to 10 readings a second, not {per_s!r}")
+
+
+def _check_replay(replay: Any, replay_steps: Any) -> None:
+    if not _is_whole(replay) or replay < 0:
+        raise ConfigError(f"replay is a number of batches from 0 on, not {replay!r}")
+    if not _is_whole(replay_steps) or replay_steps < FEWEST_STEPS:
+        raise ConfigError(
+            f"replay_steps is a whole number from {FEWEST_STEPS} on, not {replay_steps!r}"
+        )
+    if replay > replay_steps:
+        raise ConfigError(
+            f"replay={replay} keeps more batches than replay_steps={replay_steps} can hand out"
+        )
+
+
+def _check_port(metrics_port: Any, reads: Any) -> None:
+    if metrics_port is None:
+        if reads is not None:
+            raise ConfigError("reads are only served: give metrics_port, too")
+        return
+    if not _is_whole(metrics_port) or metrics_port < 1:
+        raise ConfigError(f"metrics_port is 1 to {HIGHEST_PORT}, not {metrics_port!r}")
+    _, _, rank_on_machine = rank_of(os.environ)
+    if metrics_port + rank_on_machine > HIGHEST_PORT:
+        raise ConfigError(
+            f"metrics_port {metrics_port} plus the local rank {rank_on_machine} is above "
+            f"{HIGHEST_PORT}"
+        )
+    if reads is not None and not hasattr(reads, "totals"):
+        raise ConfigError(
+            f"reads is a counter from Dataset.count_reads(), not {type(reads).__name__}"
+        )
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _imported_by_a_worker() -> bool:

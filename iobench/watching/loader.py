@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from iobench.watching.batches import samples_in
+from iobench.watching.live import LiveFigures
+from iobench.watching.replay import Replay
 from iobench.watching.session import IDLE, NO_BATCH, UNKNOWN, StepLog
 
 # Methods that Python looks up on the class. The proxy has only those that the loader has.
@@ -17,7 +20,6 @@ _FORWARDED = (
 Loader = TypeVar("Loader")
 
 _LOADER, _TIMED, _PASS = "_iobench_loader", "_iobench_timed", "_iobench_pass"
-_DEEPEST = 4  # batches within batches
 _MOST_EVENTS = 1 << 16  # a device that hangs must not take all memory
 
 
@@ -70,11 +72,20 @@ class WatchedIterator(Watched):
             raise
 
 
-def proxied(loader: Loader, timed: Callable[[Callable[[], Iterator[Any]]], Any]) -> Loader:
-    """Wrap ``loader``; ``timed`` gets a function that begins a pass, and returns the iterator."""
+def proxied(
+    loader: Loader,
+    timed: Callable[[Callable[[], Iterator[Any]]], Any],
+    replay: Replay | None = None,
+) -> Loader:
+    """Wrap ``loader``; ``timed`` gets a function that begins a pass, and returns the iterator.
+
+    The length includes the steps that ``replay`` adds to the epoch.
+    """
     kind = type(loader)
     base = WatchedIterator if hasattr(kind, "__next__") else Watched
     methods = {name: _forwarded(name) for name in _FORWARDED if hasattr(kind, name)}
+    if replay is not None and "__len__" in methods:
+        methods["__len__"] = _longer(replay)
     proxy: Loader = type("Watched", (base,), methods)(loader, timed)
     return proxy
 
@@ -89,6 +100,16 @@ def _forwarded(name: str) -> Callable[..., Any]:
         return getattr(unwatched(self), name)(*arguments, **named)
 
     return method
+
+
+def _longer(replay: Replay) -> Callable[..., int]:
+    """``__len__`` of a loader some of whose batches are repeated."""
+
+    def length(self: Watched) -> int:
+        batches: int = unwatched(self).__len__()
+        return batches + replay.added_steps(batches)
+
+    return length
 
 
 class DeviceIdle:
@@ -124,47 +145,6 @@ class DeviceIdle:
             self._pairs.popleft()  # last: after Ctrl-C it is recorded again
 
 
-def samples_in(batch: Any) -> int | None:
-    """The first dimension of its first array, else the length of its list; None if it has neither.
-
-    It knows ``(images, labels)``, ``{"image": ..., "label": ...}``, DALI's list of one mapping,
-    MXNet's ``DataBatch`` (without its padding), lists of images or samples, and the batches of
-    detection: a tuple of images and a tuple of targets.
-    """
-    try:
-        return _size(batch, 0)
-    except Exception:  # noqa: BLE001  torch's nested tensors have a shape that raises
-        return None
-
-
-def _size(value: Any, depth: int) -> int | None:
-    size = _first_dimension(value)
-    if size is not None or depth > _DEEPEST:
-        return size
-    fields = getattr(value, "data", ())  # of MXNet's batches
-    if isinstance(value, Mapping):
-        fields = list(value.values())
-    elif isinstance(value, (list, tuple)):
-        arrays = [item for item in value if _first_dimension(item) is not None]
-        nested = not arrays and isinstance(next(iter(value), None), (Mapping, list, tuple))
-        if nested and (isinstance(value, tuple) or len(value) == 1):
-            fields = value
-        elif arrays and depth == 0:
-            fields = arrays
-        else:
-            return len(value)  # a list of samples, or images of different sizes, one a sample
-    sizes = (_size(field, depth + 1) for field in fields)
-    size = next((size for size in sizes if size is not None), None)
-    padding = getattr(value, "pad", 0)
-    return size - padding if size and isinstance(padding, int) else size
-
-
-def _first_dimension(value: Any) -> int | None:
-    """The first dimension of an array or tensor of any library; None for other values."""
-    shape = getattr(value, "shape", None)
-    return int(shape[0]) if shape is not None and len(shape) else None
-
-
 class Epoch:
     """An iterator with the batches, errors and attributes of the loader's own iterator.
 
@@ -181,10 +161,15 @@ class Epoch:
         *,
         batch_size: int | None = None,
         idle: DeviceIdle | None = None,
+        replay: Replay | None = None,
+        live: LiveFigures | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._loader, self._number, self._log = loader, number, log
         self._batch_size, self._idle, self._clock = batch_size, idle, clock
+        self._replay, self._live = replay, live
+        if replay is not None:
+            replay.epoch_begins()
         # Making the iterator starts workers; its time counts as waiting for the first batch.
         self._asked_s: float | None = clock()
         self._inner = make()
@@ -199,28 +184,47 @@ class Epoch:
         step, self._step = self._step, None
         if step is not None:
             self._add(step[0], step[1], called_s, step[2])
+            if self._live is not None:
+                self._live.step_ended(called_s - step[0])
         if self._asked_s is not None:
             called_s, self._asked_s = self._asked_s, None
+        if self._live is not None:
+            self._live.requested(self._number, called_s)
         asked = None if self._idle is None else self._idle.mark()
         try:
-            batch = next(self._inner)
+            if self._replay is None:
+                batch = next(self._inner)
+            else:
+                batch = self._replay.next(self._inner, self._number)
         except StopIteration:
-            if self._open:
-                now_s = self._clock()
-                self._add(called_s, now_s, now_s, NO_BATCH)
-                self._log.flush()
-                self._open = False
+            self._end(called_s)
             raise
         got_s = self._clock()
         if self._idle is not None:
             self._idle.add(called_s, asked)
         samples = samples_in(batch) if self._batch_size is None else self._batch_size
+        if self._live is not None:
+            is_repeated = self._replay is not None and self._replay.is_running
+            self._live.arrived(batch, samples, got_s, is_repeated=is_repeated)
         # Last, so that a step interrupted by Ctrl-C is not recorded.
         self._step = (called_s, got_s, UNKNOWN if samples is None else samples)
         return batch
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
+
+    def _end(self, called_s: float) -> None:
+        """Record the end of the epoch, once."""
+        if not self._open:
+            return
+        now_s = self._clock()
+        self._add(called_s, now_s, now_s, NO_BATCH)
+        self._log.flush()
+        if self._replay is not None:
+            self._replay.epoch_ended()
+        if self._live is not None:
+            self._live.ended(now_s)
+        self._open = False
 
     def _add(self, called_s: float, got_s: float, ended_s: float, samples: float) -> None:
         record = (self._loader, self._number, called_s, got_s, ended_s, samples)

@@ -23,9 +23,10 @@ from iobench.result import STEADY_STATE, Result, trial_line
 from iobench.rundir import add_line, begin_log, write_results
 from iobench.stats import quantiles
 from iobench.trial import Outcome, Trial, TrialSpec
+from iobench.watching.ceiling import loss_metrics, without_replay
 from iobench.watching.loader import Epoch
 from iobench.watching.rates import loop_rate
-from iobench.watching.session import IDLE, NO_BATCH, STEP_FIELDS, UNKNOWN, StepLog
+from iobench.watching.session import IDLE, NO_BATCH, REPLAY, STEP_FIELDS, UNKNOWN, StepLog
 
 MOST_STEPS = 200_000
 """Series and quantiles are of the last so many steps; sums are of all steps."""
@@ -33,8 +34,6 @@ MOST_STEPS = 200_000
 NOTES = (
     "waiting for data is the time that the loop spent in next() on the host, with the start of "
     "each epoch; a GPU may have computed queued work meanwhile",
-    "the rate of the device alone was not measured: that needs the same loop on data in its own "
-    "memory (iobench run, training, inputs: synthetic)",
     "one run of one script: no interval",
 )
 KILLED = "the script ended without notice: steps of its last second may be missing"
@@ -66,14 +65,17 @@ def write(
     # The wall clock's time of moment 0 of the monotonic clock.
     zero_s = time.time() - time.perf_counter()
     for number, loader in enumerate(loaders):
-        params = {key: value for key, value in loader.items() if value is not None}
+        params = {key: loader[key] for key in ("loader", "batch_size") if loader[key] is not None}
         if settings["world_size"] > 1:
             params |= {key: settings[key] for key in ("rank", "world_size")}
         spec = TrialSpec("watch", params)
         trial, found = Trial(spec.id, spec.kind, params, spec.repeat, "done"), Outcome({})
         try:
             found = outcome(
-                table, number, samples, step_cost_s=cost_s, notes=() if ended else (KILLED,)
+                *(table, number, samples),
+                step_cost_s=cost_s,
+                notes=() if ended else (KILLED,),
+                replay_batches=loader.get("replay", 0),
             )
             _, lasted_s = found.counted_s or (0.0, 0.0)
             trial = replace(
@@ -120,18 +122,21 @@ def outcome(
     *,
     step_cost_s: float,
     notes: Sequence[str] = (),
+    replay_batches: int = 0,
 ) -> Outcome:
     """The figures of the loop over one loader.
 
     The first step counts in no share. Waiting for the end of an epoch counts. Complete passes over
     other watched loaders within a step, such as validation, do not count. ``rates`` says how
-    samples/s are counted.
+    samples/s are counted, and ``ceiling`` what a replay of ``replay_batches`` batches shows. Its
+    steps count in no other figure.
 
     Raises:
         Unavailable: the table has no step after the loader's first.
     """
     own = table[table.loader == loader]
-    rows = _timed(own[own.samples != IDLE], table)
+    replayed = without_replay(_timed(own[own.samples > IDLE], table), own[own.samples == REPLAY])
+    rows = replayed.rows
     first, rest = rows.iloc[0], rows.iloc[1:]
     steps = rest[rest.samples != NO_BATCH]
     if steps.empty:
@@ -150,35 +155,33 @@ def outcome(
         "harness_share": step_cost_s * len(steps) * per_second,
         "sampling_core_share": samples.core_share,
         "sampling_notes": list(samples.notes),
-        "notes": [*notes, *NOTES, *_notes(rows, steps)],
+        "notes": [*notes, *NOTES, *replayed.notes(replay_batches), *_notes(rows, steps)],
+        **replayed.metrics(replay_batches),
     }
     if (steps.samples != UNKNOWN).all():
         metrics["samples"] = int(steps.samples.sum())
-        rate = loop_rate(rows)
+        rate = loop_rate(rows, replayed.before)
         if rate is not None:
             metrics |= rate.metrics
             metrics["notes"] += [rate.note] if rate.note else []
+        metrics |= loss_metrics(rate, replayed.ceiling)
     starts = steps[steps.epoch != first.epoch].drop_duplicates("epoch")
     if len(starts):
         metrics["epoch_start_s"] = float(starts.wait_s.mean())
         metrics["epoch_start_share"] = float(starts.wait_s.sum()) * per_second
     idle = own[own.samples == IDLE]
     if len(idle):
-        counted = idle[idle.called_s > origin_s]
-        metrics["device_wait_share"] = float(counted.got_s.sum()) * per_second
-        of_starts = counted[counted.called_s.isin(starts.called_s)]
-        metrics["device_epoch_start_share"] = float(of_starts.got_s.sum()) * per_second
+        idle_s = idle.set_index("called_s").got_s
+        # Requests for repeated batches are not among the rows.
+        of_steps, of_starts = idle_s.index.isin(rest.called_s), idle_s.index.isin(starts.called_s)
+        metrics["device_wait_share"] = float(idle_s[of_steps].sum()) * per_second
+        metrics["device_epoch_start_share"] = float(idle_s[of_starts].sum()) * per_second
     last = steps.tail(MOST_STEPS)
     for name, column in (("step_s", last.step_s), ("batch_wait_s", last.wait_s)):
         metrics |= {f"{name}_{q}": value for q, value in quantiles(column.tolist()).items()}
     readings = _within(samples.columns, origin_s, ended_s)
-    for name, columns, unit in (
-        ("loop_cpu_share", ["tree.user_cores", "tree.system_cores"], os.cpu_count() or 1),
-        ("cpu_busy_share", ["cpu.user_share", "cpu.system_share", "cpu.steal_share"], 1),
-        ("disk_read_mb_per_s", ["disk.read_bytes_per_s"], 1e6),
-    ):
-        if set(columns) <= set(readings.columns):
-            metrics[name] = float(readings[columns].mean().sum()) / unit
+    pauses = [(begin_s - origin_s, end_s - origin_s) for begin_s, end_s in replayed.pauses]
+    metrics |= _means(readings, pauses)
     return Outcome(
         metrics=metrics,
         # As for a training loop, without the unknown time of the device.
@@ -191,6 +194,7 @@ def outcome(
         origin_s=origin_s,
         counted_s=(float(first.ended_s) - origin_s, ended_s - origin_s),
         samples={str(name): column.tolist() for name, column in readings.items()},
+        pauses=pauses,
     )
 
 
@@ -207,7 +211,7 @@ def _timed(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     elsewhere_s = np.zeros(len(rows))
     covered_s = -math.inf
     # Begin and end of each complete pass over a loader, outer passes before those within.
-    epochs = table[table.samples != IDLE].groupby(["loader", "epoch"])
+    epochs = table[table.samples > IDLE].groupby(["loader", "epoch"])
     spans = epochs.agg(begun_s=("called_s", "first"), ended_s=("ended_s", "last"))
     whole = spans[epochs.samples.last() == NO_BATCH]
     ordered = whole.sort_values(["begun_s", "ended_s"], ascending=[True, False])
@@ -229,6 +233,21 @@ def _within(columns: Columns, begin_s: float, end_s: float) -> pd.DataFrame:
     readings = pd.DataFrame({"time_s": [], **columns}, dtype=float)
     kept = readings[readings.time_s.between(begin_s, end_s)].dropna(axis="columns", how="all")
     return kept if kept.empty else kept.assign(time_s=kept.time_s - begin_s)
+
+
+def _means(readings: pd.DataFrame, pauses: Sequence[tuple[float, float]]) -> dict[str, float]:
+    """How busy CPUs and disks were, without the readings in pauses."""
+    for begin_s, end_s in pauses if len(readings) else ():
+        readings = readings[~readings.time_s.between(begin_s, end_s)]
+    means = {}
+    for name, columns, unit in (
+        ("loop_cpu_share", ["tree.user_cores", "tree.system_cores"], os.cpu_count() or 1),
+        ("cpu_busy_share", ["cpu.user_share", "cpu.system_share", "cpu.steal_share"], 1),
+        ("disk_read_mb_per_s", ["disk.read_bytes_per_s"], 1e6),
+    ):
+        if len(readings) and set(columns) <= set(readings.columns):
+            means[name] = float(readings[columns].mean().sum()) / unit
+    return means
 
 
 def _notes(rows: pd.DataFrame, steps: pd.DataFrame) -> list[str]:

@@ -28,9 +28,11 @@ STEP_FIELDS = ("loader", "epoch", "called_s", "got_s", "ended_s", "samples")
 """A record, six doubles: the numbers of the loader and the epoch; the times when the batch was
 requested, when it arrived, and when the next one was requested; its samples, or a mark below."""
 
-NO_BATCH, UNKNOWN, IDLE = -1.0, -2.0, -3.0
-"""Marks instead of samples: the epoch ended; the batch has an unknown size; the record says that a
-GPU was idle for ``got_s`` seconds while the loop waited for the batch."""
+NO_BATCH, UNKNOWN, IDLE, REPLAY = -1.0, -2.0, -3.0, -4.0
+"""Marks instead of samples. The first two are of steps: the epoch ended; the batch has an unknown
+size. The others are no steps: a GPU was idle for ``got_s`` seconds while the loop waited for the
+batch; at ``called_s`` the loop had made ``got_s`` steps on repeated batches, of ``ended_s`` planned
+ones."""
 
 END = b"end\n"
 """The last line that is sent to the companion."""
@@ -149,7 +151,7 @@ class Session:
         self._names: list[str] = []
         self.log = StepLog(self._steps.write)
         self.settle: list[Callable[[], None]] = []
-        """Called before the log is closed, for events of a GPU that are not yet read."""
+        """Called before the log is closed: events of a GPU are read, a replay does not begin."""
         descriptor = self._steps.fileno()
         home = str(Path(iobench.__file__).parents[1])
         path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
@@ -169,13 +171,19 @@ class Session:
         assert self._process.stdin is not None  # noqa: S101  it was asked for
         self._pipe = self._process.stdin
 
-    def add_loader(self, name: str, batch_size: int | None) -> int:
-        """Announce a loader to the companion; returns its number. Equal names are numbered."""
+    def add_loader(
+        self, name: str, batch_size: int | None, replay_batches: int = 0
+    ) -> tuple[int, str]:
+        """Announce a loader to the companion; returns its number and its name in the report.
+
+        Equal names are numbered.
+        """
         same = self._names.count(name)
         self._names.append(name)
         shown = f"{name} {same + 1}" if same else name
-        self._tell(json.dumps({"loader": shown, "batch_size": batch_size}).encode() + b"\n")
-        return len(self._names) - 1
+        announced = {"loader": shown, "batch_size": batch_size, "replay": replay_batches}
+        self._tell(json.dumps(announced).encode() + b"\n")
+        return len(self._names) - 1, shown
 
     def finish(self, wait_s: float) -> bool:
         """Send the rest and wait for the report; returns whether it was written."""

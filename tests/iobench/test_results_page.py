@@ -30,10 +30,15 @@ OF_SOME_MACHINES = {
     "metrics.stood_still_s",
     *("metrics.samples_per_s_low", "metrics.samples_per_s_high", "metrics.warm_share"),
     "metrics.dropped_samples",
+    *("metrics.ceiling_samples_per_s", "metrics.ceiling_samples_per_s_low"),
+    *("metrics.ceiling_samples_per_s_high", "metrics.loss_share", "metrics.loss_share_low"),
+    *("metrics.loss_share_high", "metrics.replay_batches", "metrics.replay_steps"),
+    "metrics.replay_left_out",
 }
 """Errors need a store that fails, shuffle buffers torch, standing still somebody who stops it,
 bounds of a rate an endless loader, dropped samples a loader that gives partial batches, a share of
-warm data a memory that is smaller than the data, the rest a GPU, a disk and a network."""
+warm data a memory that is smaller than the data, a ceiling and a loss a watched loop with a replay,
+the rest a GPU, a disk and a network."""
 
 
 def patterns(title: str) -> list[str]:

@@ -21,7 +21,7 @@ def test_every_check_holds_on_a_virtual_clock(steps: int) -> None:
         for loader_per_s in (500.0, 1500.0, 4000.0)
         for rate in (loader_per_s, loader_per_s / 2, loader_per_s)
     ]
-    assert [check.expected for check in known] == [1.0, *mock, 0.25]
+    assert [check.expected for check in known] == [1.0, *mock, 0.25, 0.5]
     assert [check.found for check in known] == pytest.approx([check.expected for check in known])
 
 

@@ -9,6 +9,7 @@ from iobench.clock import VirtualClock
 from iobench.machine.sampling import Samples
 from iobench.trial import Metrics
 from iobench.watching.loader import Epoch
+from iobench.watching.replay import Replay, ReplaySettings
 from iobench.watching.report import outcome
 from tests.iobench.watching.logged import MemoryLog, Record, table
 
@@ -63,10 +64,18 @@ def watched(
     *,
     epochs: int = 1,
     between: Callable[[int, VirtualClock], None] | None = None,
+    replay: ReplaySettings | None = None,
 ) -> Metrics:
     """The figures of a loop over ``loader``; ``between`` is called after each epoch."""
-    records = recorded(loader, batches, step_s, epochs=epochs, between=between)
-    return outcome(table(*records), 0, Samples({}, 0.0, ()), step_cost_s=0.0).metrics
+    records = recorded(loader, batches, step_s, epochs=epochs, between=between, replay=replay)
+    return figures(records, replay)
+
+
+def figures(records: list[Record], replay: ReplaySettings | None = None) -> Metrics:
+    """What a report says of a log."""
+    kept = 0 if replay is None else replay.batches
+    made = outcome(table(*records), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=kept)
+    return made.metrics
 
 
 def recorded(
@@ -76,11 +85,20 @@ def recorded(
     *,
     epochs: int = 1,
     between: Callable[[int, VirtualClock], None] | None = None,
+    replay: ReplaySettings | None = None,
 ) -> list[Record]:
     """The log of such a loop."""
     clock, log = VirtualClock(), MemoryLog()
+    repeated = None
+    if replay is not None:
+        repeated = Replay(replay, 0, log, clock=clock.now_s)
     for number in range(epochs):
-        for _ in Epoch(lambda: loader.epoch(batches, clock), 0, number, log, clock=clock.now_s):
+        epoch = Epoch(
+            *(lambda: loader.epoch(batches, clock), 0, number, log),
+            replay=repeated,
+            clock=clock.now_s,
+        )
+        for _ in epoch:
             clock.sleep(step_s)
         if between is not None:
             between(number, clock)

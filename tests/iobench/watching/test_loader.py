@@ -17,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
-from iobench.watching.loader import DeviceIdle, Epoch, proxied, samples_in, unwatched
+from iobench.watching.batches import samples_in
+from iobench.watching.loader import DeviceIdle, Epoch, proxied, unwatched
 from iobench.watching.session import IDLE, NO_BATCH, UNKNOWN, StepLog
 from tests.iobench.watching.logged import MemoryLog
 

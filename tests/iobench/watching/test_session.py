@@ -89,14 +89,15 @@ open({str(tmp_path / "got")!r}, "w").write(got)
 """
     )
     session.settle.append(lambda: session.log.add(RECORD, 3))
-    assert [session.add_loader("list", 4), session.add_loader("list", None)] == [0, 1]
+    assert session.add_loader("list", 4, 8) == (0, "list")
+    assert session.add_loader("list", None) == (1, "list 2")
     session.log.add(RECORD, 3)
     assert session.finish(30.0)
     settings, steps, first, second, end, _ = (tmp_path / "got").read_text().split("\n")
     assert json.loads(settings) == {"name": "mine", "folder": "mine"}
     assert len(bytes.fromhex(steps)) == 2 * 48
-    assert json.loads(first) == {"loader": "list", "batch_size": 4}
-    assert json.loads(second) == {"loader": "list 2", "batch_size": None}
+    assert json.loads(first) == {"loader": "list", "batch_size": 4, "replay": 8}
+    assert json.loads(second) == {"loader": "list 2", "batch_size": None, "replay": 0}
     assert f"{end}\n".encode() == END
 
 

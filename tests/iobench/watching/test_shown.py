@@ -146,6 +146,78 @@ def test_a_gpu_that_waits_is_a_finding_and_a_change() -> None:
     assert "More workers: DataLoader(num_workers=..., prefetch_factor=...)" in page
 
 
+LOSS = {"samples": 9000, "samples_per_s": 90.0, "ceiling_samples_per_s": 180.0, "loss_share": 0.5}
+
+
+def test_a_measured_loss_is_the_verdict_the_finding_and_the_gain() -> None:
+    """With both rates; the host's waiting is another figure beside it."""
+    found = analyse(result_with(**LOSS, cpu_busy_share=0.2))
+    assert found.verdict == (
+        "Your loop loses 50 % of its rate to its loader, which is high: 90 of 180 samples/s; the "
+        "host waits for data 50 % of its time."
+    )
+    (finding,) = [finding for finding in found.findings if finding.code == "waiting-workers"]
+    assert finding.primary
+    assert finding.share == 0.5
+    assert "its loader costs 50 % of its rate; it waits 50 % of its time" in finding.evidence
+    (entry,) = found.summary["watched"]
+    assert entry["ceiling_samples_per_s"]["median"] == 180
+    assert entry["loss_share"]["median"] == 0.5
+    page = text_of(render(found.result))
+    first_screen = page[: page.index("Appendix")]
+    assert "Loss 50 %: a step on a batch that the loop already has" in first_screen
+    assert "at most 2.00 times, measured without the loader" in first_screen
+    assert "train 90 180 50 % 50.0 % " in page
+    assert "what its device could take was not measured" not in page
+
+
+def test_a_loop_that_waits_and_loses_nothing_is_fine() -> None:
+    """Its host waits for half of its time while its GPU computes: the loss decides."""
+    found = analyse(result_with(**{**LOSS, "samples_per_s": 178.2, "loss_share": 0.01}))
+    assert found.verdict.startswith(
+        "Your loop loses 1.0 % of its rate to its loader, which is fine: 178 of 180 samples/s"
+    )
+    assert not waits_said(found)
+    (finding,) = [finding for finding in found.findings if finding.code == "slow-device"]
+    assert finding.primary
+    assert "Nothing that was measured would make it faster." in text_of(render(found.result))
+
+
+def test_a_loss_below_zero_is_none() -> None:
+    """Two rates that differ by chance; the figure itself is kept."""
+    found = analyse(result_with(**{**LOSS, "samples_per_s": 181.8, "loss_share": -0.01}))
+    assert found.verdict.startswith("Your loop loses 0.0 % of its rate to its loader")
+    assert found.summary["watched"][0]["loss_share"]["median"] == -0.01
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "grade", "code"),
+    [
+        (0.4, 0.6, "high", "waiting"),
+        (0.1, 0.4, "moderate to high", ""),
+        (0.0, 0.04, "fine", "slow-device"),
+    ],
+)
+def test_a_range_of_the_loss_is_a_range(low: float, high: float, grade: str, code: str) -> None:
+    """It names a cause only where its lower end is high."""
+    metrics = {"samples": 9000, "samples_per_s_low": 180 * (1 - high)}
+    metrics |= {"samples_per_s_high": 180 * (1 - low), "ceiling_samples_per_s": 180.0}
+    found = analyse(result_with(**metrics, loss_share_low=low, loss_share_high=high))
+    assert f" % of its rate to its loader, which is {grade}: " in found.verdict
+    graded = {finding.code: finding.share for finding in found.findings}
+    graded = {name: graded[name] for name in ("waiting", "slow-device") if name in graded}
+    assert graded == ({code: low} if code else {})
+
+
+def test_an_unknown_rate_has_a_ceiling_and_no_loss() -> None:
+    """The waiting is graded, and the ceiling is said beside it."""
+    found = analyse(result_with(samples=9000, ceiling_samples_per_s=180.0))
+    assert found.verdict == (
+        "Your loop waits for data 50 % of its time, which is high, at an unknown rate; without its "
+        "loader it takes 180 samples/s."
+    )
+
+
 def test_runs_of_earlier_versions_have_one_rate() -> None:
     """They hold a rate without a rule; one without known batch sizes has none."""
     with_rate = analyse(result_with(samples=9000, samples_per_s=90.0))

@@ -282,6 +282,10 @@ def test_no_room_for_a_report_is_a_line(tmp_path: Path) -> None:
         ({"batch_size": 0}, "batch_size is a whole number from 1 on, not 0"),
         ({"batch_size": 2.5}, "batch_size is a whole number"),
         ({"per_s": 11}, "per_s is 1 to 10 readings a second, not 11"),
+        ({"replay": -1}, "replay is a number of batches from 0 on, not -1"),
+        ({"replay": True}, "replay is a number of batches"),
+        ({"replay": 2, "replay_steps": 39}, "replay_steps is a whole number from 40 on, not 39"),
+        ({"replay": 50, "replay_steps": 40}, "keeps more batches than replay_steps=40"),
     ],
 )
 def test_wrong_arguments_are_refused_at_once(given: dict[str, object], said: str) -> None:

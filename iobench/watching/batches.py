@@ -1,0 +1,121 @@
+"""What a batch holds: its samples, its bytes, its arrays; and the same batch in new containers.
+
+A batch is an array, or mappings, lists and tuples of arrays, as the frameworks make them. Nothing
+is imported to look at it, and a batch of an unknown kind never stops somebody's training.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_DEEPEST = 4  # batches within batches
+
+
+def samples_in(batch: Any) -> int | None:
+    """The first dimension of its first array, else the length of its list; None if it has neither.
+
+    It knows ``(images, labels)``, ``{"image": ..., "label": ...}``, DALI's list of one mapping,
+    MXNet's ``DataBatch`` (without its padding), lists of images or samples, and the batches of
+    detection: a tuple of images and a tuple of targets.
+    """
+    try:
+        return _size(batch, 0)
+    except Exception:  # noqa: BLE001  torch's nested tensors have a shape that raises
+        return None
+
+
+def _size(value: Any, depth: int) -> int | None:
+    size = _first_dimension(value)
+    if size is not None or depth > _DEEPEST:
+        return size
+    fields = getattr(value, "data", ())  # of MXNet's batches
+    if isinstance(value, Mapping):
+        fields = list(value.values())
+    elif isinstance(value, (list, tuple)):
+        arrays = [item for item in value if _first_dimension(item) is not None]
+        nested = not arrays and isinstance(next(iter(value), None), (Mapping, list, tuple))
+        if nested and (isinstance(value, tuple) or len(value) == 1):
+            fields = value
+        elif arrays and depth == 0:
+            fields = arrays
+        else:
+            return len(value)  # a list of samples, or images of different sizes, one a sample
+    sizes = (_size(field, depth + 1) for field in fields)
+    size = next((size for size in sizes if size is not None), None)
+    padding = getattr(value, "pad", 0)
+    return size - padding if size and isinstance(padding, int) else size
+
+
+def _first_dimension(value: Any) -> int | None:
+    """The first dimension of an array or tensor of any library; None for other values."""
+    shape = getattr(value, "shape", None)
+    return int(shape[0]) if shape is not None and len(shape) else None
+
+
+def leaves(batch: Any, depth: int = 0) -> Iterator[Any]:
+    """Everything in a batch that is no mapping, list or tuple: its arrays, numbers and strings."""
+    if isinstance(batch, Mapping) and depth <= _DEEPEST:
+        for item in batch.values():
+            yield from leaves(item, depth + 1)
+    elif isinstance(batch, (list, tuple)) and depth <= _DEEPEST:
+        for item in batch:
+            yield from leaves(item, depth + 1)
+    else:
+        yield batch
+
+
+def bytes_in(batch: Any) -> int:
+    """Bytes of the arrays and byte strings in a batch; what has no known size counts as 0."""
+    return sum(map(_leaf_bytes, leaves(batch)))
+
+
+def _leaf_bytes(leaf: Any) -> int:
+    if isinstance(leaf, (bytes, bytearray)):
+        return len(leaf)
+    try:
+        size = getattr(leaf, "nbytes", None)
+        if size is None and hasattr(leaf, "shape"):  # TensorFlow's tensors
+            size = leaf.dtype.size * math.prod(int(length) for length in leaf.shape)
+    except Exception:  # noqa: BLE001  a framework's attribute may raise
+        return 0
+    return size if isinstance(size, int) else 0
+
+
+def in_new_containers(batch: Any, depth: int = 0) -> Any:
+    """The same arrays in new dictionaries, lists and tuples.
+
+    A loop that removes or replaces an entry of its batch changes the new containers only.
+    """
+    if depth > _DEEPEST:
+        return batch
+    kind = type(batch)
+    if kind is dict:
+        return {key: in_new_containers(item, depth + 1) for key, item in batch.items()}
+    if kind is list or kind is tuple:
+        return kind(in_new_containers(item, depth + 1) for item in batch)
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return kind(*(in_new_containers(item, depth + 1) for item in batch))
+    return copy.copy(batch) if isinstance(batch, Mapping) else batch
+
+
+def content_marks(batch: Any) -> list[int | None]:
+    """A number for each array of a batch that differs once the array has been changed in place.
+
+    It is torch's own count of changes, or a checksum of an array on the host. An array that has
+    neither has None.
+    """
+    return [_content_mark(leaf) for leaf in leaves(batch)]
+
+
+def _content_mark(leaf: Any) -> int | None:
+    try:
+        version = getattr(leaf, "_version", None)
+        if isinstance(version, int):
+            return version
+        return zlib.crc32(memoryview(leaf).cast("B"))
+    except Exception:  # noqa: BLE001  no buffer, not contiguous, or a tensor without a count
+        return None

@@ -1,0 +1,240 @@
+"""Figures of a loop while it runs, for Prometheus: ``watch(loader, metrics_port=N)``.
+
+The loop only adds numbers. The text is made when somebody reads the page, in a thread of the
+server, by ``prometheus-client``, which is imported when a port is asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, Protocol
+
+from dataprep.errors import ConfigError
+from iobench.watching.batches import bytes_in
+
+HIGHEST_PORT = 65535
+BUCKETS_S = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
+)
+"""Upper bounds of the histogram of steps, in seconds; one more bucket has no bound."""
+
+_LABELS = ("loader", "rank")
+_HELP = {
+    "samples": "Samples that the loop got from its loader",
+    "batch_bytes": "Bytes of the arrays in the batches that the loop got from its loader",
+    "storage_read_samples": "Samples that arrived from storage",
+    "storage_read_bytes": "Bytes that were read from storage",
+    "wait_seconds": "Seconds that the loop waited for batches",
+    "step_seconds": "Seconds of a step, from the request for its batch to the next request",
+    "repeated_steps": "Steps on repeated batches (watch with replay), which count nowhere else",
+    "epoch": "Number of the current pass over the loader, from 0",
+    "ceiling_samples_per_second": "Samples/s of the loop without its loader, from the replay",
+}
+
+
+class Reads(Protocol):
+    """Counts what has arrived from storage: ``dataprep.ReadCounter``."""
+
+    def totals(self) -> Any:
+        """The sums so far: ``samples`` and ``bytes``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The figures of one loop at one moment.
+
+    Attributes:
+        counters: sums by name, without the prefix and the ending of the exported names.
+        gauges: values of this moment by name.
+        steps: steps by bucket, of ``BUCKETS_S`` and one more.
+        steps_s: seconds of all steps.
+    """
+
+    counters: dict[str, float]
+    gauges: dict[str, float]
+    steps: tuple[int, ...]
+    steps_s: float
+
+
+class LiveFigures:
+    """Sums of the loop over one loader, which another thread may read at any moment.
+
+    There is no lock: a forked worker could inherit it locked. The order of the statements makes
+    sure that a reader counts no wait twice.
+    """
+
+    def __init__(
+        self,
+        loader: str,
+        rank: int,
+        reads: Reads | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        """Begin with nothing.
+
+        Args:
+            loader: its name in the report.
+            rank: of this process in its job.
+            reads: counts what the loader reads from storage; None if nothing counts it.
+            clock: seconds.
+        """
+        self.labels = (loader, str(rank))
+        self._reads, self._clock = reads, clock
+        self._samples = self._bytes = self._epoch = 0
+        self._wait_s = self._shown_wait_s = self._steps_s = 0.0
+        self._requested_s: float | None = None
+        self._steps = [0] * (len(BUCKETS_S) + 1)
+        self._is_repeated = False
+        self._repeated_steps = self._repeated_samples = 0
+        self._counted_from: tuple[int, float] | None = None
+        self._ceiling_per_s: float | None = None
+
+    def requested(self, epoch: int, now_s: float) -> None:
+        """Note that the loop asks for a batch of this epoch, from 0."""
+        self._epoch, self._requested_s = epoch, now_s
+
+    def arrived(
+        self, batch: Any, samples: float | None, now_s: float, *, is_repeated: bool = False
+    ) -> None:
+        """Add a batch, and the wait for it; ``is_repeated``: it did not come from the loader."""
+        self._is_repeated = is_repeated
+        if is_repeated:
+            self._requested_s = None
+            self._repeated_steps += 1
+            self._repeated_samples += int(samples or 0)
+            return
+        self._add_wait(now_s)
+        self._samples += int(samples or 0)
+        self._bytes += bytes_in(batch)
+
+    def ended(self, now_s: float) -> None:
+        """Add the wait for the end of an epoch."""
+        self._add_wait(now_s)
+
+    def step_ended(self, step_s: float) -> None:
+        """Add a step on the last batch; ``step_s`` includes the wait for it."""
+        if not self._is_repeated:
+            self._steps[bisect_left(BUCKETS_S, step_s)] += 1
+            self._steps_s += step_s
+
+    def replay_counts(self, now_s: float) -> None:
+        """Note that the repeated steps from now on give the ceiling."""
+        self._counted_from = self._repeated_samples, now_s
+
+    def replay_ended(self, now_s: float) -> None:
+        """Take the ceiling from the repeated steps that count."""
+        if self._counted_from is not None:
+            samples, begun_s = self._counted_from
+            if now_s > begun_s and self._repeated_samples > samples:
+                self._ceiling_per_s = (self._repeated_samples - samples) / (now_s - begun_s)
+
+    def snapshot(self) -> Snapshot:
+        """The figures of this moment. A wait that is under way is part of the waiting."""
+        wait_s = self._wait_s  # before the request: see _add_wait
+        requested_s = self._requested_s
+        if requested_s is not None:
+            wait_s += max(0.0, self._clock() - requested_s)
+        # A counter that falls looks like a restart of the script.
+        self._shown_wait_s = max(self._shown_wait_s, wait_s)
+        counters: dict[str, float] = {
+            "samples": self._samples,
+            "batch_bytes": self._bytes,
+            "wait_seconds": self._shown_wait_s,
+            "repeated_steps": self._repeated_steps,
+        }
+        if self._reads is not None:
+            read = self._reads.totals()
+            counters |= {"storage_read_samples": read.samples, "storage_read_bytes": read.bytes}
+        gauges: dict[str, float] = {"epoch": self._epoch}
+        if self._ceiling_per_s is not None:
+            gauges["ceiling_samples_per_second"] = self._ceiling_per_s
+        return Snapshot(counters, gauges, tuple(self._steps), self._steps_s)
+
+    def _add_wait(self, now_s: float) -> None:
+        # A reader reads the sum first, then the request. It sees the new sum only after the request
+        # has gone.
+        requested_s, self._requested_s = self._requested_s, None
+        if requested_s is not None:
+            self._wait_s += now_s - requested_s
+
+
+class MetricsServer:
+    """Serves the figures of watched loops of this process as text for Prometheus."""
+
+    def __init__(self, port: int) -> None:
+        """Listen on a port of all addresses of this machine.
+
+        Raises:
+            ConfigError: ``prometheus-client`` is not installed, or the port cannot be used.
+        """
+        try:
+            from prometheus_client import CollectorRegistry, start_http_server
+        except ImportError:
+            raise ConfigError(
+                "metrics_port needs prometheus-client: pip install 'dataprep-iobench[metrics]'"
+            ) from None
+        self.port = port
+        self._loops: list[LiveFigures] = []
+        self._process = os.getpid()
+        registry = CollectorRegistry()
+        collector: Any = self
+        registry.register(collector)
+        try:
+            self._server, self._thread = start_http_server(port, registry=registry)
+        except OSError as error:
+            raise ConfigError(
+                f"metrics_port: port {port} cannot be used ({error.strerror}). Choose another. "
+                "Of several processes on a machine each uses metrics_port plus its local rank "
+                "(LOCAL_RANK, OMPI_COMM_WORLD_LOCAL_RANK or SLURM_LOCALID)"
+            ) from None
+
+    def add(self, loader: str, rank: int, reads: Reads | None = None) -> LiveFigures:
+        """Serve the figures of one more loop. A name that is served already gets a number."""
+        names = [figures.labels[0] for figures in self._loops]
+        shown, number = loader, 1
+        while shown in names:
+            number += 1
+            shown = f"{loader} {number}"
+        figures = LiveFigures(shown, rank, reads)
+        self._loops.append(figures)
+        return figures
+
+    def close(self) -> None:
+        """Stop listening. A forked process only gives up its copy of the socket."""
+        if os.getpid() != self._process:
+            self._server.socket.close()
+            return
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def collect(self) -> Iterator[Any]:
+        """The figures of all loops, as ``prometheus-client`` takes them."""
+        from prometheus_client.core import (
+            CounterMetricFamily,
+            GaugeMetricFamily,
+            HistogramMetricFamily,
+        )
+
+        snapshots = [(figures.labels, figures.snapshot()) for figures in self._loops]
+        for kind, family in (("counters", CounterMetricFamily), ("gauges", GaugeMetricFamily)):
+            metrics: dict[str, Any] = {}
+            for labels, snapshot in snapshots:
+                values = snapshot.counters if kind == "counters" else snapshot.gauges
+                for name, value in values.items():
+                    if name not in metrics:
+                        metrics[name] = family(f"iobench_{name}", _HELP[name], labels=_LABELS)
+                    metrics[name].add_metric(labels, value)
+            yield from metrics.values()
+        steps = HistogramMetricFamily("iobench_step_seconds", _HELP["step_seconds"], labels=_LABELS)
+        bounds = [*map(str, BUCKETS_S), "+Inf"]
+        for labels, snapshot in snapshots:
+            buckets = list(zip(bounds, accumulate(snapshot.steps), strict=True))
+            steps.add_metric(labels, buckets, snapshot.steps_s)
+        yield steps
