@@ -56,11 +56,19 @@ _PER_SLICE = 16
 _LEAST, _MOST = 32, 128
 _PART = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _MOST_PARTS = 999_999
-# Where the number of this process, or of its host, and how many there are, is found.
+# Variables with the number of this process, or of its host, and with how many there are. The first
+# pair counts of which both are set: torchrun within a pod of Kubernetes starts several processes.
 _ARRAY = ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE")
+_INDEXED_JOB = ("JOB_COMPLETION_INDEX", "JOB_COMPLETIONS")
 _STARTED_BY = {
-    "--part": (_ARRAY, ("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")),
-    "--host": (_ARRAY, ("GROUP_RANK", "GROUP_WORLD_SIZE"), ("SLURM_NODEID", "SLURM_NNODES")),
+    "--part": (
+        *(_ARRAY, ("RANK", "WORLD_SIZE")),
+        *(("SLURM_PROCID", "SLURM_NTASKS"), _INDEXED_JOB),
+    ),
+    "--host": (
+        *(_ARRAY, ("GROUP_RANK", "GROUP_WORLD_SIZE")),
+        *(("SLURM_NODEID", "SLURM_NNODES"), _INDEXED_JOB),
+    ),
 }
 
 Labels: TypeAlias = NDArray[np.int32]
@@ -562,6 +570,28 @@ def _by_hash(names: Sequence[str], rows: Integers, seed: int, purpose: bytes) ->
     return rows[np.array(order, dtype=np.int64)]
 
 
+def _variables(option: str) -> tuple[str, str]:
+    """The two variables of the environment that ``auto`` means for this option.
+
+    Raises:
+        ConfigError: no pair of variables is set.
+    """
+    for index, count in _STARTED_BY[option]:
+        if {index, count} <= os.environ.keys():
+            return index, count
+    index, count = _INDEXED_JOB
+    if index in os.environ:
+        raise ConfigError(
+            f"{option} auto: Kubernetes sets {index}, but not the number of indexes: set {count} "
+            f"to spec.completions in the env of the container (docs/kubernetes.md), or give "
+            f"{option} I/N"
+        )
+    raise ConfigError(
+        f"{option} auto: this process was started by none of Slurm (srun), torchrun, an AWS Batch "
+        f"array and an Indexed Job of Kubernetes: give {option} I/N"
+    )
+
+
 class Part(NamedTuple):
     """One of ``count`` machines that share a job; ``number`` counts from 0.
 
@@ -577,23 +607,22 @@ class Part(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, option: str = "--part") -> Part:
-        """``0/4`` to ``3/4``; ``auto`` is what Slurm, torchrun or an AWS Batch array says.
+        """``0/4`` to ``3/4``; ``auto`` takes both numbers from variables of the environment.
+
+        They are those of an AWS Batch array, torchrun, Slurm, or an Indexed Job of Kubernetes.
 
         Raises:
             ConfigError: it is something else, or none of them started this process.
         """
+        origin = ""
         if text == "auto":
-            for index, count in _STARTED_BY[option]:
-                if {index, count} <= os.environ.keys():
-                    return cls.parse(f"{os.environ[index]}/{os.environ[count]}", option)
-            raise ConfigError(
-                f"{option} auto: this process was started by none of Slurm (srun), torchrun and an "
-                f"AWS Batch array: give {option} I/N"
-            )
+            index, count = _variables(option)
+            text = f"{os.environ[index]}/{os.environ[count]}"
+            origin = f" (auto: {index} and {count})"
         match = _PART.fullmatch(text.strip())
         if not match or not int(match[1]) < int(match[2]):
             raise ConfigError(
-                f"{option} {text!r}: write I/N with I from 0 to N-1 and N at most "
+                f"{option} {text!r}{origin}: write I/N with I from 0 to N-1 and N at most "
                 f"{_MOST_PARTS:,}, as in {option} 0/4 for the first of four"
             )
         return cls(int(match[1]), int(match[2]))

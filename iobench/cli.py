@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 import typer
 
 from dataprep.cli.program import Commands, GroupedCommand, application, start
+from dataprep.counted import counted
 from dataprep.errors import ConfigError
 from dataprep.names import escape
 
@@ -241,22 +242,58 @@ def export(
     output: Annotated[
         Path | None, typer.Option(help="A file, which is written anew. (default: stdout)")
     ] = None,
+    trace: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a timeline of loops, workers and readings for Perfetto: x.json, x.json.gz.",
+        ),
+    ] = None,
 ) -> None:
-    """Print a run's trials as CSV."""
+    """Print a run's trials as CSV, or write a trace of it."""
     from iobench.result import usable
     from iobench.rundir import Table, run_csv, write_file
 
     if series and samples:
         raise ConfigError("--series and --samples are two tables: ask for one")
+    if trace is not None:
+        if series or samples or output is not None:
+            raise ConfigError("--trace writes a file of its own: give no other option")
+        _export_trace(run_dir, trace)
+        return
     table: Table = "samples" if samples else "trials"
     with usable(run_dir):
         data = run_csv(run_dir, "series" if series else table)
     if output is None:
         typer.echo(data, nl=False)
         return
-    if not output.parent.is_dir():
-        raise ConfigError(f"no folder {str(output.parent)!r} to write {output.name} to")
+    _require_folder(output)
     write_file(output, data)
+
+
+def _export_trace(run_dir: Path, file: Path) -> None:
+    """Write the trace of a run, and print what it has and what it lacks.
+
+    Raises:
+        ConfigError: there is no folder for the file.
+    """
+    from iobench.result import usable
+    from iobench.rundir import run_trace, write_file
+
+    _require_folder(file)
+    with usable(run_dir):
+        trace = run_trace(run_dir)
+        data = trace.encoded(compress=file.suffix == ".gz")
+    write_file(file, data)
+    size = f"{counted(trace.processes, 'trial')}, {counted(len(trace.events), 'event')}"
+    typer.echo(f"{escape(str(file))}: {size}; open it in https://ui.perfetto.dev")
+    for line in trace.lacking:
+        typer.echo(line, err=True)
+
+
+def _require_folder(file: Path) -> None:
+    if not file.parent.is_dir():
+        raise ConfigError(f"no folder {str(file.parent)!r} to write {file.name} to")
 
 
 @app.command()

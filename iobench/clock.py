@@ -34,6 +34,15 @@ class VirtualClock:
         self._now_s += max(seconds, 0.0)
 
 
+def since_1970_s(moment_s: float) -> float:
+    """A moment of ``SystemClock`` as seconds since 1970, to the microsecond.
+
+    The two clocks are compared now. They drift apart while the system's time is corrected, so this
+    is called soon after the moment.
+    """
+    return round(time.time() - time.perf_counter() + moment_s, 6)
+
+
 Clock: TypeAlias = SystemClock | VirtualClock
 """Tells the seconds since some moment, which never go back, and lets seconds pass."""
 

@@ -1,15 +1,16 @@
 """The result of a run, as stored in ``result.json`` and ``trials.jsonl``.
 
 Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``,
-``references``, ``rates``, ``run_id``, and of a trial's coldness ``amplification`` and ``limits``;
-of findings ``title``, ``threshold``, ``share`` and ``primary``.
+``references``, ``rates``, ``run_id``, of a trial ``time_zero_s``, and of its coldness
+``amplification`` and ``limits``; of findings ``title``, ``threshold``, ``share`` and ``primary``.
 A reader ignores keys that it does not know, so that a version can add a part which older versions
 do not read. A version that removes a key or changes its meaning raises the number, and older
 versions refuse its files.
 
 ``trials.jsonl`` is the log of a run: a line for each trial, written when it ends. A line with
 ``name`` is the run itself, as in ``result.json`` but without its trials; the last one counts. A
-line with ``trial`` has the trial, its ``series`` and its ``samples``. If the last line has no end,
+line with ``trial`` has the trial, its ``series``, its ``samples`` and, from this version on, its
+``spans``. If the last line has no end,
 the run was killed while it wrote it.
 """
 
@@ -26,7 +27,7 @@ from typing import Any, TypeAlias
 from dataprep.errors import DataprepError
 from dataprep.schema import MISSHAPEN, malformed_as, parse, typed
 from iobench.errors import ResultError
-from iobench.trial import Trial
+from iobench.trial import Span, Trial
 
 SCHEMA = 1
 RESULT = "result.json"
@@ -130,6 +131,8 @@ def trial_content(trial: Trial) -> dict[str, Any]:
     if cold := content["cold"]:
         unsaid = [key for key in _ADDED_TO_COLD if cold[key] in (None, ())]
         content["cold"] = {key: value for key, value in cold.items() if key not in unsaid}
+    if not trial.time_zero_s:
+        del content["time_zero_s"]
     return content
 
 
@@ -171,11 +174,15 @@ def read_result(file: Path, asked_for: Path) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """The content of a log; ``series`` and ``samples`` are columns by the id of their trial."""
+    """The content of a log.
+
+    ``series`` and ``samples`` are columns by the id of their trial, ``spans`` are lists by that id.
+    """
 
     result: Result
     series: Mapping[str, Columns]
     samples: Mapping[str, Columns]
+    spans: Mapping[str, Sequence[Span]]
 
 
 def run_line(result: Result) -> bytes:
@@ -184,10 +191,17 @@ def run_line(result: Result) -> bytes:
     return _line(content)
 
 
-def trial_line(trial: Trial, series: Columns, samples: Columns) -> bytes:
+def trial_line(
+    trial: Trial, series: Columns, samples: Columns, spans: Sequence[Span] = ()
+) -> bytes:
     """The line of a trial."""
-    named = {"series": _plain(series), "samples": _plain(samples)}
-    return _line({"trial": trial_content(trial), **named})
+    content = {
+        "trial": trial_content(trial),
+        "series": _plain(series),
+        "samples": _plain(samples),
+        "spans": [asdict(span) for span in spans],
+    }
+    return _line(content)
 
 
 def read_log(data: bytes, name: str) -> Logged:
@@ -214,7 +228,12 @@ def read_log(data: bytes, name: str) -> Logged:
             {key: content[kind] for key, content in trials.items() if content[kind]}
             for kind in ("series", "samples")
         )
-    return Logged(result, series, samples)
+        spans = {
+            key: typed(list[Span], content["spans"])
+            for key, content in trials.items()
+            if content.get("spans")
+        }
+    return Logged(result, series, samples, spans)
 
 
 def _plain(columns: Columns) -> dict[str, list[float | None]]:

@@ -17,6 +17,7 @@ from dataprep.names import escape
 from iobench.analysis.analyse import summarised
 from iobench.child import reason
 from iobench.child_process import run_isolated
+from iobench.clock import since_1970_s
 from iobench.config import BenchConfig
 from iobench.data.given import local_folders, made_anew, making, require_given
 from iobench.data.settings import LOCAL, BucketSettings
@@ -165,7 +166,7 @@ def _measure(
             if fingerprints != known.get("fingerprints"):
                 known["fingerprints"] = {**fingerprints}
                 add_line(folder, run_line(result))
-            add_line(folder, trial_line(trial, outcome.series, outcome.samples))
+            add_line(folder, trial_line(trial, outcome.series, outcome.samples, outcome.spans))
             measured.append(trial)
             display.end(trial)
 
@@ -240,6 +241,7 @@ def _one(
         cold=outcome.cold,
         started_s=round(started_s, 3),
         seconds=round(time.monotonic() - begun_s, 3),
+        time_zero_s=since_1970_s(outcome.origin_s) if outcome.origin_s is not None else 0.0,
     )
     return trial, outcome
 

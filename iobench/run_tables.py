@@ -13,13 +13,17 @@ import yaml
 
 from iobench import badges
 from iobench.errors import ResultError
-from iobench.trial import Trial
+from iobench.trial import Span, Trial
 
-TRIAL_COLUMNS = ("id", "kind", "repeat", "status", "reason", "started_s", "seconds")
+TRIAL_COLUMNS = (
+    *("id", "kind", "repeat", "status", "reason"),
+    *("started_s", "seconds", "time_zero_s"),
+)
 """Columns of every row, beside those of ``params.``, ``metrics.`` and ``cold.``."""
 
 SERIES_COLUMNS = ("trial", "step", "step_end_s", "wait_s", "compute_s")
 SAMPLE_COLUMNS = ("trial", "time_s")
+SPAN_COLUMNS = ("trial", "track", "name", "begin_s", "seconds", "wait_s")
 
 
 def trials_table(trials: Iterable[Trial]) -> pd.DataFrame:
@@ -43,6 +47,22 @@ def samples_table(trial: str, samples: Mapping[str, Sequence[float | None]]) -> 
     table = pd.DataFrame(named, dtype="float64")
     table.insert(0, "trial", _text(trial))
     return table
+
+
+def spans_table(trial: str, spans: Sequence[Span]) -> pd.DataFrame:
+    """A row for each epoch, batch of a worker, or step of a rank, of one trial."""
+    table = pd.DataFrame([asdict(span) for span in spans], columns=list(SPAN_COLUMNS[1:]))
+    table.insert(0, "trial", _text(trial))
+    return table
+
+
+def spans_of(table: pd.DataFrame) -> dict[str, list[Span]]:
+    """The spans of each trial that has some."""
+    rows = table[list(SPAN_COLUMNS[1:])].itertuples(index=False, name=None)
+    spans: dict[str, list[Span]] = {}
+    for trial, row in zip(table["trial"], rows, strict=True):
+        spans.setdefault(str(trial), []).append(Span(*row))
+    return spans
 
 
 def all_series(

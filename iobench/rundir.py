@@ -9,7 +9,7 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -36,21 +36,28 @@ from iobench.result import (
 )
 from iobench.run_tables import (
     SAMPLE_COLUMNS,
+    SPAN_COLUMNS,
     all_series,
     as_csv,
     read_series,
     samples_table,
     series_table,
+    spans_of,
+    spans_table,
     trials_table,
 )
+from iobench.trace import SavedRun, Trace, trace_of
+from iobench.trial import Span
 
 Table: TypeAlias = Literal["trials", "series", "samples"]
 
 CONFIG, TRIALS, SERIES = "config.yaml", "trials.parquet", "series.parquet"
-SAMPLES = "samples.parquet"
+SAMPLES, SPANS = "samples.parquet", "spans.parquet"
 REPORT = "report.html"
 SCRATCH = ".scratch"
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
+_RANK = re.compile(r"rank-([0-9]{1,6})")
+"""The folder of a rank within that of a watched job."""
 # Disks that are not measured come and go, and the governor of processors changes.
 _PASSING = {"disks", "governor"}
 _WITH_RATES = {"loader", "train"}
@@ -119,8 +126,11 @@ def begin_log(folder: Path, result: Result) -> None:
         StoreError: it cannot be written.
     """
     series, samples = (_columns(table) for table in read_tables(folder))
+    spans = read_spans(folder)
     lines = [
-        trial_line(trial, series.get(trial.id, {}), samples.get(trial.id, {}))
+        trial_line(
+            trial, series.get(trial.id, {}), samples.get(trial.id, {}), spans.get(trial.id, ())
+        )
         for trial in result.trials
     ]
     write_file(folder / LOG, b"".join([run_line(result), *lines]))
@@ -145,11 +155,13 @@ def write_results(folder: Path, result: Result) -> None:
     from iobench.report import render
 
     series, samples = read_tables(folder)
+    spans = [spans_table(trial, of_trial) for trial, of_trial in read_spans(folder).items()]
     write_file(folder / RESULT, result.to_json())
     write_file(folder / REPORT, render(result, series, samples))
     write_file(folder / TRIALS, trials_table(result.trials).to_parquet())
     write_file(folder / SERIES, series.to_parquet())
     write_file(folder / SAMPLES, samples.to_parquet())
+    write_file(folder / SPANS, all_series(spans, SPAN_COLUMNS).to_parquet())
 
 
 @contextlib.contextmanager
@@ -252,6 +264,44 @@ def read_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         readings = [samples_table(trial, columns) for trial, columns in logged.samples.items()]
         return all_series(steps), all_series(readings, SAMPLE_COLUMNS)
     return read_series(folder / SERIES), read_series(folder / SAMPLES, SAMPLE_COLUMNS)
+
+
+def read_spans(folder: Path) -> Mapping[str, Sequence[Span]]:
+    """The epochs, batches of workers and steps of ranks, by the id of their trial.
+
+    Empty for a run of an earlier version.
+
+    Raises:
+        ResultError: they are damaged.
+    """
+    if (folder / LOG).exists():
+        return _logged(folder).spans
+    return spans_of(read_series(folder / SPANS, SPAN_COLUMNS))
+
+
+def run_trace(folder: Path) -> Trace:
+    """The trace of a run, also of one that was killed.
+
+    If ``folder`` holds the folders of watched ranks, ``rank-0`` and so on, it is that of all ranks.
+
+    Raises:
+        ResultError: there is no run, or it cannot be read.
+        SchemaTooNew: written by a newer version.
+    """
+    folders = [folder]
+    if not holds_run(folder):
+        ranks = {
+            int(match[1]): path
+            for path in folder.glob("rank-*")
+            if (match := _RANK.fullmatch(path.name)) and holds_run(path)
+        }
+        folders = [ranks[rank] for rank in sorted(ranks)] or folders
+    runs = []
+    for each in folders:
+        result = read(each)
+        series, samples = read_tables(each)
+        runs.append(SavedRun(result, series, samples, read_spans(each)))
+    return trace_of(runs)
 
 
 def run_csv(folder: Path, table: Table = "trials") -> bytes:

@@ -84,6 +84,25 @@ class Cold:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a trial that lasted: an epoch, a batch in a worker, or the step of a rank.
+
+    Attributes:
+        track: what it belongs to, such as ``worker 0``. Spans of one track do not overlap.
+        name: what it was, such as ``epoch 2``.
+        begin_s: its begin, on the clock of a series' ``time_s``.
+        seconds: its length.
+        wait_s: how long it waited for data at its beginning.
+    """
+
+    track: str
+    name: str
+    begin_s: float
+    seconds: float
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What a trial found. ``series`` maps a name to equally long columns of numbers.
 
@@ -94,6 +113,7 @@ class Outcome:
             if no loop ran.
         samples: readings of the machine meanwhile, their ``time_s`` from the same moment.
         pauses: parts of ``counted_s`` without steps that count, such as between epochs.
+        spans: epochs, batches of workers and steps of ranks, for a trace of the run.
     """
 
     metrics: Metrics
@@ -103,6 +123,7 @@ class Outcome:
     counted_s: tuple[float, float] | None = None
     samples: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
     pauses: Sequence[tuple[float, float]] = ()
+    spans: Sequence[Span] = ()
 
 
 def _as_it_is(made: Any) -> Any:
@@ -142,7 +163,12 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A trial as stored in a result. ``reason`` says why it failed or was skipped."""
+    """A trial as stored in a result. ``reason`` says why it failed or was skipped.
+
+    ``started_s`` and ``time_zero_s`` are moments in seconds since 1970. From the second one the
+    ``time_s`` of its steps, spans and readings count; 0 if it has none, or an earlier version
+    measured it.
+    """
 
     id: str
     kind: str
@@ -154,6 +180,7 @@ class Trial:
     reason: str = ""
     started_s: float = 0.0
     seconds: float = 0.0
+    time_zero_s: float = 0.0
 
 
 def _shown(value: Any) -> str:

@@ -36,7 +36,7 @@ ORDER = {
         *("access", "consumers"),
         *("probes", "loops", "config"),
         *("plan", "result", "references"),
-        *("analysis", "report", "run_tables", "rundir"),
+        *("analysis", "report", "run_tables", "trace", "rundir"),
         *("comparing", "advising"),
         *("child", "s3_server", "places"),
         *(
@@ -56,7 +56,7 @@ PURE = {"image", "assign", "formats", "keys", "names", "counted"}
 PURE |= {"schema", "credentials", "manifest"}
 PURE_BENCH = {"stats", "ladder", "words", "analysis", "report"}
 PURE_BENCH |= {"machine/coldness", "machine/storage_kinds", "machine/usage"}
-PURE_BENCH |= {"plan", "pixels", "badges"}
+PURE_BENCH |= {"plan", "pixels", "badges", "trace", "loops/spans"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

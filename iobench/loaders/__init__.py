@@ -14,6 +14,8 @@ from iobench.loaders.protocol import (
     LoaderSettings,
     ReadPattern,
     SplitsFirstBatch,
+    TimesBatches,
+    WorkerBatch,
 )
 
 __all__ = [
@@ -28,6 +30,8 @@ __all__ = [
     "LoaderSettings",
     "ReadPattern",
     "SplitsFirstBatch",
+    "TimesBatches",
+    "WorkerBatch",
 ]
 
 LOADERS: Registry[Loader] = Registry("iobench.loaders", "loader")

@@ -152,6 +152,27 @@ class CountsReads(Protocol):
         """How it reads data whose samples have ``sample_bytes`` on average."""
 
 
+class WorkerBatch(NamedTuple):
+    """A batch that a worker process made, on the loader's clock.
+
+    Attributes:
+        worker: the number of the worker, from 0.
+        begin_s, end_s: from the request for its first sample until it was put together.
+    """
+
+    worker: int
+    begin_s: float
+    end_s: float
+
+
+@runtime_checkable
+class TimesBatches(Protocol):
+    """Optional: a loader that knows when its workers made their batches."""
+
+    def worker_batches(self) -> Sequence[WorkerBatch]:
+        """The batches of all workers since the loader was made, in the order of their ends."""
+
+
 @runtime_checkable
 class BuffersSamples(Protocol):
     """Optional: a loader that knows the size of its shuffle buffers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import dropwhile
 from typing import TYPE_CHECKING, Any
@@ -22,6 +22,7 @@ from iobench.loaders.protocol import (
     MemoryRung,
     PlacedLoader,
     ReadPattern,
+    WorkerBatch,
     augmentation_of,
     need_cuda,
 )
@@ -30,6 +31,7 @@ from iobench.trial import Place
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
+    from iobench.loaders.batch_log import BatchLog
     from iobench.loaders.memory import HeldImages
     from iobench.loaders.torch_batches import FirstBatchWatch
 
@@ -47,6 +49,7 @@ class TorchLoader(PlacedLoader, ABC):
         self._opened: tuple[Any, DataLoader[Any]] | None = None
         self._watch: FirstBatchWatch | None = None
         self._held: HeldImages | None = None
+        self._log: BatchLog | None = None
 
     def hold(self, rung: MemoryRung, samples: int, limit_bytes: int) -> None:
         """Read the first ``samples`` of epoch 0 now, and give those in place of stored ones.
@@ -101,6 +104,10 @@ class TorchLoader(PlacedLoader, ABC):
         """All parts; reading and decoding are those of worker 0, or of this process."""
         return self._watch.parts() if self._watch else None
 
+    def worker_batches(self) -> Sequence[WorkerBatch]:
+        """The batches that the workers have made; empty without workers."""
+        return self._log.batches() if self._log else ()
+
     def close(self) -> None:
         """End the workers and wait until they are gone."""
         iterator = getattr(self._opened and self._opened[1], "_iterator", None)
@@ -122,6 +129,7 @@ class TorchLoader(PlacedLoader, ABC):
         import torch
         from torch.utils.data import DataLoader
 
+        from iobench.loaders.batch_log import BatchLog
         from iobench.loaders.torch_batches import FinishedItems, FirstBatchWatch
 
         settings = self.settings
@@ -140,8 +148,12 @@ class TorchLoader(PlacedLoader, ABC):
             if self._held.rung == "collate":
                 dataset.items = FinishedItems(dataset.items, self._held.side)
         watch = FirstBatchWatch(dataset.items, self._collate(), self.clock, begun_s)
+        read: Any = dataset
+        collate: Callable[[Any], Any] = watch.collate
         workers: dict[str, Any] = {}
         if settings.workers:
+            self._log = BatchLog(self.clock)
+            read, collate = self._log.reading(dataset), self._log.collating(watch.collate)
 
             def begin(worker: int) -> None:
                 # torch has one thread in a worker. A 1 would wait for OpenCV's threads to end,
@@ -157,12 +169,12 @@ class TorchLoader(PlacedLoader, ABC):
                 "worker_init_fn": begin,
             }
         loader = DataLoader(
-            dataset,
+            read,
             batch_size=settings.batch_size,
             sampler=getattr(dataset, "sampler", None),
             num_workers=settings.workers,
             pin_memory=settings.pin_memory,
-            collate_fn=watch.collate,
+            collate_fn=collate,
             generator=torch.Generator().manual_seed(settings.seed),
             **workers,
         )

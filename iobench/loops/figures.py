@@ -22,7 +22,7 @@ from iobench.loops.times import LoopTimes, epochs_as_one, times_of
 from iobench.loops.training_plan import TrainingTrial
 from iobench.stats import median, quantiles
 from iobench.stored import Stored
-from iobench.trial import Cold, Outcome
+from iobench.trial import Cold, Outcome, Span
 
 _STEPS, _ROUNDS = 1_000, 5
 _MOST_RECORDS = 100
@@ -94,6 +94,7 @@ def loop_outcome(
     bounds: tuple[float, float] | None = None,
     data: Stored | None = None,
     cold: Cold | None = None,
+    spans: Sequence[Span] = (),
 ) -> Outcome:
     """Metrics and series of a training loop; ``more`` metrics describe its device and loader.
 
@@ -132,6 +133,7 @@ def loop_outcome(
         origin_s=times.requested_s,
         counted_s=(bounds_s[0], bounds_s[-1]),
         pauses=tuple(pairwise(bounds_s))[1::2],
+        spans=spans,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from iobench.access import DIRECT, metered
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
+from iobench.loaders.protocol import WorkerBatch
 from iobench.loops.aggregate import processes_as_one
 from iobench.loops.cache import EpochCache, SharedCache, rank_epochs
 from iobench.loops.counted import LEAST_EPOCHS, Least
@@ -34,6 +35,7 @@ from iobench.loops.opening import (
     with_warm_part,
 )
 from iobench.loops.ranks import RankMeeting, run_ranks
+from iobench.loops.spans import epoch_spans, last_batches, process_spans, worker_spans
 from iobench.loops.times import LoopTimes, epochs_as_one
 from iobench.stored import Stored
 from iobench.trial import Cold, Context, Outcome, TrialSpec
@@ -63,6 +65,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
                 between=lambda times: opened.between(cache, times),
             )
         parts = first_batch(opened.loader, measured.epochs[0].time_to_first_batch_s)
+        batches = opened.worker_batches()
         cold = cache.ended(sum(epoch.whole.samples for epoch in measured.epochs))
     finally:
         opened.loader.close()
@@ -79,6 +82,10 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         origin_s=times.requested_s,
         counted_s=(counted_s, counted_s + _span_s(measured)),
         pauses=_pauses(measured),
+        spans=[
+            *epoch_spans(measured.epochs, times.requested_s),
+            *worker_spans(batches, times.requested_s),
+        ],
     )
 
 
@@ -190,8 +197,13 @@ def _several_processes(
     read = [sum(samples) for samples in zip(*(rank["read_samples"] for rank in ranks), strict=True)]
     cold = cache.after_ranks(rank_epochs([rank["cache"] for rank in ranks], read))
     begun_s = whole.begun_s - whole.requested_s
+    batches = [[WorkerBatch(*batch) for batch in rank["batches"]] for rank in ranks]
     return Outcome(
-        metrics, cold, origin_s=whole.requested_s, counted_s=(begun_s, begun_s + whole.seconds)
+        metrics,
+        cold,
+        origin_s=whole.requested_s,
+        counted_s=(begun_s, begun_s + whole.seconds),
+        spans=process_spans(batches, whole.requested_s),
     )
 
 
@@ -225,6 +237,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
         total = sum(epoch.whole.samples for epoch in measured.epochs)
         read_samples.append(total - sum(read_samples))
         shared.after()
+        batches = last_batches(opened.worker_batches(), trial.world_size)
     finally:
         opened.loader.close()
     return Outcome(
@@ -234,5 +247,6 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
             "cache": shared.epochs,
             "read_samples": read_samples,
             "notes": opened.notes,
+            "batches": batches,
         }
     )

@@ -21,6 +21,8 @@ from iobench.loaders import (
     Loader,
     LoaderSettings,
     ReadPattern,
+    TimesBatches,
+    WorkerBatch,
 )
 from iobench.loaders.own import SYNTHETIC, TAKE_PIXELS
 from iobench.loaders.protocol import need_framework
@@ -167,6 +169,7 @@ class OpenedLoader:
         self.loader, self._reopen = loader, reopen
         self._is_closed = False
         self._earlier_notes: list[str] = []
+        self._earlier_batches: list[WorkerBatch] = []
 
     @property
     def notes(self) -> list[str]:
@@ -179,6 +182,11 @@ class OpenedLoader:
         if not isinstance(self.loader, CountsReads):
             return None
         return self._read_so_far
+
+    def worker_batches(self) -> list[WorkerBatch]:
+        """The batches that workers of all loaders so far have made; empty if they are not known."""
+        known = self.loader.worker_batches() if isinstance(self.loader, TimesBatches) else ()
+        return [*self._earlier_batches, *known]
 
     def _read_so_far(self) -> ReadTotals:
         assert isinstance(self.loader, CountsReads)  # noqa: S101  loaders of a trial are of one kind
@@ -200,6 +208,7 @@ class OpenedLoader:
         cache.after(times.whole.samples)
         if cache.before():
             self._earlier_notes += self.loader.notes
+            self._earlier_batches = self.worker_batches()
             self.loader.close()
             self._is_closed = True
             gc.collect()  # An object in a reference cycle may keep a file mapped.

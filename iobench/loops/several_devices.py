@@ -22,7 +22,7 @@ from iobench.consumers.protocol import Consumer
 from iobench.consumers.torch_train import TorchConsumer, TorchGroup
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
-from iobench.loaders.protocol import need_framework
+from iobench.loaders.protocol import WorkerBatch, need_framework
 from iobench.loops.aggregate import rank_metrics, ranks_as_one
 from iobench.loops.cache import EpochCache, SharedCache, rank_epochs
 from iobench.loops.counted import BALANCED, FixedSteps
@@ -41,6 +41,7 @@ from iobench.loops.opening import (
     whole_batches,
 )
 from iobench.loops.ranks import RankMeeting, run_ranks
+from iobench.loops.spans import last_batches, process_spans, rank_spans
 from iobench.loops.times import LoopTimes, epochs_as_one, times_of
 from iobench.loops.training_plan import TrainingTrial
 from iobench.machine.hardware import gpus
@@ -213,7 +214,10 @@ def run(
         "notes": notes,
     }
     data = share.data if trial.input != "synthetic" else None
-    return loop_outcome(epochs, trial, clock, more, rule=rule, data=data, cold=cold)
+    batches = [[WorkerBatch(*batch) for batch in answer["batches"]] for answer in answers]
+    spans = rank_spans(times_of_ranks, whole.requested_s)
+    spans += process_spans(batches, whole.requested_s)
+    return loop_outcome(epochs, trial, clock, more, rule=rule, data=data, cold=cold, spans=spans)
 
 
 @dataclass(frozen=True, slots=True)
@@ -326,6 +330,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
                 shared.after()
                 times.append(_with_dropped(times_of(driven, driven.window), trial, data))
             fetched = gets.fetched() if gets else None
+        batches = last_batches(opened.worker_batches(), trial.world_size)
     finally:
         opened.loader.close()
     metrics = {
@@ -337,6 +342,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
         "precision": consumer.precision,
         "computed": list(consumer.notes),
         "loaded": [] if is_synthetic else opened.notes,
+        "batches": batches,
     }
     group.leave()
     return Outcome(metrics)

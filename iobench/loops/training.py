@@ -35,6 +35,7 @@ from iobench.loops.opening import (
     with_warm_part,
 )
 from iobench.loops.several_devices import ranks_of, thread_limits
+from iobench.loops.spans import epoch_spans, worker_spans
 from iobench.loops.times import times_of
 from iobench.loops.training_plan import TrainingTrial
 from iobench.machine.hardware import available_bytes
@@ -147,13 +148,16 @@ def _read(
                 opening_s=opening_s,
             )
         parts = first_batch(opened.loader, measured.epochs[0].time_to_first_batch_s)
+        batches = opened.worker_batches()
         cold = cache.ended(sum(epoch.whole.samples for epoch in measured.epochs))
     finally:
         opened.loader.close()
     records = epoch_records(measured.epochs, cache.judged)
     more = {**parts, **needed, **_computed(consumer, opened.notes), "epochs": records}
+    counted = counted_epochs(measured)
+    origin_s = counted[0].requested_s
     return loop_outcome(
-        counted_epochs(measured),
+        counted,
         trial,
         context.clock,
         more,
@@ -161,6 +165,7 @@ def _read(
         bounds=measured.bounds,
         data=stored,
         cold=cold,
+        spans=[*epoch_spans(measured.epochs, origin_s), *worker_spans(batches, origin_s)],
     )
 
 

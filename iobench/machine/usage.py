@@ -34,7 +34,8 @@ _GPU = re.compile(r"gpu\.\d+_utilisation_share")
 def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
     """Add samples to an outcome, timed from its ``origin_s``, or from ``begun_s`` without one.
 
-    All times are of the machine's monotonic clock. Readings before the origin, during opening and
+    All times are of the machine's monotonic clock. The outcome has an ``origin_s`` afterwards.
+    Readings before the origin, during opening and
     warm-up, have a negative time. A loop's metrics get ``usage`` over the steps that count.
     """
     origin_s = begun_s if outcome.origin_s is None else outcome.origin_s
@@ -47,7 +48,7 @@ def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
         metrics |= usage(columns, *outcome.counted_s, count, outcome.pauses)
     metrics["sampling_core_share"] = samples.core_share
     metrics["sampling_notes"] = list(samples.notes)
-    return replace(outcome, metrics=metrics, samples=columns)
+    return replace(outcome, metrics=metrics, samples=columns, origin_s=origin_s)
 
 
 def usage(

@@ -6,14 +6,14 @@ import math
 
 import pandas as pd
 
-_COLUMNS = ("step_end_s", "wait_s", "compute_s", "time_s", "epoch")
+_COLUMNS = ("step_end_s", "wait_s", "compute_s", "time_s", "epoch", "elsewhere_s")
 
 
 def by_trial(table: pd.DataFrame | None) -> dict[str, dict[str, list[float]]]:
     """``{trial id: {column: values}}``, rows in their order; values that are missing left out.
 
     The table has a column ``trial`` and any of ``step_end_s``, ``wait_s``, ``compute_s``,
-    ``time_s`` and ``epoch``.
+    ``time_s``, ``epoch`` and ``elsewhere_s``.
     """
     if table is None or table.empty or "trial" not in table.columns:
         return {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import time
 import timeit
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -16,13 +15,15 @@ import numpy as np
 import pandas as pd
 
 from iobench.analysis.analyse import summarised
+from iobench.clock import since_1970_s
 from iobench.errors import Unavailable
+from iobench.loops.spans import MOST_SPANS
 from iobench.machine.environment import describe
 from iobench.machine.sampling import Columns, Samples
 from iobench.result import STEADY_STATE, Result, trial_line
 from iobench.rundir import add_line, begin_log, write_results
 from iobench.stats import quantiles
-from iobench.trial import Outcome, Trial, TrialSpec
+from iobench.trial import Outcome, Span, Trial, TrialSpec
 from iobench.watching.ceiling import loss_metrics, without_replay
 from iobench.watching.loader import Epoch
 from iobench.watching.rates import loop_rate
@@ -62,8 +63,6 @@ def write(
     result = Result(settings["name"], settings["started"], describe({}), config, rates=STEADY_STATE)
     begin_log(folder, result)
     table, cost_s = step_table(records), step_cost_s()
-    # The wall clock's time of moment 0 of the monotonic clock.
-    zero_s = time.time() - time.perf_counter()
     for number, loader in enumerate(loaders):
         params = {key: loader[key] for key in ("loader", "batch_size") if loader[key] is not None}
         if settings["world_size"] > 1:
@@ -78,16 +77,18 @@ def write(
                 replay_batches=loader.get("replay", 0),
             )
             _, lasted_s = found.counted_s or (0.0, 0.0)
+            begun_s = since_1970_s(found.origin_s or 0.0)
             trial = replace(
                 trial,
                 metrics=found.metrics,
-                started_s=round(zero_s + (found.origin_s or 0.0), 3),
+                started_s=round(begun_s, 3),
                 seconds=round(lasted_s, 3),
+                time_zero_s=begun_s,
             )
         except Unavailable as error:
             trial = replace(trial, status="skipped", reason=str(error))
         result = result.with_trial(trial)
-        add_line(folder, trial_line(trial, found.series, found.samples))
+        add_line(folder, trial_line(trial, found.series, found.samples, found.spans))
     result = summarised(result)
     write_results(folder, result)
     return str(result.summary["verdict"])
@@ -179,23 +180,37 @@ def outcome(
     last = steps.tail(MOST_STEPS)
     for name, column in (("step_s", last.step_s), ("batch_wait_s", last.wait_s)):
         metrics |= {f"{name}_{q}": value for q, value in quantiles(column.tolist()).items()}
+    series: dict[str, Sequence[float]] = {
+        # As for a training loop, without the unknown time of the device.
+        "step_end_s": last.step_s.cumsum().tolist(),
+        "time_s": (last.ended_s - origin_s).tolist(),
+        "wait_s": last.wait_s.tolist(),
+        "epoch": last.epoch.astype(int).tolist(),
+    }
+    if last.elsewhere_s.any():
+        series["elsewhere_s"] = last.elsewhere_s.tolist()
     readings = _within(samples.columns, origin_s, ended_s)
     pauses = [(begin_s - origin_s, end_s - origin_s) for begin_s, end_s in replayed.pauses]
     metrics |= _means(readings, pauses)
     return Outcome(
         metrics=metrics,
-        # As for a training loop, without the unknown time of the device.
-        series={
-            "step_end_s": last.step_s.cumsum().tolist(),
-            "time_s": (last.ended_s - origin_s).tolist(),
-            "wait_s": last.wait_s.tolist(),
-            "epoch": last.epoch.astype(int).tolist(),
-        },
+        series=series,
         origin_s=origin_s,
         counted_s=(float(first.ended_s) - origin_s, ended_s - origin_s),
         samples={str(name): column.tolist() for name, column in readings.items()},
         pauses=pauses,
+        spans=_ends_of_epochs(rows, origin_s),
     )
+
+
+def _ends_of_epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
+    """How long the loop waited to learn that an epoch had ended: in no step, but in the waiting."""
+    ends = rows[rows.samples == NO_BATCH].tail(MOST_SPANS)
+    values = zip(ends.epoch, ends.called_s - origin_s, ends.wait_s, strict=True)
+    return [
+        Span("steps", f"end of epoch {int(epoch)}", float(called_s), float(wait_s), float(wait_s))
+        for epoch, called_s, wait_s in values
+    ]
 
 
 def _timed(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:

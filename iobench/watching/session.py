@@ -42,7 +42,7 @@ CLAIM = ".iobench-watch"
 
 _RUN_FILES = (
     *(CLAIM, "config.yaml", "result.json", "report.html"),
-    *("trials.parquet", "series.parquet", "samples.parquet"),
+    *("trials.parquet", "series.parquet", "samples.parquet", "spans.parquet"),
 )
 _FLUSH_EVERY_S = 1.0
 # torchrun, then Open MPI (Horovod), then Slurm's srun.

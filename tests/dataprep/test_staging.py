@@ -218,18 +218,46 @@ def test_from_s3(
         ("--part", {"AWS_BATCH_JOB_ARRAY_INDEX": "2", "AWS_BATCH_JOB_ARRAY_SIZE": "5"}),
         ("--part", {"SLURM_PROCID": "2", "SLURM_NTASKS": "5"}),
         ("--part", {"RANK": "2", "WORLD_SIZE": "5"}),
+        ("--part", {"JOB_COMPLETION_INDEX": "2", "JOB_COMPLETIONS": "5"}),
+        ("--part", {"RANK": "2", "WORLD_SIZE": "5", "JOB_COMPLETION_INDEX": "0"}),
+        (
+            "--part",
+            {"SLURM_PROCID": "2", "SLURM_NTASKS": "5"}
+            | {"JOB_COMPLETION_INDEX": "0", "JOB_COMPLETIONS": "1"},
+        ),
+        ("--host", {"JOB_COMPLETION_INDEX": "2", "JOB_COMPLETIONS": "5"}),
         ("--host", {"AWS_BATCH_JOB_ARRAY_INDEX": "2", "AWS_BATCH_JOB_ARRAY_SIZE": "5"}),
         ("--host", {"SLURM_NODEID": "2", "SLURM_NNODES": "5", "SLURM_PROCID": "17"}),
         ("--host", {"GROUP_RANK": "2", "GROUP_WORLD_SIZE": "5", "RANK": "17", "WORLD_SIZE": "40"}),
     ],
 )
 def test_auto(option: str, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Index and count are those of what started the process."""
+    """Index and count are those of what started the process; Kubernetes comes last."""
     with pytest.raises(ConfigError, match=f"{option} auto: .* give {option} I/N"):
         Part.parse("auto", option)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert Part.parse("auto", option) == (2, 5)
+
+
+@pytest.mark.parametrize("option", ["--part", "--host"])
+def test_kubernetes_does_not_say_how_many_indexes_there_are(
+    option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest must: the error names the variable, its value, and the page with a manifest."""
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "2")
+    with pytest.raises(ConfigError, match=r"set JOB_COMPLETIONS to .*docs/kubernetes\.md"):
+        Part.parse("auto", option)
+
+
+def test_an_index_beyond_the_count_is_refused_with_the_names_of_both(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Such as where the manifest has 8 completions and says 5."""
+    monkeypatch.setenv("JOB_COMPLETION_INDEX", "7")
+    monkeypatch.setenv("JOB_COMPLETIONS", "5")
+    with pytest.raises(ConfigError, match=r"'7/5' \(auto: JOB_COMPLETION_INDEX and JOB"):
+        Part.parse("auto")
 
 
 queue = pytest.fixture(batch_queue)

@@ -116,7 +116,8 @@ def test_samples_have_a_row_a_reading(tmp_path: Path) -> None:
 def test_a_run_without_a_trial(tmp_path: Path) -> None:
     """Has its columns."""
     data = run_csv(saved(tmp_path))
-    assert data == b'"id","kind","repeat","status","reason","started_s","seconds"\n'
+    columns = b'"id","kind","repeat","status","reason","started_s","seconds","time_zero_s"\n'
+    assert data == columns
 
 
 class TestCommand:

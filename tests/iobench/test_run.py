@@ -154,7 +154,7 @@ class TestMixed:
         assert read(folder) == mixed.run.result
         assert {path.name for path in folder.iterdir()} == {
             *("config.yaml", "trials.jsonl", "result.json", "report.html"),
-            *("trials.parquet", "series.parquet", "samples.parquet"),
+            *("trials.parquet", "series.parquet", "samples.parquet", "spans.parquet"),
         }
         rows = pd.read_parquet(folder / "trials.parquet")
         assert list(rows["id"]) == [trial.id for trial in mixed.run.result.trials]

@@ -182,7 +182,9 @@ class TestLog:
         with pytest.raises(StoreError, match=r"trials\.jsonl: No space left on device"):
             add_line(opened, trial_line(trial(), SERIES, {}))
 
-    @pytest.mark.parametrize("name", ["result.json", "series.parquet", "samples.parquet"])
+    @pytest.mark.parametrize(
+        "name", ["result.json", "series.parquet", "samples.parquet", "spans.parquet"]
+    )
     def test_files_are_whole_or_as_they_were(self, opened: Path, name: str) -> None:
         """A disk that is full leaves what was saved before, and the error says which file."""
         begin_log(opened, begun())

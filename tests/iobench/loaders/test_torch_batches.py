@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from multiprocessing import Value
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ import pytest
 from dataprep.adapters.augment import Augmentation
 from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from iobench.clock import VirtualClock
-from iobench.loaders import FirstBatch, LoaderSettings, SplitsFirstBatch
+from iobench.loaders import FirstBatch, LoaderSettings, SplitsFirstBatch, TimesBatches
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.trial import Place
 
@@ -198,6 +199,43 @@ def test_of_several_workers_the_first_one_tells(
     assert spans[3] >= BATCH * DECODE_S
     assert sum(spans) <= clock.now_s()
     assert sum(batch.samples for batch in batches) >= SAMPLES - BATCH
+
+
+def test_a_worker_notes_when_it_made_its_batches(
+    opened: Callable[..., SlowLoader], clock: SharedClock
+) -> None:
+    """Of every epoch: from the request for the first sample until the batch is put together."""
+    loader = opened(workers=1)
+    assert isinstance(loader, TimesBatches)
+    assert loader.worker_batches() == ()
+    for number in range(2):
+        assert sum(batch.samples for batch in loader.epoch(number)) == SAMPLES
+    sizes = [BATCH, BATCH, SAMPLES - 2 * BATCH] * 2
+    lengths_s = [size * (FETCH_S + DECODE_S) + COLLATE_S for size in sizes]
+    batches = loader.worker_batches()
+    assert [batch.end_s - batch.begin_s for batch in batches] == lengths_s
+    assert [batch.worker for batch in batches] == [0] * 6
+    assert batches[0].begin_s == LISTING_S
+    assert all(before.end_s <= after.begin_s for before, after in pairwise(batches))
+
+
+def test_batches_of_several_workers_have_their_numbers(
+    opened: Callable[..., SlowLoader], clock: SharedClock
+) -> None:
+    """They are known as long as the loader, also when its workers have ended."""
+    loader = opened(workers=2)
+    assert sum(batch.samples for batch in loader.epoch(0)) >= SAMPLES
+    loader.close()
+    assert {batch.worker for batch in loader.worker_batches()} == {0, 1}
+
+
+def test_without_workers_there_are_no_batches_of_theirs(
+    opened: Callable[..., SlowLoader],
+) -> None:
+    """The loop makes its batches itself, while it waits."""
+    loader = opened()
+    assert sum(batch.samples for batch in loader.epoch(0)) == SAMPLES
+    assert loader.worker_batches() == ()
 
 
 @pytest.mark.parametrize(("worker", "tells"), [(None, True), (0, True), (1, False)])

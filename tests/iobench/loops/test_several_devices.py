@@ -112,6 +112,10 @@ def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
     assert metrics["device"].startswith("2 x CPU (")
     assert "2 ranks, a process each" in " ".join(metrics["notes"])
     assert {len(column) for column in outcome.series.values()} == {metrics["steps"]}
+    for rank, wait_s in enumerate(metrics["rank_wait_s"]):
+        own = [span for span in outcome.spans if span.track == f"rank {rank}"]
+        assert len(own) == metrics["steps"]
+        assert fmean(span.wait_s for span in own) == pytest.approx(wait_s)
     all_gone(third_party)
 
 

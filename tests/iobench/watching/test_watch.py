@@ -21,7 +21,7 @@ from tests.iobench.watching.scripts import environment, run, written
 pytestmark = pytest.mark.slow
 
 FILES = {"report.html", "result.json", "trials.jsonl"}
-FILES |= {"trials.parquet", "series.parquet", "samples.parquet"}
+FILES |= {"trials.parquet", "series.parquet", "samples.parquet", "spans.parquet"}
 HEAVY = ("numpy", "pandas", "pyarrow", "bokeh", "torch", "pydantic", "psutil", "jinja2", "boto3")
 
 
