@@ -46,6 +46,8 @@ else
   work=$(mktemp -d) || give_up "cannot make a folder for temporary files: set WORK"
   trap 'rm -rf "$work"' EXIT
 fi
+[ "${#work}" -le 60 ] || give_up "$work is too long for sockets below it: set WORK to a path of at \
+most 60 characters"
 
 # The interpreter of the image, and the packages that it has to bring.
 python=${PYTHON:-}
@@ -78,6 +80,7 @@ PIP_CONFIG_FILE=/dev/null "$python" -m pip --isolated install --quiet \
   --find-links "$kit/wheels" --target "$work/site" -r "$list" >"$out/install.log" 2>&1 ||
   give_up "the packages cannot be installed: $(tail -n 1 "$out/install.log"); see $out/install.log"
 export PYTHONPATH=$work/site:$kit${PYTHONPATH:+:$PYTHONPATH}
+export TMPDIR=$work
 if [ "$device" = cpu ]; then export CUDA_VISIBLE_DEVICES=; fi
 cd "$kit" || exit 2
 "$python" -m benchmarks.gpu.versions >"$out/versions.txt" 2>>"$out/install.log"
@@ -137,8 +140,8 @@ for name in $parts; do
         --copies "$copies" --device "$device" "${few[@]}"
       ;;
     shard)
-      part shard 70 env TMPDIR="$work" "$python" -m benchmarks.shard_scaling "$work/photos" \
-        --workers "$workers" --images-per-worker "$images" --to "$out/shard.json"
+      part shard 70 "$python" -m benchmarks.shard_scaling "$work/photos" --workers "$workers" \
+        --images-per-worker "$images" --to "$out/shard.json"
       ;;
     loaders)
       part loaders 100 "$python" -m benchmarks.loader_scaling "$work/shards" --counts "$counts" \

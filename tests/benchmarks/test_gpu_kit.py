@@ -22,10 +22,12 @@ import iobench
 from benchmarks.gpu import prepare
 from benchmarks.gpu.build import BROUGHT, MOST_BYTES, PHOTOS, write_photos
 from benchmarks.gpu.line import figures, reason
-from benchmarks.loader_scaling import Point, rate_at
+from benchmarks.loader_scaling import BATCH, PREFETCH, Point, rate_at
 from benchmarks.workplace import photographs
 from dataprep.sample import draw_tree
 from iobench.config import BenchConfig
+from iobench.loaders.protocol import ReadPattern
+from iobench.loops.counted import flow_of
 from tests.benchmarks.torch_image import make_image
 from tests.commandline import make
 
@@ -35,6 +37,8 @@ PAGE = ROOT / "docs" / "offline.md"
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 PARTS = ("prepare", "device", "loaders", "shard", "training", "watch", "replay", "ladder")
 MOST_FILE_BYTES = 16 * 2**20
+PATIENT = {"LIMIT": "3000", **{f"LIMIT_{part.upper()}": "600" for part in PARTS}}
+"""No part is stopped because the machine is busy."""
 TAKES_MINUTES = pytest.mark.timeout(1500)
 
 
@@ -164,7 +168,7 @@ def test_all_parts_run_without_network(
     kit: Path, image: str, no_network: None, tmp_path: Path, short_folder: Path
 ) -> None:
     """Each part has its line and its figures, and results, reports and versions are left."""
-    settings = {"PYTHON": image, "TMPDIR": str(short_folder)}
+    settings = {**PATIENT, "PYTHON": image, "TMPDIR": str(short_folder)}
     ended = run(kit, tmp_path / "out", settings, offline=True)
     can_replay = "replay" in inspect.signature(iobench.watch).parameters
     expected = [name for name in PARTS if can_replay or name != "replay"]
@@ -195,7 +199,8 @@ def test_only_the_parts_that_fail_or_overrun_are_lost(
 ) -> None:
     """The other parts are done, and the exit code is 1."""
     broken = copied(kit, tmp_path / "kit", "examples/*.py")
-    asked = {"PYTHON": image, "PARTS": "prepare device watch shard", "LIMIT_DEVICE": "1"}
+    asked = {**PATIENT, "PARTS": "prepare device watch shard", "LIMIT_DEVICE": "1"}
+    asked["PYTHON"] = image
     ended = run(broken, tmp_path / "out", asked)
     assert ended.lines["device"].startswith("stopped after its 1 s")
     assert ended.lines["watch"].startswith("failed with exit code 1")
@@ -212,9 +217,10 @@ def test_only_the_parts_that_fail_or_overrun_are_lost(
 @pytest.mark.process
 @TAKES_MINUTES
 def test_a_missing_wheel_is_named(kit: Path, image: str, tmp_path: Path) -> None:
-    """Nothing is measured with a part of the packages."""
+    """pip's settings on the machine do not add it, and nothing is measured."""
     incomplete = copied(kit, tmp_path / "kit", "wheels/crc32c-*")
-    ended = run(incomplete, tmp_path / "out", {"PYTHON": image})
+    settings = {"PYTHON": image, "PIP_FIND_LINKS": str(kit / "wheels")}
+    ended = run(incomplete, tmp_path / "out", settings)
     assert ended.code == 2
     assert "cannot be installed" in ended.printed
     assert "crc32c" in ended.printed
@@ -303,7 +309,7 @@ def test_the_configs_are_valid(tmp_path: Path) -> None:
 
 
 def test_training_covers_both_types_pinned_and_not(tmp_path: Path) -> None:
-    """In mixed precision, and long enough for a steady state with the images of the kit."""
+    """In mixed precision."""
     content = prepare.config("training", tmp_path, tmp_path, device="gpu", quick=False)
     loops = BenchConfig.model_validate(content).training
     assert {(loop.normalise_on, loop.pin_memory) for loop in loops} == {
@@ -313,6 +319,19 @@ def test_training_covers_both_types_pinned_and_not(tmp_path: Path) -> None:
         ("host", False),
     }
     assert {loop.precision for loop in loops} == {"mixed"}
+
+
+def test_a_kit_has_enough_images_for_a_steady_state(tmp_path: Path) -> None:
+    """For each loop that reads them, and for 16 workers of a loader alone."""
+    batches_and_workers = {(BATCH, 16)}
+    for name in ("training", "ladder"):
+        content = prepare.config(name, tmp_path, tmp_path, device="gpu", quick=False)
+        for loop in BenchConfig.model_validate(content).training:
+            batches_and_workers.add((loop.batch_size, loop.workers))
+    for batch_size, workers in batches_and_workers:
+        pattern = ReadPattern(workers)
+        flow = flow_of(pattern, batch_size=batch_size, workers=workers, prefetch=PREFETCH)
+        assert flow.least_epoch <= PHOTOS * 100
 
 
 def test_photographs_have_a_short_side_of_256(tmp_path: Path) -> None:
