@@ -43,9 +43,9 @@ class JobTimes:
         return self.images / self.phase_s
 
 
-def timed_job(place: Workplace, workers: int, images: int) -> JobTimes:
+def timed_job(workplace: Workplace, workers: int, images: int) -> JobTimes:
     """Run one job over ``images`` photographs and take its times."""
-    photos = place.repeated(images)
+    photos = workplace.repeated(images)
     seconds = job(str(photos), list(FORMATS), workers, SHARD_SIZE, size=SIZE)
     return JobTimes(workers, images, seconds["phase"], seconds["command"])
 
@@ -66,13 +66,17 @@ def main() -> None:
     options = parser.parse_args()
     jobs: list[JobTimes] = []
     with tempfile.TemporaryDirectory(prefix="shard-scaling-") as folder:
-        place = Workplace(Path(folder), options.photos, options.most_images)
+        workplace = Workplace(Path(folder), options.photos, options.most_images)
         for workers in options.workers:
             images = min(workers * options.images_per_worker, options.most_images)
-            jobs.append(timed_job(place, workers, images))
+            jobs.append(timed_job(workplace, workers, images))
             print(f"{workers} workers: {jobs[-1].images_per_s:,.0f} img/s", file=sys.stderr)
             if options.to:
-                content = {"size": SIZE, "formats": FORMATS, "jobs": [asdict(one) for one in jobs]}
+                content = {
+                    "size": SIZE,
+                    "formats": FORMATS,
+                    "jobs": [asdict(job_times) for job_times in jobs],
+                }
                 options.to.write_text(json.dumps(content, indent=1) + "\n")
 
 

@@ -46,28 +46,28 @@ def build(target: Path, pythons: Sequence[str], photos: Path | None) -> int:
     Raises:
         BuildFailed: pip failed, no photograph can be read, or the kit is too large.
     """
-    made = target.with_name(f"{target.name}.new")
-    shutil.rmtree(made, ignore_errors=True)
-    made.mkdir(parents=True)
-    _write_wheels(made, pythons)
+    kit = target.with_name(f"{target.name}.new")
+    shutil.rmtree(kit, ignore_errors=True)
+    kit.mkdir(parents=True)
+    _write_wheels(kit, pythons)
     if photos is not None:
-        write_photos(photos, made / "photos")
+        write_photos(photos, kit / "photos")
     else:
         from dataprep.sample import draw_tree
 
         with tempfile.TemporaryDirectory() as folder:
             drawn = draw_tree(Path(folder) / "drawn", images=PHOTOS, classes=20).root
-            write_photos(drawn, made / "photos")
-    _copy_programs(made)
-    size_bytes = sum(path.stat().st_size for path in photographs(made))
+            write_photos(drawn, kit / "photos")
+    _copy_programs(kit)
+    size_bytes = sum(path.stat().st_size for path in photographs(kit))
     if size_bytes > MOST_BYTES:
         raise BuildFailed(
             f"the kit has {size_bytes / 1e6:.1f} MB, more than {MOST_BYTES / 1e6:.0f}: build it "
-            f"for fewer versions of Python, or with smaller photographs; what was made is in {made}"
+            f"for fewer versions of Python, or with smaller photographs; see {kit}"
         )
     if target.exists():
         shutil.rmtree(target)
-    made.rename(target)
+    kit.rename(target)
     return size_bytes
 
 
@@ -99,15 +99,15 @@ def write_photos(source: Path, target: Path) -> int:
     return count
 
 
-def _write_wheels(made: Path, pythons: Sequence[str]) -> None:
+def _write_wheels(kit: Path, pythons: Sequence[str]) -> None:
     """Write the wheels, and a list of them for each version of Python."""
-    wheels = made / "wheels"
+    wheels = kit / "wheels"
     _pip("wheel", ["--no-deps", "--wheel-dir", wheels, ROOT])
     (own,) = wheels.iterdir()
     for python in pythons:
         versions = dict(_resolved(own, python))
         packed = [f"{name}=={version}" for name, version in sorted(versions.items())]
-        listed = made / f"requirements-{python}.txt"
+        listed = kit / f"requirements-{python}.txt"
         listed.write_text("".join(f"{line}\n" for line in packed))
         folders = ["--dest", str(wheels), "--find-links", str(wheels)]
         _pip("download", ["--no-deps", *folders, "-r", str(listed), *_for_python(python)])
@@ -153,15 +153,15 @@ def _pip(command: str, arguments: Sequence[str | Path]) -> None:
         raise BuildFailed(f"pip {command} failed: {lines[-1]}")
 
 
-def _copy_programs(made: Path) -> None:
+def _copy_programs(kit: Path) -> None:
     """Copy what runs on the machine."""
     here = Path(__file__).parent
     unneeded = shutil.ignore_patterns("__pycache__")
-    shutil.copytree(here.parent, made / "benchmarks", ignore=unneeded)
-    (made / "examples").mkdir()
-    shutil.copy(ROOT / "examples" / "train_ddp.py", made / "examples")
+    shutil.copytree(here.parent, kit / "benchmarks", ignore=unneeded)
+    (kit / "examples").mkdir()
+    shutil.copy(ROOT / "examples" / "train_ddp.py", kit / "examples")
     for name in ("run.sh", "README.md"):
-        (made / "benchmarks" / here.name / name).rename(made / name)
+        (kit / "benchmarks" / here.name / name).rename(kit / name)
 
 
 def main() -> None:

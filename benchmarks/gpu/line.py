@@ -119,11 +119,11 @@ def main() -> None:
     parser.add_argument("seconds", help="how long it took")
     options = parser.parse_args()
     try:
-        said = figures(options.name, options.out)
+        summary = figures(options.name, options.out)
     except DataprepError as error:
-        said = str(error)
-    said = said or reason(options.out / f"{options.name}.log")
-    print(f"{options.name}: {options.how}, {options.seconds} s: {said}")
+        summary = str(error)
+    summary = summary or reason(options.out / f"{options.name}.log")
+    print(f"{options.name}: {options.how}, {options.seconds} s: {summary}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Make what the parts of the kit read: class folders, shards, and a config for each run of iobench.
+"""Write what the parts of the kit read: shards, and a config for each run of iobench.
 
 ``python -m benchmarks.gpu.prepare PHOTOS WORK`` repeats the photographs under new names, shards
-them, and writes ``WORK/repeated``, ``WORK/shards`` (links) and ``WORK/*.yaml``.
+them, and writes ``WORK/photos``, ``WORK/shards`` (a link) and ``WORK/*.yaml``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def config(name: str, shards: Path, work: Path, *, device: str, quick: bool) -> 
 
 
 def main() -> None:
-    """Make everything, and print how many photographs there are."""
+    """Write shards and configs, and print how many images there are."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.prepare")
     parser.add_argument("photos", type=Path, help="class folders of photographs")
     parser.add_argument("work", type=Path, help="a folder for everything that is made")
@@ -55,10 +55,9 @@ def main() -> None:
     # Links to the photographs need the same file system.
     photos = Path(shutil.copytree(options.photos, options.work / "photos", dirs_exist_ok=True))
     images = len(photographs(photos)) * options.copies
-    place = Workplace(options.work, photos, images)
-    shards = place.sharded(images)
-    for name, made in (("repeated", place.repeated()), ("shards", shards)):
-        (options.work / name).symlink_to(made, target_is_directory=True)
+    workplace = Workplace(options.work, photos, images)
+    shards = workplace.sharded(images)
+    (options.work / "shards").symlink_to(shards, target_is_directory=True)
     for name in RUNS:
         content = config(name, shards, options.work, device=options.device, quick=options.quick)
         (options.work / f"{name}.yaml").write_text(yaml.safe_dump(content, sort_keys=False))

@@ -36,7 +36,7 @@ def main() -> None:
     for line in unfulfilled():
         print(f"unfulfilled: {line}")
     print(json.dumps(describe({}), indent=1))
-    packages = {one.metadata["Name"]: one.version for one in distributions()}
+    packages = {package.metadata["Name"]: package.version for package in distributions()}
     for name in sorted(packages, key=str.lower):
         print(f"{name}=={packages[name]}")
 

@@ -23,7 +23,8 @@ from benchmarks.gpu import prepare
 from benchmarks.gpu.build import BROUGHT, MOST_BYTES, PHOTOS, write_photos
 from benchmarks.gpu.line import figures, reason
 from benchmarks.loader_scaling import BATCH, PREFETCH, Point, rate_at
-from benchmarks.workplace import photographs
+from benchmarks.shard_scaling import timed_job
+from benchmarks.workplace import Workplace, photographs
 from dataprep.sample import draw_tree
 from iobench.config import BenchConfig
 from iobench.loaders.protocol import ReadPattern
@@ -39,6 +40,15 @@ PARTS = ("prepare", "device", "loaders", "shard", "training", "watch", "replay",
 MOST_FILE_BYTES = 16 * 2**20
 PATIENT = {"LIMIT": "3000", **{f"LIMIT_{part.upper()}": "600" for part in PARTS}}
 """No part is stopped because the machine is busy."""
+FAILING_EXAMPLE = """
+import os, pathlib, sys
+
+folder = pathlib.Path(sys.argv[sys.argv.index("--watch") + 1])
+folder.mkdir()
+(folder / "zeros").write_bytes(bytes(20 << 20))
+(folder / "noise").write_bytes(os.urandom(20 << 20))
+raise RuntimeError("out of paint")
+"""
 TAKES_MINUTES = pytest.mark.timeout(1500)
 
 
@@ -197,16 +207,21 @@ def test_all_parts_run_without_network(
 def test_only_the_parts_that_fail_or_overrun_are_lost(
     kit: Path, image: str, tmp_path: Path
 ) -> None:
-    """The other parts are done, and the exit code is 1."""
+    """The other parts are done, the exit code is 1, and no file is too large to be carried back."""
     broken = copied(kit, tmp_path / "kit", "examples/*.py")
+    (broken / "examples" / "train_ddp.py").write_text(FAILING_EXAMPLE)
     asked = {**PATIENT, "PARTS": "prepare device watch shard", "LIMIT_DEVICE": "1"}
     asked["PYTHON"] = image
     ended = run(broken, tmp_path / "out", asked)
     assert ended.lines["device"].startswith("stopped after its 1 s")
     assert ended.lines["watch"].startswith("failed with exit code 1")
+    assert ended.lines["watch"].endswith("RuntimeError: out of paint")
     assert ended.lines["prepare"].startswith("done, ")
     assert ended.lines["shard"].startswith("done, ")
     assert ended.code == 1
+    assert max(path.stat().st_size for path in photographs(ended.out)) < MOST_FILE_BYTES
+    assert (ended.out / "watch" / "zeros.gz").exists()
+    assert "noise.gz" in ended.lines["gpu-kit"]
     asked = {"PYTHON": image, "PARTS": "prepare shard", "LIMIT": "1"}
     late = run(kit, tmp_path / "late", asked)
     assert [late.lines[name][:8] for name in ("prepare", "shard")] == ["not run:", "not run:"]
@@ -388,6 +403,18 @@ def test_loaders_are_measured_in_whole_epochs_of_few_images(by: str, tmp_path: P
     assert rate.rule == "epochs"
     assert rate.samples_per_s > 0
     assert rate.balance == pytest.approx(1)
+
+
+@pytest.mark.slow
+@pytest.mark.process
+def test_a_job_is_timed_with_and_without_its_start(tmp_path: Path) -> None:
+    """Photographs are repeated until there are enough, and the shard phase is a part of the job."""
+    photos = draw_tree(tmp_path / "photos", images=6, classes=2).root
+    (tmp_path / "work").mkdir()
+    times = timed_job(Workplace(tmp_path / "work", photos, 0), workers=1, images=12)
+    assert (times.workers, times.images) == (1, 12)
+    assert 0 < times.phase_s < times.command_s
+    assert times.images_per_s == pytest.approx(12 / times.phase_s)
 
 
 @pytest.mark.process
