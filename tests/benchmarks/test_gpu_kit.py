@@ -22,7 +22,8 @@ import iobench
 from benchmarks.gpu import prepare
 from benchmarks.gpu.build import BROUGHT, MOST_BYTES, PHOTOS, write_photos
 from benchmarks.gpu.line import figures, reason
-from benchmarks.loader_scaling import BATCH, PREFETCH, Point, rate_at
+from benchmarks.loader_scaling import PREFETCH, Point, rate_at
+from benchmarks.loading_peers import BATCH
 from benchmarks.shard_scaling import timed_job
 from benchmarks.workplace import Workplace, photographs
 from dataprep.sample import draw_tree
