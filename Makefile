@@ -10,7 +10,7 @@ OLD_NUMPY := $(shell $(PYTHON) -c 'import sys; print(int(sys.version_info < (3, 
 # The two environments are installed at the same time.
 MAKEFLAGS += --jobs=2
 
-.PHONY: demo test test-all check docs bench compare-loaders clean help
+.PHONY: demo test test-all check docs bench compare-loaders gpu-kit clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make docs    the documentation as a site in build/docs"
 	@echo "make bench   side by side with peers; SOURCE=folder for your own photographs"
 	@echo "make compare-loaders  the contest of loaders, and its tables in README.md and docs/"
+	@echo "make gpu-kit  a folder that measures a machine with a GPU and without network"
 	@echo "make clean   removes the environments, demo/ and builds"
 
 .venv/python:
@@ -124,6 +125,13 @@ compare-loaders: .venv-loaders/bench
 	@.venv-loaders/bin/python -m benchmarks $(BENCH_OPTIONS) --only loaders \
 	  --to reports/examples/loaders
 	@.venv-loaders/bin/python -m benchmarks.loaders_page $(if $(NOTE),--note "$(NOTE)")
+
+# FOR_PYTHON: versions of Python on the machine with the GPU. PHOTOS: photographs of your own.
+FOR_PYTHON ?= 3.11 3.12
+
+gpu-kit: .venv/demo
+	@.venv/bin/python -m benchmarks.gpu.build --to build/gpu-kit \
+	  $(FOR_PYTHON:%=--for-python %) $(if $(PHOTOS),--photos "$(PHOTOS)")
 
 clean:
 	rm -rf .venv .venv-frameworks .venv-peers .venv-loaders demo build dist *.egg-info

@@ -62,16 +62,21 @@ def bare_loop(photos: str, workers: int = WORKERS) -> float:
 
 
 def job(
-    photos: str, formats: list[str], workers: int = WORKERS, shard_size: str = "64MiB"
+    photos: str,
+    formats: list[str],
+    workers: int = WORKERS,
+    shard_size: str = "64MiB",
+    size: int = 256,
 ) -> dict[str, float]:
     """Seconds of the whole command, and of its shard phase by the times of its files."""
     with output() as folder:
         made = Path(folder, "out")
-        program = str(Path(sys.executable).with_name("dataprep"))
-        options = [f"--source={photos}", f"--output={made}", "--size=256", f"--workers={workers}"]
+        program = [sys.executable, "-m", "dataprep", "shard"]
+        options = [f"--source={photos}", f"--output={made}", f"--size={size}"]
+        options += [f"--workers={workers}"]
         options += [f"--shard-size={shard_size}", *[f"--format={name}" for name in formats]]
         started_s = time.perf_counter()
-        subprocess.run([program, "shard", *options], check=True, capture_output=True)
+        subprocess.run([*program, *options], check=True, capture_output=True)
         seconds = time.perf_counter() - started_s
         stored_s = max(path.stat().st_mtime for path in (made / "receipts").iterdir())
         return {"command": seconds, "phase": stored_s - (made / "train.job.json").stat().st_mtime}

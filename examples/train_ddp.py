@@ -6,7 +6,8 @@
 ``DATA`` is the output of ``dataprep shard``, a copy, or the share of this host that ``dataprep
 stage`` made. All ranks make the same number of steps. Started again, also with another number of
 ranks, it goes on within the epoch where the last checkpoint was written. Images stay uint8 until
-they are on the device, which normalises them.
+they are on the device, which normalises them. ``--watch FOLDER`` measures how long the loop waits
+for its batches (``iobench.watch``); with ``--replay N`` also how fast it is without its loader.
 """
 
 from __future__ import annotations
@@ -54,6 +55,10 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=224, help="side of the images in pixels")
     parser.add_argument("--checkpoint", type=Path, default=Path("checkpoint.pt"))
     parser.add_argument("--every", type=int, default=10, help="steps between checkpoints")
+    parser.add_argument("--watch", metavar="FOLDER", help="measure the loop, and report there")
+    parser.add_argument(
+        "--replay", type=int, metavar="N", help="with --watch: hand out N batches again"
+    )
     options = parser.parse_args()
 
     distributed.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
@@ -83,10 +88,16 @@ def main() -> None:
         print(f"epoch {begin['epoch']} goes on after {begin['samples']:,} samples", flush=True)
     parallel = DistributedDataParallel(model)
     optimiser = torch.optim.SGD(parallel.parameters(), lr=0.05)
+    watched = batches
+    if options.watch:
+        import iobench
+
+        replay = {} if options.replay is None else {"replay": options.replay}
+        watched = iobench.watch(batches, options.watch, device=device.type == "cuda", **replay)
 
     for epoch in range(begin["epoch"], options.epochs):
         # Each loop over the batches is the next epoch; the first one is what is left of its epoch.
-        for step, (images, labels) in enumerate(batches, start=1):
+        for step, (images, labels) in enumerate(watched, start=1):
             images = dataprep.normalise(images.to(device))
             loss = nn.functional.cross_entropy(parallel(images), labels.to(device))
             optimiser.zero_grad()

@@ -1,0 +1,130 @@
+"""Sum up a part of the kit in one line, also one that failed or was stopped.
+
+``python -m benchmarks.gpu.line NAME OUT HOW SECONDS`` prints ``NAME: HOW, SECONDS s: FIGURES``. The
+figures come from what the part has written below ``OUT`` so far; without any, the line ends with
+the reason that the part's log gives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.loader_scaling import LoaderRate
+from benchmarks.shard_scaling import JobTimes
+from dataprep.errors import DataprepError
+from iobench.result import Result
+from iobench.rundir import holds_run, read, read_tables
+
+_READINGS = {
+    "utilisation_share": ("utilisation", 100.0, "%"),
+    "power_w": ("power", 1.0, "W"),
+    "sm_clock_mhz": ("clock", 1.0, "MHz"),
+    "memory_bytes": ("memory", 1e-9, "GB"),
+}
+"""Readings of a GPU that are shown: name, factor and unit."""
+
+_PYTHON_ERROR = re.compile(r"\b[A-Z]\w*(?:Error|Exception|Failed): \S.*")
+
+
+def figures(name: str, out: Path) -> str:
+    """The figures of a part; empty if it has written none."""
+    folder, file = out / name, out / f"{name}.json"
+    if holds_run(folder):
+        return "; ".join(_of_run(name, folder))
+    if not file.exists():
+        return ""
+    content = json.loads(file.read_text())
+    if name == "shard":
+        return _of_jobs([JobTimes(**job) for job in content["jobs"]])
+    return _of_loaders([LoaderRate(**rate) for rate in content["rates"]])
+
+
+def _of_jobs(jobs: list[JobTimes]) -> str:
+    first = jobs[0].images_per_s
+    rates = [
+        f"{job.workers}: {job.images_per_s:,.0f} ({job.images_per_s / first:.1f}x)" for job in jobs
+    ]
+    return f"img/s by workers {', '.join(rates)}"
+
+
+def _of_loaders(rates: list[LoaderRate]) -> str:
+    series: dict[str, list[str]] = {}
+    for rate in rates:
+        point = f"{rate.count}: {rate.samples_per_s:,.0f}"
+        series.setdefault(f"{rate.dtype} by {rate.by}", []).append(point)
+    return "img/s " + "; ".join(f"{title} {', '.join(points)}" for title, points in series.items())
+
+
+def _of_run(name: str, folder: Path) -> Iterator[str]:
+    """The figures of each loop, the trials without figures, and the readings of a GPU."""
+    result = read(folder)
+    if name == "ladder":
+        yield from _rungs(result)
+    elif name in ("watch", "replay"):
+        yield str(result.summary.get("verdict", "no verdict"))
+    else:
+        for trial in result.trials:
+            rate = trial.metrics.get("samples_per_s")
+            if rate is not None:
+                yield f"{trial.params['group']}, {trial.params['input']} {rate:,.0f} img/s"
+    reasons = Counter(
+        f"{trial.status}: {trial.reason}" for trial in result.trials if trial.status != "done"
+    )
+    for reason, count in reasons.items():
+        yield f"{count} {reason}"
+    if name == "device" and result.trials:
+        yield from _readings(folder, float(result.trials[0].metrics.get("seconds", 0.0)))
+
+
+def _rungs(result: Result) -> Iterator[str]:
+    """Seconds per 1,000 samples on each rung that was measured."""
+    for entry in result.summary.get("ladder", ()):
+        rungs = [
+            f"{rung['words']} {rung['seconds_per_sample']['median'] * 1000:.3g}"
+            for rung in entry["rungs"]
+        ]
+        yield f"s/1,000 samples: {', '.join(rungs)}"
+
+
+def _readings(folder: Path, seconds: float) -> Iterator[str]:
+    """The mean of each reading of the first GPU during the ``seconds`` that count."""
+    _, samples = read_tables(folder)
+    samples = samples[samples["time_s"].between(0, seconds)]
+    for key, (title, factor, unit) in _READINGS.items():
+        column = f"gpu.0_{key}"
+        if column in samples.columns and samples[column].notna().any():
+            yield f"{title} {samples[column].mean() * factor:,.0f} {unit}"
+
+
+def reason(log: Path) -> str:
+    """Python's last error in a log, or else its last line with a word; empty if there is none."""
+    text = log.read_text(errors="replace") if log.exists() else ""
+    if errors := _PYTHON_ERROR.findall(text):
+        return str(errors[-1])
+    lines = [line.strip() for line in text.splitlines() if re.search(r"\w", line)]
+    return lines[-1] if lines else ""
+
+
+def main() -> None:
+    """Print the line of a part."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.line")
+    parser.add_argument("name", help="the part")
+    parser.add_argument("out", type=Path, help="the folder of all results")
+    parser.add_argument("how", help="how the part ended")
+    parser.add_argument("seconds", help="how long it took")
+    options = parser.parse_args()
+    try:
+        summary = figures(options.name, options.out)
+    except DataprepError as error:
+        summary = str(error)
+    summary = summary or reason(options.out / f"{options.name}.log")
+    print(f"{options.name}: {options.how}, {options.seconds} s: {summary}")
+
+
+if __name__ == "__main__":
+    main()
