@@ -56,7 +56,11 @@ _MOST_PARTS = 999_999
 _ARRAY = ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE")
 _STARTED_BY = {
     "--part": (_ARRAY, ("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS")),
-    "--host": (_ARRAY, ("GROUP_RANK", "GROUP_WORLD_SIZE"), ("SLURM_NODEID", "SLURM_NNODES")),
+    "--host": (
+        *(_ARRAY, ("GROUP_RANK", "GROUP_WORLD_SIZE"), ("SLURM_NODEID", "SLURM_NNODES")),
+        # MPI names ranks only: start one on each host.
+        *(("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")),
+    ),
 }
 
 Labels: TypeAlias = NDArray[np.int32]
