@@ -66,8 +66,10 @@ _STARTED_BY = {
         *(("SLURM_PROCID", "SLURM_NTASKS"), _INDEXED_JOB),
     ),
     "--host": (
-        *(_ARRAY, ("GROUP_RANK", "GROUP_WORLD_SIZE")),
-        *(("SLURM_NODEID", "SLURM_NNODES"), _INDEXED_JOB),
+        *(_ARRAY, ("GROUP_RANK", "GROUP_WORLD_SIZE"), ("SLURM_NODEID", "SLURM_NNODES")),
+        # MPI names ranks only: start one on each host.
+        *(("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")),
+        _INDEXED_JOB,
     ),
 }
 

@@ -2,8 +2,9 @@
 
 Reads the trial from stdin (``iobench.child_process``). Writes JSON lines to the file
 descriptor FD: any number of ``{"progress": [done, unit]}``, then ``{"outcome": ...}``,
-``{"skipped": why}`` or ``{"failed": why, "at_s": when}``. What the trial prints goes to stdout and
-stderr, which are not parsed.
+``{"skipped": why}`` or ``{"failed": why, "at_s": when}``. A trial that is to begin together with
+others sends ``{"ready": true}`` when it is prepared, and waits for a line on stdin. What the trial
+prints goes to stdout and stderr, which are not parsed.
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ import sys
 import traceback
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any
 
 from dataprep.errors import DataprepError
+from iobench.child_process import REQUEST_SIZE_BYTES, TrialRequest
 from iobench.clock import SystemClock
-from iobench.errors import Unavailable
+from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.processes import end_with
-from iobench.trial import Context
+from iobench.trial import Context, begin_at_once
 
 KINDS = {
     "disk": "iobench.probes.disk:run",
@@ -67,10 +70,16 @@ def main() -> int:
     end_with(int(sys.argv[2]))
     # TensorFlow would take all memory of every GPU, also of those that it does not use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    request = pickle.load(sys.stdin.buffer)  # noqa: S301  its parent wrote it
+    request = _request()
     spec, clock = request.spec, SystemClock()
-    give_up_s = clock.now_s() + request.ends_within_s
-    context = Context(request.places, clock, lines.progress, request.scratch, give_up_s)
+    context = Context(
+        request.places,
+        clock,
+        lines.progress,
+        request.scratch,
+        give_up_s=clock.now_s() + request.ends_within_s,
+        begin=partial(_begin_when_told, lines, clock) if request.waits else begin_at_once,
+    )
     message: dict[str, Any]
     try:
         outcome = resolve_name(KINDS[spec.kind])(spec, context)
@@ -83,6 +92,28 @@ def main() -> int:
         traceback.print_exc()
     lines.send(message)
     return 0
+
+
+def _request() -> TrialRequest:
+    """Read the request of the parent, and nothing after it: a line may follow much later."""
+    size = int.from_bytes(sys.stdin.buffer.read(REQUEST_SIZE_BYTES), "little")
+    request: TrialRequest = pickle.loads(sys.stdin.buffer.read(size))  # noqa: S301  its parent wrote it
+    return request
+
+
+def _begin_when_told(lines: Lines, clock: SystemClock) -> float:
+    """Say that the trial is prepared, and wait until its parent lets it begin.
+
+    Returns the seconds that it waited.
+
+    Raises:
+        TrialFailed: the parent has closed stdin instead.
+    """
+    ready_s = clock.now_s()
+    lines.send({"ready": True})
+    if not sys.stdin.buffer.readline():
+        raise TrialFailed("the trial was not told to begin")
+    return clock.now_s() - ready_s
 
 
 def reason(error: Exception) -> str:

@@ -1,7 +1,8 @@
 """Run one trial in a process of its own, with a time limit; nothing of it is left afterwards.
 
 The process runs ``iobench.child``. It reads a pickled request from its stdin, and answers with JSON
-lines on a pipe.
+lines on a pipe. If the trial is to begin together with those of other hosts, a line on its stdin
+lets it begin.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ from iobench.trial import GIVE_UP_SHARE, Outcome, Place, Status, TrialSpec
 Message: TypeAlias = Mapping[str, Any]
 Verdict = tuple[Status, Outcome | None, str]
 
+REQUEST_SIZE_BYTES = 8
+"""Length of the little-endian number before a request: the size of the request in bytes."""
+
 LOOK_EVERY_S = 0.5
 """How often to check whether a process has ended: its workers may hold its pipe open."""
 
@@ -51,12 +55,15 @@ class TrialRequest:
         spec, places: the trial, and the places that its parameters name.
         scratch: a folder that it may write to.
         ends_within_s: seconds after which the trial ends by itself.
+        waits: whether the trial waits between its preparation and its measurement, until
+            ``ChildProcess.begin`` is called.
     """
 
     spec: TrialSpec
     places: Mapping[str, Place]
     scratch: Path | None = None
     ends_within_s: float = math.inf
+    waits: bool = False
 
 
 class ChildProcess:
@@ -114,8 +121,17 @@ class ChildProcess:
 
     def ask(self, request: TrialRequest) -> None:
         """Request a trial."""
+        data = pickle.dumps(request)
+        with contextlib.suppress(BrokenPipeError):
+            self._stdin.write(len(data).to_bytes(REQUEST_SIZE_BYTES, "little") + data)
+            self._stdin.flush()
+            if not request.waits:
+                self._stdin.close()
+
+    def begin(self) -> None:
+        """Let a trial begin that was asked for with ``waits`` and has sent ``ready``."""
         with contextlib.suppress(BrokenPipeError), self._stdin:
-            self._stdin.write(pickle.dumps(request))
+            self._stdin.write(b"begin\n")
 
     def messages(self) -> list[Message]:
         """All messages that have arrived since the last call; does not wait.
@@ -168,15 +184,19 @@ def run_isolated(
     progress: Callable[[float, str], None],
     sampling: SamplingSettings | None = None,
     scratch: Path | None = None,
+    begin: Callable[[], None] | None = None,
 ) -> Verdict:
     """Run one trial; returns its status, its outcome if it is done, and else the reason.
 
     The machine is sampled meanwhile as ``sampling`` says. ``scratch`` is a folder that the trial
     may write to; the caller removes it. The process group of the trial is killed at the end. A
     trial whose process cannot be started has failed.
+
+    ``begin`` is called when the trial is prepared. It waits for other hosts, which does not count
+    as time of the trial, and raises TrialFailed if they do not begin together.
     """
     try:
-        return _run(spec, places, timeout_s, environment, progress, sampling, scratch)
+        return _run(spec, places, timeout_s, environment, progress, sampling, scratch, begin)
     except TrialFailed as error:
         return "failed", None, str(error)
 
@@ -189,6 +209,7 @@ def _run(
     progress: Callable[[float, str], None],
     sampling: SamplingSettings | None,
     scratch: Path | None,
+    begin: Callable[[], None] | None,
 ) -> Verdict:
     with ChildProcess({**os.environ, **environment}, own_session=True) as child:
         message, still_s = None, 0.0
@@ -197,8 +218,9 @@ def _run(
             with beside(sampling, child.pid) as meanwhile:
                 # A trial that cannot end in time says so itself, before it is killed.
                 ends_within_s = GIVE_UP_SHARE * timeout_s
-                child.ask(TrialRequest(spec, dict(places), scratch, ends_within_s))
-                message, still_s = _listen(child, timeout_s, progress)
+                waits = begin is not None
+                child.ask(TrialRequest(spec, dict(places), scratch, ends_within_s, waits))
+                message, still_s = _listen(child, timeout_s, progress, begin)
         finally:
             # Then kill whatever is left of its process group.
             child.wait(0 if message is None else _GRACE_S)
@@ -215,12 +237,15 @@ def _run(
 
 
 def _listen(
-    child: ChildProcess, timeout_s: float, progress: Callable[[float, str], None]
+    child: ChildProcess,
+    timeout_s: float,
+    progress: Callable[[float, str], None],
+    begin: Callable[[], None] | None,
 ) -> tuple[Message | None, float]:
     """The last message and the seconds for which either process was stopped.
 
     The message is empty if the trial ended without one, and None if time ran out. Time for which
-    this process was stopped does not count as the trial's.
+    this process was stopped, or waited for other hosts, does not count as the trial's.
     """
     suspended = SuspendedTime(child.pid)
     with selectors.DefaultSelector() as selector:
@@ -234,10 +259,15 @@ def _listen(
                     return {}, suspended.seconds
                 continue
             for message in child.messages():
-                if "progress" not in message:
+                if "progress" in message:
+                    done, unit = message["progress"]
+                    progress(done, unit)
+                elif "ready" in message and begin is not None:
+                    begin()
+                    child.begin()
+                    suspended.skip()
+                else:
                     return message, suspended.seconds
-                done, unit = message["progress"]
-                progress(done, unit)
             if child.closed:
                 return {}, suspended.seconds
     return None, suspended.seconds

@@ -17,9 +17,11 @@ from dataprep.names import escape
 
 if TYPE_CHECKING:
     from iobench.config import BenchConfig
+    from iobench.hosts.settings import HostSettings
 
 _DRY = "With --dry-run"
 _MORE = "More"
+_HOSTS = "Several hosts at the same time"
 _COST = "What training costs"
 
 Config: TypeAlias = Annotated[
@@ -57,6 +59,64 @@ PrintConfig: TypeAlias = Annotated[
     bool,
     typer.Option("--print-config", help="Print the whole config as YAML.", rich_help_panel=_MORE),
 ]
+Hosts: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--hosts",
+        min=1,
+        metavar="N",
+        help="Number of hosts. (default: from Slurm, torchrun or MPI)",
+        rich_help_panel=_HOSTS,
+    ),
+]
+Host: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--host",
+        min=0,
+        metavar="I",
+        help="Number of this host, from 0; host 0 writes the report. (default: likewise)",
+        rich_help_panel=_HOSTS,
+    ),
+]
+Meeting: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--rendezvous",
+        metavar="URI",
+        help="A folder that all hosts share, or s3://bucket/prefix.",
+        rich_help_panel=_HOSTS,
+    ),
+]
+MeetingStore: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rendezvous-set",
+        metavar="KEY=VALUE",
+        help="Store options of the rendezvous: --rendezvous-set endpoint_url=URL.",
+        rich_help_panel=_HOSTS,
+    ),
+]
+HostTimeout: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--host-timeout",
+        min=1,
+        metavar="SECONDS",
+        help="Longest wait for a host, at the start and before each trial. (default: "
+        "trial_timeout_s)",
+        rich_help_panel=_HOSTS,
+    ),
+]
+HostCounts: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--host-counts",
+        metavar="N,N...",
+        help="Also measure each point on so many of the hosts: 1,2,4.",
+        rich_help_panel=_HOSTS,
+    ),
+]
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
 Folder: TypeAlias = Annotated[Path, typer.Argument(help="The folder of a run.")]
 
@@ -88,8 +148,17 @@ def run(
     yes: Yes = False,
     print_config: PrintConfig = False,
     verbose: Verbose = False,
+    hosts: Hosts = None,
+    host: Host = None,
+    rendezvous: Meeting = None,
+    rendezvous_set: MeetingStore = None,
+    host_timeout: HostTimeout = None,
+    host_counts: HostCounts = None,
 ) -> None:
     """Run the trials of a config and write a report.
+
+    With --rendezvous several hosts run each trial at the same time: start the same command on each
+    (docs/many-hosts.md).
 
     Keys that people set (--set KEY=VALUE): data.source or data.shards, repeats,
     training.0.consumer, .model, .batch_size, .loader, .workers, .inputs, and loaders.0.workers.
@@ -97,14 +166,20 @@ def run(
     """
     from dataprep.config_file import parse_settings
     from iobench.config import load
+    from iobench.hosts.settings import host_settings
 
     loaded = load(config, parse_settings(set_ or []))
+    wait_s = host_timeout or loaded.trial_timeout_s
+    meeting = host_settings(host, hosts, rendezvous, rendezvous_set or [], wait_s, host_counts)
     begun = _begun(output, resume)
     if print_config or dry_run:
-        _show(loaded, print_config, begun, like, as_json, verbose)
+        _show(loaded, print_config, begun, like, as_json, verbose, meeting)
+    elif meeting is not None and meeting.host > 0:
+        _refuse_dry(like, verbose)
+        _follow(loaded, output, meeting)
     else:
         _refuse_dry(like, verbose)
-        _measure(loaded, output, begun, yes=yes, as_json=as_json)
+        _measure(loaded, output, begun, yes=yes, as_json=as_json, meeting=meeting)
 
 
 @app.command(cls=GroupedCommand)
@@ -145,6 +220,7 @@ def _show(
     like: Path | None,
     as_json: bool,
     verbose: bool,
+    meeting: HostSettings | None = None,
 ) -> None:
     """Print the ``whole`` config, or what running it will take."""
     from iobench.config import dump
@@ -154,6 +230,8 @@ def _show(
         typer.echo(dump(config), nl=False)
         return
     ahead = forecast(config, resumed=begun, like=like)
+    if meeting is not None:
+        ahead = ahead.on_hosts(meeting.hosts, meeting.counts)
     typer.echo(json.dumps(ahead.content()) if as_json else ahead.text(verbose=verbose))
 
 
@@ -185,26 +263,45 @@ def _measure(
     yes: bool,
     as_json: bool,
     tables: bool = False,
+    meeting: HostSettings | None = None,
 ) -> None:
     """Ask where requests may cost much, measure, and print the result, with ``tables`` of ladders.
 
     Raises:
         ConfigError: what ``iobench.run`` raises.
     """
+    from contextlib import ExitStack
+
     from iobench import display
     from iobench import run as running
     from iobench.analysis.analyse import result_lines
     from iobench.forecast import forecast, require_leave
+    from iobench.hosts.meeting import leading
     from iobench.rundir import default_folder
     from iobench.words import ladder_table
 
     ahead = forecast(config, resumed=begun)
+    if meeting is not None:
+        ahead = ahead.on_hosts(meeting.hosts, meeting.counts)
     ask = typer.confirm if _on_a_terminal() else None
     require_leave(ahead, config.cost_limit_usd, yes=yes, ask=ask)
     folder = output or default_folder(config.name)
-    done = running.run(
-        config, folder, display.choose(), resume=begun is not None, forecast=ahead.totals()
-    )
+    shown = display.choose()
+    with ExitStack() as stack:
+        first = None
+        if meeting is not None:
+            first = stack.enter_context(leading(meeting, config, shown))
+        done = running.run(
+            config,
+            folder,
+            shown,
+            resume=begun is not None,
+            forecast=ahead.totals(),
+            first=first,
+            host_counts=meeting.counts if meeting is not None else (),
+        )
+        if first is not None:
+            first.exit_code = done.exit_code
     summary, page = done.result.summary, escape(str(done.folder / "report.html"))
     if as_json:
         found = {key: summary.get(key) for key in ("verdict", "ladder")}
@@ -217,6 +314,18 @@ def _measure(
         typer.echo(page)
     typer.echo(done.counts, err=True)
     raise typer.Exit(done.exit_code)
+
+
+def _follow(config: BenchConfig, output: Path | None, meeting: HostSettings) -> None:
+    """Measure together with host 0, which writes the report."""
+    from iobench import display
+    from iobench.hosts.meeting import follow
+    from iobench.rundir import default_folder
+
+    folder = (output or default_folder(config.name)) / f"host-{meeting.host}"
+    code = follow(meeting, config, folder, display.choose())
+    typer.echo(f"host {meeting.host} of {meeting.hosts}: host 0 writes the report", err=True)
+    raise typer.Exit(code)
 
 
 @app.command()

@@ -6,6 +6,7 @@
     └── IobenchError
         ├── Unavailable    RuntimeError   what a trial needs is not on this machine: skipped
         ├── TrialFailed    RuntimeError   a trial ran and has no figure
+        ├── HostLost       RuntimeError   host 0 of several gives no sign any more
         ├── RequestFailed  OSError        an object store refused (probes.object_store.clients)
         ├── NothingRan     RuntimeError   all trials of the config were skipped, or there are none
         ├── NotApproved    RuntimeError   the cost of the run was not approved
@@ -32,6 +33,10 @@ class Unavailable(IobenchError, RuntimeError):
 
 class TrialFailed(IobenchError, RuntimeError):
     """A trial ran, or began to, and has no figure."""
+
+
+class HostLost(IobenchError, RuntimeError):
+    """Host 0, which leads the run of several hosts, gives no sign any more."""
 
 
 class NothingRan(IobenchError, RuntimeError):

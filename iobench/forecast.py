@@ -102,6 +102,22 @@ class Forecast:
         known = [step.length.likely_s for step in self.steps if step.length.likely_s is not None]
         return sum(known), len(self.steps) - len(known)
 
+    def on_hosts(self, hosts: int, fewer: Sequence[int]) -> Forecast:
+        """The same run on several hosts, and each trial also on ``fewer`` of them.
+
+        Trials of different numbers of hosts follow each other. Every host sends the requests of its
+        own trials.
+        """
+        rounds = 1 + len(fewer)
+        factor = hosts + sum(fewer)
+        requests = {
+            store: Counter({kind: count * factor for kind, count in asked.items()})
+            for store, asked in self.requests.items()
+        }
+        return replace(
+            self, steps=[*self.steps] * rounds, most_s=self.most_s * rounds, requests=requests
+        )
+
     @property
     def range_s(self) -> tuple[float, float]:
         """The least time, and the time at the slowest rates that are assumed."""

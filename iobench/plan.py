@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from dataprep.errors import ConfigError
@@ -56,8 +57,29 @@ def in_config_order(config: BenchConfig, planned: Iterable[Trialled]) -> list[Tr
     ]
     numbers = {point: number for number, point in enumerate(points)}
     return sorted(
-        planned, key=lambda trial: (numbers.get(_point(trial), len(numbers)), trial.repeat)
+        planned,
+        key=lambda trial: (numbers.get(_point(on_all_hosts(trial)), len(numbers)), trial.repeat),
     )
+
+
+def on_hosts(specs: Sequence[TrialSpec], counts: Sequence[int]) -> list[TrialSpec]:
+    """Each trial on all hosts, and next to it the same trial on fewer hosts.
+
+    The parameter ``hosts`` is the number of hosts of a trial; without it all hosts take part. The
+    order of the numbers is reversed in every second round.
+    """
+    spread: list[TrialSpec] = []
+    for spec in specs:
+        fewer = [replace(spec, params={**spec.params, "hosts": count}) for count in counts]
+        turns = [*fewer, spec]
+        spread += reversed(turns) if spec.repeat % 2 else turns
+    return spread
+
+
+def on_all_hosts(trial: Trialled) -> Trialled:
+    """The trial without its number of hosts."""
+    params = {key: value for key, value in trial.params.items() if key != "hosts"}
+    return replace(trial, params=params)
 
 
 def places_of(spec: TrialSpec) -> list[str]:
@@ -191,7 +213,7 @@ def _shuffled(points: Sequence[Point], seed: int, repeat: int) -> list[Point]:
 
 def _point(trial: TrialSpec | Trial) -> str:
     """The id of a trial without its repeat."""
-    return trial.id.rpartition("/")[0]
+    return TrialSpec(trial.kind, trial.params).id.rpartition("/")[0]
 
 
 def _fewer_workers_first(points: Sequence[Point]) -> list[Point]:

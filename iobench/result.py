@@ -1,7 +1,7 @@
 """The result of a run, as stored in ``result.json`` and ``trials.jsonl``.
 
 Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``,
-``references``, ``rates``, ``run_id``, of a trial ``time_zero_s``, and of its coldness
+``references``, ``rates``, ``run_id``, ``hosts``, of a trial ``hosts`` and ``time_zero_s``; of its coldness
 ``amplification`` and ``limits``; of findings ``title``, ``threshold``, ``share`` and ``primary``.
 A reader ignores keys that it does not know, so that a version can add a part which older versions
 do not read. A version that removes a key or changes its meaning raises the number, and older
@@ -71,6 +71,21 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class HostFacts:
+    """One host of a run of several hosts.
+
+    Attributes:
+        host: its number, from 0. ``Result.environment`` is that of host 0.
+        differs: the parts of its environment that differ from those of host 0.
+        requests: its requests to the rendezvous: ``puts``, ``gets``, ``lists``, ``deletes``.
+    """
+
+    host: int
+    differs: Mapping[str, Any] = field(default_factory=dict)
+    requests: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One run. ``started`` is ISO 8601 in UTC; ``summary`` is empty until trials are done.
 
@@ -82,6 +97,9 @@ class Result:
     ``rates`` is the rule by which the rates of training loops and loaders were measured:
     ``STEADY_STATE``, or empty in results of the former rule, which counted samples that had been
     fetched before the clock started.
+
+    ``hosts`` are the hosts that measured at the same time; empty for a single host. The ``metrics``
+    of their trials are those of host 0, and ``hosts`` of a trial has the figures of all.
     """
 
     name: str
@@ -95,6 +113,7 @@ class Result:
     forecast: Mapping[str, Any] = field(default_factory=dict)
     references: Mapping[str, Any] = field(default_factory=dict)
     rates: str = ""
+    hosts: Sequence[HostFacts] = ()
     schema: int = SCHEMA
 
     def with_trial(self, trial: Trial) -> Result:
@@ -107,6 +126,8 @@ class Result:
         content["trials"] = [trial_content(trial) for trial in self.trials]
         if not self.rates:  # as in files of the former rule
             del content["rates"]
+        if not self.hosts:
+            del content["hosts"]
         ordered = {"schema": content.pop("schema"), **content}
         return json.dumps(ordered, indent=1, allow_nan=False).encode() + b"\n"
 
@@ -122,12 +143,19 @@ class Result:
             content = parse(data, name, SCHEMA)
             json.dumps(content, allow_nan=False)  # Python reads NaN, which is no JSON
             found = typed(cls, content)
-        return replace(found, trials=tuple(found.trials), findings=tuple(found.findings))
+        return replace(
+            found,
+            trials=tuple(found.trials),
+            findings=tuple(found.findings),
+            hosts=tuple(found.hosts),
+        )
 
 
 def trial_content(trial: Trial) -> dict[str, Any]:
     """A trial as stored."""
     content = asdict(trial)
+    if trial.hosts is None:
+        del content["hosts"]
     if cold := content["cold"]:
         unsaid = [key for key in _ADDED_TO_COLD if cold[key] in (None, ())]
         content["cold"] = {key: value for key, value in cold.items() if key not in unsaid}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,24 +11,21 @@ from pathlib import Path
 from typing import Any
 
 from dataprep.counted import counted
-from dataprep.credentials import without_credentials
 from dataprep.names import escape
 from iobench.analysis.analyse import summarised
-from iobench.child import reason
-from iobench.child_process import run_isolated
-from iobench.clock import since_1970_s
 from iobench.config import BenchConfig
-from iobench.data.given import local_folders, made_anew, making, require_given
+from iobench.data.given import local_folders, making, require_given
 from iobench.data.settings import LOCAL, BucketSettings
 from iobench.display import Lines
-from iobench.errors import NothingRan, Unavailable
+from iobench.errors import NothingRan
+from iobench.hosts.first_host import FirstHost
 from iobench.loops.loader_grid import saturated
 from iobench.machine.environment import describe
 from iobench.machine.object_stores import OWN_SERVER, describe_store, endpoint_of
 from iobench.places import Places
-from iobench.plan import clashes, in_config_order, others, places_of, trials
+from iobench.plan import clashes, in_config_order, on_hosts, others, places_of, trials
 from iobench.references import references
-from iobench.result import STEADY_STATE, Result, run_line, trial_line, usable
+from iobench.result import STEADY_STATE, HostFacts, Result, run_line, trial_line, usable
 from iobench.rundir import (
     REPORT,
     add_line,
@@ -37,10 +33,10 @@ from iobench.rundir import (
     new_run_id,
     open_run,
     run_lock,
-    scratch_folder,
     write_results,
 )
-from iobench.trial import Outcome, Status, Trial, TrialSpec
+from iobench.trial import Outcome, Trial, TrialSpec
+from iobench.trial_runner import TrialRunner, not_measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +69,13 @@ def run(
     *,
     resume: bool = False,
     forecast: Mapping[str, Any] | None = None,
+    first: FirstHost | None = None,
+    host_counts: Sequence[int] = (),
 ) -> Run:
     """Measure what ``config`` asks for; write everything to ``folder``.
 
-    ``forecast`` is the prediction; it is stored with the result.
+    ``forecast`` is the prediction; it is stored with the result. If this is the first of several
+    hosts, ``first`` leads the others; each point is then also measured on ``host_counts`` hosts.
 
     Raises:
         RunConflict: ``folder`` holds another run, or this one without ``resume``, or a run is at
@@ -85,22 +84,28 @@ def run(
         ConfigError: ``folder`` cannot be written, or the data to read do not exist.
         KeyboardInterrupt: after a report of the trials so far.
     """
-    specs = trials(config)
+    specs = on_hosts(trials(config), host_counts)
     if not specs:
         raise NothingRan("the config asks for nothing: give disk, object_store, loaders, training")
     if any("/" not in name for spec in specs for name in places_of(spec)):
         require_given(config.data)
-    begun = replace(_begun(config, specs), forecast=forecast or {})
+    begun = replace(_begun(config, specs), forecast=forecast or {}, hosts=_hosts(first))
     limits = references(config, begun.environment)
     with run_lock(folder):
-        continued = open_run(folder, config, begun.environment, resume=resume)
+        hosts = first.hosts if first is not None else 1
+        continued = open_run(folder, config, begun.environment, resume=resume, hosts=hosts)
         result = continued or begun
+        measured = [trial for trial in result.trials if _is_complete(trial)]
         counts = Counter(trial.status for trial in result.trials)
         again = [f"{counts[why]:,} {why}" for why in ("failed", "skipped") if counts[why]]
+        if without_hosts := counts["done"] - len(measured):
+            again.append(f"{without_hosts:,} without some of the hosts")
         if again:
             display.note(f"tried again: {', '.join(again)}")
-        measured = [trial for trial in result.trials if trial.status == "done"]
-        known = {**result.references, **limits, "planned": len(specs)}
+        if first is not None:
+            first.start(result.run_id, config.order_seed, resumed=continued is not None)
+        planned = sum("hosts" not in spec.params for spec in specs)
+        known = {**result.references, **limits, "planned": planned}
         # Trials that are kept decide by which rule the rates of the run were measured.
         rates = result.rates if measured else begun.rates
         result = replace(result, references=known, trials=tuple(measured), rates=rates)
@@ -109,11 +114,12 @@ def run(
             # If this run was killed, its files and objects may still be in any of its places.
             used = {name for spec in specs for name in places_of(spec)} if continued else set()
             places = Places(config, display.note, result.run_id, used)
-            _measure(config, specs, measured, folder, display, places, result, known)
+            _measure(config, specs, measured, folder, display, places, result, known, first)
         finally:
             # Also after Ctrl-C: a report of what there is.
             ordered = in_config_order(config, measured)
-            result = summarised(replace(result, trials=tuple(ordered)))
+            result = replace(result, trials=tuple(ordered), hosts=_hosts(first))
+            result = summarised(result)
             write_results(folder, result)
     if all(trial.status == "skipped" for trial in result.trials):
         reasons = "; ".join(sorted({trial.reason for trial in result.trials})[:3])
@@ -130,6 +136,7 @@ def _measure(
     places: Places,
     result: Result,
     known: dict[str, Any],
+    first: FirstHost | None,
 ) -> None:
     """Run the trials that are not in ``measured``, and add them to it and to the log.
 
@@ -140,6 +147,7 @@ def _measure(
     to_come = [spec for spec in specs if spec.id not in done]
     with usable(folder):
         fingerprints = dict(known.get("fingerprints", {}) if done else {})
+    runner = TrialRunner(config, places, folder, display, fingerprints)
     hopeless: dict[str, str] = {}
     for line in clashes(to_come):
         display.note(line)
@@ -155,9 +163,12 @@ def _measure(
             if not why and config.more_workers_gain is not None:
                 why = saturated(spec, measured, config.more_workers_gain)
             if why:
-                trial, outcome = _refused(spec, "skipped", why), Outcome({})
+                trial, outcome = not_measured(spec, "skipped", why), Outcome({})
             else:
-                trial, outcome = _one(config, spec, places, folder, display, fingerprints)
+                if first is not None:
+                    trial, outcome = first.measure(spec, runner.measure)
+                else:
+                    trial, outcome = runner.measure(spec)
                 if trial.status == "skipped":
                     hopeless[point] = trial.reason
             for name, place in places.found(places_of(spec)).items():
@@ -169,6 +180,15 @@ def _measure(
             add_line(folder, trial_line(trial, outcome.series, outcome.samples, outcome.spans))
             measured.append(trial)
             display.end(trial)
+
+
+def _is_complete(trial: Trial) -> bool:
+    """Whether a trial need not be measured again when its run is resumed."""
+    return trial.status == "done" and (trial.hosts is None or not trial.hosts.missing)
+
+
+def _hosts(first: FirstHost | None) -> tuple[HostFacts, ...]:
+    return tuple(first.described()) if first is not None else ()
 
 
 def _begun(config: BenchConfig, specs: Sequence[TrialSpec]) -> Result:
@@ -202,50 +222,3 @@ def _stores(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, Mappin
         else describe_store(bucket.uri, *endpoint_of(bucket.store))
         for label, bucket in named.items()
     }
-
-
-def _one(
-    config: BenchConfig,
-    spec: TrialSpec,
-    places: Places,
-    folder: Path,
-    display: Lines,
-    fingerprints: dict[str, str],
-) -> tuple[Trial, Outcome]:
-    names = places_of(spec)
-    try:
-        found = {name: places.get(name) for name in names}
-    except Unavailable as error:
-        return _refused(spec, "skipped", str(error)), Outcome({})
-    except Exception as error:  # noqa: BLE001  anything from a third-party store
-        return _refused(spec, "failed", reason(error)), Outcome({})
-    if why := made_anew(fingerprints, found):
-        return _refused(spec, "failed", why), Outcome({})
-    # The wall clock for the date; a monotonic one for the duration.
-    started_s, begun_s = time.time(), time.monotonic()
-    downloads = spec.params.get("access") == "file"
-    with scratch_folder(folder) if downloads else contextlib.nullcontext() as scratch:
-        status, outcome, why = run_isolated(
-            spec,
-            found,
-            timeout_s=config.trial_timeout_s,
-            environment=places.environment(names),
-            progress=display.progress,
-            sampling=config.sampling,
-            scratch=scratch,
-        )
-    outcome = outcome or Outcome({})
-    trial = replace(
-        _refused(spec, status, why),
-        metrics=outcome.metrics,
-        cold=outcome.cold,
-        started_s=round(started_s, 3),
-        seconds=round(time.monotonic() - begun_s, 3),
-        time_zero_s=since_1970_s(outcome.origin_s) if outcome.origin_s is not None else 0.0,
-    )
-    return trial, outcome
-
-
-def _refused(spec: TrialSpec, status: Status, why: str) -> Trial:
-    told = without_credentials(why)
-    return Trial(spec.id, spec.kind, spec.params, spec.repeat, status, reason=told)

@@ -106,6 +106,8 @@ def as_csv(table: pd.DataFrame) -> bytes:
 def _row(trial: Trial) -> dict[str, Any]:
     """A trial as a row, without keys for empty metrics or coldness."""
     content = asdict(trial)
+    if content["hosts"]:  # the raw result has each host's figures
+        del content["hosts"]["parts"]
     if shown := badges.words(trial.cold):
         content["cold"]["badge"] = shown
     return {key: _plain(value) for key, value in content.items() if value not in (None, {})}

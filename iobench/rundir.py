@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 import pandas as pd
 from pydantic import ValidationError
 
+from dataprep.counted import counted
 from dataprep.errors import ConfigError, StoreError
 from iobench.analysis.analyse import summarised
 from iobench.config import BOUNDS, BenchConfig, dump
@@ -71,13 +72,18 @@ def new_run_id() -> str:
 
 
 def open_run(
-    folder: Path, config: BenchConfig, environment: Mapping[str, Any], *, resume: bool
+    folder: Path,
+    config: BenchConfig,
+    environment: Mapping[str, Any],
+    *,
+    resume: bool,
+    hosts: int = 1,
 ) -> Result | None:
     """Write the config of a run; returns the run in the folder that it continues, if any.
 
     Raises:
-        RunConflict: it holds a run of another config or machine, a run whose rates follow the
-            rule of an earlier version, or a run and ``resume`` is not set.
+        RunConflict: it holds a run of another config, machine or number of hosts, a run whose
+            rates follow the rule of an earlier version, or a run and ``resume`` is not set.
         ResultError: what it holds is damaged.
         StoreError: the folder cannot be written.
     """
@@ -88,7 +94,7 @@ def open_run(
     if found.run_id and not _RUN_ID.fullmatch(found.run_id):
         raise ResultError(f"{folder}: {found.run_id!r} is no run_id: the run was changed by hand")
     with usable(folder):
-        changed = _changed(found.config, config)
+        changed = differing_config(found.config, config)
         differing = _other_machine(found.environment, environment)
     if changed:
         raise RunConflict(
@@ -97,6 +103,11 @@ def open_run(
     if differing:
         raise RunConflict(
             f"{folder} holds a run of another machine ({differing} differ): choose another --output"
+        )
+    if (earlier_hosts := max(1, len(found.hosts))) != hosts:
+        raise RunConflict(
+            f"{folder} holds a run on {counted(earlier_hosts, 'host')}, and this one is on "
+            f"{hosts}: choose another --output"
         )
     if not found.rates and any(trial.kind in _WITH_RATES for trial in found.trials):
         raise RunConflict(
@@ -362,7 +373,7 @@ def differing_machine(environment: Mapping[str, Any]) -> str:
     return _other_machine(theirs, ours)
 
 
-def _changed(old: Mapping[str, Any], config: BenchConfig) -> str:
+def differing_config(old: Mapping[str, Any], config: BenchConfig) -> str:
     """Keys in which the config of a run differs from the one that is to continue it.
 
     Keys that are newer than the run count as their default. Keys that do not change what is

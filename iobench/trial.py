@@ -130,6 +130,11 @@ def _as_it_is(made: Any) -> Any:
     return made
 
 
+def begin_at_once() -> float:
+    """Begin without waiting for other hosts; returns the seconds that this took: none."""
+    return 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Around:
     """Wrappers of loader and consumer, by which the self-test injects delays.
@@ -150,7 +155,9 @@ class Context:
     at any rate with all that was done so far; ``unit`` is ``samples`` or ``bytes``, for instance.
     ``scratch`` is removed when the trial has ended; None if the trial needs no such folder.
     ``give_up_s`` is the moment on ``clock`` after which a trial ends by itself, with a reason,
-    since it would be killed soon after.
+    since it would be killed soon after. A trial calls ``begin`` once, between its preparation and
+    its measurement; of several hosts, all begin together. It returns the seconds that the trial
+    waited for the others, by which ``give_up_s`` is then later.
     """
 
     places: Mapping[str, Place]
@@ -159,6 +166,55 @@ class Context:
     scratch: Path | None = None
     give_up_s: float = math.inf
     around: Around = Around()
+    begin: Callable[[], float] = begin_at_once
+
+
+@dataclass(frozen=True, slots=True)
+class HostPart:
+    """The part of one host in a trial that several hosts ran at the same time.
+
+    Attributes:
+        host: the number of the host, from 0.
+        status, reason, metrics, cold: the outcome of this host's own measurement.
+        began_s: the earliest and the latest possible start, in seconds after the hosts were told
+            to begin; None if the host did not begin. Both come from the clock of this host alone.
+        ended_s: the end of the measurement, in seconds after its start.
+    """
+
+    host: int
+    status: Status
+    reason: str = ""
+    metrics: Metrics = field(default_factory=dict)
+    cold: Cold | None = None
+    began_s: tuple[float, float] | None = None
+    ended_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """A trial that several hosts ran at the same time.
+
+    Attributes:
+        hosts: the number of hosts that were to run it.
+        parts: the part of each of these hosts, in the order of their numbers.
+        sums: rates by the name of their metric, summed over the hosts that measured.
+        slowest: the number of the host with the lowest rate; None if no host has a rate.
+        start_spread_s: the largest possible time between the first and the last start.
+        together_share: the part of the time from the first start to the last end in which all
+            hosts measured; below 1, ``sums`` is more than the hosts get at the same time.
+    """
+
+    hosts: int
+    parts: Sequence[HostPart]
+    sums: Mapping[str, float] = field(default_factory=dict)
+    slowest: int | None = None
+    start_spread_s: float | None = None
+    together_share: float | None = None
+
+    @property
+    def missing(self) -> Sequence[int]:
+        """Numbers of the hosts that have no result."""
+        return [part.host for part in self.parts if part.status != "done"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +224,9 @@ class Trial:
     ``started_s`` and ``time_zero_s`` are moments in seconds since 1970. From the second one the
     ``time_s`` of its steps, spans and readings count; 0 if it has none, or an earlier version
     measured it.
+
+    If several hosts ran it, ``metrics`` and ``cold`` are those of host 0, and ``hosts`` has the
+    parts of all hosts. Of a trial that one of the hosts failed, only ``hosts`` has figures.
     """
 
     id: str
@@ -181,6 +240,7 @@ class Trial:
     started_s: float = 0.0
     seconds: float = 0.0
     time_zero_s: float = 0.0
+    hosts: Together | None = None
 
 
 def _shown(value: Any) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from dataprep.counted import counted
 from dataprep.names import escape
 from iobench import badges
-from iobench.trial import Params, Trial, TrialSpec
+from iobench.together import main_rate
+from iobench.trial import Params, Together, Trial, TrialSpec
 
 _MODELS = {
     "resnet50": "ResNet-50",
@@ -35,7 +37,10 @@ def params_words(kind: str, params: Params) -> str:
         "train": _train,
         "watch": _watch,
     }.get(kind)
-    return escape(words(params) if words else kind)
+    text = words(params) if words else kind
+    if "hosts" in params:
+        text += f" on {counted(int(params['hosts']), 'host')}"
+    return escape(text)
 
 
 def result_words(trial: Trial) -> str:
@@ -43,15 +48,40 @@ def result_words(trial: Trial) -> str:
     point = point_words(TrialSpec(trial.kind, trial.params, trial.repeat))
     if trial.status != "done":
         return f"{trial.status} {point}: {escape(trial.reason)}"
-    figures = []
+    figures = [] if trial.hosts is None else [*_together(trial.hosts)]
     if samples := samples_words(trial.metrics):
         figures.append(samples)
     if "mb_per_s" in trial.metrics:
         figures.append(rate_words(trial.metrics["mb_per_s"] * 1e6, "bytes"))
+    if trial.hosts is not None:
+        figures[-1] += " on host 0"
     marks = ["emulated"] if trial.metrics.get("emulated") else []
     if shown := badges.words(trial.cold):
         marks.append(shown)
     return f"{point}: {', '.join(figures)}" + (f" ({', '.join(marks)})" if marks else "")
+
+
+def rates_words(rates: Mapping[str, float], number: Callable[[float], str] | None = None) -> str:
+    """Rates by the name of their metric: ``1,234 samples/s, 12.3 MB/s``."""
+    say = number or number_words
+    units = {"mb_per_s": "MB/s", "requests_per_s": "requests/s", "iops": "IOPS"}
+    figures = [samples_words(rates, say)]
+    figures += [f"{say(rates[name])} {unit}" for name, unit in units.items() if name in rates]
+    return ", ".join(filter(None, figures))
+
+
+def _together(hosts: Together) -> Iterator[str]:
+    """The sum over hosts, the slowest host, and the spread of starts; then follows host 0."""
+    measured = [part for part in hosts.parts if part.status == "done"]
+    missing = f" of {hosts.hosts}" if hosts.missing else ""
+    yield f"{len(measured)}{missing} hosts together {rates_words(hosts.sums)}"
+    slowest = next((part for part in measured if part.host == hosts.slowest), None)
+    if slowest is not None:
+        rate = main_rate(slowest.metrics)
+        if rate is not None:
+            yield f"slowest host {slowest.host} with {rates_words(dict([rate]))}"
+    if hosts.start_spread_s is not None:
+        yield f"all started within {hosts.start_spread_s:.2f} s"
 
 
 def samples_words(metrics: Mapping[str, Any], number: Callable[[float], str] | None = None) -> str:

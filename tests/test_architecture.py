@@ -29,7 +29,7 @@ ORDER = {
         *("cli", "__main__"),
     ),
     "iobench": (
-        *("errors", "clock", "stats", "ladder", "several", "trial"),
+        *("errors", "clock", "stats", "ladder", "several", "trial", "together"),
         *("machine", "badges", "words"),
         "child_process",
         *("extensions", "stored", "pixels", "data", "loaders"),
@@ -42,6 +42,8 @@ ORDER = {
         *(
             "forecast",
             "display",
+            "trial_runner",
+            "hosts",
             "run",
             "watching",
             "faults",
@@ -56,7 +58,7 @@ PURE = {"image", "assign", "formats", "keys", "names", "counted"}
 PURE |= {"schema", "credentials", "manifest"}
 PURE_BENCH = {"stats", "ladder", "words", "analysis", "report"}
 PURE_BENCH |= {"machine/coldness", "machine/storage_kinds", "machine/usage"}
-PURE_BENCH |= {"plan", "pixels", "badges", "trace", "loops/spans"}
+PURE_BENCH |= {"plan", "pixels", "badges", "together", "trace", "loops/spans"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}
 IMPURE |= {"tempfile", "threading", "concurrent", "time", "random", "multiprocessing"}
 FRAMEWORKS = {"tensorflow", "mxnet", "torch"}

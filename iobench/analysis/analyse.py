@@ -8,6 +8,7 @@ from shlex import quote
 from typing import Any
 
 from iobench.analysis import findings as causes
+from iobench.analysis import hosts as over_hosts
 from iobench.analysis import side_by_side, supplies, verdict
 from iobench.analysis.capacity import Capacities, capacities
 from iobench.analysis.ceilings import beyond
@@ -72,8 +73,10 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
     """Everything that follows from a result's trials, for its leading loop or that of ``group``.
 
     Tables and the headline show all completed trials. Findings about causes, predictions and advice
-    use only trials that are evidence (``iobench.analysis.evidence``).
+    use only trials that are evidence (``iobench.analysis.evidence``). Of several hosts, they use
+    the figures of host 0 while all hosts measure.
     """
+    raw, result = result, over_hosts.on_all_hosts(result)
     shown = loops(result.trials)
     proof = evidence(result)
     sound_result = replace(result, trials=proof.trials)
@@ -88,6 +91,7 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
     made = [*found_causes, *causes.watched(proof.trials), *causes.of_probes(sound_result)]
     made += causes.first_batches(proof.trials)
     made += [*_sharing(proof.trials), *proof.faults, *qualifiers(result, shown)]
+    made += over_hosts.findings(raw)
     made += [*beyond(result), *unmeasured_ceilings(storage_of(result, proof.trials), usable)]
     primary = _primary(made, loop)
     now = situation(sound_result, own, loop) if is_sound else None
@@ -105,8 +109,12 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
     doubt = proof.doubted.get(loop.group, "") if loop is not None and not is_sound else ""
     if loop is not None and loop.farthest:
         said = verdict.of_loop(loop, told, named=len(every) > 1, doubt=doubt)
+    if of_hosts := over_hosts.headline(raw):
+        said = f"{of_hosts} Host 0: {said}"
     sure = verdict.confidence(loop, told, doubt) if loop is not None else None
     found_checks = checks(usable, known)
+    on_fewer_hosts = [trial for trial in raw.trials if "hosts" in trial.params]
+    every_count = replace(raw, trials=(*proof.trials, *on_fewer_hosts))
     summary = {
         "verdict": said,
         "confidence": str(sure) if sure is not None else None,
@@ -119,10 +127,11 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
         "feeds": fed.as_dict() if fed is not None else None,
         "accelerators": [count.as_dict() for family in ran for count in family],
         "mlperf_storage": [mark.as_dict() for mark in pass_marks(result, every)],
-        **_asked(sound_result, own, sized),
+        **over_hosts.summary(raw),
+        **_asked(every_count, own, sized),
     }
     return Analysis(
-        *(result, every, loop, own, now, advice, found_checks, told, sure, fed, parts),
+        *(raw, every, loop, own, now, advice, found_checks, told, sure, fed, parts),
         verdict=said,
         summary=summary,
         doubt=doubt,

@@ -32,7 +32,8 @@ times what the first thread gives."""
 _MISFIT = 0.10
 """Relative error of a fitted rate from which on the curve does not follow the law."""
 _TERMS = ((0,), (0, 1), (0, 2), (0, 1, 2))
-_AMDAHL = ((0,), (0, 1))
+AMDAHL = ((0,), (0, 1))
+"""The terms of Amdahl's law, which needs two counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def extrapolated(points: Mapping[int, Estimate], workers: int) -> Estimate | Non
     highs = {count: point.high for count, point in points.items()}
     rates = [law.rate(workers)]
     for ends in (medians, lows, highs):
-        rates += [fitted(ends).rate(workers), fitted(ends, _AMDAHL).rate(workers)]
+        rates += [fitted(ends).rate(workers), fitted(ends, AMDAHL).rate(workers)]
     last = points[largest]
     growth = min(rates) - last.low
     low = last.low + (_LEAST_GROWTH * growth if growth > 0 else growth)

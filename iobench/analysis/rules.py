@@ -163,6 +163,21 @@ RULES = {
             *("measurement", "info", "What the storage can give was not measured"),
             "no probe of the storage and no loader raw with as many requests at a time",
         ),
+        Rule(
+            "host-missing",
+            *("measurement", "problem", "A host has no result"),
+            "a host of several was late, failed or disappeared",
+        ),
+        Rule(
+            "hosts-uneven",
+            *("measurement", "warning", "A host is slower than the others"),
+            "less than 0.8 of the rate of the median host",
+        ),
+        Rule(
+            "hosts-apart",
+            *("measurement", "warning", "Hosts did not measure at the same time"),
+            "all of them in less than 0.8 of the time: sums over hosts are too high",
+        ),
         Rule("ranks-differ", "measurement", "problem", "Ranks trained separate networks", "always"),
         Rule(
             "few-repeats",

@@ -1,6 +1,8 @@
 """PURE. How many accelerators a host feeds, what N of them need, and what an epoch costs.
 
-Hosts are taken to be like the one that measured, each giving what it gave alone.
+All hosts are assumed to be like the one that measured. If several hosts measured at the same time,
+the storage gives what it gave to all of them together (``iobench.analysis.host_curve``); otherwise
+it is assumed to give each host what it gave this one.
 """
 
 from __future__ import annotations
@@ -10,9 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from dataprep.counted import counted
 from dataprep.prices import Price
 from iobench.analysis.capacity import Capacities, setting_of
 from iobench.analysis.ceilings import network, of_target
+from iobench.analysis.host_curve import HostCurve, curves
+from iobench.analysis.hosts import host_points, on_all_hosts
 from iobench.analysis.loops import FARTHEST, Loop
 from iobench.analysis.points import (
     arrival_rate,
@@ -171,6 +176,8 @@ class Scale:
     ``hosts``: by each part that was measured, and of devices. ``limit`` needs the most. ``rate``
     says what a published rate means and where it comes from, and ``rate_note`` what does not fit
     this run. ``usd_per_h`` is the price of all devices, and ``price`` where it comes from.
+    ``curves`` are those parts that were measured on several hosts at the same time; ``short`` are
+    those of them that no number of hosts makes fast enough.
     """
 
     devices: int
@@ -187,6 +194,8 @@ class Scale:
     usd_per_h: float | None = None
     price: str = ""
     unknown: str = ""
+    curves: tuple[HostCurve, ...] = ()
+    short: tuple[str, ...] = ()
 
     @property
     def all_hosts(self) -> int:
@@ -195,11 +204,15 @@ class Scale:
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {**asdict(self), "hosts_needed": self.all_hosts}
+        curves = [curve.as_dict() for curve in self.curves]
+        needed = None if self.short else self.all_hosts
+        return {**asdict(self), "curves": curves, "hosts_needed": needed}
 
 
 def scale(result: Result, known: Capacities, loop: Loop | None, asked: Mapping[str, Any]) -> Scale:
     """Hosts for so many devices. ``asked``: keys of ``ScaleSettings``, and ``device``, a name."""
+    points = host_points(result.trials)
+    result = on_all_hosts(result)
     devices = int(asked["devices"])
     each, named = _consumption(loop, asked, devices)
     parts = supplies(result, known, loop)
@@ -212,9 +225,20 @@ def scale(result: Result, known: Capacities, loop: Loop | None, asked: Mapping[s
     per_host = int(asked.get("devices_per_host") or len(result.environment.get("gpus") or ()) or 1)
     demand = each * devices
     needed = [told[part] for part in _needed(loop) if part in told]
-    hosts = {one.part: math.ceil(demand / (one.samples_per_s or 1)) for one in needed}
-    hosts["devices"] = math.ceil(devices / per_host)
     sample_bytes = _cpus(known, loop)[1] or 0.0
+    measured = curves(points, sample_bytes) if sample_bytes else []
+    over_hosts = {curve.part: curve for curve in measured}
+    hosts: dict[str, int] = {}
+    short = []
+    for part in needed:
+        count: int | None = math.ceil(demand / (part.samples_per_s or 1))
+        if part.part in over_hosts:
+            count = over_hosts[part.part].hosts_for(demand)
+        if count is None:
+            short.append(part.part)
+        else:
+            hosts[part.part] = count
+    hosts["devices"] = math.ceil(devices / per_host)
     store = told.get("store")
     gets = None
     if store is not None and store.object_bytes:
@@ -223,12 +247,14 @@ def scale(result: Result, known: Capacities, loop: Loop | None, asked: Mapping[s
     rental = rental_of(rate.name) if rate is not None else None
     return Scale(
         *(devices, named, demand, demand * sample_bytes / 1e9, per_host, tuple(parts), hosts),
-        limit=max(hosts, key=lambda part: hosts[part]),
+        limit=short[0] if short else max(hosts, key=lambda part: hosts[part]),
         gets_per_s=gets,
         rate=f"{rate.meaning.value}; {rate.source}" if rate is not None else "",
         rate_note=_rate_note(rate, loop) if rate is not None else "",
         usd_per_h=rental.usd_per_accelerator_h * devices if rental is not None else None,
         price=rental.basis if rental is not None else "",
+        curves=tuple(over_hosts[part.part] for part in needed if part.part in over_hosts),
+        short=tuple(short),
     )
 
 
@@ -250,20 +276,21 @@ def scale_lines(found: Scale) -> Iterator[str]:
         yield f"{many}: unknown: {found.unknown}"
         return
     verb = "consumes" if found.devices == 1 else "consume"
+    enough = f"Hosts like this one: {found.all_hosts:,}."
+    if found.short:
+        enough = f"No number of hosts is enough: the {found.short[0]} does not give more."
     yield (
         f"{many}, {found.device}: {verb} {found.images_per_s:,.0f} img/s ({found.gb_per_s:,.2g} "
-        f"GB/s). Hosts like this one: {found.all_hosts:,}."
+        f"GB/s). {enough}"
     )
     if found.rate:
         yield f"  {'rate':<8}  {found.images_per_s / found.devices:,.0f} img/s each: {found.rate}"
     if found.rate_note:
         yield f"  {'note':<8}  {found.rate_note}"
-    for one in found.supplies:
-        if one.samples_per_s is None:
-            yield f"  {one.part:<8}  {one.basis}"
-        else:
-            limit = ": the limit" if one.part == found.limit else ""
-            yield f"  {one.part:<8}  {one.samples_per_s:,.0f} img/s per host{limit} ({one.basis})"
+    for supply in found.supplies:
+        yield _supply_line(supply, found.limit)
+    for curve in found.curves:
+        yield _curve_line(curve, found)
     if found.limit == "devices":
         yield f"  {'devices':<8}  {found.devices_per_host} per host: the limit"
     if found.gets_per_s:
@@ -271,6 +298,29 @@ def scale_lines(found: Scale) -> Iterator[str]:
     if found.usd_per_h is not None:
         usd = money(found.usd_per_h, "USD")
         yield f"  {'price':<8}  {usd} an hour for all devices: {found.price}"
+
+
+def _supply_line(supply: Supply, limit: str) -> str:
+    """What a part gives a host, and whether it is the limit."""
+    if supply.samples_per_s is None:
+        return f"  {supply.part:<8}  {supply.basis}"
+    is_limit = ": the limit" if supply.part == limit else ""
+    return (
+        f"  {supply.part:<8}  {supply.samples_per_s:,.0f} img/s per host{is_limit} ({supply.basis})"
+    )
+
+
+def _curve_line(curve: HostCurve, scale: Scale) -> str:
+    """What a part gave to several hosts together, and beyond which number that is extrapolated."""
+    rates = sorted(curve.samples_per_s.items())
+    shown = ", ".join(f"{rate:,.0f} on {counted(hosts, 'host')}" for hosts, rate in rates)
+    needed = scale.hosts.get(curve.part)
+    said = "no number of hosts gets the rate"
+    if needed is not None:
+        said = f"{counted(needed, 'host')} needed"
+    if needed is None or needed > curve.largest:
+        said += f", extrapolated beyond {counted(curve.largest, 'measured host')}"
+    return f"  {curve.part:<8}  img/s of all hosts together: {shown}; {said}"
 
 
 def feeds_line(found: Feeds) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from iobench.machine.coldness import (
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.page_cache import CacheState
 from iobench.stored import Stored
-from iobench.trial import Cold, Place
+from iobench.trial import Cold, Place, begin_at_once
 
 _TRIES = 5
 
@@ -36,11 +36,19 @@ class Barrier(Protocol):
 class SharedCache:
     """The page cache of epochs that several ranks read together; each rank has such an object.
 
-    Rank 0 prepares the cache before each epoch, while all others wait.
+    Rank 0 prepares the cache before each epoch, while all others wait. Before the first epoch it
+    then calls ``begin``, which may wait for other hosts (``Context.begin``).
     """
 
-    def __init__(self, cache: EpochCache, barrier: Barrier, rank: int) -> None:
+    def __init__(
+        self,
+        cache: EpochCache,
+        barrier: Barrier,
+        rank: int,
+        begin: Callable[[], float] = begin_at_once,
+    ) -> None:
         self._cache, self._barrier, self._rank = cache, barrier, rank
+        self._begin = begin
         self._physical: int | None = None
         self._resident_before: float | None = None
         self.epochs: list[dict[str, Any]] = []
@@ -52,6 +60,8 @@ class SharedCache:
         if self._rank == 0:
             self._cache.before()
             self._resident_before = self._cache.residency()
+            if not self.epochs:
+                self._begin()
         self._barrier.wait()
         self._physical = physical_bytes()
 

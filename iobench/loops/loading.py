@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from iobench.access import DIRECT, metered
@@ -57,6 +58,8 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     cache = EpochCache(trial, trial.cache, place, data, every=True)
     opened = OpenedLoader(loader, lambda: reached(trial, place, context))
     cache.before()
+    waited_s = context.begin()
+    context = replace(context, give_up_s=context.give_up_s + waited_s)
     try:
         with metered(spec.params, loader, place, data) as needed:
             measured = _measured(
@@ -220,7 +223,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     opened = OpenedLoader(loader, lambda: built(trial, place, context))
     cache = EpochCache(trial, trial.cache, place, data, every=True)
     meeting = RankMeeting(spec.params["meeting"], trial.world_size)
-    shared = SharedCache(cache, meeting, trial.rank)
+    shared = SharedCache(cache, meeting, trial.rank, context.begin)
     read_samples: list[int] = []
     shared.before()
     # Where the cache is prepared between epochs, all processes must read the same number of them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -26,7 +26,8 @@ def run_ranks(
     """Start ``count`` ranks and return what each measured; all have ended when this returns.
 
     Each rank runs a trial of ``kind`` with ``params``, its ``rank``, the ``world_size`` and
-    ``meeting``, the path of a file in memory that all ranks share.
+    ``meeting``, the path of a file in memory that all ranks share. Rank 0 waits for the ``begin``
+    of ``context`` while the others wait for it.
 
     Raises:
         TrialFailed: a rank failed or could not be started; the message is that of the rank that
@@ -46,8 +47,9 @@ def run_ranks(
             ranks.append(stack.enter_context(rank))
             ends_within_s = context.give_up_s - context.clock.now_s()
             spec = TrialSpec(kind, {**shared, "rank": number})
-            rank.ask(TrialRequest(spec, context.places, ends_within_s=ends_within_s))
-        said = _last_words(ranks, context.progress)
+            waits = number == 0
+            rank.ask(TrialRequest(spec, context.places, ends_within_s=ends_within_s, waits=waits))
+        said = _last_words(ranks, context)
         first = cause(said)
         if first is None:
             for rank in ranks:
@@ -76,9 +78,7 @@ def cause(said: Mapping[int, Message]) -> int | None:
     return min(failed)[2] if failed else None
 
 
-def _last_words(
-    ranks: Sequence[ChildProcess], progress: Callable[[float, str], None]
-) -> dict[int, Message]:
+def _last_words(ranks: Sequence[ChildProcess], context: Context) -> dict[int, Message]:
     """By rank: the last message of all; once one has failed, of those that end soon after it.
 
     A rank that ends makes others fail, which lose their connections to it. Their messages may
@@ -94,7 +94,10 @@ def _last_words(
             for message in rank.messages():
                 if "progress" in message:
                     done[number], unit = message["progress"]
-                    progress(sum(done), unit)
+                    context.progress(sum(done), unit)
+                elif "ready" in message:
+                    context.begin()
+                    rank.begin()
                 else:
                     said[number] = message
             if ended or rank.closed:

@@ -298,7 +298,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     consumer.warm_up()
     opened = OpenedLoader(loader, lambda: built(trial, place, context))
     cache = EpochCache(trial, trial.input, place, data, every=True)
-    shared = SharedCache(cache, group, trial.rank)
+    shared = SharedCache(cache, group, trial.rank, context.begin)
     is_synthetic = trial.input == "synthetic"
     times: list[LoopTimes] = []
 

@@ -100,6 +100,7 @@ def _one_batch(
     else:
         batch = consumer.synthetic()
     rule = FixedSteps(1, trial.steps, batch.samples)
+    context.begin()
     epoch = drive(
         lambda: repeat(batch),
         consumer,
@@ -127,13 +128,14 @@ def _read(
     stored = None if trial.input in HELD_RUNGS else data
     cache = EpochCache(trial, trial.input, place, stored, every=trial.evict == "every-epoch")
     opened = OpenedLoader(loader, lambda: reached(trial, place, context))
+    cache.before()
+    waited_s = context.begin()
     plan = rate_plan(
         *(loader, trial, data, Least(trial.steps, epochs=max(LEAST_EPOCHS, trial.epochs or 1))),
         epoch_samples=epoch_samples,
         by_epochs=trial.epochs is not None,
-        give_up_s=context.give_up_s,
+        give_up_s=context.give_up_s + waited_s,
     )
-    cache.before()
     try:
         with metered(spec.params, loader, place, data) as needed:
             measured = measure(

@@ -201,6 +201,10 @@ class SuspendedTime:
         self.seconds = 0.0
         """Seconds in which either was."""
 
+    def skip(self) -> None:
+        """Leave out the time since the last look: nothing was looked at on purpose."""
+        self._looked_s = self._clock()
+
     def look(self) -> None:
         """Look once; call this about twice a second."""
         now_s = self._clock()

@@ -62,10 +62,12 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     if trial.operation == "read":
         path = file_to_read(folder, trial.file_bytes, trial.target)
         cache = prepared(trial.cache, [path], trial.drop_caches)
+        context.begin()
         moved = move(path, trial, context.clock, context.progress)
         cold = cache.judged(moved.physical_ratio, sequential=trial.pattern == "sequential")
         return Outcome(_metrics(moved), cold)
     with file_to_write(folder, trial.file_bytes, trial.target) as path:
+        context.begin()
         moved = move(path, trial, context.clock, context.progress)
         if trial.cache == "direct":
             return Outcome(_metrics(moved))

@@ -65,6 +65,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     rounds = 1 if cache is not None and trial.cache == "cold" else at_most
     works = [itertools.chain.from_iterable(itertools.repeat(share, rounds)) for share in shares]
     opened = functools.partial(opened_place, place, items[0])
+    context.begin()
     moved = drive(opened, works, context.clock, trial.seconds, context.progress)
     samples = 0
     for share, count in zip(shares, moved.operations, strict=True):

@@ -11,6 +11,7 @@ import yaml
 from dataprep.counted import counted
 from iobench import badges
 from iobench.analysis.analyse import Analysis
+from iobench.analysis.hosts import on_all_hosts
 from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.points import is_number
 from iobench.analysis.sizing import cost, cost_lines, scale, scale_lines
@@ -19,7 +20,7 @@ from iobench.consumers.accelerators import ACCELERATORS
 from iobench.ladder import RUNGS
 from iobench.machine.storage_kinds import kind_name
 from iobench.report import counted as counted_rates
-from iobench.report import latencies, ranks, starts, watched
+from iobench.report import hosts, latencies, ranks, starts, watched
 from iobench.report.numbers import number, percent, seconds, size, with_interval
 from iobench.report.tables import Section, Table
 from iobench.result import Result
@@ -119,6 +120,21 @@ DEFINITIONS: Mapping[str, str] = {
         "Storage under an emulated device, or a store on the same machine, is never high."
     ),
     "emulated device": "Batches are taken at a fixed rate and nothing is computed.",
+    "hosts together": (
+        "Several hosts run each trial at the same time. The sum adds the rates of all hosts, each "
+        "over its own measurement. All other figures and tables are those of host 0 while all "
+        "hosts measured. Evenness is the rate of the slowest host / that of the median host."
+    ),
+    "spread of starts": (
+        "The largest possible time between the first and the last start of a trial on several "
+        "hosts. Each host knows by its own clock when the signal to begin was not there yet and "
+        "when it was there. Clocks of different hosts are never compared."
+    ),
+    "measured at the same time": (
+        "The time from the last start to the first end on several hosts / the time from the first "
+        "start to the last end. Below 1, a host had the storage to itself for a while, and the sum "
+        "is more than all hosts get at the same time."
+    ),
     "interval": (
         "Of a median: the exact order-statistic interval. From 6 repeats on it covers 95 %."
     ),
@@ -138,8 +154,10 @@ DEFINITIONS: Mapping[str, str] = {
 def sections(found: Analysis) -> list[Section]:
     """All parts that have content."""
     result = found.result
+    compared = on_all_hosts(result)
     made = [
         Section("findings", f"Findings ({len(found.findings)})", _findings(found)),
+        Section("together", "Several hosts", list(hosts.tables(result)), lines=hosts.notes(result)),
         Section("loops", "Training loops", list(_loops(found))),
         Section(
             "watched",
@@ -147,10 +165,10 @@ def sections(found: Analysis) -> list[Section]:
             [Table("", watched.COLUMNS, watched.rows(found.summary["watched"]))],
             lines=list(watched.notes(result.trials)),
         ),
-        Section("counted", "How the rates were counted", counted_rates.tables(result)),
-        Section("first-batch", "Starts of epochs", starts.tables(result)),
-        Section("latencies", "Latencies of steps and requests", latencies.tables(result)),
-        Section("compared", "Access modes, processes, devices", list(_compared(found))),
+        Section("counted", "How the rates were counted", counted_rates.tables(compared)),
+        Section("first-batch", "Starts of epochs", starts.tables(compared)),
+        Section("latencies", "Latencies of steps and requests", latencies.tables(compared)),
+        Section("compared", "Access modes, processes, devices", list(_compared(found, compared))),
         Section("predictions", "Prediction beside measurement", _predictions(found)),
         Section("hosts", "Hosts and cost", lines=list(_hosts(found))),
         Section("cold", "Cold or warm: the proof of each trial", _cold(result)),
@@ -205,8 +223,8 @@ def _loops(found: Analysis) -> Iterator[Table]:
         yield from ranks.tables(loop)
 
 
-def _compared(found: Analysis) -> Iterator[Table]:
-    trials = found.result.trials
+def _compared(found: Analysis, result: Result) -> Iterator[Table]:
+    trials = result.trials
     modes = [
         [
             f"{row['access']}, {row['loader']}, {row.get('workers', 0)} workers",
@@ -367,6 +385,11 @@ def _again(result: Result) -> list[str]:
             "The script was watched with iobench.watch(loader). To measure the loop without its "
             "loader: iobench.watch(loader, replay=8). To measure each part: dataprep init, then "
             "iobench run configs/bench/train-resnet50.yaml"
+        ]
+    if result.hosts:
+        return [
+            f"Save this as config.yaml and run on each of {len(result.hosts)} hosts: iobench run "
+            f"config.yaml --hosts {len(result.hosts)} --host I --rendezvous URI"
         ]
     return ["Save this as config.yaml and run: iobench run config.yaml"]
 

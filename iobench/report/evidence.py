@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from markupsafe import Markup
 
 from dataprep.counted import counted
 from iobench.analysis.analyse import Analysis
+from iobench.analysis.hosts import on_all_hosts
 from iobench.analysis.loops import Loop, largest
 from iobench.analysis.points import Repeats, bounds_of, by_point, cold_label, figure, rate_of
 from iobench.ladder import START, THREE
+from iobench.report import hosts
 from iobench.report.charts import SERIES, Bar, Curve, Guide, Point, bars, lines, thinned
 from iobench.report.numbers import number, percent, seconds, with_interval
 from iobench.stats import Estimate
@@ -44,10 +46,23 @@ class Card:
 
 def cards(found: Analysis, series: Series, readings: Readings) -> list[Card]:
     """The charts for which there is data."""
-    made = [_loops(found), _ladder(found.loop), _workers(found), _loaders(found)]
+    made = [_hosts(found)]
+    found = replace(found, result=on_all_hosts(found.result))
+    made += [_loops(found), _ladder(found.loop), _workers(found), _loaders(found)]
     made += [_disk(found), _store(found)]
     made += _meanwhile(found, series, readings)
     return [card for card in made if card is not None]
+
+
+def _hosts(found: Analysis) -> Card | None:
+    """The rate of each host of the point that stands for the run."""
+    rates = hosts.rates(found.result)
+    if rates is None:
+        return None
+    point, rows = rates
+    named = f"{point.words}: the sum is {number(point.total.median)} {hosts.unit(point)}."
+    more = f" The {len(rows)} slowest of {point.hosts}." if len(rows) < point.hosts else ""
+    return Card("Hosts at the same time", f"{named}{more}", bars(rows, hosts.unit(point)))
 
 
 def _loops(found: Analysis) -> Card | None:

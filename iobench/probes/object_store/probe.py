@@ -80,6 +80,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
                 raise Unavailable(f"{trial.client} copies whole objects: it supports get only")
             objects = pool.to_get(trial.object_bytes, trial.pool_bytes)
             pool.provide(store, objects)
+            context.begin()
             found = copies(client, objects, trial, context.clock, context.progress)
             return Outcome(found, cold=_SERVER_CACHE)
         with contextlib.closing(client):
@@ -104,6 +105,7 @@ def _measured(
         once = replace(trial, max_requests=1)
         attempt(lambda stream, turn: client.get_range(pool.WARM_UP, 0, 1), once, context.clock)
         retries, refused = client.retries, getattr(client, "refused", None)
+        context.begin()
         cpu_s = time.process_time()
         attempts = attempt(request, trial, context.clock, _progress(client, context))
         cpu_s = time.process_time() - cpu_s

@@ -1,0 +1,131 @@
+"""Small JSON objects in a store, by which hosts communicate without any other service.
+
+Each ``get`` of an object that is not there yet is a request, and requests to Amazon's S3 cost
+money. A waiting host therefore looks less and less often, up to once in two seconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from dataprep.errors import ObjectNotFound
+from dataprep.stores import Store, StoreOptions, open_store
+from iobench.clock import Clock, SystemClock
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """How often a waiting host looks.
+
+    Attributes:
+        first_s: the pause after the first look.
+        growth: by which factor each pause is longer than the one before.
+        longest_s: the longest pause.
+        quick_s: the pause while all hosts wait for the signal to begin, so that they begin at
+            nearly the same time.
+        quick_limit_s: the longest time for which hosts look so often.
+    """
+
+    first_s: float = 0.05
+    growth: float = 1.5
+    longest_s: float = 2.0
+    quick_s: float = 0.05
+    quick_limit_s: float = 30.0
+
+
+class Rendezvous:
+    """The objects below one root; counts its requests.
+
+    Args:
+        store: where the objects are.
+        polling: how often to look for an object.
+        clock: the clock of all waits.
+    """
+
+    def __init__(
+        self, store: Store, polling: Polling | None = None, clock: Clock | None = None
+    ) -> None:
+        self._store, self._prefix = store, ""
+        self.polling = polling or Polling()
+        self.clock = clock or SystemClock()
+        self.requests: Counter[str] = Counter()
+        """The number of requests so far, by the names that prices have; and of deletions."""
+
+    @classmethod
+    def at(cls, uri: str, options: StoreOptions, polling: Polling | None = None) -> Rendezvous:
+        """Open the rendezvous at an address, and make sure that it can be written to.
+
+        Raises:
+            ConfigError: the address is wrong.
+            StoreError: the store cannot be reached or written.
+        """
+        store = open_store(uri, options)
+        store.prepare()
+        return cls(store, polling)
+
+    def within(self, name: str) -> Rendezvous:
+        """The objects below ``name/``. Their requests are counted together with those of this."""
+        inner = copy.copy(self)
+        inner._prefix = f"{self._prefix}{name}/"
+        return inner
+
+    @property
+    def uri(self) -> str:
+        """The address, for messages."""
+        return self._store.uri
+
+    def put(self, key: str, content: Mapping[str, Any]) -> None:
+        """Write an object, or write it anew."""
+        self.requests["puts"] += 1
+        self._store.put(self._prefix + key, json.dumps(content, allow_nan=False).encode())
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The content of an object; None if there is no such object."""
+        self.requests["gets"] += 1
+        try:
+            data = self._store.get(self._prefix + key)
+        except ObjectNotFound:
+            return None
+        content: dict[str, Any] = json.loads(data)
+        return content
+
+    def keys(self, prefix: str) -> list[str]:
+        """The keys of all objects that begin with ``prefix``, sorted."""
+        self.requests["lists"] += 1
+        objects = self._store.list(self._prefix + prefix)
+        return sorted(info.key.removeprefix(self._prefix) for info in objects)
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Delete objects; those that do not exist are ignored."""
+        for key in keys:
+            self.requests["deletes"] += 1
+            with contextlib.suppress(ObjectNotFound):
+                self._store.delete(self._prefix + key)
+
+    def wait(
+        self, look: Callable[[], Answer | None], limit_s: float, *, quick: bool = False
+    ) -> Answer | None:
+        """Call ``look`` until it returns something; None if ``limit_s`` passes before.
+
+        ``quick``: look at short, equal intervals.
+        """
+        ends_s = self.clock.now_s() + limit_s
+        pause_s = self.polling.quick_s if quick else self.polling.first_s
+        while True:
+            answer = look()
+            if answer is not None:
+                return answer
+            left_s = ends_s - self.clock.now_s()
+            if left_s <= 0:
+                return None
+            self.clock.sleep(min(pause_s, left_s))
+            if not quick:
+                pause_s = min(pause_s * self.polling.growth, self.polling.longest_s)

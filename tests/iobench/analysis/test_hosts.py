@@ -1,0 +1,199 @@
+"""Several hosts in the analysis: points, problems, findings, the verdict and the sizing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from iobench.analysis.analyse import analyse, summarised
+from iobench.analysis.host_curve import HostCurve
+from iobench.analysis.hosts import host_points, problems
+from iobench.cli import app
+from iobench.config import BenchConfig
+from iobench.result import HostFacts, Result
+from iobench.together import together
+from iobench.trial import HostPart, Trial
+from tests.iobench.analysis.made import SAMPLE_BYTES, loader, loop, probe, run
+
+Rates = Sequence[float | None]
+
+
+def on_hosts(trials: Sequence[Trial], rates: Rates, *, share: float = 1.0) -> list[Trial]:
+    """The same trials on several hosts, each with its own part of their rates; None: it failed.
+
+    ``share``: the part of the time in which all hosts measured.
+    """
+    made = []
+    for trial in trials:
+        parts = []
+        for host, rate in enumerate(rates):
+            if rate is None:
+                parts.append(HostPart(host, "failed", "it gave no result"))
+                continue
+            metrics = {
+                name: value * rate if name in ("samples_per_s", "mb_per_s") else value
+                for name, value in trial.metrics.items()
+            }
+            ended_s = 10.0 if host else 10.0 * share
+            parts.append(HostPart(host, "done", "", metrics, trial.cold, (0.0, 0.04), ended_s))
+        own = parts[0].metrics
+        made.append(replace(trial, metrics=own, hosts=together(len(rates), parts)))
+    return made
+
+
+def fewer(trials: Sequence[Trial], rates: Rates) -> list[Trial]:
+    """The same trials on a smaller number of hosts on purpose."""
+    return [
+        replace(trial, params={**trial.params, "hosts": len(rates)}, id=f"{trial.id}/{len(rates)}")
+        for trial in on_hosts(trials, rates)
+    ]
+
+
+def of_hosts(hosts: int, *trials: list[Trial], **config: Any) -> Result:
+    """A run on so many hosts."""
+    facts = tuple(HostFacts(host) for host in range(hosts))
+    return replace(run(*trials, **config), hosts=facts)
+
+
+GETS = probe({(8_000_000, 8): 30.0})
+
+
+def test_a_point_has_the_sum_and_the_slowest_host() -> None:
+    """Medians over repeats."""
+    (point,) = host_points(on_hosts(GETS, (1.0, 0.5, 1.5)))
+    assert (point.hosts, point.wanted, point.metric) == (3, 3, "mb_per_s")
+    assert point.total.median == pytest.approx(90.0, rel=0.01)
+    assert point.slowest.host == 1
+    assert point.slowest.rate.median == pytest.approx(15.0, rel=0.01)
+    assert point.evenness == pytest.approx(0.5, rel=0.01)
+    assert point.start_spread_s == pytest.approx(0.04)
+
+
+def test_points_on_other_numbers_of_hosts_stand_apart() -> None:
+    """Also those that a missing host has made so."""
+    found = host_points(
+        [*on_hosts(GETS, (1.0, 1.0, None)), *fewer(GETS, (2.0,)), *on_hosts(GETS, (1.0, 1.0, 1.0))]
+    )
+    assert [(point.hosts, point.wanted) for point in found] == [(1, 1), (2, 3), (3, 3)]
+
+
+def test_the_verdict_begins_with_all_hosts() -> None:
+    """Then follows what host 0 saw meanwhile."""
+    found = analyse(of_hosts(3, on_hosts(GETS, (1.0, 0.9, 1.1))))
+    assert found.verdict.startswith("3 hosts together get 90 MB/s, the slowest (host 1) 27 MB/s: ")
+    assert "Host 0: The object store s3 gives at most 30 MB/s" in found.verdict
+
+
+def test_a_run_of_one_host_says_nothing_of_hosts() -> None:
+    """Neither the verdict nor the summary."""
+    found = analyse(run(GETS))
+    assert "host" not in found.verdict.lower()
+    assert "hosts" not in found.summary
+
+
+def test_trials_on_fewer_hosts_change_no_other_figure() -> None:
+    """They would be taken for faster repeats."""
+    several = on_hosts(GETS, (1.0, 1.0))
+    alone = summarised(of_hosts(2, several)).summary
+    both = summarised(of_hosts(2, several, fewer(GETS, (3.0,)))).summary
+    assert both["object_stores"] == alone["object_stores"]
+    assert len(both["hosts"]["points"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("rates", "share", "code"),
+    [
+        ((1.0, 1.0, None), 1.0, "host-missing"),
+        ((1.0, 1.0, 0.7), 1.0, "hosts-uneven"),
+        ((1.0, 1.0, 1.0), 0.7, "hosts-apart"),
+    ],
+)
+def test_what_is_wrong_with_hosts_is_a_finding(rates: Rates, share: float, code: str) -> None:
+    """A host without a result, a slow one, and hosts that measured at other times."""
+    codes = {f.code for f in analyse(of_hosts(3, on_hosts(GETS, rates, share=share))).findings}
+    assert {"host-missing", "hosts-uneven", "hosts-apart"} & codes == {code}
+
+
+def test_even_hosts_that_measure_together_are_no_finding() -> None:
+    """Within the usual spread."""
+    codes = {f.code for f in analyse(of_hosts(3, on_hosts(GETS, (1.0, 0.85, 1.1)))).findings}
+    assert not {code for code in codes if code.startswith("host")}
+
+
+def test_a_missing_host_is_named_with_its_reason() -> None:
+    """And with the number of its trials."""
+    (problem,) = problems([*on_hosts(GETS, (1.0, None)), *on_hosts(GETS, (1.0, 1.0))])
+    assert problem.words == "host 1 has no result in 6 of 12 trials: it gave no result"
+
+
+CURVE = {1: 100.0, 2: 190.0, 4: 300.0}
+
+
+@pytest.mark.parametrize(
+    ("rate", "hosts"), [(50.0, 1), (100.0, 1), (150.0, 2), (245.0, 3), (300.0, 4)]
+)
+def test_hosts_between_measured_numbers_are_interpolated(rate: float, hosts: int) -> None:
+    """The smallest number that gets the rate."""
+    assert HostCurve("store", CURVE, "").hosts_for(rate) == hosts
+
+
+def test_a_store_that_gives_all_hosts_no_more_is_never_enough() -> None:
+    """As the law says that was fitted to the measured numbers."""
+    full = HostCurve("store", {1: 100.0, 2: 110.0, 4: 112.0}, "")
+    assert full.hosts_for(1000.0) is None
+    assert full.hosts_for(111.0) == 3
+
+
+def test_one_measured_number_is_extrapolated_in_proportion() -> None:
+    """There is nothing else to go by."""
+    assert HostCurve("store", {3: 300.0}, "").hosts_for(1000.0) == 10
+
+
+def scaled(folder: Path, result: Result, *options: str) -> str:
+    """What ``iobench scale`` prints."""
+    (folder / "result.json").write_bytes(result.to_json())
+    done = CliRunner().invoke(app, ["scale", str(folder), *options])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def stored(rates: Mapping[int, float]) -> Result:
+    """A loop that reads a store, and the probe of the store on these numbers of hosts.
+
+    ``rates``: the sum in MB/s by the number of hosts.
+    """
+    most = max(rates)
+    trials = [loader(4000, 2), loop("synthetic", 2000), loop("store", 500)]
+    for hosts, rate in sorted(rates.items()):
+        one = probe({(8_000_000, 8): rate / hosts})
+        parts = (1.0,) * hosts
+        trials.append(on_hosts(one, parts) if hosts == most else fewer(one, parts))
+    config = BenchConfig().model_dump(mode="json")
+    config.pop("data")
+    return of_hosts(most, *trials, **config)
+
+
+def test_scale_uses_the_curve_over_hosts(tmp_path: Path) -> None:
+    """And says beyond which number it is extrapolated."""
+    result = stored({1: 80.0, 2: 160.0, 4: 240.0})
+    rate = 4000  # 2 devices that consume 2,000 samples/s each: 160 MB/s of 40 kB
+    assert rate * SAMPLE_BYTES == 160e6
+    said = scaled(tmp_path, result, "--devices", "2")
+    line = next(line for line in said.splitlines() if "together" in line)
+    assert "2,000 on 1 host, 4,000 on 2 hosts, 6,000 on 4 hosts" in line
+    assert line.endswith(("2 hosts needed", "3 hosts needed"))
+    said = scaled(tmp_path, result, "--devices", "4")
+    line = next(line for line in said.splitlines() if "together" in line)
+    assert line.endswith("extrapolated beyond 4 measured hosts")
+
+
+def test_scale_says_where_no_number_of_hosts_is_enough(tmp_path: Path) -> None:
+    """A store that gives four hosts what it gives one."""
+    said = scaled(tmp_path, stored({1: 80.0, 2: 81.0, 4: 82.0}), "--devices", "64")
+    assert "No number of hosts is enough: the store does not give more." in said
+    assert "no number of hosts gets the rate, extrapolated beyond 4 measured hosts" in said

@@ -1,0 +1,155 @@
+"""Each kind of trial begins when it is told to: after its preparation, before its measurement."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pkgutil import resolve_name
+from typing import Any
+
+import pytest
+
+from iobench.child import KINDS
+from iobench.child_process import run_isolated
+from iobench.clock import SystemClock
+from iobench.data.making import Maker
+from iobench.data.settings import DataSettings
+from iobench.errors import TrialFailed
+from iobench.loops.loader_grid import LoaderGrid
+from iobench.loops.loader_grid import plan as plan_loaders
+from iobench.loops.training_plan import Training
+from iobench.loops.training_plan import plan as plan_loops
+from iobench.machine.processes import SuspendedTime
+from iobench.trial import Context, Place, TrialSpec
+
+DISK: dict[str, Any] = {
+    "target": "here",
+    "operation": "read",
+    "pattern": "sequential",
+    "block_bytes": 2**16,
+    "parallelism": 1,
+    "cache": "warm",
+    "file_bytes": 2**20,
+    "seconds": 0.05,
+}
+
+
+def loader(**values: Any) -> dict[str, Any]:
+    """A point of a grid of loaders."""
+    values = {"workers": 0, "batch_size": 4, "seconds": 0.05, "image_size": 32, **values}
+    return next(plan_loaders(LoaderGrid.model_validate(values)))
+
+
+def loop(**values: Any) -> dict[str, Any]:
+    """A training loop on an emulated device."""
+    usual = {"consumer": "paced", "images_per_s": 1000, "batch_size": 2, "steps": 4, "workers": 0}
+    return next(plan_loops(Training.model_validate({**usual, **values})))
+
+
+def _no_bucket() -> AbstractContextManager[Place]:
+    raise NotImplementedError
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
+    """A few small images, and a folder on a disk."""
+    folder = tmp_path_factory.mktemp("begin")
+    settings = DataSettings(images=40, classes=2, size=64, folder=str(folder / "data"))
+    maker = Maker(settings, _no_bucket, lambda line: None)
+    shards = maker.place("shards@disk")
+    return {"disk/here": Place(str(folder / "run"), "empty"), "shards@disk": shards}
+
+
+KINDS_OF_TRIALS = {
+    "disk read": ("disk", DISK),
+    "disk write": ("disk", {**DISK, "operation": "write", "cache": "buffered"}),
+    "layout": (
+        "layout",
+        {
+            "data": "shards@disk",
+            "access": "shards",
+            "cache": "warm",
+            "parallelism": 1,
+            "seconds": 0.05,
+        },
+    ),
+    "loader": ("loader", loader(loader="raw", workers=1)),
+    "loader in two processes": ("loader", loader(loader="torch-iterable", processes=2)),
+    "loop": ("train", loop(loader="raw", workers=1, inputs=["warm"])),
+    "loop on data of the device": ("train", loop(loader="raw", inputs=["synthetic"])),
+    "accelerators side by side": (
+        "train",
+        loop(loader="torch-iterable", accelerators=2, inputs=["warm"]),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS_OF_TRIALS)
+def test_a_trial_begins_once_and_only_when_it_may(name: str, places: dict[str, Place]) -> None:
+    """It has moved and trained nothing before, and does so after."""
+    kind, params = KINDS_OF_TRIALS[name]
+    moved: list[float] = []
+    begun: list[float] = []
+
+    def begin() -> float:
+        begun.append(sum(moved))
+        return 0.0
+
+    def progress(done: float, unit: str) -> None:
+        moved.append(done)
+
+    context = Context(places, SystemClock(), progress, begin=begin)
+    outcome = resolve_name(KINDS[kind])(TrialSpec(kind, params), context)
+    assert begun == [0.0]
+    assert outcome.metrics["seconds"] > 0
+    assert moved
+
+
+@pytest.mark.slow
+def test_a_trial_whose_hosts_do_not_begin_has_failed(places: dict[str, Place]) -> None:
+    """Its process is ended, and the reason is that of the hosts."""
+    called = []
+
+    def begin() -> None:
+        called.append(True)
+        raise TrialFailed("host 2 is late")
+
+    verdict = run_isolated(
+        TrialSpec("disk", DISK),
+        places,
+        timeout_s=60,
+        environment={},
+        progress=lambda done, unit: None,
+        begin=begin,
+    )
+    assert verdict == ("failed", None, "host 2 is late")
+    assert called == [True]
+
+
+@pytest.mark.slow
+def test_a_trial_in_a_process_begins_when_its_hosts_do(places: dict[str, Place]) -> None:
+    """The line on its stdin releases it."""
+    called = []
+    status, outcome, _ = run_isolated(
+        TrialSpec("disk", DISK),
+        places,
+        timeout_s=60,
+        environment={},
+        progress=lambda done, unit: None,
+        begin=lambda: called.append(True),
+    )
+    assert (status, called) == ("done", [True])
+    assert outcome is not None
+    assert outcome.metrics["mb_per_s"] > 0
+
+
+def test_waiting_for_hosts_is_no_time_of_the_trial() -> None:
+    """Neither as its time, nor as time in which it was suspended."""
+    moments: Iterator[float] = iter([0.0, 1.0, 600.0, 601.0])
+    suspended = SuspendedTime(os.getpid(), lambda: next(moments))
+    suspended.look()
+    suspended.skip()
+    suspended.look()
+    assert (suspended.awake_s, suspended.seconds) == (2.0, 0.0)
