@@ -1,8 +1,9 @@
 """The result of a run, as stored in ``result.json`` and ``trials.jsonl``.
 
 Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``,
-``references``, ``rates``, ``run_id``, ``hosts``, of a trial ``hosts`` and ``time_zero_s``; of its coldness
-``amplification`` and ``limits``; of findings ``title``, ``threshold``, ``share`` and ``primary``.
+``references``, ``rates``, ``run_id``, ``hosts``; of a trial ``hosts`` and ``time_zero_s``; of its
+coldness ``amplification`` and ``limits``; of findings ``title``, ``threshold``, ``share`` and
+``primary``.
 A reader ignores keys that it does not know, so that a version can add a part which older versions
 do not read. A version that removes a key or changes its meaning raises the number, and older
 versions refuse its files.
@@ -10,8 +11,7 @@ versions refuse its files.
 ``trials.jsonl`` is the log of a run: a line for each trial, written when it ends. A line with
 ``name`` is the run itself, as in ``result.json`` but without its trials; the last one counts. A
 line with ``trial`` has the trial, its ``series``, its ``samples`` and, from this version on, its
-``spans``. If the last line has no end,
-the run was killed while it wrote it.
+``spans``. If the last line has no end, the run was killed while it wrote it.
 """
 
 from __future__ import annotations
