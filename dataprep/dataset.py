@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import operator
 import os
 from abc import abstractmethod
@@ -37,7 +38,13 @@ from dataprep.ordered import in_order
 from dataprep.reading.query import Query
 from dataprep.reading.ranges import Range, RecordPlaces, largest_gap_bytes
 from dataprep.reading.read_counter import ReadCounter
-from dataprep.reading.subset import fingerprint, sample_name, sorted_numbers
+from dataprep.reading.subset import (
+    DividedSubset,
+    divided_subset,
+    fingerprint,
+    sample_name,
+    sorted_numbers,
+)
 from dataprep.samples import StoredTable, in_numpy, stored_table
 from dataprep.snapshot import Snapshot
 from dataprep.stores import Store, StoreOptions, location, open_store
@@ -154,6 +161,7 @@ class Dataset(_Numbered[Sample]):
         check: bool = True,
         chosen_shards: tuple[int, ...] | None = None,
         selected_samples: Integers | None = None,
+        queries: tuple[str, ...] | None = (),
     ) -> None:
         if snapshot is None:
             self.manifest, self.snapshot = open_split(store, split)
@@ -177,6 +185,8 @@ class Dataset(_Numbered[Sample]):
         # The samples of a subset, by their numbers in the whole split, ascending; None for all
         # samples of these shards.
         self._selected_samples = selected_samples
+        # The queries that have chosen these samples; None if ``select`` has taken part.
+        self._queries = queries
         # The number of the first sample of each shard of the whole split, and of all samples.
         self._bounds = _bounds(self.manifest.formats[self.format])
         # The shards that the manifest of this data set lists, by their numbers in the whole split.
@@ -194,7 +204,7 @@ class Dataset(_Numbered[Sample]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         split = (self.store, self.split, self.format, self.snapshot, self.check)
-        return Dataset, (*split, self._chosen_shards, self._selected_samples)
+        return Dataset, (*split, self._chosen_shards, self._selected_samples, self._queries)
 
     def __enter__(self) -> Dataset:
         return self
@@ -419,9 +429,9 @@ class Dataset(_Numbered[Sample]):
             )
         shards = tuple(self._listed_shards[number] for number in wanted)
         if self._selected_samples is None:
-            return self._part(shards, None)
+            return self._part(shards, None, self._queries)
         is_stored_there = np.isin(self._shards_of(self._selected_samples), shards)
-        return self._part(shards, self._selected_samples[is_stored_there])
+        return self._part(shards, self._selected_samples[is_stored_there], self._queries)
 
     def where(self, query: str) -> Dataset:
         """The samples that match a query over the table of samples, as a data set of its own.
@@ -441,7 +451,8 @@ class Dataset(_Numbered[Sample]):
                 f"none of the {len(self):,} samples of split {self.split!r} of {self.store.uri} "
                 f"matches {query!r}: dataset.written shows the values of the columns"
             )
-        return self.select(numbers)
+        queries = None if self._queries is None else (*self._queries, query)
+        return self._part(self._chosen_shards, self.numbers[numbers], queries)
 
     def matching(self, query: str) -> Integers:
         """The numbers of the samples in this data set that match a query, ascending.
@@ -479,16 +490,21 @@ class Dataset(_Numbered[Sample]):
             DatasetChanged: the split was made anew since it was opened.
         """
         wanted = sorted_numbers(numbers, len(self), repr(self))
-        return self._part(self._chosen_shards, self.numbers[wanted])
+        return self._part(self._chosen_shards, self.numbers[wanted], None)
 
-    def _part(self, shards: tuple[int, ...] | None, samples: Integers | None) -> Dataset:
+    def _part(
+        self,
+        shards: tuple[int, ...] | None,
+        samples: Integers | None,
+        queries: tuple[str, ...] | None,
+    ) -> Dataset:
         """Another data set of this split, with the same connections and table.
 
         It has these shards and of them these samples, by their numbers in the whole split; None
-        for all.
+        for all. ``queries`` have chosen the samples, if no numbers were given.
         """
         split = (self.store, self.split, self.format, self.snapshot, self.check)
-        part = Dataset(*split, shards, samples)
+        part = Dataset(*split, shards, samples, queries)
         part._table_in_memory = self._table_in_memory
         return part
 
@@ -683,6 +699,39 @@ def open_split(store: Store, split: str) -> tuple[Manifest, Snapshot]:
         raise ManifestMissing(
             f"no complete split {split!r} in {store.uri!r}: {why_missing(store, split)}"
         ) from None
+
+
+def subset_of_all_hosts(dataset: Dataset) -> DividedSubset | None:
+    """How the shares of all hosts divide a subset, if the data set is a host's share.
+
+    None if that is not known: no share, no subset, a subset by ``select``, whose numbers are those
+    of this share, or a share that an earlier version copied.
+
+    Raises:
+        DatasetError: the table of the whole split is missing or damaged.
+    """
+    share, queries, store = dataset.manifest.share, dataset._queries, dataset.store
+    if not dataset.is_subset or share is None or share.table is None or queries is None:
+        return None
+    dataset._require_open()
+    key = keys.whole_samples(dataset.split)
+    content = b""
+    with dataset.snapshot.unchanged(), suppress(ObjectNotFound):
+        content = store.get(key)
+    if hashlib.sha256(content).hexdigest() != share.table.sha256:
+        raise DatasetError(
+            f"{location(store, key)}: missing or damaged: remove it, and run the same dataprep "
+            "stage again"
+        )
+    divided = divided_subset(StoredTable(store, dataset.split, content), share.shards, queries)
+    matches_here = divided.samples[share.number]
+    if matches_here != len(dataset):
+        raise DatasetError(
+            f"{location(store, key)}: {matches_here:,} samples of this share match "
+            f"{' and '.join(queries)!r}, and {len(dataset):,} in {keys.samples(dataset.split)}; "
+            "run dataprep verify"
+        )
+    return divided
 
 
 def _manifest_of_shards(manifest: Manifest, numbers: Sequence[int]) -> Manifest:

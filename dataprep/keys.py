@@ -67,6 +67,11 @@ def samples(split: str) -> str:
     return f"{split}.samples.parquet"
 
 
+def whole_samples(split: str) -> str:
+    """In a host's share: the table of samples of the whole split."""
+    return f"{split}.whole-samples.parquet"
+
+
 def manifest(split: str) -> str:
     """Written last; its presence means complete."""
     return f"{split}.manifest.json"
@@ -91,7 +96,8 @@ def belongs_to(split: str, key: str, format_names: Collection[str]) -> bool:
     """Whether ``key`` is an object of this split: shard, index, receipt or table."""
     folder, _, name = key.rpartition("/")
     if not folder:
-        return name in (job(split), plan(split), samples(split), manifest(split))
+        tables = (plan(split), samples(split), whole_samples(split))
+        return name in (job(split), manifest(split), *tables)
     return (
         folder.removeprefix("index/") in {"receipts", *format_names}
         and re.fullmatch(rf"{re.escape(split)}-\d{{5,}}-of-\d{{5,}}(\.[^.]+)?", name) is not None

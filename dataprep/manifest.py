@@ -239,11 +239,20 @@ class SampleCounts:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Which share of a split a host has, ``number`` of ``count``; the samples of each share."""
+    """Which share of a split a host has: ``number`` of ``count``.
+
+    Attributes:
+        samples: how many samples each share has.
+        shards: the numbers of the shards of each share; empty in copies of earlier versions.
+        table: ``SPLIT.whole-samples.parquet``, the table of samples of all shares; None in copies
+            of earlier versions.
+    """
 
     number: Count
     count: Count
     samples: tuple[Count, ...]
+    shards: tuple[tuple[Count, ...], ...] = ()
+    table: TableEntry | None = None
 
     @property
     def left_out(self) -> float:

@@ -5,8 +5,9 @@ the fewest bytes so far (Graham, "Bounds on multiprocessing timing anomalies", S
 Applied Mathematics 17, 1969): every host computes the same division without asking the others.
 
 What is copied has its old names and sample numbers. The manifest of a share lists its shards, and
-how many samples each share has. Shards come first, then their receipts, then the manifest: killed
-at any point, the same command goes on.
+how many samples each share has. A share also has the table of samples of the whole split, because
+the ranks of all hosts have to know how many samples of a subset each share has. Shards come first,
+then their receipts, then the manifest: killed at any point, the same command goes on.
 """
 
 from __future__ import annotations
@@ -16,12 +17,20 @@ import heapq
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from dataprep import keys
 from dataprep.counted import counted
 from dataprep.dataset import open_split, splits_in
-from dataprep.errors import Changes, ConfigError, DatasetError, FormatMissing, OutputConflict
+from dataprep.errors import (
+    Changes,
+    ConfigError,
+    DatasetError,
+    FormatMissing,
+    ObjectNotFound,
+    OutputConflict,
+)
 from dataprep.formats import format_names
 from dataprep.job.finish import read_back
 from dataprep.job.jobfile import JobFile
@@ -213,7 +222,8 @@ class _Copy:
             if lacking is not None:
                 raise lacking
             complete = stored_manifest(target, job.split, job)
-            if missing or complete is None or complete.share != self.share:
+            is_share_whole = complete is not None and complete.share == self.share
+            if missing or complete is None or not (is_share_whole and self._has_whole_table()):
                 self._begin()
                 self._copy_shards(missing, needed, sum(sizes[number] for number in self.numbers))
                 complete = self._completed()
@@ -223,6 +233,8 @@ class _Copy:
         """Refuse a folder that holds another job, or shards of another share."""
         split = self.job.split
         own = {keys.job(split), keys.plan(split), keys.samples(split), keys.manifest(split)}
+        if self.share is not None:
+            own.add(keys.whole_samples(split))
         for number in self.numbers:
             own.add(keys.receipt(split, number, self.job.shards))
             own.update(keys_of_shard(self.job, number))
@@ -239,6 +251,29 @@ class _Copy:
                 f"{self.target.uri} holds another data set or share of split {split!r}, such as "
                 f"{min(strange)}: give another folder, or remove that one"
             )
+
+    def _has_whole_table(self) -> bool:
+        """Whether the table of the whole split is there, if the share has one."""
+        if self.share is None or self.share.table is None:
+            return True
+        with suppress(ObjectNotFound):
+            info = self.target.head(keys.whole_samples(self.job.split))
+            return info.bytes == self.share.table.bytes
+        return False
+
+    def _copy_whole_table(self) -> None:
+        """Copy the table of the whole split, if the share has one.
+
+        Raises:
+            DatasetError: it is not the table that the manifest names.
+        """
+        if self.share is None or self.share.table is None:
+            return
+        split, snapshot = self.job.split, self.snapshot
+        content = snapshot.get(keys.samples(split))
+        digest = hashlib.sha256(content).hexdigest()
+        _require_sha256(digest, self.share.table.sha256, snapshot.store, keys.samples(split))
+        self.target.put(keys.whole_samples(split), content)
 
     def _begin(self) -> None:
         """Store what describes the job."""
@@ -294,11 +329,7 @@ class _Copy:
                 yield piece
                 if shown:
                     self.display.advance(Progress(source_bytes=len(piece)))
-            if digest.hexdigest() != file.sha256:
-                raise DatasetError(
-                    f"{location(snapshot.store, file.key)} is damaged: its SHA-256 is not the one "
-                    f"of its manifest; dataprep verify {snapshot.store.uri} lists all faults"
-                )
+            _require_sha256(digest.hexdigest(), file.sha256, snapshot.store, file.key)
 
         return replace(file, etag=self.target.put_pieces(file.key, checked()).etag)
 
@@ -323,8 +354,18 @@ class _Copy:
             share=self.share,
         )
         target.put(keys.samples(job.split), content)
+        self._copy_whole_table()
         target.put(keys.manifest(job.split), completed.to_json())
         return completed
+
+
+def _require_sha256(digest: str, expected: str, store: Store, key: str) -> None:
+    """Raise DatasetError for an object whose SHA-256 is not the one of its manifest."""
+    if digest != expected:
+        raise DatasetError(
+            f"{location(store, key)} is damaged: its SHA-256 is not the one of its manifest; "
+            f"dataprep verify {store.uri} lists all faults"
+        )
 
 
 def _copy_of(
@@ -353,7 +394,13 @@ def _copy_of(
             )
         shares = divided(sizes, host.count)
         numbers = shares[host.number]
-        share = Share(host.number, host.count, _samples_of(manifest, shares))
+        share = Share(
+            number=host.number,
+            count=host.count,
+            samples=_samples_of(manifest, shares),
+            shards=tuple(map(tuple, shares)),
+            table=manifest.table,
+        )
         advice = _advice(share, sum(sizes), len(job.label_offsets))
     return _Copy(snapshot, manifest, target, job, numbers, sizes, share, advice, display, changes)
 

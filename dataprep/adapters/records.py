@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -21,7 +22,7 @@ import numpy as np
 from crc32c import crc32c
 
 from dataprep.assign import RUN, Integers, Order, by_shard, of_share, own
-from dataprep.dataset import Dataset
+from dataprep.dataset import Dataset, subset_of_all_hosts
 from dataprep.errors import ConfigError, CorruptRecord
 from dataprep.formats import get_format
 from dataprep.formats.protocol import Buffer
@@ -30,7 +31,7 @@ from dataprep.ordered import in_order
 from dataprep.reading.ranges import Range, RecordPlaces, largest_gap_bytes
 from dataprep.reading.read_ahead import WINDOWS_AT_ONCE, GrowingWindows, ReadAhead, read_ahead
 from dataprep.reading.read_counter import ReadCounter, StreamReport
-from dataprep.reading.subset import sample_name
+from dataprep.reading.subset import DividedSubset, sample_name
 from dataprep.stores.local import LocalStore, version_of
 
 LOCAL_FILE_BYTES = 64 * 10**6
@@ -53,7 +54,7 @@ class Records:
     Attributes:
         labels: int64 (samples,), counted from 0.
         mean_bytes: the average size of a record.
-        subset: the name of the subset of the split, or None for the whole.
+        subset: the name of the subset of the split, or None for the whole; see ``subset_name``.
         is_remote: whether a read takes much longer than from a disk.
         counter: counts the samples and bytes that arrive; see ``Dataset.count_reads``.
     """
@@ -79,6 +80,8 @@ class Records:
         self._places = RecordPlaces(self._shards, self._offsets, self._lengths)
         self._gap_bytes = largest_gap_bytes(store)
         self.subset = dataset.subset
+        # Only ranks that divide a subset of a host's share need to know how it is divided.
+        self._dataset = dataset if dataset.is_subset and self._share is not None else None
         self._selected = dataset.numbers if dataset.is_subset else None
         self.mean_bytes = int(self._lengths.sum()) // max(len(self.labels), 1) or 1
         # The gaps between samples of a subset take memory as the samples do.
@@ -92,7 +95,7 @@ class Records:
 
     def __getstate__(self) -> dict[str, Any]:
         # Another process has neither the open files nor the counter's file in memory.
-        return {**self.__dict__, "_files": {}, "counter": None}
+        return {**self.__dict__, "_files": {}, "counter": None, "_dataset": None}
 
     def __del__(self) -> None:
         for descriptor in self._files.values():
@@ -107,27 +110,55 @@ class Records:
         sample = sample_name(number, self._selected)
         return f"{sample} ({key} at byte {self._offsets[number]:,})"
 
+    @cached_property
+    def _divided(self) -> DividedSubset | None:
+        """How the shares of all hosts divide the subset; None if that is not known.
+
+        It is read before the first epoch, in the process that trains.
+        """
+        return None if self._dataset is None else subset_of_all_hosts(self._dataset)
+
     def local(self, order: Order) -> Order:
         """The order within these samples: in a host's share, among the ranks of that host.
 
         Raises:
-            ConfigError: the ranks do not fit the share, or several ranks read a subset of it.
+            ConfigError: the ranks do not fit the share, or read a subset of which it is not known
+                how many samples each share has, or one share has none.
         """
         if self._share is None:
             return order
-        if self.subset is not None and order.world_size > 1:
+        samples = self.shares(order)
+        if 0 in samples:
             raise ConfigError(
-                f"{order.world_size} ranks cannot read a subset of a host's share: this host does "
-                "not know how many samples of it the other hosts have, so that steps would differ. "
-                "Open the whole output for the subset, or let one rank read it"
+                f"share {samples.index(0)} of {len(samples)} has no sample of the subset, so that "
+                "the ranks of that host would have no steps: open the whole output for the subset"
             )
-        return of_share(order, self._share.number, self._share.samples)
+        return of_share(order, self._share.number, samples)
 
     def shares(self, order: Order) -> tuple[int, ...]:
-        """The number of samples of each share. A single rank and a whole output have one."""
+        """The number of samples of each share. A single rank and a whole output have one.
+
+        Raises:
+            ConfigError: several ranks read a subset, and these numbers are not known.
+        """
         if self._share is None or order.world_size == 1:
             return (len(self),)
-        return tuple(self._share.samples)
+        if self.subset is None:
+            return tuple(self._share.samples)
+        if self._divided is None:
+            raise ConfigError(
+                f"{order.world_size} ranks cannot read this subset of a host's share: this host "
+                "does not know how many samples of it the other hosts have, so that steps would "
+                "differ. Choose the samples by dataset.where of a share that this version has "
+                "staged, open the whole output, or let one rank read"
+            )
+        return self._divided.samples
+
+    def subset_name(self, order: Order) -> str | None:
+        """The name of the subset that the ranks of ``order`` read together; None for the whole."""
+        if order.world_size == 1 or self._divided is None:
+            return self.subset
+        return self._divided.fingerprint
 
     def identity(self, order: Order) -> str:
         """A name of these samples: a state of other samples has another name.
@@ -142,7 +173,7 @@ class Records:
             if order.world_size == 1:
                 content.append(self._share.number)
         if self.subset is not None:
-            content.append(self.subset)
+            content.append(self.subset_name(order))
         return blake2b(json.dumps(content).encode(), digest_size=16).hexdigest()
 
     def order_by_shard(self, order: Order) -> str:

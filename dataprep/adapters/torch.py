@@ -332,7 +332,7 @@ class _Samples:
     def _origin(self) -> _Origin:
         """The samples and the order that a state belongs to."""
         identity = self.records.identity(self._asked)
-        return _Origin(identity, self.records.subset, self.order_name())
+        return _Origin(identity, self.records.subset_name(self._asked), self.order_name())
 
     def _counted_with(self) -> dict[str, Any]:
         """Settings without which a number of samples of one rank or worker means nothing."""

@@ -1,16 +1,59 @@
-"""The numbers of the samples of a subset: how they are checked, named and shown."""
+"""The numbers of the samples of a subset: how they are checked, named, shown and divided."""
 
 from __future__ import annotations
 
 import hashlib
 import operator
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.errors import ConfigError
+from dataprep.reading.query import Query
+from dataprep.samples import StoredTable
+
+
+@dataclass(frozen=True)
+class DividedSubset:
+    """A subset of a split of which each host has a share.
+
+    Attributes:
+        samples: how many samples of the subset each share has.
+        fingerprint: the SHA-256 of the numbers of all its samples in the whole split.
+    """
+
+    samples: tuple[int, ...]
+    fingerprint: str
+
+
+def divided_subset(
+    table: StoredTable, shards: Sequence[Sequence[int]], queries: Sequence[str]
+) -> DividedSubset:
+    """The samples that match all of these queries, counted in each share.
+
+    Args:
+        table: the table of samples of the whole split.
+        shards: the numbers of the shards of each share.
+        queries: as ``Dataset.where`` takes them.
+
+    Raises:
+        ConfigError: a query is not allowed, or names a column that does not exist.
+        DatasetError: the table is damaged.
+    """
+    schema = table.schema()
+    parsed = [Query.parse(query, schema) for query in queries]
+    columns = {"shard", *(column for query in parsed for column in query.columns)}
+    frame = table.frame(sorted(columns), written=True)
+    matches = np.ones(len(frame), np.bool_)
+    for query in parsed:
+        matches &= query.matches(frame[[*query.columns]])
+    numbers = np.flatnonzero(matches)
+    shard_of_match = frame["shard"].to_numpy()[numbers]
+    counts = [int(np.isin(shard_of_match, share).sum()) for share in shards]
+    return DividedSubset(tuple(counts), fingerprint(numbers))
 
 
 def fingerprint(numbers: NDArray[np.int64]) -> str:

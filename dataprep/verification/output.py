@@ -30,7 +30,15 @@ from dataprep.formats.protocol import Buffer, without_place
 from dataprep.image import check
 from dataprep.job.jobfile import JobFile
 from dataprep.job.resume import keys_of_shard, stored_labels, stored_plan
-from dataprep.manifest import Manifest, Place, Receipt, Row, StoredFile, format_entries
+from dataprep.manifest import (
+    Manifest,
+    Place,
+    Receipt,
+    Row,
+    Share,
+    StoredFile,
+    format_entries,
+)
 from dataprep.names import escape, escape_all, to_bytes, unescape
 from dataprep.ordered import in_order
 from dataprep.samples import SampleTable
@@ -101,6 +109,7 @@ def _verify(store: Store, split: str, depth: Depth, workers: int) -> Verificatio
     samples = table.table().select(COLUMNS).to_pandas(use_threads=False)
     if opened and len(receipts) == len(shards):
         faults += check.table_faults(opened[0], receipts, table)
+        faults += check.whole_table_faults(opened[0].share)
     faults += check.strangers()
     if opened:
         opened[1].check()
@@ -225,10 +234,24 @@ class _SplitCheck:
         if not shards:
             yield Fault(key, "does not match the receipts", remedy=key)
 
+    def whole_table_faults(self, share: Share | None) -> Iterator[Fault]:
+        """The table of the whole split in a host's share, against the manifest."""
+        if share is None or share.table is None:
+            return
+        key = keys.whole_samples(self._job.split)
+        try:
+            data = self._store.get(key)
+        except ObjectNotFound:
+            yield Fault(key, "missing; run the same dataprep stage again")
+            return
+        if hashlib.sha256(data).hexdigest() != share.table.sha256:
+            yield Fault(key, "checksum does not match the manifest; remove it and stage again")
+
     def strangers(self) -> list[Fault]:
         """Objects among those of the split that do not belong to it."""
         job, split = self._job, self._job.split
         expected = {keys.job(split), keys.plan(split), keys.samples(split), keys.manifest(split)}
+        expected.add(keys.whole_samples(split))  # of a share
         for shard in self._shards:
             expected |= {self._receipt_key(shard), *keys_of_shard(job, shard)}
         strangers = sorted(self._listed.keys() - expected)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import pickle
+import shutil
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
@@ -14,7 +17,7 @@ from hypothesis import strategies as st
 
 import dataprep
 from dataprep.dataset import Dataset
-from dataprep.errors import ConfigError
+from dataprep.errors import ConfigError, DatasetError
 from dataprep.staging import stage
 from tests.commandline import FORMATS
 from tests.dataprep.adapters.conftest import images_of, stored
@@ -190,13 +193,133 @@ def test_a_state_of_a_sampler_names_its_subset(dataset: Dataset, part: Dataset) 
         whole.load_state_dict(iterator.state_dict())
 
 
-def test_a_subset_of_a_share(dataset: Dataset, tmp_path: Path) -> None:
-    """One rank reads it; several are refused, because steps of the hosts would differ."""
-    stage(dataset.store.uri, tmp_path / "share", host=dataprep.Part(0, 2))
-    part = dataprep.open(tmp_path / "share").where("label < 5")
-    assert sorted(dataprep.to_torch(part, iterable=True)) == sorted(stored(part))
-    with pytest.raises(ConfigError, match="2 ranks cannot read a subset of a host's share"):
-        dataprep.to_torch(part, rank=0, world_size=2)
+@pytest.fixture(scope="module")
+def hosts(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> list[Dataset]:
+    """The share of each of two hosts. Read only."""
+    folder = tmp_path_factory.mktemp("hosts")
+    for number in range(2):
+        stage(dataset.store.uri, folder / str(number), host=dataprep.Part(number, 2))
+    return [dataprep.open(folder / str(number)) for number in range(2)]
+
+
+class TestShares:
+    """Subsets of the shares that two hosts have, each with two ranks."""
+
+    def readers(self, parts: list[Dataset], **options: Any) -> list[Any]:
+        """What each of the four ranks reads, in batches of three."""
+        return [
+            dataprep.to_torch(
+                parts[rank // 2],
+                **{"batch_size": 3, "rank": rank, "world_size": 4, "threads": 0, **options},
+            )
+            for rank in range(4)
+        ]
+
+    @pytest.mark.parametrize("iterable", [False, True], ids=["map", "iterable"])
+    @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
+    def test_ranks_divide_the_subset(
+        self, dataset: Dataset, hosts: list[Dataset], even: Any, iterable: bool
+    ) -> None:
+        """Each sample is read once, or all ranks have as many steps, also after a resume."""
+        parts = [host.where("label < 5").where("source_width >= 400") for host in hosts]
+        wanted = sorted(images_of(dataset.where("label < 5 and source_width >= 400")))
+        assert len(parts[0]) != len(parts[1])
+        readers = self.readers(parts, even=even, iterable=iterable)
+        iterators = [iter(reader) for reader in readers]
+        first = [taken(iterator, 1) for iterator in iterators]
+        states = [reader.state_dict() for reader in readers]
+        assert all(state == states[0] for state in states)
+        rest = [taken(iterator) for iterator in iterators]
+        resumed = self.readers(parts, even=even, iterable=iterable)
+        for reader in resumed:
+            reader.load_state_dict(states[3])
+        assert [taken(reader) for reader in resumed] == rest
+        lengths = {len(one) + len(others) for one, others in zip(first, rest, strict=True)}
+        read = [image for images in (*first, *rest) for image in images]
+        if even == "keep":
+            assert sorted(read) == wanted
+            return
+        (length,) = lengths
+        assert length % 3 == 0
+        assert {*read} <= {*wanted}
+        if even == "drop":
+            assert len({*read}) == len(read)
+        else:
+            assert {*read} == {*wanted}
+
+    def test_a_state_of_another_subset_is_refused(self, hosts: list[Dataset]) -> None:
+        """Though the samples on this host may be the same."""
+        parts = [host.where("label < 5") for host in hosts]
+        state = self.readers(parts)[0].state_dict()
+        others = [host.where("label < 4") for host in hosts]
+        with pytest.raises(ConfigError, match="belongs to the subset"):
+            self.readers(others)[1].load_state_dict(state)
+
+    def test_one_rank_reads_the_samples_of_its_share(self, hosts: list[Dataset]) -> None:
+        """Nothing is known, nor needed, of other hosts."""
+        part = hosts[0].where("label < 5").select(range(4))
+        assert sorted(dataprep.to_torch(part, iterable=True)) == sorted(stored(part))
+
+    def test_workers_divide_what_a_rank_reads(self, hosts: list[Dataset]) -> None:
+        """The reader can be pickled, and knows the steps afterwards."""
+        parts = [host.where("label < 5") for host in hosts]
+        reader = self.readers(parts, even="drop", iterable=True)[2]
+        copy = pickle.loads(pickle.dumps(reader))
+        assert copy.state_dict() == reader.state_dict()
+        assert taken(copy) == taken(reader)
+
+    def test_numbers_are_refused(self, hosts: list[Dataset]) -> None:
+        """``select`` counts within the share, so that other hosts' samples are not known."""
+        parts = [host.where("label < 5").select(range(4)) for host in hosts]
+        with pytest.raises(ConfigError, match="4 ranks cannot read this subset of a host's share"):
+            self.readers(parts)
+
+    def test_a_share_without_a_sample_is_refused_on_all_hosts(
+        self, dataset: Dataset, hosts: list[Dataset]
+    ) -> None:
+        """On the host of the share by ``where``, on others when ranks divide the subset."""
+        name = hosts[1].written["source"][0]
+        query = f"source == {name!r}"
+        with pytest.raises(ConfigError, match="none of the"):
+            hosts[0].where(query)
+        with pytest.raises(ConfigError, match="share 0 of 2 has no sample of the subset"):
+            dataprep.to_torch(hosts[1].where(query), rank=2, world_size=4)
+
+    def test_a_share_of_an_earlier_version(self, hosts: list[Dataset], tmp_path: Path) -> None:
+        """It has no table of the whole split: several ranks are refused, ``stage`` mends it."""
+        folder = tmp_path / "share"
+        shutil.copytree(hosts[0].store.uri, folder)
+        (folder / "train.whole-samples.parquet").unlink()
+        manifest = json.loads((folder / "train.manifest.json").read_bytes())
+        del manifest["share"]["table"], manifest["share"]["shards"]
+        (folder / "train.manifest.json").write_text(json.dumps(manifest))
+        parts = [dataprep.open(folder).where("label < 5")] * 2
+        with pytest.raises(ConfigError, match=r"by dataset\.where of a share that this version"):
+            self.readers(parts)
+
+    @pytest.mark.parametrize("damage", ["missing", "changed"])
+    def test_a_damaged_table_is_noticed(
+        self, dataset: Dataset, hosts: list[Dataset], tmp_path: Path, damage: str
+    ) -> None:
+        """Reading and ``verify`` name it; without it ``stage`` copies it again."""
+        folder = tmp_path / "share"
+        shutil.copytree(hosts[0].store.uri, folder)
+        table = folder / "train.whole-samples.parquet"
+        whole = table.read_bytes()
+        table.unlink()
+        if damage == "changed":
+            table.write_bytes(whole[:-1] + b"x")
+        part = dataprep.open(folder).where("label < 5")
+        with pytest.raises(
+            DatasetError, match=r"train\.whole-samples\.parquet: missing or damaged"
+        ):
+            self.readers([part, part])
+        (verification,) = dataprep.verify(folder)
+        assert [fault.key for fault in verification.faults] == [table.name]
+        table.unlink(missing_ok=True)
+        stage(dataset.store.uri, folder, host=dataprep.Part(0, 2))
+        assert table.read_bytes() == whole
+        assert all(found.ok for found in dataprep.verify(folder))
 
 
 @pytest.mark.frameworks
