@@ -363,11 +363,11 @@ def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]
 
 def _again(result: Result) -> list[str]:
     if "watch" in result.config:
-        return [
-            "The script was watched with iobench.watch(loader). To measure the loop without its "
-            "loader: iobench.watch(loader, replay=8). To measure each part: dataprep init, then "
-            "iobench run configs/bench/train-resnet50.yaml"
-        ]
+        said = "The script was watched with iobench.watch(loader)."
+        if not any("replay_steps" in trial.metrics for trial in result.trials):
+            said += " To measure the loop without its loader: iobench.watch(loader, replay=8)."
+        more = "dataprep init, then iobench run configs/bench/train-resnet50.yaml"
+        return [f"{said} To measure each part of the input: {more}"]
     return ["Save this as config.yaml and run: iobench run config.yaml"]
 
 
