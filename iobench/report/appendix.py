@@ -381,11 +381,11 @@ def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]
 
 def _again(result: Result) -> list[str]:
     if "watch" in result.config:
-        return [
-            "The script was watched with iobench.watch(loader). To measure the loop without its "
-            "loader: iobench.watch(loader, replay=8). To measure each part: dataprep init, then "
-            "iobench run configs/bench/train-resnet50.yaml"
-        ]
+        sentences = "The script was watched with iobench.watch(loader)."
+        if not any("replay_steps" in trial.metrics for trial in result.trials):
+            sentences += " To measure the loop without its loader: iobench.watch(loader, replay=8)."
+        command = "dataprep init, then iobench run configs/bench/train-resnet50.yaml"
+        return [f"{sentences} To measure each part of the input: {command}"]
     if result.hosts:
         return [
             f"Save this as config.yaml and run on each of {len(result.hosts)} hosts: iobench run "

@@ -94,8 +94,10 @@ def front(found: Analysis) -> Front:
     loop = found.loop if found.loop is not None and found.loop.farthest else None
     lead = _lead(loop) if loop is not None else _lead_of_loader(found)
     changes = [_change(change) for change in found.advice.changes]
+    bar = _pile(loop) if loop is not None else None
     if watched_loops := found.summary["watched"]:
         lead = watched.lead(watched_loops[0])
+        bar = watched.step_bar(watched_loops[0])
         changes = [
             Change(action[0].upper() + action[1:], watched.gain_words(watched_loops), "", ())
             for action in watched.actions(found.findings)
@@ -106,7 +108,7 @@ def front(found: Analysis) -> Front:
         headline=found.verdict,
         lead=lead,
         badges=tuple(_badges(found)),
-        pile=_pile(loop) if loop is not None else None,
+        pile=bar,
         changes=changes,
         no_changes=no_changes_words(found),
         note=_note(found),

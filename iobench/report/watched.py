@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from iobench.analysis.rules import RULES
 from iobench.analysis.watched import (
     ceiling_words,
@@ -14,6 +16,7 @@ from iobench.analysis.watched import (
     rate_words,
 )
 from iobench.report import starts
+from iobench.report.charts import Bar, pile
 from iobench.report.numbers import number, percent, seconds
 from iobench.result import Finding
 from iobench.trial import Trial
@@ -45,6 +48,23 @@ def lead(entry: Mapping[str, Any]) -> str:
         return starting
     said = f"Loss {loss}: a step on a batch that the loop already has takes that much less time."
     return f"{said} {starting}".strip()
+
+
+def step_bar(entry: Mapping[str, Any]) -> Markup | None:
+    """Where the time of a sample goes: the loop itself, and its loader; None without a loss."""
+    rate, ceiling = (median_of(entry, name) for name in ("samples_per_s", "ceiling_samples_per_s"))
+    loss = median_of(entry, "loss_share")
+    if rate is None or ceiling is None or loss is None or loss <= 0:
+        return None
+    own_ms, all_ms = 1e3 / ceiling, 1e3 / rate
+    parts = [
+        Bar("the loop without its loader", own_ms, f"{number(own_ms)} ms", "device"),
+        Bar("its loader", all_ms - own_ms, f"{number(all_ms - own_ms)} ms", "input"),
+    ]
+    said = (
+        f"Where the time of a step goes: {percent(1 - loss)} the loop, {percent(loss)} its loader"
+    )
+    return pile(parts, said)
 
 
 def gain_words(entries: Sequence[Mapping[str, Any]]) -> str:

@@ -146,7 +146,7 @@ class Finished:
     def _repr_html_(self) -> str:
         import pandas as pd
 
-        from iobench.analysis.watched import median_of, rate_words
+        from iobench.analysis.watched import ceiling_words, median_of, rate_words
         from iobench.rundir import read
 
         rows = []
@@ -154,6 +154,7 @@ class Finished:
             for entry in read(folder).summary["watched"]:
                 row = {"loader": entry["loader"], "steps": entry["steps"]["median"]}
                 row["samples/s"] = rate_words(entry)
+                row["samples/s without the loader"] = ceiling_words(entry) or None
                 row |= {title: median_of(entry, key) for title, key in _SHOWN.items()}
                 rows.append({**row, "report": folder / "report.html"})
         table = pd.DataFrame(rows).dropna(axis="columns", how="all")

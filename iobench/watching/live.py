@@ -128,7 +128,9 @@ class LiveFigures:
         self._counted_from = self._repeated_samples, now_s
 
     def replay_ended(self, now_s: float) -> None:
-        """Take the ceiling from the repeated steps that count."""
+        """Take the ceiling from the repeated steps that count; the wait so far was for a device."""
+        if self._requested_s is not None:
+            self._requested_s = now_s
         if self._counted_from is not None:
             samples, begun_s = self._counted_from
             if now_s > begun_s and self._repeated_samples > samples:

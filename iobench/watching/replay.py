@@ -186,7 +186,6 @@ class Replay:
         return copy.deepcopy(batch) if self._copies else in_new_containers(batch)
 
     def _begin(self, source: Iterator[Any]) -> None:
-        self._source, self._is_of_this_epoch = source, True
         first = self._taken - self._taken_in_earlier_epochs + 1
         last = first + self.settings.steps - 1
         copied = "copies of " if self._copies else ""
@@ -195,6 +194,8 @@ class Replay:
             f"{len(self._kept):,} batches again and again, to measure the loop without its loader; "
             f"after step {last:,} it goes on with the loader's next batch"
         )
+        # Last: after Ctrl-C the message comes twice rather than not at all.
+        self._source, self._is_of_this_epoch = source, True
 
     def _again(self, epoch: int) -> Any:
         number = self._repeated

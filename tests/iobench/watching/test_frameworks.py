@@ -10,7 +10,9 @@ import pytest
 
 from dataprep.adapters.mxnet_compat import import_mxnet
 from iobench.machine.sampling import Samples
+from iobench.watching.batches import bytes_in
 from iobench.watching.loader import Epoch, proxied
+from iobench.watching.replay import Replay, ReplaySettings
 from iobench.watching.report import outcome
 from tests.iobench.watching.logged import MemoryLog, table
 
@@ -51,3 +53,35 @@ def test_mxnets_iterators() -> None:
         assert [batch.pad for batch in loader] == [0, 0, 2]
         loader.reset()
     assert steps(log) == (5, 2, 16)
+
+
+def replayed(loader: Any) -> tuple[list[Any], list[str]]:
+    """All batches of a loader whose sixth and seventh are repeated, and what was announced."""
+    said: list[str] = []
+    log = MemoryLog()
+    settings = ReplaySettings(batches=2, steps=40, warm_up=5)
+    replay = Replay(settings, 0, log, announce=said.append)
+    watched = proxied(loader, lambda make: Epoch(make, 0, 0, log, replay=replay), replay)
+    return list(watched), said
+
+
+EXPECTED = [*range(7), *[5, 6] * 20, *range(7, 10)]
+
+
+def test_tf_data_is_repeated() -> None:
+    """Its tensors have a size, and are handed out as they are."""
+    tf = pytest.importorskip("tensorflow")
+    data = tf.data.Dataset.from_tensor_slices({"x": np.arange(40, dtype=np.int64)}).batch(4)
+    batches, said = replayed(data)
+    assert [int(batch["x"][0]) // 4 for batch in batches] == EXPECTED
+    assert bytes_in(batches[0]) == 32
+    assert "train on the same 2 batches" in said[0]
+
+
+def test_mxnets_batches_are_repeated() -> None:
+    """An iterator of its own class of batches."""
+    mx = import_mxnet()
+    loader = mx.io.NDArrayIter(np.arange(40.0).reshape(40, 1), np.zeros(40), batch_size=4)
+    batches, said = replayed(loader)
+    assert [int(batch.data[0].asnumpy()[0, 0]) // 4 for batch in batches] == EXPECTED
+    assert "train on the same 2 batches" in said[0]

@@ -10,13 +10,15 @@ from typing import Any
 
 import pytest
 
-from iobench.watching import loader, session
+from iobench.watching import loader, replay, session
 from iobench.watching.loader import Epoch
+from iobench.watching.replay import Replay, ReplaySettings
+from iobench.watching.session import REPLAY
 from tests.iobench.watching.logged import MemoryLog
 
 pytestmark = pytest.mark.slow
 
-_WATCHED = {module.__file__ for module in (loader, session)}
+_WATCHED = {module.__file__ for module in (loader, replay, session)}
 
 
 class Interrupt:
@@ -73,3 +75,31 @@ def test_no_step_is_lost_but_the_one_that_is_interrupted() -> None:
         at += 1
     assert len(kept) == 10
     assert at > 50
+
+
+def test_a_replay_goes_on_after_an_interrupt() -> None:
+    """At most the batch that is interrupted is lost, and the replay has all of its marks."""
+    settings = ReplaySettings(batches=2, steps=4, warm_up=1)
+    at, went_on = 0, True
+    while went_on:
+        log, now_s, said = MemoryLog(), iter(range(10_000)).__next__, []
+        repeated = Replay(settings, 0, log, announce=said.append, clock=now_s)
+        watched = Epoch(lambda: iter(range(6)), 0, 0, log, replay=repeated, clock=now_s)
+        taken = []
+
+        def go_on() -> None:
+            for batch in watched:  # noqa: B023
+                if not repeated.is_running:  # noqa: B023
+                    taken.append(batch)  # noqa: B023
+
+        went_on = interrupted(at, go_on)
+        go_on()
+        log.closed = False
+        marks = {record[3] for record in log.records() if record[-1] == REPLAY}
+        assert taken == sorted(set(taken)), f"at instruction {at}"
+        assert len(taken) >= 5, f"at instruction {at}"
+        assert marks == {0, 2, 3, 4}, f"at instruction {at}"
+        assert said, f"at instruction {at}"
+        at += 5
+    assert taken == list(range(6))
+    assert at > 1000

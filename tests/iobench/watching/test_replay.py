@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections import namedtuple
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from iobench.clock import VirtualClock
 from iobench.watching.batches import in_new_containers
 from iobench.watching.loader import Epoch, proxied
-from iobench.watching.replay import Replay, ReplaySettings
+from iobench.watching.replay import Replay, ReplaySettings, wait_for_device
 from tests.iobench.watching.logged import MemoryLog
 
 Pair = namedtuple("Pair", "images labels")
@@ -246,6 +248,20 @@ def test_kept_batches_are_given_up_after_the_replay() -> None:
     for _ in range(49):
         next(watched.loader)
     assert Batch.alive <= 2
+
+
+@pytest.mark.parametrize("is_used", [True, False])
+def test_torchs_gpu_is_waited_for_if_it_is_used(
+    is_used: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A script on CPUs must not begin to use a GPU; one without torch has none."""
+    waited: list[bool] = []
+    cuda = SimpleNamespace(is_initialized=lambda: is_used, synchronize=lambda: waited.append(True))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    wait_for_device()
+    monkeypatch.delitem(sys.modules, "torch")
+    wait_for_device()
+    assert waited == [True] * is_used
 
 
 def test_the_device_is_waited_for_where_a_part_of_the_replay_begins_or_ends() -> None:

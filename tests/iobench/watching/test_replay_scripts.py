@@ -113,6 +113,29 @@ def test_torchs_workers_go_on_after_the_replay(tmp_path: Path) -> None:
     assert low - 0.1 <= 0.5 <= high + 0.1
 
 
+def test_torchs_tensors_that_are_changed_in_place_are_copied(tmp_path: Path) -> None:
+    """Normalising in place does not normalise a batch again when it comes again."""
+    pytest.importorskip("torch")
+    done = run(
+        tmp_path,
+        """
+        import torch, iobench
+
+        images = torch.arange(4 * 120, dtype=torch.float32)
+        loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(images), batch_size=4)
+        loader = iobench.watch(loader, "mine", replay=2, replay_steps=40, samplers=())
+        seen = []
+        for (batch,) in loader:
+            seen.append(batch[0].item())
+            batch.mul_(0)
+        numbers = [*range(102), *[100, 101] * 20, *range(102, 120)]
+        assert seen == [4.0 * number for number in numbers]
+        """,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "train on copies of the same 2 batches" in done.stderr
+
+
 def test_each_rank_replays_and_one_announces_it(tmp_path: Path) -> None:
     """Both make equal numbers of steps, also where one has no companion; each has its loss."""
     code = f"""{PACED}

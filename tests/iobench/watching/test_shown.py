@@ -167,6 +167,8 @@ def test_a_measured_loss_is_the_verdict_the_finding_and_the_gain() -> None:
     first_screen = page[: page.index("Appendix")]
     assert "Loss 50 %: a step on a batch that the loop already has" in first_screen
     assert "at most 2.00 times, measured without the loader" in first_screen
+    assert "the loop without its loader 5.56 ms" in first_screen
+    assert "its loader 5.56 ms" in first_screen
     assert "train 90 180 50 % 50.0 % " in page
     assert "what its device could take was not measured" not in page
 
