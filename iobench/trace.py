@@ -316,8 +316,11 @@ def _ticks(seconds: float) -> int:
 
 def _process_names(trial: Trial, process: int, position: int) -> Iterator[Event]:
     name = point_words(TrialSpec(trial.kind, trial.params, trial.repeat))
+    # Viewers cut long names: what distinguishes the loops of a run comes first.
+    if "input" in trial.params:
+        name = f"{trial.params['input']}: {name}"
     if "rank" in trial.params:
-        name += f", rank {trial.params['rank']}"
+        name = f"rank {trial.params['rank']}: {name}"
     yield _name("process_name", process, 0, {"name": name})
     yield _name("process_labels", process, 0, {"labels": f"iobench {trial.status}"})
     yield _name("process_sort_index", process, 0, {"sort_index": position})

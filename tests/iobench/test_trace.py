@@ -177,7 +177,7 @@ def test_each_repeat_is_a_process_with_its_name(tmp_path: Path) -> None:
     never = trained(2, status="skipped", started_s=0.0, time_zero_s=0.0)
     content = traced(saved(tmp_path, trained(), failed, never))
     names = [e["args"]["name"] for e in events(content, "M", name="process_name")]
-    assert names == ["train mine warm batch=4 #1", "train mine warm batch=4 #2"]
+    assert names == ["warm: train mine warm batch=4 #1", "warm: train mine warm batch=4 #2"]
     reasons = [e["args"].get("reason") for e in events(content, cat="trial")]
     assert reasons == [None, "no memory"]
 
@@ -281,6 +281,15 @@ def test_slices_nest_whatever_their_lengths(
     assert waits_s == pytest.approx(sum(series["wait_s"]), abs=2.5e-7 * len(steps))
 
 
+def test_neighbours_that_overlap_by_their_rounding_are_cut(tmp_path: Path) -> None:
+    """The second one begins when the first one has ended, and ends as it did."""
+    spans = [Span("worker 0", "batch", 0.0, 1.0), Span("worker 0", "batch", 1.0 - 1e-7, 1.0)]
+    content = traced(saved(tmp_path, trained(), spans=spans))
+    first, second = events(content, cat="batch")
+    assert first["ts"] + first["dur"] == second["ts"]
+    assert moments([first, second]) == [(0, 1), (1, 2)]
+
+
 def test_a_watched_job_of_several_processes_is_one_trace(tmp_path: Path) -> None:
     """A process for each rank, in the order of their numbers."""
     for rank in (10, 2):
@@ -289,7 +298,7 @@ def test_a_watched_job_of_several_processes_is_one_trace(tmp_path: Path) -> None
         saved(tmp_path / f"rank-{rank}", trained(id=spec.id, kind="watch", params=params))
     content = traced(tmp_path)
     names = [e["args"]["name"] for e in events(content, "M", name="process_name")]
-    assert names == ["your loop over mine #1, rank 2", "your loop over mine #1, rank 10"]
+    assert names == ["rank 2: your loop over mine #1", "rank 10: your loop over mine #1"]
 
 
 def test_spans_are_stored_with_the_run(tmp_path: Path) -> None:

@@ -201,20 +201,26 @@ def test_of_several_workers_the_first_one_tells(
     assert sum(batch.samples for batch in batches) >= SAMPLES - BATCH
 
 
+@pytest.mark.parametrize("last", [BATCH, 1], ids=["whole last batch", "short last batch"])
 def test_a_worker_notes_when_it_made_its_batches(
-    opened: Callable[..., SlowLoader], clock: SharedClock
+    opened: Callable[..., SlowLoader], clock: SharedClock, last: int
 ) -> None:
-    """Of every epoch: from the request for the first sample until the batch is put together."""
-    loader = opened(workers=1)
+    """Of every epoch: from the request for the first sample until the batch is put together.
+
+    The time between epochs is in no batch.
+    """
+    sizes = [BATCH, last]
+    loader = opened(samples=sum(sizes), workers=1)
     assert isinstance(loader, TimesBatches)
     assert loader.worker_batches() == ()
     for number in range(2):
-        assert sum(batch.samples for batch in loader.epoch(number)) == SAMPLES
-    sizes = [BATCH, BATCH, SAMPLES - 2 * BATCH] * 2
+        assert [batch.samples for batch in loader.epoch(number)] == sizes
+        clock.sleep(100.0)
+    sizes *= 2
     lengths_s = [size * (FETCH_S + DECODE_S) + COLLATE_S for size in sizes]
     batches = loader.worker_batches()
     assert [batch.end_s - batch.begin_s for batch in batches] == lengths_s
-    assert [batch.worker for batch in batches] == [0] * 6
+    assert [batch.worker for batch in batches] == [0] * len(sizes)
     assert batches[0].begin_s == LISTING_S
     assert all(before.end_s <= after.begin_s for before, after in pairwise(batches))
 
