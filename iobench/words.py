@@ -37,7 +37,8 @@ def params_words(kind: str, params: Params) -> str:
         "train": _train,
         "watch": _watch,
     }.get(kind)
-    text = words(params) if words else kind
+    plain = {key: value for key, value in params.items() if key != "hosts"}
+    text = words(plain) if words else kind
     if "hosts" in params:
         text += f" on {counted(int(params['hosts']), 'host')}"
     return escape(text)
@@ -48,12 +49,13 @@ def result_words(trial: Trial) -> str:
     point = point_words(TrialSpec(trial.kind, trial.params, trial.repeat))
     if trial.status != "done":
         return f"{trial.status} {point}: {escape(trial.reason)}"
-    figures = [] if trial.hosts is None else [*_together(trial.hosts)]
+    hosts = trial.hosts if trial.hosts is not None and trial.hosts.hosts > 1 else None
+    figures = [*_together(hosts)] if hosts is not None else []
     if samples := samples_words(trial.metrics):
         figures.append(samples)
     if "mb_per_s" in trial.metrics:
         figures.append(rate_words(trial.metrics["mb_per_s"] * 1e6, "bytes"))
-    if trial.hosts is not None:
+    if hosts is not None:
         figures[-1] += " on host 0"
     marks = ["emulated"] if trial.metrics.get("emulated") else []
     if shown := badges.words(trial.cold):

@@ -11,6 +11,7 @@ from dataprep.counted import counted
 from iobench.analysis.points import cold_label, is_number, kept
 from iobench.analysis.rules import found as finding_of
 from iobench.analysis.rules import percent
+from iobench.ladder import RUNGS
 from iobench.result import Finding, Result
 from iobench.stats import Estimate, estimate, median
 from iobench.together import main_rate
@@ -182,12 +183,15 @@ def summary(result: Result) -> dict[str, Any]:
 
 
 def leading_point(result: Result) -> HostPoint | None:
-    """The point that stands for the run: of its first kind, the largest sum on most hosts."""
+    """The point that stands for the run: the first kind on most hosts.
+
+    Of training loops it is the one with the farthest input, and else the largest sum.
+    """
     points = host_points(result.trials)
     if not points:
         return None
     of_kind = [point for point in points if point.kind == points[0].kind]
-    return max(of_kind, key=lambda point: (point.hosts, point.total.median))
+    return max(of_kind, key=lambda point: (point.hosts, _farness(point), point.total.median))
 
 
 def headline(result: Result) -> str:
@@ -198,8 +202,8 @@ def headline(result: Result) -> str:
     total = rates_words({point.metric: point.total.median})
     slowest = rates_words({point.metric: point.slowest.rate.median})
     return (
-        f"{counted(point.hosts, 'host')} together get {total}, the slowest (host "
-        f"{point.slowest.host}) {slowest}: {point.words}."
+        f"{counted(point.hosts, 'host')} together get {total}; the slowest, host "
+        f"{point.slowest.host}, gets {slowest}."
     )
 
 
@@ -232,6 +236,12 @@ def findings(result: Result) -> Iterator[Finding]:
             f"{worst.words}",
             "raise the seconds or steps of each trial: sums over hosts are too high",
         )
+
+
+def _farness(point: HostPoint) -> int:
+    """How far a loop's samples come: 0 from the device itself; also 0 for other kinds."""
+    source = str(point.params.get("input", ""))
+    return RUNGS.index(source) if source in RUNGS else 0
 
 
 def _point(params: Params) -> dict[str, Any]:

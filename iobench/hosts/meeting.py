@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from dataprep.counted import counted
@@ -112,10 +113,12 @@ def _take_part(
     places = Places(config, display.note, name, used if statement.resumed else set())
     runner = TrialRunner(config, places, folder, display, {})
 
-    def measure(spec: TrialSpec, begin: Callable[[], None]) -> tuple[Trial, Outcome]:
+    def measure(
+        spec: TrialSpec, own: TrialSpec, begin: Callable[[], None]
+    ) -> tuple[Trial, Outcome]:
         display.begin(spec)
-        trial, outcome = runner.measure(spec, begin)
-        display.end(trial)
+        trial, outcome = runner.measure(own, begin)
+        display.end(replace(trial, params=spec.params, repeat=spec.repeat))
         return trial, outcome
 
     downloads = any(spec.params.get("access") == "file" for spec in specs.values())

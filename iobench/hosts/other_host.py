@@ -22,7 +22,12 @@ from iobench.hosts.messages import (
 from iobench.hosts.rendezvous import Rendezvous
 from iobench.trial import HostPart, Outcome, Trial, TrialSpec
 
-Measure = Callable[[TrialSpec, Callable[[], None]], tuple[Trial, Outcome]]
+Measure = Callable[[TrialSpec, TrialSpec, Callable[[], None]], tuple[Trial, Outcome]]
+"""Measures a trial on this host.
+
+Its arguments are the trial, the same with an order of samples of this host's own, which is the one
+to measure, and a function to call when the trial is prepared.
+"""
 
 _OWN_ORDER = {"loader", "train"}
 """Kinds of trials whose order of samples depends on a parameter ``seed``."""
@@ -53,8 +58,7 @@ class OtherHost:
 
         Args:
             specs: the trials of the config, by their ids.
-            measure: measures a trial on this host; calls its second argument when the trial is
-                prepared.
+            measure: measures a trial on this host.
 
         Raises:
             HostLost: host 0 gives no sign any more.
@@ -98,7 +102,7 @@ class OtherHost:
                 abandoned = True
                 raise
 
-        trial, _ = measure(own_order(spec, self._host, now.seed), begin)
+        trial, _ = measure(spec, own_order(spec, self._host, now.seed), begin)
         if abandoned:
             return
         part = HostPart(

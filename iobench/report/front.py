@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from dataprep.counted import counted
 from iobench.analysis.analyse import Analysis, checked_words, how_words
+from iobench.analysis.hosts import leading_point
 from iobench.analysis.loops import Loop, step_parts
 from iobench.analysis.recommend import Advice, Recommendation, times_words
 from iobench.analysis.sizing import Feeds, FeedsRow
@@ -93,6 +94,8 @@ def front(found: Analysis) -> Front:
     """The first screen of a result."""
     loop = found.loop if found.loop is not None and found.loop.farthest else None
     lead = _lead(loop) if loop is not None else _lead_of_loader(found)
+    if (point := leading_point(found.result)) is not None:
+        lead = f"All hosts: {point.words}. Host 0: {lead}"
     changes = [_change(change) for change in found.advice.changes]
     bar = _pile(loop) if loop is not None else None
     if watched_loops := found.summary["watched"]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -90,27 +91,24 @@ def store() -> Iterator[RunningStore]:
 
 
 @pytest.fixture
-def links(store: RunningStore) -> Iterator[list[dict[str, str]]]:
-    """The environment of each host, which reaches the server by a link of its own."""
+def links(store: RunningStore) -> Iterator[list[FaultProxy]]:
+    """The link of each host to the server."""
     with ExitStack() as stack:
-        environments = []
-        for _ in range(HOSTS):
-            proxy = FaultProxy(store.url, [Rule(Match(), RateLimit(LINK))])
-            stack.enter_context(proxy)
-            environments.append({**MotoServer.ENVIRONMENT, "AWS_ENDPOINT_URL": proxy.url})
-        yield environments
+        rules = [Rule(Match(), RateLimit(LINK))]
+        yield [stack.enter_context(FaultProxy(store.url, rules)) for _ in range(HOSTS)]
 
 
 @pytest.mark.s3
 def test_the_sum_is_the_servers_limit_and_one_host_gets_its_own(
-    store: RunningStore, links: list[dict[str, str]], tmp_path: Path
+    store: RunningStore, links: list[FaultProxy], tmp_path: Path
 ) -> None:
     """The hosts meet in a bucket of the same server; both limits are known beforehand."""
     target = {"label": "s3", "uri": f"{store.uri}/probe"}
     path = config(tmp_path, object_store={**GETS, "targets": [target]})
     options = ("--host-counts", "1", "--rendezvous-set", f"endpoint_url={store.url}")
     meeting = f"{store.uri}/meeting"
-    with started(path, tmp_path, meeting, *options, environments=links) as running:
+    environments = [{**MotoServer.ENVIRONMENT, "AWS_ENDPOINT_URL": link.url} for link in links]
+    with started(path, tmp_path, meeting, *options, environments=environments) as running:
         ended = finished(running)
     assert [each.code for each in ended] == [0, 0, 0], ended
     trials = {trial.params.get("hosts"): trial.hosts for trial in result(tmp_path).trials}
@@ -128,6 +126,15 @@ def test_the_sum_is_the_servers_limit_and_one_host_gets_its_own(
     assert written["summary"]["hosts"]["hosts"] == HOSTS
     assert [host["host"] for host in written["hosts"]] == [0, 1, 2]
     assert not (tmp_path / "of-1").exists()
+    # Each host has objects of its own: the first to end would remove those of the others.
+    for host, link in enumerate(links):
+        prefixes = set(re.findall(r"iobench-probe/([^/?&%]+)/", " ".join(_paths(link))))
+        assert len(prefixes) == 1
+        assert prefixes.pop().partition("-host-")[2] == (str(host) if host else "")
+
+
+def _paths(link: FaultProxy) -> list[str]:
+    return [request.path for request in link.requests if "list-type" not in request.path]
 
 
 def test_disks_loaders_and_accelerators_of_several_hosts(

@@ -103,6 +103,17 @@ def test_requests_end_with_the_trial(loader: str, connections: int) -> None:
     assert gets <= asked["gets"] - asked["puts"] < 1.01 * gets + 5_000
 
 
+def test_every_host_sends_the_requests_of_its_trials() -> None:
+    """Four hosts and, for each point, one of them alone: five times those of a single host."""
+    single = forecast_of(object_store=STORE)
+    several = single.on_hosts(4, [1])
+    (alone,), (together,) = single.requests.values(), several.requests.values()
+    assert together == {kind: 5 * count for kind, count in alone.items()}
+    assert len(several.steps) == 2 * len(single.steps)
+    assert several.most_s == 2 * single.most_s
+    assert (several.usd or 0) > 4 * (single.usd or 0) > 0
+
+
 def test_a_loop_reads_three_epochs() -> None:
     """A training loop without ``epochs`` may read three of them, and more for its steps."""
     loop = {"consumer": "paced", "images_per_s": 500, "inputs": ["store"], "loader": "torch-folder"}

@@ -21,7 +21,15 @@ from pydantic import ValidationError
 from dataprep.errors import ConfigError
 from iobench.config import BenchConfig, dump, load
 from iobench.ladder import RUNGS, THREE
-from iobench.plan import formats_read, in_config_order, ladder_config, places_of, trials
+from iobench.plan import (
+    formats_read,
+    in_config_order,
+    ladder_config,
+    on_all_hosts,
+    on_hosts,
+    places_of,
+    trials,
+)
 from iobench.trial import TrialSpec
 from tests.iobench.small_runs import ThirdParty
 from tests.iobench.test_config import SHIPPED
@@ -359,3 +367,17 @@ def test_climbing_twice_is_climbing_once() -> None:
     """The name, too."""
     once = climbed({"loader": "torch-map"}, name="x")
     assert ladder_config(once) == once
+
+
+def test_trials_of_several_numbers_of_hosts_follow_each_other() -> None:
+    """Each point on each number, all under ids of their own; readers see them side by side."""
+    values = {"loaders": [{"loader": ["raw", "null"], "workers": 0}], "repeats": 2}
+    specs = planned(**values)
+    spread = on_hosts(specs, [1, 2])
+    assert [on_all_hosts(spec).id for spec in spread] == [spec.id for spec in specs for _ in "123"]
+    assert len({spec.id for spec in spread}) == 3 * len(specs)
+    counts = [spec.params.get("hosts", 4) for spec in spread]
+    assert counts == [1, 2, 4] * 2 + [4, 2, 1] * 2
+    ordered = in_config_order(BenchConfig.model_validate(values), spread)
+    assert [spec.params["loader"] for spec in ordered] == ["raw"] * 6 + ["null"] * 6
+    assert on_hosts(specs, []) == specs

@@ -12,8 +12,18 @@ from hypothesis import strategies as st
 
 from dataprep.errors import SchemaTooNew
 from iobench.errors import ResultError
-from iobench.result import SCHEMA, STEADY_STATE, Finding, Result
-from iobench.trial import Cold, Trial, TrialSpec
+from iobench.result import (
+    SCHEMA,
+    STEADY_STATE,
+    Finding,
+    HostFacts,
+    Result,
+    read_log,
+    run_line,
+    trial_line,
+)
+from iobench.together import together
+from iobench.trial import Cold, HostPart, Trial, TrialSpec
 
 words = st.text(max_size=8)
 numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
@@ -89,6 +99,21 @@ def test_the_rule_of_rates_is_read_and_written() -> None:
     new = replace(EMPTY, rates=STEADY_STATE)
     assert json.loads(new.to_json())["rates"] == "steady-state"
     assert Result.from_json(new.to_json(), "result.json") == new
+
+
+def test_several_hosts_are_read_and_written() -> None:
+    """Results of a single host do not have these keys, as those of earlier versions."""
+    assert "hosts" not in json.loads(EMPTY.with_trial(Trial("i", "k", {}, 0, "done")).to_json())
+    parts = [
+        HostPart(0, "done", "", {"mb_per_s": 2.0}, Cold("cold", "cold"), (0.0, 0.25), 3.0),
+        HostPart(1, "failed", "it gave no result"),
+    ]
+    trial = Trial("i", "k", {}, 0, "done", hosts=together(2, parts))
+    several = replace(EMPTY, hosts=(HostFacts(0), HostFacts(1, {"processors": 4}, {"puts": 3})))
+    saved = several.with_trial(trial)
+    assert Result.from_json(saved.to_json(), "result.json") == saved
+    line = read_log(b"".join([run_line(several), trial_line(trial, {}, {})]), "log")
+    assert line.result == saved
 
 
 def test_figures_that_are_none_are_not_written() -> None:

@@ -22,7 +22,7 @@ from dataprep.errors import ConfigError, StoreError
 from iobench.analysis.analyse import summarised
 from iobench.config import BenchConfig, load
 from iobench.errors import ResultError, RunConflict
-from iobench.result import LOG, STEADY_STATE, Result, run_line, trial_line
+from iobench.result import LOG, STEADY_STATE, HostFacts, Result, run_line, trial_line
 from iobench.rundir import (
     _differences,
     add_line,
@@ -103,6 +103,13 @@ class TestOpen:
         for resume in (True, False):
             with pytest.raises(RunConflict, match=r"data\.images, name, repeats differ"):
                 open_run(opened, other, begun().environment, resume=resume)
+
+    def test_a_run_is_continued_on_as_many_hosts(self, opened: Path) -> None:
+        """Figures of other numbers of hosts are not those of one point."""
+        begin_log(opened, replace(begun(), hosts=[HostFacts(0), HostFacts(1), HostFacts(2)]))
+        with pytest.raises(RunConflict, match="holds a run on 3 hosts, and this one is on 1"):
+            open_run(opened, CONFIG, begun().environment, resume=True)
+        assert open_run(opened, CONFIG, begun().environment, resume=True, hosts=3) is not None
 
     def test_a_folder_that_cannot_be_made(self, tmp_path: Path) -> None:
         """Is a wrong request."""

@@ -134,16 +134,18 @@ class Hosts:
         return trial
 
     def _run(self, other: Thread, body: Body) -> None:
-        def noted(of: TrialSpec, begin: Callable[[], None]) -> Mapping[str, Any]:
-            other.asked.append(of)
-            return body(of, begin)
+        def measure(
+            of: TrialSpec, own: TrialSpec, begin: Callable[[], None]
+        ) -> tuple[Trial, Outcome]:
+            other.asked.append(own)
+            return measuring(body)(of, begin)
 
         try:
             root = lobby(self.store)
             meeting = join(root, hello(other.host, self._count), PATIENCE_S)
             side = OtherHost(root.within(meeting), other.host, PATIENCE_S)
             other.told.append(side.started())
-            other.told.append(side.trials(self._specs, measuring(noted)))
+            other.told.append(side.trials(self._specs, measure))
             side.farewell()
         except BaseException as error:  # noqa: BLE001  looked at by the test
             other.error = error

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
 from contextlib import AbstractContextManager
+from functools import partial
 from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 
 from iobench.child import KINDS
-from iobench.child_process import run_isolated
+from iobench.child_process import ChildProcess, Message, TrialRequest, run_isolated
 from iobench.clock import SystemClock
 from iobench.data.making import Maker
 from iobench.data.settings import DataSettings
@@ -22,6 +23,7 @@ from iobench.loops.training_plan import Training
 from iobench.loops.training_plan import plan as plan_loops
 from iobench.machine.processes import SuspendedTime
 from iobench.trial import Context, Place, TrialSpec
+from tests.commandline import wait_until
 
 DISK: dict[str, Any] = {
     "target": "here",
@@ -145,11 +147,50 @@ def test_a_trial_in_a_process_begins_when_its_hosts_do(places: dict[str, Place])
     assert outcome.metrics["mb_per_s"] > 0
 
 
-def test_waiting_for_hosts_is_no_time_of_the_trial() -> None:
-    """Neither as its time, nor as time in which it was suspended."""
-    moments: Iterator[float] = iter([0.0, 1.0, 600.0, 601.0])
-    suspended = SuspendedTime(os.getpid(), lambda: next(moments))
-    suspended.look()
-    suspended.skip()
-    suspended.look()
-    assert (suspended.awake_s, suspended.seconds) == (2.0, 0.0)
+@pytest.mark.slow
+def test_a_trial_waits_until_it_is_told_to_begin(places: dict[str, Place]) -> None:
+    """It is prepared, and says nothing more until then."""
+    messages: list[Message] = []
+
+    def next_message(child: ChildProcess) -> Message:
+        def arrived() -> bool:
+            messages.extend(m for m in child.messages() if "progress" not in m)
+            return bool(messages)
+
+        wait_until(arrived, "a message")
+        return messages.pop(0)
+
+    with ChildProcess(os.environ, own_session=False) as child:
+        child.ask(TrialRequest(TrialSpec("disk", DISK), places, waits=True))
+        assert next_message(child) == {"ready": True}
+        child.wait(1.0)
+        assert not child.ended
+        assert child.messages() == []
+        child.begin()
+        assert "outcome" in next_message(child)
+
+
+@pytest.mark.slow
+def test_waiting_for_hosts_is_no_time_of_the_trial(
+    places: dict[str, Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither does its limit pass, nor does it count as suspended."""
+    waited_s = 0.0
+
+    def begin() -> None:
+        nonlocal waited_s
+        waited_s = 10_000.0
+
+    clock = partial(SuspendedTime, clock=lambda: time.monotonic() + waited_s)
+    monkeypatch.setattr("iobench.child_process.SuspendedTime", clock)
+    status, outcome, why = run_isolated(
+        TrialSpec("disk", DISK),
+        places,
+        timeout_s=60,
+        environment={},
+        progress=lambda done, unit: None,
+        begin=begin,
+    )
+    assert status == "done", why
+    assert outcome is not None
+    assert "stood_still_s" not in outcome.metrics

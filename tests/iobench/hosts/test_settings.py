@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from dataprep.errors import ConfigError
+from iobench.cli import app
 from iobench.hosts.settings import HostSettings, host_settings
 
 LAUNCHERS = ("SLURM_", "OMPI_", "PMI_", "GROUP_", "AWS_BATCH_", "RANK", "WORLD_SIZE")
@@ -94,3 +97,14 @@ def test_store_options_and_counts_are_read() -> None:
     assert taken is not None
     assert taken.store.endpoint_url == "http://here:9"
     assert taken.counts == (1, 2)
+
+
+def test_wrong_options_end_the_command_before_anything_is_written(tmp_path: Path) -> None:
+    """With exit code 2."""
+    config = tmp_path / "config.yaml"
+    config.write_text("loaders: [{loader: 'null'}]")
+    arguments = ["run", str(config), "--output", str(tmp_path / "run"), "--hosts", "3"]
+    done = CliRunner().invoke(app, [*arguments, "--host", "1"])
+    assert done.exit_code == 2
+    assert "several hosts need --rendezvous" in done.stderr
+    assert not (tmp_path / "run").exists()

@@ -16,10 +16,11 @@ import pytest
 
 from iobench.analysis.analyse import summarised
 from iobench.report import render
-from iobench.result import Result
+from iobench.result import HostFacts, Result
 from iobench.rundir import read, read_tables
 from iobench.trial import Trial
 from tests.iobench.analysis.made import loader, loop, run
+from tests.iobench.analysis.test_hosts import GETS, on_hosts
 from tests.iobench.analysis.test_recommend import DECODE_BOUND, FAR_STORE, ONE_WORKER, SLOW_DEVICE
 
 OLD = Path(__file__).parents[2] / "golden" / "run-schema-1"
@@ -180,3 +181,25 @@ def test_readings_of_the_machine_are_drawn_beneath_the_steps() -> None:
 def test_a_run_without_trials_has_a_page() -> None:
     """And says that nothing was measured."""
     assert "Nothing could be measured." in page(run())
+
+
+def test_several_hosts_have_a_table_for_each_kind_of_trial() -> None:
+    """The first screen begins with the sum; the tables have each host, and who has no result."""
+    parts = (on_hosts(GETS, (1.0, 0.5, 1.5)), on_hosts(loader(900, 2), (1.0, 1.0, None)))
+    result = replace(run(*parts), hosts=tuple(HostFacts(host) for host in range(3)))
+    text = unescape(page(summarised(result)))
+    assert "2 hosts together get 1,800 samples/s; the slowest, host 0, gets 900" in front(text)
+    section = text[text.index('id="together"') :]
+    plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", section[: section.index("</details>")]))
+    assert "Loaders" in plain
+    assert "2 of 3" in plain
+    assert re.search(r"90(\.0)? \(89\.\d to 90\.\d\) MB/s", plain), plain
+    assert "host 1: 15" in plain
+    assert "30, 15, 45" in plain
+    assert "host 2 6 of 12 it gave no result" in plain
+    assert "40 ms" in plain.replace("\u00a0", " ")
+
+
+def test_one_host_has_no_such_section() -> None:
+    """Its report is as before."""
+    assert 'id="together"' not in page(run(GETS))
