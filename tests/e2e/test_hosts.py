@@ -65,7 +65,7 @@ def started(
     with ExitStack() as stack:
         running = []
         for host, environment in enumerate(environments):
-            command = ("run", config, "--output", output / f"of-{host}")
+            command = ("run", str(config), "--output", str(output / f"of-{host}"))
             numbers = ("--hosts", str(len(environments)), "--host", str(host))
             arguments = (*command, *numbers, "--rendezvous", rendezvous, *options)
             process = Running(*arguments, env=environment, program="iobench")

@@ -82,8 +82,9 @@ def test_a_replay_goes_on_after_an_interrupt() -> None:
     settings = ReplaySettings(batches=2, steps=4, warm_up=1)
     at, went_on = 0, True
     while went_on:
-        log, now_s, said = MemoryLog(), iter(range(10_000)).__next__, []
-        repeated = Replay(settings, 0, log, announce=said.append, clock=now_s)
+        log, now_s = MemoryLog(), iter(range(10_000)).__next__
+        lines: list[str] = []
+        repeated = Replay(settings, 0, log, announce=lines.append, clock=now_s)
         watched = Epoch(lambda: iter(range(6)), 0, 0, log, replay=repeated, clock=now_s)
         taken = []
 
@@ -99,7 +100,7 @@ def test_a_replay_goes_on_after_an_interrupt() -> None:
         assert taken == sorted(set(taken)), f"at instruction {at}"
         assert len(taken) >= 5, f"at instruction {at}"
         assert marks == {0, 2, 3, 4}, f"at instruction {at}"
-        assert said, f"at instruction {at}"
+        assert lines, f"at instruction {at}"
         at += 5
     assert taken == list(range(6))
     assert at > 1000
