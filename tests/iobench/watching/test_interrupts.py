@@ -82,7 +82,8 @@ def test_a_replay_goes_on_after_an_interrupt() -> None:
     settings = ReplaySettings(batches=2, steps=4, warm_up=1)
     at, went_on = 0, True
     while went_on:
-        log, now_s, said = MemoryLog(), iter(range(10_000)).__next__, []
+        log, now_s = MemoryLog(), iter(range(10_000)).__next__
+        said: list[str] = []
         repeated = Replay(settings, 0, log, announce=said.append, clock=now_s)
         watched = Epoch(lambda: iter(range(6)), 0, 0, log, replay=repeated, clock=now_s)
         taken = []
