@@ -251,6 +251,8 @@ class TestBalance:
         assert steps[-1]["args"]["other_loaders_s"] == pytest.approx(8.5)
         ends = [e["name"] for e in events(content, pid=first) if e["name"].startswith("end of")]
         assert ends == ["end of epoch 0", "end of epoch 1"]
+        epochs = [(e["name"], e["dur"] / 1e6) for e in events(content, pid=first, cat="epoch")]
+        assert epochs == [("epoch 0", 12.5), ("epoch 1", 18.5)]
 
 
 @given(
