@@ -28,7 +28,7 @@ MANIFESTS = {
         if block.page.stem == "kubernetes" and block.language == "yaml"
     )
 }
-JOBS = {name: one for name, one in MANIFESTS.items() if one["kind"] == "Job"}
+JOBS = {name: job for name, job in MANIFESTS.items() if job["kind"] == "Job"}
 CLUSTER = MANIFESTS["dataprep"]
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 QUANTITY = re.compile(r"[0-9]+(m|Ki|Mi|Gi|Ti)?")
@@ -134,7 +134,10 @@ def test_commands_are_accepted_by_their_parsers(name: str) -> None:
 
 def test_there_is_one_image_whose_name_is_that_of_the_dockerfile() -> None:
     """The page builds it; a job refuses workers with other libraries."""
-    (image,) = {one["image"] for manifest in MANIFESTS.values() for one in containers(manifest)}
+    images = set()
+    for manifest in MANIFESTS.values():
+        images |= {container["image"] for container in containers(manifest)}
+    (image,) = images
     page = (ROOT / "docs" / "kubernetes.md").read_text()
     assert f"-t {image} --push" in page
     built = re.search(r"docker build -t (\S+) ", (ROOT / "Dockerfile").read_text())

@@ -31,8 +31,8 @@ def test_batches_of_workers_count_from_the_origin() -> None:
 
 def test_processes_keep_equal_parts() -> None:
     """Each calls its workers by its number."""
-    found = process_spans([batches(5), batches(5)], 100.0)
-    assert [(span.track, span.begin_s) for span in found] == [
+    kept = process_spans([batches(5), batches(5)], 100.0)
+    assert [(span.track, span.begin_s) for span in kept] == [
         *[("rank 0 worker 0", begin_s) for begin_s in (6, 8)],
         *[("rank 1 worker 0", begin_s) for begin_s in (6, 8)],
     ]
