@@ -185,8 +185,8 @@ class OpenedLoader:
 
     def worker_batches(self) -> list[WorkerBatch]:
         """The batches that workers of all loaders so far have made; empty if they are not known."""
-        known = self.loader.worker_batches() if isinstance(self.loader, TimesBatches) else ()
-        return [*self._earlier_batches, *known]
+        batches = self.loader.worker_batches() if isinstance(self.loader, TimesBatches) else ()
+        return [*self._earlier_batches, *batches]
 
     def _read_so_far(self) -> ReadTotals:
         assert isinstance(self.loader, CountsReads)  # noqa: S101  loaders of a trial are of one kind

@@ -199,8 +199,19 @@ def outcome(
         counted_s=(float(first.ended_s) - origin_s, ended_s - origin_s),
         samples={str(name): column.tolist() for name, column in readings.items()},
         pauses=pauses,
-        spans=_ends_of_epochs(rows, origin_s),
+        spans=[*_epochs(rows, origin_s), *_ends_of_epochs(rows, origin_s)],
     )
+
+
+def _epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
+    """Each epoch from its request to its end, with the wait for its first batch."""
+    epochs = rows.groupby("epoch", sort=False).agg(
+        begin_s=("called_s", "first"), end_s=("ended_s", "last"), wait_s=("wait_s", "first")
+    )
+    return [
+        Span("epochs", f"epoch {int(epoch)}", begin_s - origin_s, end_s - begin_s, wait_s)
+        for epoch, begin_s, end_s, wait_s in epochs.tail(MOST_SPANS).itertuples(name=None)
+    ]
 
 
 def _ends_of_epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:

@@ -16,7 +16,7 @@ from distributed.cli.dask_worker import main as dask_worker
 
 from dataprep.errors import ConfigError
 from dataprep.split_plan import Part
-from tests.commandline import in_process
+from tests.commandline import comparable, in_process, objects
 from tests.e2e.test_docs import APPS, BLOCKS
 
 ROOT = Path(__file__).parents[2]
@@ -28,7 +28,7 @@ MANIFESTS = {
         if block.page.stem == "kubernetes" and block.language == "yaml"
     )
 }
-JOBS = {name: one for name, one in MANIFESTS.items() if one["kind"] == "Job"}
+JOBS = {name: job for name, job in MANIFESTS.items() if job["kind"] == "Job"}
 CLUSTER = MANIFESTS["dataprep"]
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 QUANTITY = re.compile(r"[0-9]+(m|Ki|Mi|Gi|Ti)?")
@@ -134,7 +134,10 @@ def test_commands_are_accepted_by_their_parsers(name: str) -> None:
 
 def test_there_is_one_image_whose_name_is_that_of_the_dockerfile() -> None:
     """The page builds it; a job refuses workers with other libraries."""
-    (image,) = {one["image"] for manifest in MANIFESTS.values() for one in containers(manifest)}
+    images = set()
+    for manifest in MANIFESTS.values():
+        images |= {container["image"] for container in containers(manifest)}
+    (image,) = images
     page = (ROOT / "docs" / "kubernetes.md").read_text()
     assert f"-t {image} --push" in page
     built = re.search(r"docker build -t (\S+) ", (ROOT / "Dockerfile").read_text())
@@ -177,3 +180,25 @@ def test_without_the_number_of_parts_nothing_is_written(
     done = in_process(*command, code=2)
     assert "set JOB_COMPLETIONS to spec.completions" in done.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_the_pods_make_the_bytes_of_one_run(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commands of the manifests, for three parts and for an output on a disk."""
+    config, output, alone = tmp_path / "job.yaml", tmp_path / "out", tmp_path / "alone"
+    values = {"source": str(tree), "output": str(output), "shard_size": "1.2MB"}
+    config.write_text(yaml.safe_dump({**values, "dask": {"workers": 1, "processes": False}}))
+    here = {"s3://bucket/job.yaml": str(config), "s3://bucket/imagenet": str(output), "32": "3"}
+    shard, finalize = (
+        [here.get(word, word) for word in containers(JOBS[name])[0]["command"][1:]]
+        for name in ("dataprep-shard", "dataprep-finalize")
+    )
+    monkeypatch.setenv("JOB_COMPLETIONS", "3")
+    for index in ("2", "0", "1"):
+        monkeypatch.setenv("JOB_COMPLETION_INDEX", index)
+        in_process(*shard, code=0)
+    in_process(*finalize, code=0)
+    in_process("shard", str(config), "--output", str(alone), code=0)
+    assert comparable(objects(output)) == comparable(objects(alone))

@@ -109,11 +109,11 @@ def tracks(content: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def moments(found: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
+def moments(slices: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
     """Begin and end of slices, in seconds after the loop began, to the microsecond."""
     zero_us = (ZERO_S - BASE_S) * 1e6
-    begins_us = [event["ts"] - zero_us for event in found]
-    lengths_us = [event.get("dur", 0.0) for event in found]
+    begins_us = [event["ts"] - zero_us for event in slices]
+    lengths_us = [event.get("dur", 0.0) for event in slices]
     return [
         (round(begin_us / 1e6, 6), round((begin_us + length_us) / 1e6, 6))
         for begin_us, length_us in zip(begins_us, lengths_us, strict=True)
@@ -124,13 +124,13 @@ def test_steps_waits_and_work_are_where_they_were(tmp_path: Path) -> None:
     """A step ends at its time; its wait is at its beginning; the first one does not count."""
     content = traced(saved(tmp_path, trained()))
     steps = tracks(content)["steps"]
-    found = events(content, tid=steps)
-    assert [(e["name"], e["cat"]) for e in found] == [
+    slices = events(content, tid=steps)
+    assert [(e["name"], e["cat"]) for e in slices] == [
         ("wait for the first batch", "not counted"),
         ("1 step before the rate", "not counted"),
         *[("step", "step"), ("wait", "wait"), ("work", "work")] * 2,
     ]
-    assert moments(found) == [
+    assert moments(slices) == [
         *[(0, 0.5), (0.5, 1)],
         *[(1, 2), (1, 1.25), (1.25, 2)],
         *[(2, 3), (2, 2.5), (2.5, 3)],
@@ -157,8 +157,8 @@ def test_a_track_for_each_worker_rank_and_the_epochs(tmp_path: Path) -> None:
 def test_readings_are_counters(tmp_path: Path) -> None:
     """One for each column, named with its unit; values that were not read are left out."""
     content = traced(saved(tmp_path, trained()))
-    found = [(e["name"], e["args"]) for e in events(content, "C")]
-    assert sorted(found, key=str) == sorted(
+    counters = [(e["name"], e["args"]) for e in events(content, "C")]
+    assert sorted(counters, key=str) == sorted(
         [
             ("cpu user", {"share": 0.5}),
             *[("disk read", {"bytes_per_s": value}) for value in (1e6, 2e6)],
@@ -251,6 +251,8 @@ class TestBalance:
         assert steps[-1]["args"]["other_loaders_s"] == pytest.approx(8.5)
         ends = [e["name"] for e in events(content, pid=first) if e["name"].startswith("end of")]
         assert ends == ["end of epoch 0", "end of epoch 1"]
+        epochs = [(e["name"], e["dur"] / 1e6) for e in events(content, pid=first, cat="epoch")]
+        assert epochs == [("epoch 0", 12.5), ("epoch 1", 18.5)]
 
 
 @given(

@@ -43,9 +43,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any])
     config = config.model_copy(
         update={"loaders": BenchConfig.model_validate({**values, "loaders": grid}).loaders}
     )
-    place = tmp_path_factory.mktemp("traced") / "run"
-    run(config, place, Lines())
-    return place
+    path = tmp_path_factory.mktemp("traced") / "run"
+    run(config, path, Lines())
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -60,10 +60,10 @@ def events(folder: Path) -> Mapping[str, Sequence[Mapping[str, Any]]]:
     content = json.loads(run_trace(folder).encoded())
     assert problems(content) == []
     ids = {e["pid"]: e["args"]["id"] for e in content["traceEvents"] if e.get("cat") == "trial"}
-    found: dict[str, list[Mapping[str, Any]]] = {name: [] for name in ids.values()}
+    by_trial: dict[str, list[Mapping[str, Any]]] = {name: [] for name in ids.values()}
     for event in content["traceEvents"]:
-        found[ids[event["pid"]]].append(event)
-    return found
+        by_trial[ids[event["pid"]]].append(event)
+    return by_trial
 
 
 def named(events: Sequence[Mapping[str, Any]], category: str) -> list[Mapping[str, Any]]:

@@ -49,15 +49,15 @@ def read(file: Path) -> dict[str, Any]:
 
 def problems(content: Mapping[str, Any]) -> list[str]:
     """Everything in which a trace does not follow the format; empty if it does."""
-    found = list(_of_the_object(content))
+    violations = list(_of_the_object(content))
     events = content.get("traceEvents", [])
     for number, event in enumerate(events):
-        found += [f"event {number}: {problem}" for problem in _of_an_event(event)]
-    if not found:  # the rest needs the fields
-        found += _of_the_order(events)
-        found += _of_names(events)
-        found += _of_nesting(events)
-    return found
+        violations += [f"event {number}: {problem}" for problem in _of_an_event(event)]
+    if not violations:  # the rest needs the fields
+        violations += _of_the_order(events)
+        violations += _of_names(events)
+        violations += _of_nesting(events)
+    return violations
 
 
 def _of_the_object(content: Mapping[str, Any]) -> Iterator[str]:
@@ -74,14 +74,14 @@ def _of_an_event(event: Event) -> Iterator[str]:
     if phase not in _REQUIRED:
         yield f"phase {phase!r}"
         return
-    known = {**_REQUIRED[phase], **_OPTIONAL[phase]}
+    fields = {**_REQUIRED[phase], **_OPTIONAL[phase]}
     for key in _REQUIRED[phase].keys() - event.keys():
         yield f"no {key}"
-    for key in event.keys() - known.keys() - {"ph"}:
+    for key in event.keys() - fields.keys() - {"ph"}:
         yield f"{key} is no field of phase {phase}"
-    for key in known.keys() & event.keys():
+    for key in fields.keys() & event.keys():
         value = event[key]
-        if not isinstance(value, known[key]) or isinstance(value, bool):
+        if not isinstance(value, fields[key]) or isinstance(value, bool):
             yield f"{key} is {value!r}"
         elif isinstance(value, float) and not math.isfinite(value):
             yield f"{key} is not finite"

@@ -192,6 +192,8 @@ def test_ranks_share_the_shards(shards: Place, loader: str, workers: int) -> Non
     assert metrics["mb_per_s"] > 0
     assert outcome.cold is not None
     assert (outcome.cold.asked, outcome.cold.label) == ("warm", "warm")
+    of_workers = [f"rank {rank} worker 0" for rank in range(2)] if workers else []
+    assert {span.track for span in outcome.spans} == {"rank 0", "rank 1", *of_workers}
 
 
 @pytest.fixture
