@@ -192,6 +192,7 @@ def test_all_parts_run_without_network(
     assert re.search(r"by workers 1: [\d,]+ \(1\.0x\), 2: ", ended.lines["shard"])
     assert len(re.findall(r"(?:device|host), (?:not )?pinned, warm", ended.lines["training"])) == 4
     assert "waits for data" in ended.lines["watch"]
+    assert not can_replay or "its loader" in ended.lines["replay"]
     assert "+ read, page cache warm" in ended.lines["ladder"]
     for name in ("device", "training", "ladder", "watch"):
         assert (ended.out / name / "report.html").stat().st_size
