@@ -17,6 +17,7 @@ from pathlib import Path
 from benchmarks.loader_scaling import LoaderRate
 from benchmarks.shard_scaling import JobTimes
 from dataprep.errors import DataprepError
+from iobench.analysis.analyse import summarised
 from iobench.result import Result
 from iobench.rundir import holds_run, read, read_tables
 
@@ -63,6 +64,8 @@ def _of_loaders(rates: list[LoaderRate]) -> str:
 def _of_run(name: str, folder: Path) -> Iterator[str]:
     """The figures of each loop, the trials without figures, and the readings of a GPU."""
     result = read(folder)
+    if not result.summary:  # A run that was killed has only its log.
+        result = summarised(result)
     if name == "ladder":
         yield from _rungs(result)
     elif name in ("watch", "replay"):

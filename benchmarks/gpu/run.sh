@@ -81,7 +81,10 @@ PIP_CONFIG_FILE=/dev/null "$python" -m pip --isolated install --quiet \
   give_up "the packages cannot be installed: $(tail -n 1 "$out/install.log"); see $out/install.log"
 export PYTHONPATH=$work/site:$kit${PYTHONPATH:+:$PYTHONPATH}
 export TMPDIR=$work
-if [ "$device" = cpu ]; then export CUDA_VISIBLE_DEVICES=; fi
+if [ "$device" = cpu ]; then
+  export CUDA_VISIBLE_DEVICES=
+  export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}  # Threads of PyTorch would compete with the loader's.
+fi
 cd "$kit" || exit 2
 "$python" -m benchmarks.gpu.versions >"$out/versions.txt" 2>>"$out/install.log"
 note=
@@ -117,11 +120,11 @@ part() {
     tee -a "$out/lines.txt"
 }
 
-counts=1,2,4,8,16 workers=1,4,8,16 seconds=2 images=3000 epochs=2 batch=256 side=224 hold=20
+counts=1,2,4,8,16 workers=1,4,8,16 seconds=2 images=3000 epochs=3 batch=256 side=224
 copies=${COPIES:-100}
 few=()
 if [ "$quick" = 1 ]; then
-  counts=1,2 workers=1,2 seconds=0.2 images=24 epochs=2 batch=8 side=64 hold=2
+  counts=1,2 workers=1,2 seconds=0.2 images=24 epochs=5 batch=2 side=64
   copies=${COPIES:-2}
   few=(--quick)
 fi
@@ -158,7 +161,7 @@ for name in $parts; do
       part watch 45 bash -c 'example watch'
       ;;
     replay)
-      part replay 45 bash -c "example replay --replay $hold"
+      part replay 45 bash -c 'example replay --replay 8'
       ;;
   esac
 done

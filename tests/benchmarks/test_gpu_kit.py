@@ -30,6 +30,9 @@ from dataprep.sample import draw_tree
 from iobench.config import BenchConfig
 from iobench.loaders.protocol import ReadPattern
 from iobench.loops.counted import flow_of
+from iobench.result import Result, trial_line
+from iobench.rundir import add_line, begin_log, read
+from iobench.trial import Trial
 from tests.benchmarks.torch_image import make_image
 from tests.commandline import make
 
@@ -192,6 +195,7 @@ def test_all_parts_run_without_network(
     assert re.search(r"by workers 1: [\d,]+ \(1\.0x\), 2: ", ended.lines["shard"])
     assert len(re.findall(r"(?:device|host), (?:not )?pinned, warm", ended.lines["training"])) == 4
     assert "waits for data" in ended.lines["watch"]
+    assert not can_replay or "its loader" in ended.lines["replay"]
     assert "+ read, page cache warm" in ended.lines["ladder"]
     for name in ("device", "training", "ladder", "watch"):
         assert (ended.out / name / "report.html").stat().st_size
@@ -384,13 +388,33 @@ def test_a_line_sums_up_what_was_written(tmp_path: Path) -> None:
     assert figures("loaders", tmp_path) == (
         "img/s uint8 by threads 1: 1,000, 2: 2,000; uint8 by workers 1: 1,000, 2: 2,000"
     )
-    (tmp_path / "ladder").symlink_to(ROOT / "reports" / "examples" / "ladder")
+    (tmp_path / "ladder").mkdir()
+    # As of a run that was killed: only its log.
+    begin_log(tmp_path / "ladder", read(ROOT / "reports" / "examples" / "ladder"))
     assert figures("ladder", tmp_path).startswith("s/1,000 samples: device-resident 0.784, ")
     assert figures("device", tmp_path) == ""
     (tmp_path / "device.log").write_text("begun\nno GPU\n====\n\n")
     assert reason(tmp_path / "device.log") == "no GPU"
     (tmp_path / "watch.log").write_text("[rank0]: TypeError: no replay\nChildFailedError: \nend\n")
     assert reason(tmp_path / "watch.log") == "TypeError: no replay"
+
+
+def test_the_line_of_the_device_has_the_means_of_its_readings(tmp_path: Path) -> None:
+    """Only readings within the steps that count are taken."""
+    params = {"group": "device alone", "input": "synthetic"}
+    metrics = {"samples_per_s": 2600.4, "seconds": 10.0}
+    trial = Trial("synthetic-1", "train", params, 0, "done", metrics)
+    readings = {
+        "time_s": [-1.0, 1.0, 9.0, 11.0],
+        "gpu.0_utilisation_share": [0.0, 0.98, 1.0, 0.0],
+        "gpu.0_power_w": [70.0, 600.0, 620.0, 70.0],
+    }
+    folder = tmp_path / "device"
+    folder.mkdir()
+    begin_log(folder, Result("device", "2026-01-01T00:00:00+00:00", {}, {}))
+    add_line(folder, trial_line(trial, {}, readings))
+    line = figures("device", tmp_path)
+    assert line == "device alone, synthetic 2,600 img/s; utilisation 99 %; power 610 W"
 
 
 @pytest.mark.slow
