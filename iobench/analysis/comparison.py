@@ -213,7 +213,7 @@ def compare(base: Saved, new: Saved, threshold: float, *, force: bool = False) -
         new=new,
         threshold=threshold,
         environment=differences.environment(before.environment, after.environment),
-        config=differences.config(before.config, after.config),
+        config=differences.config(_settings(before), _settings(after)),
         loops=tuple(_loop_change(before, *pair, rates.get(pair[0].group)) for pair in pairs),
         changes=tuple(changes),
         alone=(*_alone(before, after, pairs), *map(_incomplete_words, incomplete)),
@@ -298,6 +298,11 @@ def _loop_words(loop: LoopChange) -> str:
         return f"The loop {loop.group!r} is slower: {times}"
     unsure = ", with too few repeats to be sure" if loop.found.verdict == "underpowered" else ""
     return f"The loop {loop.group!r} runs at {times}{unsure}"
+
+
+def _settings(result: Result) -> dict[str, Any]:
+    """The config, and the number of hosts if several measured at the same time."""
+    return {**result.config, **({"hosts": len(result.hosts)} if result.hosts else {})}
 
 
 def _loop_change(base: Result, one: Loop, other: Loop, rate: Change | None) -> LoopChange:

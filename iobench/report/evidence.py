@@ -46,7 +46,7 @@ class Card:
 
 def cards(found: Analysis, series: Series, readings: Readings) -> list[Card]:
     """The charts for which there is data."""
-    made = [_hosts(found)]
+    made = [_hosts(found), _over_hosts(found)]
     found = replace(found, result=on_all_hosts(found.result))
     made += [_loops(found), _ladder(found.loop), _workers(found), _loaders(found)]
     made += [_disk(found), _store(found)]
@@ -63,6 +63,23 @@ def _hosts(found: Analysis) -> Card | None:
     named = f"{point.words}: the sum is {number(point.total.median)} {hosts.unit(point)}."
     more = f" The {len(rows)} slowest of {point.hosts}." if len(rows) < point.hosts else ""
     return Card("Hosts at the same time", f"{named}{more}", bars(rows, hosts.unit(point)))
+
+
+def _over_hosts(found: Analysis) -> Card | None:
+    """The sum over hosts by the number of hosts, where several numbers were measured."""
+    drawn: list[Curve] = []
+    measured = hosts.curves(found.result)[: len(SERIES)]
+    for point, alike in measured:
+        sums = [_point(each.hosts, each.total) for each in alike]
+        drawn.append(Curve(point.words, SERIES[len(drawn)], sums))
+    if not drawn:
+        return None
+    counts = sorted({point.x for curve in drawn for point in curve.points})
+    ticks = [(count, f"{count:.0f}") for count in counts]
+    caption = "The sum over hosts. Where it no longer grows, the hosts share what there is."
+    unit = hosts.unit(measured[0][0])
+    chart = lines(drawn, "hosts", unit, label=caption, x_ticks=ticks)
+    return Card("Sum by the number of hosts", caption, chart)
 
 
 def _loops(found: Analysis) -> Card | None:

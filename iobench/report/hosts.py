@@ -81,6 +81,19 @@ def rates(result: Result) -> tuple[HostPoint, list[Bar]] | None:
     return point, bars
 
 
+def curves(result: Result) -> list[tuple[HostPoint, list[HostPoint]]]:
+    """The points that were measured on several numbers of hosts: the last one, and all of them.
+
+    All of them have the rate of the first one, so that one axis fits.
+    """
+    alike: dict[tuple[str, str], list[HostPoint]] = {}
+    for point in host_points(result.trials):
+        alike.setdefault((point.kind, point.words), []).append(point)
+    several = [points for points in alike.values() if len(points) > 1]
+    metric = several[0][0].metric if several else ""
+    return [(points[-1], points) for points in several if points[0].metric == metric]
+
+
 def unit(point: HostPoint) -> str:
     """The unit of the rate by which hosts are compared."""
     return _UNITS.get(point.metric, point.metric)

@@ -13,6 +13,7 @@ from iobench.report import render
 from iobench.rundir import read, read_tables
 from tests.browser.conftest import DESKTOP, PHONE, Open
 from tests.iobench.analysis.made import loop, run
+from tests.iobench.analysis.test_hosts import GETS, of_hosts, on_hosts
 from tests.iobench.analysis.test_recommend import FAR_STORE, ONE_WORKER
 from tests.iobench.report.test_page import HOSTILE, OLD
 
@@ -30,6 +31,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "far store": render(run(FAR_STORE)),
         "hostile": render(replace(run(hostile), name=HOSTILE)),
         "empty": render(run()),
+        "hosts": render(summarised(of_hosts(3, on_hosts([*GETS, *FAR_STORE], (1.0, 0.7, 1.2))))),
     }
     for name, page in made.items():
         (folder / f"{name}.html").write_bytes(page)
@@ -38,7 +40,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.smoke
 @pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
-@pytest.mark.parametrize("name", ["old", "one worker", "far store", "hostile", "empty"])
+@pytest.mark.parametrize("name", ["old", "one worker", "far store", "hostile", "empty", "hosts"])
 def test_a_report_opens_without_a_complaint_or_a_request(
     opened: Open, pages: dict[str, Path], name: str, size: tuple[int, int]
 ) -> None:

@@ -67,7 +67,8 @@ def started(
         for host, environment in enumerate(environments):
             command = ("run", str(config), "--output", str(output / f"of-{host}"))
             numbers = ("--hosts", str(len(environments)), "--host", str(host))
-            arguments = (*command, *numbers, "--rendezvous", rendezvous, *options)
+            meeting = ("--rendezvous", rendezvous, *options)
+            arguments: tuple[str | Path, ...] = (*command, *numbers, *meeting)
             process = Running(*arguments, env=environment, program="iobench")
             running.append(stack.enter_context(process))
         yield running

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from iobench.analysis.comparison import Comparison, Saved, compare, with_verdict
 from iobench.analysis.verdicts import judge
 from iobench.errors import NotComparable
-from iobench.result import Result
+from iobench.result import HostFacts, Result
 from iobench.stats import ratio_apart
 from iobench.trial import Trial
 from tests.iobench.analysis.made import GPU, WARM, done, loader, loop, run
@@ -59,6 +59,12 @@ def test_a_change_that_was_not_recommended_has_no_prediction() -> None:
     (one,) = compared(run(ONE_WORKER), followed(900, prefetch=4)).loops
     assert one.changed == ("prefetch: 2 -> 4",)
     assert one.predicted is None
+
+
+def test_the_number_of_hosts_is_a_difference() -> None:
+    """One host has more of a store to itself."""
+    several = replace(run(ONE_WORKER), hosts=(HostFacts(0), HostFacts(1)))
+    assert [str(one) for one in compared(run(ONE_WORKER), several).config] == ["hosts: none -> 2"]
 
 
 def test_loops_are_paired_by_group_whatever_else_differs() -> None:

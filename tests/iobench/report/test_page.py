@@ -20,7 +20,7 @@ from iobench.result import HostFacts, Result
 from iobench.rundir import read, read_tables
 from iobench.trial import Trial
 from tests.iobench.analysis.made import loader, loop, run
-from tests.iobench.analysis.test_hosts import GETS, on_hosts
+from tests.iobench.analysis.test_hosts import GETS, fewer, on_hosts
 from tests.iobench.analysis.test_recommend import DECODE_BOUND, FAR_STORE, ONE_WORKER, SLOW_DEVICE
 
 OLD = Path(__file__).parents[2] / "golden" / "run-schema-1"
@@ -198,6 +198,16 @@ def test_several_hosts_have_a_table_for_each_kind_of_trial() -> None:
     assert "30, 15, 45" in plain
     assert "host 2 6 of 12 it gave no result" in plain
     assert "40 ms" in plain.replace("\u00a0", " ")
+
+
+def test_the_sum_by_the_number_of_hosts_is_drawn() -> None:
+    """If several numbers were measured; else there is no curve."""
+    parts = on_hosts(GETS, (1.0, 1.0)), fewer(GETS, (1.5,))
+    several = replace(run(*parts), hosts=(HostFacts(0), HostFacts(1)))
+    assert "Sum by the number of hosts" in page(summarised(several))
+    one = replace(run(parts[0]), hosts=(HostFacts(0), HostFacts(1)))
+    assert "Sum by the number of hosts" not in page(summarised(one))
+    assert "Hosts at the same time" in page(summarised(one))
 
 
 def test_one_host_has_no_such_section() -> None:
