@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pydantic import ByteSize
 
 import dataprep as library
 from dataprep.errors import SourceChanged, SourceError, SourceNotFound, UnreadableImage
@@ -265,7 +266,10 @@ class TestRows:
         source = source_of(tmp_path, {"a.parquet": data})
         listing = source.list()
         config = library.ShardConfig(
-            source=source.uri, output=str(tmp_path / "out"), kind="parquet", shard_size="1.2MB"
+            source=source.uri,
+            output=str(tmp_path / "out"),
+            kind="parquet",
+            shard_size=ByteSize(1_200_000),
         )
         space = LabelSpace.of(["0"])
         plan = make_plans(listing, space, Calibration(((10_000, 10_000),)), config)["train"]
