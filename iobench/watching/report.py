@@ -64,7 +64,7 @@ def write(
     begin_log(folder, result)
     table, cost_s = step_table(records), step_cost_s()
     for number, loader in enumerate(loaders):
-        params = {key: loader[key] for key in ("loader", "batch_size") if loader[key] is not None}
+        params = {key: loader[key] for key in ("loader", "batch_size") if loader.get(key)}
         if settings["world_size"] > 1:
             params |= {key: settings[key] for key in ("rank", "world_size")}
         spec = TrialSpec("watch", params)
