@@ -151,7 +151,7 @@ for name in $parts; do
         --seconds "$seconds" --to "$out/loaders.json"
       ;;
     device | training)
-      part "$name" "$([ "$name" = device ] && echo 50 || echo 120)" \
+      part "$name" "$([ "$name" = device ] && echo 75 || echo 120)" \
         "$python" -m iobench run "$work/$name.yaml" --output "$out/$name"
       ;;
     ladder)
