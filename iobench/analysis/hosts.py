@@ -137,20 +137,19 @@ def host_points(trials: Sequence[Trial]) -> list[HostPoint]:
     """Every point that several hosts have measured, by kind; fewer hosts come first."""
     groups: dict[tuple[str, str, int], list[tuple[Trial, Together]]] = {}
     for trial in trials:
-        if trial.hosts is not None and trial.status == "done" and trial.hosts.sums:
+        is_measured = trial.status == "done" and trial.kind in KINDS
+        if is_measured and trial.hosts is not None and trial.hosts.sums:
             measured = sum(part.status == "done" for part in trial.hosts.parts)
-            key = (trial.kind, json.dumps(_point(trial.params), sort_keys=True), measured)
+            key = (trial.kind, _name(trial.params), measured)
             groups.setdefault(key, []).append((trial, trial.hosts))
-    points = [_host_point(hosts, repeats) for (_, _, hosts), repeats in groups.items()]
-    order = list(KINDS)
-    first_of = {key[:2]: number for number, key in reversed(list(enumerate(groups)))}
-
-    def place(point: HostPoint) -> tuple[int, int, int]:
-        alike = (point.kind, json.dumps(dict(point.params), sort_keys=True))
-        kind = order.index(point.kind) if point.kind in order else len(order)
-        return kind, first_of[alike], point.hosts
-
-    return sorted(points, key=place)
+    kinds = list(KINDS)
+    # Points of one kind stay in the order of their first trial.
+    names = list(dict.fromkeys(name for _, name, _ in groups))
+    ordered = sorted(
+        groups.items(),
+        key=lambda group: (kinds.index(group[0][0]), names.index(group[0][1]), group[0][2]),
+    )
+    return [_host_point(hosts, repeats) for (_, _, hosts), repeats in ordered]
 
 
 def problems(trials: Sequence[Trial]) -> list[HostProblem]:
@@ -242,6 +241,11 @@ def _farness(point: HostPoint) -> int:
     """How far a loop's samples come: 0 from the device itself; also 0 for other kinds."""
     source = str(point.params.get("input", ""))
     return RUNGS.index(source) if source in RUNGS else 0
+
+
+def _name(params: Params) -> str:
+    """The params of a point without its number of hosts, as one text."""
+    return json.dumps(_point(params), sort_keys=True)
 
 
 def _point(params: Params) -> dict[str, Any]:

@@ -66,19 +66,20 @@ def _hosts(found: Analysis) -> Card | None:
 
 
 def _over_hosts(found: Analysis) -> Card | None:
-    """The sum over hosts by the number of hosts, where several numbers were measured."""
+    """How the sum grows with the number of hosts, where several numbers were measured."""
     drawn: list[Curve] = []
-    measured = hosts.curves(found.result)[: len(SERIES)]
-    for point, alike in measured:
-        sums = [_point(each.hosts, each.total) for each in alike]
-        drawn.append(Curve(point.words, SERIES[len(drawn)], sums))
+    for name, growth in hosts.growth(found.result)[: len(SERIES)]:
+        points = [_point(count, times) for count, times in growth.items()]
+        drawn.append(Curve(name, SERIES[len(drawn)], points))
     if not drawn:
         return None
     counts = sorted({point.x for curve in drawn for point in curve.points})
     ticks = [(count, f"{count:.0f}") for count in counts]
-    caption = "The sum over hosts. Where it no longer grows, the hosts share what there is."
-    unit = hosts.unit(measured[0][0])
-    chart = lines(drawn, "hosts", unit, label=caption, x_ticks=ticks)
+    caption = (
+        "The sum over hosts / the rate of a host where the fewest measured. In proportion it is "
+        "the number of hosts; where it no longer grows, the hosts share what there is."
+    )
+    chart = lines(drawn, "hosts", "times one host", label=caption, x_ticks=ticks)
     return Card("Sum by the number of hosts", caption, chart)
 
 

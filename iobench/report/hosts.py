@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from iobench.analysis.hosts import (
     KINDS,
@@ -15,6 +16,7 @@ from iobench.report.charts import Bar
 from iobench.report.numbers import number, percent, seconds, with_interval
 from iobench.report.tables import Table
 from iobench.result import HostFacts, Result
+from iobench.stats import Estimate
 from iobench.words import rates_words
 
 _SHOWN_HOSTS = 16
@@ -81,17 +83,28 @@ def rates(result: Result) -> tuple[HostPoint, list[Bar]] | None:
     return point, bars
 
 
-def curves(result: Result) -> list[tuple[HostPoint, list[HostPoint]]]:
-    """The points that were measured on several numbers of hosts: the last one, and all of them.
+def growth(result: Result) -> list[tuple[str, dict[int, Estimate]]]:
+    """How the sum of each point grows with the number of hosts, if several were measured.
 
-    All of them have the rate of the first one, so that one axis fits.
+    For each point its words, and by the number of hosts the sum as a multiple of the rate that one
+    host has where the fewest measured.
     """
-    alike: dict[tuple[str, str], list[HostPoint]] = {}
+    alike: dict[str, list[HostPoint]] = {}
     for point in host_points(result.trials):
-        alike.setdefault((point.kind, point.words), []).append(point)
-    several = [points for points in alike.values() if len(points) > 1]
-    metric = several[0][0].metric if several else ""
-    return [(points[-1], points) for points in several if points[0].metric == metric]
+        alike.setdefault(point.words, []).append(point)
+    grown = []
+    for words, points in alike.items():
+        of_one = points[0].total.median / points[0].hosts
+        if len(points) > 1 and of_one > 0:
+            grown.append((words, {point.hosts: _times(point.total, of_one) for point in points}))
+    return grown
+
+
+def _times(total: Estimate, of_one: float) -> Estimate:
+    """The sum as a multiple of the rate of one host."""
+    return replace(
+        total, median=total.median / of_one, low=total.low / of_one, high=total.high / of_one
+    )
 
 
 def unit(point: HostPoint) -> str:

@@ -61,12 +61,17 @@ def started(
     *options: str,
     environments: Sequence[Mapping[str, str]] = ({},) * HOSTS,
 ) -> Iterator[list[Running]]:
-    """A process for each host; all of them have ended after the block."""
+    """A process for each host; all of them have ended after the block.
+
+    A host is told its number, unless its environment is that of Slurm.
+    """
     with ExitStack() as stack:
         running = []
         for host, environment in enumerate(environments):
             command = ("run", str(config), "--output", str(output / f"of-{host}"))
-            numbers = ("--hosts", str(len(environments)), "--host", str(host))
+            numbers: tuple[str, ...] = ("--hosts", str(len(environments)), "--host", str(host))
+            if "SLURM_NODEID" in environment:
+                numbers = ()
             meeting = ("--rendezvous", rendezvous, *options)
             arguments: tuple[str | Path, ...] = (*command, *numbers, *meeting)
             process = Running(*arguments, env=environment, program="iobench")
@@ -141,7 +146,7 @@ def _paths(link: FaultProxy) -> list[str]:
 def test_disks_loaders_and_accelerators_of_several_hosts(
     tmp_path: Path,
 ) -> None:
-    """Each kind of trial begins together, and has figures of each host."""
+    """Each kind of trial begins together, and has figures of each host; Slurm started them."""
     path = config(
         tmp_path,
         data={
@@ -182,7 +187,8 @@ def test_disks_loaders_and_accelerators_of_several_hosts(
         ],
     )
     rendezvous = tmp_path / "meeting"
-    with started(path, tmp_path, str(rendezvous), environments=({}, {})) as running:
+    slurm = [{"SLURM_NODEID": str(host), "SLURM_NNODES": "2"} for host in range(2)]
+    with started(path, tmp_path, str(rendezvous), environments=slurm) as running:
         ended = finished(running)
     assert [each.code for each in ended] == [0, 0], ended
     trials = result(tmp_path).trials

@@ -10,7 +10,10 @@ from iobench.run_tables import (
     all_series,
     samples_table,
     series_table,
+    trials_table,
 )
+from iobench.together import together
+from iobench.trial import HostPart, Trial
 
 SERIES = {"step_end_s": (0.1, 0.3), "wait_s": (0.0, 0.1), "compute_s": (0.1, 0.1)}
 
@@ -33,3 +36,14 @@ def test_samples_have_a_row_a_reading() -> None:
     assert list(table["trial"]) == ["a/0", "a/0", "b\\udcff/0"]
     assert [value for value in table["cpu.user_share"] if not math.isnan(value)] == [0.5]
     assert list(all_series([], SAMPLE_COLUMNS).columns) == list(SAMPLE_COLUMNS)
+
+
+def test_trials_of_several_hosts_have_their_sums() -> None:
+    """The raw result has the figures of each host."""
+    parts = [HostPart(host, "done", metrics={"mb_per_s": 2.0}) for host in range(3)]
+    table = trials_table([Trial("a", "disk", {}, 0, "done", hosts=together(3, parts))])
+    assert list(table["hosts.sums.mb_per_s"]) == [6.0]
+    assert list(table["hosts.hosts"]) == [3]
+    assert not [name for name in table if name.startswith("hosts.parts")]
+    alone = trials_table([Trial("a", "disk", {}, 0, "done")])
+    assert not [name for name in alone if name.startswith("hosts")]

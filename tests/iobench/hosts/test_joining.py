@@ -13,7 +13,7 @@ from dataprep.stores.memory import MemoryStore
 from iobench.errors import NothingRan
 from iobench.hosts.joining import Gathering, join
 from iobench.hosts.messages import Hello
-from tests.iobench.hosts.several import CONFIG, PATIENCE_S, hello, lobby
+from tests.iobench.hosts.threads import CONFIG, PATIENCE_S, hello, lobby
 
 
 class Joining:

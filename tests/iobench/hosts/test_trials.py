@@ -11,7 +11,7 @@ import pytest
 from iobench.errors import TrialFailed
 from iobench.hosts.other_host import own_order
 from iobench.trial import HostPart, Together, Trial, TrialSpec
-from tests.iobench.hosts.several import PATIENCE_S, Hosts, at_once, spec
+from tests.iobench.hosts.threads import PATIENCE_S, Hosts, at_once, spec
 
 
 def parts(trial: Trial) -> dict[int, HostPart]:
