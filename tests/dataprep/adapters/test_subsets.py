@@ -285,7 +285,9 @@ class TestShares:
         with pytest.raises(ConfigError, match="share 0 of 2 has no sample of the subset"):
             dataprep.to_torch(hosts[1].where(query), rank=2, world_size=4)
 
-    def test_a_share_of_an_earlier_version(self, hosts: list[Dataset], tmp_path: Path) -> None:
+    def test_a_share_of_an_earlier_version(
+        self, dataset: Dataset, hosts: list[Dataset], tmp_path: Path
+    ) -> None:
         """It has no table of the whole split: several ranks are refused, ``stage`` mends it."""
         folder = tmp_path / "share"
         shutil.copytree(hosts[0].store.uri, folder)
@@ -296,6 +298,11 @@ class TestShares:
         parts = [dataprep.open(folder).where("label < 5")] * 2
         with pytest.raises(ConfigError, match=r"by dataset\.where of a share that this version"):
             self.readers(parts)
+        (staged,) = stage(dataset.store.uri, folder, host=dataprep.Part(0, 2))
+        assert staged.copied_bytes == 0
+        mended = [dataprep.open(folder).where("label < 5"), hosts[1].where("label < 5")]
+        whole = dataset.where("label < 5")
+        assert sum(len(taken(reader)) for reader in self.readers(mended)) == len(whole)
 
     @pytest.mark.parametrize("damage", ["missing", "changed"])
     def test_a_damaged_table_is_noticed(
