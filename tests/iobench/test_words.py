@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -255,7 +256,7 @@ def test_a_range_of_durations(low_s: float, high_s: float, words: str) -> None:
 
 def test_a_trial_of_several_hosts_begins_with_their_sum() -> None:
     """Then follow the slowest host, the spread of starts, and host 0; a missing host is counted."""
-    params = {"store": "s3", "client": "boto3", "operation": "get"}
+    params: dict[str, Any] = {"store": "s3", "client": "boto3", "operation": "get"}
     params |= {"object_bytes": 1_000_000, "connections": 4}
     parts = [
         HostPart(host, "done", metrics={"mb_per_s": rate}, began_s=(0.0, 0.05), ended_s=3.0)
