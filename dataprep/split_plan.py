@@ -50,7 +50,7 @@ MAX_SLICES = 8
 """The most points of the line that predicts the size of records."""
 
 _MOST_MOVED = Fraction(1, 25)
-"""How far the bound of a shard may be moved to the begin of a run, as a share of a shard.
+"""How far the bound of a shard may be moved to the start of a run, as a share of a shard.
 
 Both bounds of a shard may move, so the size changes by up to 8 %."""
 
@@ -92,7 +92,7 @@ def pick(sizes: Integers, count: int) -> Integers:
 
 
 def pick_runs(containers: Sequence[str], sizes: Integers, count: int) -> Integers:
-    """Choose about ``count`` rows at the begin of runs, evenly spread over the runs by size.
+    """Choose about ``count`` rows at the start of runs, evenly spread over the runs by size.
 
     A run is neighbouring samples in one container. It is read from its begin, and its samples have
     the same listed size.
@@ -401,15 +401,15 @@ def _split_plan(
     shards = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
     rows = np.concatenate([order, np.array(others, dtype=np.int64)])
     problems = [listing.problems[row] for row in others]
-    none = [""] * len(order)
+    empty = [""] * len(order)
     return SplitPlan(
         names=[listing.names[row] for row in rows.tolist()],
         sizes=listing.sizes[rows],
         labels=labels[rows],
         predicted=np.concatenate([predicted, np.zeros(len(others), dtype=np.int64)]),
         shards=np.concatenate([shards, np.full(len(others), -1, dtype=np.int32)]),
-        statuses=[*none, *(problem.status for problem in problems)],
-        reasons=[*none, *(problem.reason for problem in problems)],
+        statuses=[*empty, *(problem.status for problem in problems)],
+        reasons=[*empty, *(problem.reason for problem in problems)],
         containers=[listing.containers[row] for row in rows.tolist()] if listing.containers else (),
         offsets=listing.offsets[rows] if listing.containers else listing.offsets,
         values=None if listing.values is None else listing.values[rows],
@@ -528,9 +528,9 @@ def held_out(
     _, starts, counts = np.unique(grouped, return_index=True, return_counts=True)
     mask = np.zeros(len(rows), dtype=np.bool_)
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
-        held = int(Fraction(count) * share + Fraction(1, 2))
-        held = min(max(held, 1), count - 1)
-        mask[order[start : start + held]] = True
+        held_samples = int(Fraction(count) * share + Fraction(1, 2))
+        held_samples = min(max(held_samples, 1), count - 1)
+        mask[order[start : start + held_samples]] = True
     return mask
 
 
@@ -560,7 +560,7 @@ def cut(predicted: Integers, target_bytes: int) -> tuple[int, ...]:
 
 
 def moved_to_runs(bounds: Sequence[int], predicted: Integers, runs: Integers) -> tuple[int, ...]:
-    """Move each bound of shards to the nearest begin of a run, if it is near enough.
+    """Move each bound of shards to the nearest start of a run, if it is near enough.
 
     If a bound is inside a run, the tasks of both shards must read this run. A bound moves by at
     most ``_MOST_MOVED`` of a shard. It stays if a shard would become too small or too large.

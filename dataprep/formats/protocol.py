@@ -23,7 +23,7 @@ Where: TypeAlias = tuple[str, int]
 """The name of a file and the number of a record in it, for errors."""
 
 HEAD_BYTES = 1536
-"""How many bytes at the begin of a shard are enough to recognise its format."""
+"""How many bytes at the start of a shard are enough to recognise its format."""
 
 _LOCATION = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
 
@@ -210,7 +210,7 @@ class RecordFormat(Protocol):
         """
 
     def matches(self, head: Buffer) -> bool:
-        """Whether ``head`` can be the begin of a shard of this format.
+        """Whether ``head`` can be the start of a shard of this format.
 
         ``head`` is the first ``HEAD_BYTES`` of a file, or the whole file if it is shorter.
         """

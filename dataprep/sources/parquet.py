@@ -157,7 +157,7 @@ class ParquetSource(FilesSource):
         self._image = ""
 
     def read(self, item: Located) -> bytes:
-        """The bytes of one image. Its row group is read from the begin up to this image."""
+        """The bytes of one image. Its row group is read from the start up to this image."""
         (data,) = self.read_runs([item])
         if isinstance(data, UnreadableImage):
             raise data

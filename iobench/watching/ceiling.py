@@ -65,7 +65,7 @@ class Replayed:
         planned: how many repeated steps were planned; 0 if the replay did not begin.
         left_out: how many steps after the replay do not count.
         ceiling: None if the replay was not complete, or the samples of a batch are unknown.
-        pauses: begin and end of each time in which no step counts, in seconds.
+        pauses: start and end of each time in which no step counts, in seconds.
     """
 
     rows: pd.DataFrame
@@ -190,7 +190,7 @@ def loss_metrics(rate: LoopRate | None, ceiling: Ceiling | None) -> dict[str, fl
 def _without_device_wait(rows: pd.DataFrame, ended_s: float) -> pd.DataFrame:
     """The rows without the wait for the GPU at the end of the replay.
 
-    This wait is at the begin of the first request after the replay, which then begins at
+    This wait is at the start of the first request after the replay, which then begins at
     ``ended_s``.
     """
     is_first_after = (rows.called_s < ended_s) & (rows.got_s >= ended_s)
@@ -221,7 +221,7 @@ def _fetched_during(
 def _ceiling(repeated: pd.DataFrame, marks: pd.DataFrame) -> Ceiling | None:
     """The rates of the two measured parts of a complete replay.
 
-    Each part lies between two marks; the first mark is the begin of the replay. None if the samples
+    Each part lies between two marks; the first mark is the start of the replay. None if the samples
     of a batch are unknown, or a part has no samples or no time.
     """
     if (repeated.samples == UNKNOWN).any():

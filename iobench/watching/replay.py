@@ -8,7 +8,7 @@ During the replay, workers and threads of the loader fetch batches until their q
 which takes CPU time from the loop. Therefore the first half of the repeated steps does not count.
 The second half is measured in two parts, whose rates must agree (``iobench.watching.ceiling``). A
 GPU may still compute when the loop asks for its next batch. Therefore the replay waits for the GPU
-at the begin and at the end of each part.
+at the start and at the end of each part.
 """
 
 from __future__ import annotations
