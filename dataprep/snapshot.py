@@ -1,10 +1,11 @@
 """Read a split as it was opened, or fail once it is made anew.
 
-``--overwrite`` and ``--retry-failed`` remove the manifest before they change anything else and
-write the next one last. So bytes belong to the manifest that was opened if that manifest is still
-there after they were read. Each process checks this at most once per object, with one HEAD request
-or one file opened. Objects that are read together share a check. The same version of an object is
-read again without a check.
+``--overwrite`` and ``--retry-failed`` remove the manifest before they change anything else, and
+write the next manifest last. So bytes belong to the opened manifest if that manifest is still there
+after the bytes were read.
+
+A check is one HEAD request, or opens one file. Objects that are read together share a check. Each
+process checks the same version of an object only once.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from dataprep.stores.protocol import GetVersioned, Store, Versioned, location
 class Snapshot:
     """Reads objects of one split while its manifest stays the one that was opened.
 
-    It can be pickled, in little space, and shared by threads. A copy in another process accepts
-    the same manifest only. If a store reports no versions, the manifest is read after each object.
+    It can be shared by threads, and its pickle is small. A copy in another process accepts only the
+    same manifest. If a store reports no versions, the manifest is read after each object.
 
     Attributes:
-        store: the store that it reads.
+        store: the store that contains the split.
     """
 
     def __init__(self, store: Store, split: str, digest: str, version: str) -> None:
@@ -44,7 +45,7 @@ class Snapshot:
             SchemaTooNew, DatasetError: the manifest cannot be read.
         """
         key = keys.manifest(split)
-        data, version = _get(store, key, 0, None)
+        data, version = _read_versioned(store, key, 0, None)
         manifest = Manifest.from_json(data, location(store, key))
         return manifest, cls(store, split, hashlib.sha256(data).hexdigest(), version)
 
@@ -52,18 +53,18 @@ class Snapshot:
         return Snapshot, (self.store, self._split, self._digest, self._version)
 
     def manifest(self) -> Manifest:
-        """The manifest, read again.
+        """Read the manifest again.
 
         Raises:
-            DatasetChanged: it is gone, or another one.
+            DatasetChanged: the manifest is gone, or is not the opened one.
         """
         try:
-            manifest, found = Snapshot.open(self.store, self._split)
+            manifest, current = Snapshot.open(self.store, self._split)
         except (ObjectNotFound, DatasetError):
             raise self._changed("its manifest is gone") from None
-        if found._digest != self._digest:
+        if current._digest != self._digest:
             raise self._changed("it has another manifest")
-        self._version = found._version
+        self._version = current._version
         return manifest
 
     def check(self) -> None:
@@ -79,13 +80,12 @@ class Snapshot:
         self.manifest()
 
     def confirm(self, versions: Mapping[str, str]) -> None:
-        """Confirm that these versions of objects, which were just read, belong to the manifest.
+        """Confirm that object versions that were just read belong to the manifest.
 
-        A single check serves all of them. It is not needed if all were confirmed before.
+        One check confirms all of them. There is no check if all were confirmed before.
 
         Args:
-            versions: the version of each object that was read, by key; "" where the store reports
-                none.
+            versions: the version of each object, by its key; "" if the store reports no versions.
 
         Raises:
             DatasetChanged: as ``check``.
@@ -101,23 +101,24 @@ class Snapshot:
 
         Raises:
             DatasetChanged: the split was made anew since it was opened, or is being.
-            ObjectNotFound: it was not, and the object is missing.
+            ObjectNotFound: the object is missing, and the split is unchanged.
         """
         return self.get_range(key, 0, None)
 
     def get_range(self, key: str, offset: int, length: int | None) -> bytes:
-        """``length`` bytes of an object from ``offset``, or all that follow; raises as ``get``."""
+        """``length`` bytes of an object from ``offset``, None for the rest; raises as ``get``."""
         data, version = self.get_unconfirmed(key, offset, length)
         self.confirm({key: version})
         return data
 
     def get_unconfirmed(self, key: str, offset: int, length: int | None) -> Versioned:
-        """As ``get_range``, for a caller that confirms several reads at once.
+        """As ``get_range``, but the caller must pass the version to ``confirm``.
 
-        Nobody may use the bytes before ``confirm`` has accepted their version.
+        Use the bytes only after ``confirm`` has accepted their version. One ``confirm`` can serve
+        many reads.
         """
         try:
-            return _get(self.store, key, offset, length)
+            return _read_versioned(self.store, key, offset, length)
         except ObjectNotFound:
             self.check()
             raise ObjectNotFound(
@@ -127,10 +128,11 @@ class Snapshot:
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
-        """Confirm what the block reads by other means.
+        """Check after the ``with`` block, for reads that do not go through this class.
 
         Raises:
-            DatasetChanged: as ``check``, also in place of an error of the block that this explains.
+            DatasetChanged: as ``check``. It also replaces an error of the block if the data set has
+                changed.
         """
         try:
             yield
@@ -147,7 +149,7 @@ class Snapshot:
         )
 
 
-def _get(store: Store, key: str, offset: int, length: int | None) -> Versioned:
+def _read_versioned(store: Store, key: str, offset: int, length: int | None) -> Versioned:
     if isinstance(store, GetVersioned):
         return store.get_versioned(key, offset, length)
     data = store.get(key) if length is None else store.get_range(key, offset, length)

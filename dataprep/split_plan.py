@@ -1,16 +1,17 @@
-"""Which sample goes into which split and shard, and in which order: ``SPLIT.plan.parquet``.
+"""Assign samples to splits and shards, and order them: ``SPLIT.plan.parquet``.
 
-Order and splits come from keyed BLAKE2b hashes of the names (RFC 7693): they depend on the seed and
-on the names alone, not on a random generator's version. A sample that is added changes the relative
-order of no others, and the split of at most one other, of its own class. Shards are cut where the
-predicted bytes reach equal shares, so that all of them, the last included, have the same size but
-for the error of prediction.
+Order and splits come from keyed BLAKE2b hashes of the names (RFC 7693). They depend only on the
+seed and the names, not on the version of a random generator. If a sample is added, the other
+samples keep their relative order, and at most one other sample, of the same class, changes its
+split. Shards are cut where the predicted bytes reach equal shares, so that all shards, the last
+included, have the same size except for the error of the prediction.
 
-How large records become is a line through a handful of points (source bytes, record bytes), each
-the mean of one slice of the calibration sample ordered by size. Whole numbers only: the plan must
-be the same on every processor. On 1,000 ImageNet photographs the size of the file predicts nearly
-as well as its dimensions do (standard deviation of 27 % against 23 % of the mean, one image), and
-no file has to be opened.
+The size of a record is predicted from the size of its source file, by a line through a few points
+(source bytes, record bytes). Each point is the mean of a slice of the calibration samples in order
+of size. The computation uses whole numbers only, because the plan must be the same on every
+processor. On 1,000 ImageNet photographs, the size of the file predicts the size of a record nearly
+as well as the dimensions of the image do: the standard deviation for one image is 27 % of the mean
+instead of 23 %. And no file has to be opened.
 """
 
 from __future__ import annotations
@@ -46,28 +47,30 @@ VALIDATION = "validation"
 SMALLEST_TARGET = -(-MIN_SHARD_BYTES * 100 // 85)
 LARGEST_TARGET = MAX_SHARD_BYTES * 100 // 115
 MAX_SLICES = 8
-"""Points of the line that predicts the size of records."""
+"""The most points of the line that predicts the size of records."""
 
 _MOST_MOVED = Fraction(1, 25)
-"""How far the bound of a shard may be from equal shares, as a share of a shard, where its samples
-are read in runs. Both bounds of a shard may move: 8 % beside the error of prediction."""
+"""How far the bound of a shard may be moved to the start of a run, as a share of a shard.
 
-_PER_SLICE = 16
-_LEAST, _MOST = 32, 128
-_PART = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
+Both bounds of a shard may move, so the size changes by up to 8 %."""
+
+_LEAST_PER_SLICE = 16
+_FEWEST_CONVERSIONS, _MOST_CONVERSIONS = 32, 128
+_PART_PATTERN = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
 _MOST_PARTS = 999_999
-# Variables with the number of this process, or of its host, and with how many there are. The first
-# pair counts of which both are set: torchrun within a pod of Kubernetes starts several processes.
+# Pairs of environment variables: the number of this process or host, and how many there are. The
+# first pair with both variables set is used. torchrun comes before Kubernetes, because it may start
+# several processes in a pod.
 _ARRAY = ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE")
 _INDEXED_JOB = ("JOB_COMPLETION_INDEX", "JOB_COMPLETIONS")
-_STARTED_BY = {
+_LAUNCHER_VARIABLES = {
     "--part": (
         *(_ARRAY, ("RANK", "WORLD_SIZE")),
         *(("SLURM_PROCID", "SLURM_NTASKS"), _INDEXED_JOB),
     ),
     "--host": (
         *(_ARRAY, ("GROUP_RANK", "GROUP_WORLD_SIZE"), ("SLURM_NODEID", "SLURM_NNODES")),
-        # MPI names ranks only: start one on each host.
+        # MPI has no variables for hosts. With one rank on each host, ranks are hosts.
         *(("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")),
         _INDEXED_JOB,
     ),
@@ -78,59 +81,63 @@ Labels: TypeAlias = NDArray[np.int32]
 
 def sample_size(samples: int) -> int:
     """How many conversions to calibrate with: a tenth, at least 32, at most 128."""
-    return min(samples, max(_LEAST, min(_MOST, samples // 10)))
+    return min(samples, max(_FEWEST_CONVERSIONS, min(_MOST_CONVERSIONS, samples // 10)))
 
 
 def pick(sizes: Integers, count: int) -> Integers:
-    """``count`` rows, evenly spread over the samples in order of size."""
+    """Choose ``count`` rows, evenly spread over the samples in order of size."""
     order = np.argsort(sizes, kind="stable")
-    places = (2 * np.arange(count, dtype=np.int64) + 1) * len(order) // (2 * count)
-    return order[places].astype(np.int64)
+    positions = (2 * np.arange(count, dtype=np.int64) + 1) * len(order) // (2 * count)
+    return order[positions].astype(np.int64)
 
 
 def pick_runs(containers: Sequence[str], sizes: Integers, count: int) -> Integers:
-    """About ``count`` places: the beginnings of some runs, evenly spread over runs by size.
+    """Choose about ``count`` rows at the start of runs, evenly spread over the runs by size.
 
-    A run is read from its beginning, and its samples have one size.
+    A run is neighbouring samples in one container. It is read from its begin, and its samples have
+    the same listed size.
 
     Args:
-        containers: that of each sample, in the order of the source.
-        sizes: of each sample.
-        count: of samples.
+        containers: the container of each sample, in the order of the source.
+        sizes: the size of each sample.
+        count: how many samples to choose.
     """
     starts = _run_starts(containers)
     lengths = np.diff([*starts, len(containers)])
     needed = -(-count * len(starts) // max(len(containers), 1))
     runs = min(len(starts), max(MAX_SLICES, needed))
-    each = -(-count // max(runs, 1))
-    places: list[int] = []
+    per_run = -(-count // max(runs, 1))
+    rows: list[int] = []
     for run in sorted(pick(sizes[starts], runs).tolist()):
         start = int(starts[run])
-        places.extend(range(start, start + min(each, int(lengths[run]))))
-    return np.array(places, dtype=np.int64)
+        rows.extend(range(start, start + min(per_run, int(lengths[run]))))
+    return np.array(rows, dtype=np.int64)
 
 
 def _run_starts(containers: Sequence[str]) -> Integers:
-    """Where each run of neighbours in one container begins."""
+    """The row at which each run of neighbours in one container begins."""
     starts = [
-        place
-        for place, container in enumerate(containers)
-        if place == 0 or container != containers[place - 1]
+        row
+        for row, container in enumerate(containers)
+        if row == 0 or container != containers[row - 1]
     ]
     return np.array(starts, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Points of the line, in ascending source bytes."""
+    """The line that predicts the size of records.
+
+    ``points`` are pairs of source bytes and record bytes, in ascending source bytes.
+    """
 
     points: tuple[tuple[int, int], ...]
 
     @classmethod
     def fit(cls, pairs: Sequence[tuple[int, int]]) -> Calibration:
-        """Learn from (source bytes, record bytes); a failed conversion counts as 0 bytes."""
+        """Fit the line to pairs of source bytes and record bytes; 0 for a failed conversion."""
         ordered = sorted(pairs)
-        slices = max(1, min(MAX_SLICES, len(ordered) // _PER_SLICE))
+        slices = max(1, min(MAX_SLICES, len(ordered) // _LEAST_PER_SLICE))
         points: list[tuple[int, int]] = []
         for i in range(slices):
             start = i * len(ordered) // slices
@@ -143,11 +150,11 @@ class Calibration:
         return cls(tuple(points))
 
     def predict(self, sizes: Integers) -> Integers:
-        """Record bytes for each of ``sizes``: int64, never negative."""
+        """The predicted record bytes for each of ``sizes``: int64, never negative."""
         sizes = sizes.astype(np.int64)
         if len(self.points) == 1:
             source, record = self.points[0]
-            # One point shows no constant part: sizes are taken as proportional.
+            # One point cannot show a constant part: assume that sizes are proportional.
             return np.where(sizes > 0, np.maximum(1, sizes * record // source), 0)
         x = np.array([point[0] for point in self.points], dtype=np.int64)
         y = np.array([point[1] for point in self.points], dtype=np.int64)
@@ -156,7 +163,8 @@ class Calibration:
         x0, x1 = x[segment], x[following]
         y0, y1 = y[segment], y[following]
         rise = y1 - y0
-        # Beyond the ends the line goes on, but never falls and never outgrows the source.
+        # Beyond the end points the line goes on. There it neither falls, nor rises faster than the
+        # size of the source.
         run, above = x1 - x0, sizes > x1
         outside = above | (sizes < x0)
         rise = np.where(outside, np.clip(rise, 0, run), rise)
@@ -167,10 +175,13 @@ class Calibration:
 
 
 class Item(NamedTuple):
-    """One sample of a plan: where its bytes are, its 0-based label, all its labels, its boxes.
+    """One sample of a plan.
 
-    ``label`` is -1 where a job is unlabelled. ``values`` is empty where a sample has one label,
-    ``annotated`` None where a job has no boxes.
+    Attributes:
+        located: where the bytes of the sample are.
+        label: the 0-based label; -1 if the job is unlabelled.
+        values: all labels; empty if the sample has one label.
+        annotated: the boxes; None if the job has no boxes.
     """
 
     located: Located
@@ -181,12 +192,19 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """The rows of ``SPLIT.plan.parquet``: samples in the order and shard they are written to.
+    """The rows of ``SPLIT.plan.parquet``: samples in the order in which they are written.
 
-    ``shards`` is -1 for entries that are no samples, which come last; ``statuses`` and ``reasons``
-    say why. ``containers`` and ``offsets`` are empty where every sample is a file of its own.
-    ``values``, float32 of shape (rows, k), is None where a sample has one label only, ``boxes``
-    where the job has none.
+    Entries of the source that are no samples come last.
+
+    Attributes:
+        names, sizes, labels: name, source bytes and 0-based label of each row.
+        predicted: the predicted record bytes of each row.
+        shards: the shard of each row; -1 for an entry that is no sample.
+        statuses, reasons: for an entry that is no sample, ``failed`` or ``skipped`` and the reason.
+        containers, offsets: for each sample, the file that contains it, and its first byte there;
+            empty if every sample is a file of its own.
+        values: all labels, float32 of shape (rows, k); None if samples have one label only.
+        boxes: the boxes of each row; None if the job has no boxes.
     """
 
     names: Sequence[str]
@@ -203,7 +221,7 @@ class SplitPlan:
 
     @cached_property
     def shard_count(self) -> int:
-        """How many shards."""
+        """How many shards the plan has."""
         return int(self.shards.max(initial=-1)) + 1
 
     @cached_property
@@ -222,19 +240,19 @@ class SplitPlan:
         return int(rows.stop) - int(rows.start)
 
     def items(self, rows: slice) -> tuple[Item, ...]:
-        """Some samples, as a worker needs them."""
+        """The samples of these rows, as workers get them."""
         columns = [self.names[rows], self.sizes[rows].tolist()]
         if self.containers:
             columns += [self.containers[rows], self.offsets[rows].tolist()]
-        places = [Located(*place) for place in zip(*columns, strict=True)]
+        located = [Located(*fields) for fields in zip(*columns, strict=True)]
         labels = self.labels[rows].tolist()
         values: list[tuple[float, ...]] = [()] * len(labels)
         if self.values is not None:
-            values = [tuple(each) for each in self.values[rows].tolist()]
+            values = [tuple(row) for row in self.values[rows].tolist()]
         annotated: list[Annotated | None] = [None] * len(labels)
         if self.boxes is not None:
             annotated = [*self.boxes.of(rows)]
-        return tuple(map(Item, places, labels, values, annotated))
+        return tuple(map(Item, located, labels, values, annotated))
 
     def others(self, label_space: LabelSpace) -> Samples:
         """Entries that are in no shard, as rows of the samples table."""
@@ -256,7 +274,7 @@ class SplitPlan:
         return Samples.of(rows)
 
     def to_parquet(self) -> bytes:
-        """As stored; names escaped."""
+        """The plan as a Parquet file. Names are escaped."""
         columns = {
             "source": texts(escape_all(self.names)),
             "source_bytes": numbers(self.sizes),
@@ -279,19 +297,19 @@ class SplitPlan:
 
     @classmethod
     def from_parquet(cls, data: bytes, name: str = "the plan") -> SplitPlan:
-        """Read what ``to_parquet`` wrote; ``name`` is what errors call it.
+        """Read a plan that ``to_parquet`` wrote; ``name`` is what errors call it.
 
         Raises:
-            DatasetError: no such table, or a damaged one.
+            DatasetError: the data are damaged, or are not a plan.
         """
         try:
             table = read_table(data)
-            within: dict[str, Any] = {}
+            optional: dict[str, Any] = {}
             if "container" in table.column_names:
-                within["containers"] = unescape_all(table["container"].to_pylist())
-                within["offsets"] = in_numpy(table["offset"])
+                optional["containers"] = unescape_all(table["container"].to_pylist())
+                optional["offsets"] = in_numpy(table["offset"])
             if "values" in table.column_names:
-                within["values"] = np.array(table["values"].to_pylist(), dtype=np.float32)
+                optional["values"] = np.array(table["values"].to_pylist(), dtype=np.float32)
             return cls(
                 names=unescape_all(table["source"].to_pylist()),
                 sizes=in_numpy(table["source_bytes"]),
@@ -301,7 +319,7 @@ class SplitPlan:
                 statuses=table["status"].to_pylist(),
                 reasons=table["reason"].to_pylist(),
                 boxes=BoxColumns.from_arrow(table),
-                **within,
+                **optional,
             )
         except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
             why = " ".join(str(error).split())[:200]
@@ -315,55 +333,55 @@ def make_plans(
     config: ShardConfig,
     boxes: BoxColumns | None = None,
 ) -> dict[str, SplitPlan]:
-    """Split, order and cut. Entries that are no samples go to the main split's plan.
+    """Plan the splits of a job. Entries that are no samples go to the plan of the main split.
 
-    ``boxes`` has a row for each of the listing.
+    ``boxes`` has a row for each row of the listing.
 
     Raises:
-        ConfigError: a split would have no samples, or a label would overwrite the first of several
-            labels of a sample.
+        ConfigError: a split would have no samples; or the label of a sample with several labels
+            differs from its first label.
     """
     labels = labels_of(listing, label_space)
     rows = sample_rows(listing)
-    _require_values_kept(listing, labels, rows)
-    parts = {config.split: rows}
+    _require_first_value_is_label(listing, labels, rows)
+    rows_by_split = {config.split: rows}
     if (share := config.validation_share) is not None:
         if listing.in_runs:
             mask = held_out_runs(listing.containers, rows, share, config.seed)
         else:
             mask = held_out(listing.names, labels, rows, share, config.seed)
-        parts = {config.split: rows[~mask], VALIDATION: rows[mask]}
+        rows_by_split = {config.split: rows[~mask], VALIDATION: rows[mask]}
     plans = {}
-    for split, part in parts.items():
-        if not len(part):
+    for split, rows_of_split in rows_by_split.items():
+        if not len(rows_of_split):
             raise ConfigError(
                 f"split {split!r} would have no samples: each class keeps one image for "
                 f"{config.split!r}, and no class has a second one"
             )
         if config.shuffle:
-            order = shuffled(listing.names, part, config.seed)
+            order = shuffled(listing.names, rows_of_split, config.seed)
         else:
-            order = in_source_order(listing, part)
+            order = in_source_order(listing, rows_of_split)
         others = sorted(listing.problems) if split == config.split else []
         plans[split] = _split_plan(listing, labels, order, others, calibration, config)
         if boxes is not None:
-            rows_of_split = np.concatenate([order, np.array(others, dtype=np.int64)])
-            plans[split] = replace(plans[split], boxes=boxes.take(rows_of_split))
+            plan_rows = np.concatenate([order, np.array(others, dtype=np.int64)])
+            plans[split] = replace(plans[split], boxes=boxes.take(plan_rows))
     return plans
 
 
-def _require_values_kept(listing: Listing, labels: Labels, rows: Integers) -> None:
+def _require_first_value_is_label(listing: Listing, labels: Labels, rows: Integers) -> None:
+    """Raise ConfigError if a sample has several labels, and the first is not its class."""
     if listing.values is None:
         return
     differing = rows[listing.values[rows, 0] != labels[rows]]
     if len(differing):
         row = int(differing[0])
         raise ConfigError(
-            f"{listing.names[row]!r} has several labels, of which the first, "
-            f"{listing.values[row, 0]:g}, is its class, but that class has the label {labels[row]} "
-            "in this output, which would overwrite it: leave labels.map, labels.ground_truth and "
-            "labels.classes out, give class_names in the order of the numbers, or use another "
-            "--output"
+            f"{listing.names[row]!r} has several labels. The first, {listing.values[row, 0]:g}, "
+            f"is its class, but this output gives that class the label {labels[row]}, which would "
+            "overwrite it: leave labels.map, labels.ground_truth and labels.classes out, give "
+            "class_names in the order of the numbers, or use another --output"
         )
 
 
@@ -383,15 +401,15 @@ def _split_plan(
     shards = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
     rows = np.concatenate([order, np.array(others, dtype=np.int64)])
     problems = [listing.problems[row] for row in others]
-    none = [""] * len(order)
+    empty = [""] * len(order)
     return SplitPlan(
         names=[listing.names[row] for row in rows.tolist()],
         sizes=listing.sizes[rows],
         labels=labels[rows],
         predicted=np.concatenate([predicted, np.zeros(len(others), dtype=np.int64)]),
         shards=np.concatenate([shards, np.full(len(others), -1, dtype=np.int32)]),
-        statuses=[*none, *(problem.status for problem in problems)],
-        reasons=[*none, *(problem.reason for problem in problems)],
+        statuses=[*empty, *(problem.status for problem in problems)],
+        reasons=[*empty, *(problem.reason for problem in problems)],
         containers=[listing.containers[row] for row in rows.tolist()] if listing.containers else (),
         offsets=listing.offsets[rows] if listing.containers else listing.offsets,
         values=None if listing.values is None else listing.values[rows],
@@ -416,22 +434,22 @@ def sample_rows(listing: Listing) -> Integers:
 
 
 def label_offsets(config: ShardConfig, label_space: LabelSpace) -> Mapping[str, int]:
-    """Format name to the offset inside its records: as configured, else the format's own.
+    """The label offset of each format, by its name: as configured, or else the format's default.
 
-    Samples without a class have -1 in every format that has a label.
+    Without classes all offsets are 0, so that formats with a label store -1.
     """
     if config.unlabelled:
         return dict.fromkeys(config.format, 0)
     layout = config.record_options.layout
-    own = {
+    defaults = {
         name: get_format(name).default_label_offset(label_space.are_synsets, layout)
         for name in config.format
     }
-    return {name: config.label_offset.get(name, offset) for name, offset in own.items()}
+    return {name: config.label_offset.get(name, offset) for name, offset in defaults.items()}
 
 
 def clamp_target(target_bytes: int) -> int:
-    """The target, moved so that a shard 15 % off still has 1 to 128 MB."""
+    """The target size, limited so that a shard has 1 to 128 MB even if it is 15 % off."""
     return min(max(target_bytes, SMALLEST_TARGET), LARGEST_TARGET)
 
 
@@ -441,14 +459,14 @@ def shuffled(names: Sequence[str], rows: Integers, seed: int) -> Integers:
 
 
 def in_source_order(listing: Listing, rows: Integers) -> Integers:
-    """``rows`` in the source's own order."""
+    """``rows`` in the order of the source."""
     if listing.order is None:
         return rows
     return listing.order[np.isin(listing.order, rows)]
 
 
 def classes_in_a_shard(plan: SplitPlan) -> tuple[float, float]:
-    """How many classes a shard has on average, and how many one of shuffled samples would have."""
+    """The mean number of classes in a shard, and the same number if samples were shuffled."""
     labels = plan.labels[: plan.samples].astype(np.int64)
     _, counts = np.unique(labels, return_counts=True)
     keys = plan.shards[: plan.samples].astype(np.int64) * (int(labels.max(initial=0)) + 2) + labels
@@ -461,31 +479,32 @@ def classes_in_a_shard(plan: SplitPlan) -> tuple[float, float]:
 def held_out_runs(
     containers: Sequence[str], rows: Integers, share: Fraction, seed: int
 ) -> NDArray[np.bool_]:
-    """Mask over ``rows``: whole containers with about the validation share of all samples.
+    """A mask over ``rows`` of whole containers with about the validation share of all samples.
 
     Raises:
         ConfigError: there is only one container, or none.
     """
-    members: dict[str, list[int]] = {}
-    for place, row in enumerate(rows.tolist()):
-        members.setdefault(containers[row], []).append(place)
-    names = [*members]
+    positions_by_container: dict[str, list[int]] = {}
+    for position, row in enumerate(rows.tolist()):
+        positions_by_container.setdefault(containers[row], []).append(position)
+    names = [*positions_by_container]
     if len(names) < 2:
         raise ConfigError(
             "--validation takes whole row groups, of which this source has only one: give a "
             "source for each split"
         )
-    wanted = share * len(rows)
+    target_samples = share * len(rows)
     mask = np.zeros(len(rows), dtype=np.bool_)
-    hashed = _by_hash(names, np.arange(len(names), dtype=np.int64), seed, b"validation")
-    held = 0
-    for taken, number in enumerate(hashed.tolist()):
-        places = members[names[number]]
-        is_nearer = Fraction(held) + Fraction(len(places), 2) <= wanted
-        if taken > 0 and (not is_nearer or taken == len(names) - 1):
+    order = _by_hash(names, np.arange(len(names), dtype=np.int64), seed, b"validation")
+    samples = 0
+    for containers_taken, number in enumerate(order.tolist()):
+        positions = positions_by_container[names[number]]
+        is_nearer = Fraction(samples) + Fraction(len(positions), 2) <= target_samples
+        is_last = containers_taken == len(names) - 1
+        if containers_taken > 0 and (is_last or not is_nearer):
             break
-        mask[places] = True
-        held += len(places)
+        mask[positions] = True
+        samples += len(positions)
     return mask
 
 
@@ -496,9 +515,10 @@ def held_out(
     share: Fraction,
     seed: int,
 ) -> NDArray[np.bool_]:
-    """Mask over ``rows``: the validation share of each class, halves rounded up.
+    """A mask over ``rows`` of the validation share of each class, halves rounded up.
 
-    Each class keeps at least one sample, and one of two samples or more gives at least one.
+    At least one sample of each class stays in the main split. A class of two or more samples has at
+    least one in the validation split.
     """
     hashed = _by_hash(names, rows, seed, b"validation")
     rank = np.empty(len(names), dtype=np.int64)
@@ -508,14 +528,17 @@ def held_out(
     _, starts, counts = np.unique(grouped, return_index=True, return_counts=True)
     mask = np.zeros(len(rows), dtype=np.bool_)
     for start, count in zip(starts.tolist(), counts.tolist(), strict=True):
-        wanted = int(Fraction(count) * share + Fraction(1, 2))
-        wanted = min(max(wanted, 1), count - 1)
-        mask[order[start : start + wanted]] = True
+        held_samples = int(Fraction(count) * share + Fraction(1, 2))
+        held_samples = min(max(held_samples, 1), count - 1)
+        mask[order[start : start + held_samples]] = True
     return mask
 
 
 def cut(predicted: Integers, target_bytes: int) -> tuple[int, ...]:
-    """Bounds of shards of equal predicted bytes near ``target_bytes``; each has a sample."""
+    """The bounds of shards of equal predicted bytes, near ``target_bytes``.
+
+    Shard i has the samples from bound i up to bound i + 1, at least one.
+    """
     count = len(predicted)
     total = int(predicted.sum())
     shards = max(1, (2 * total + target_bytes) // (2 * target_bytes))
@@ -529,35 +552,36 @@ def cut(predicted: Integers, target_bytes: int) -> tuple[int, ...]:
     goals = [total * i // shards for i in range(1, shards)]
     cuts = np.searchsorted(middles, np.array(goals, dtype=np.int64)).tolist()
     bounds = [0]
-    for i, place in enumerate(cuts):
+    for i, bound in enumerate(cuts):
         earliest = bounds[-1] + 1
         latest = count - (shards - 1 - i)
-        bounds.append(min(max(place, earliest), latest))
+        bounds.append(min(max(bound, earliest), latest))
     return (*bounds, count)
 
 
 def moved_to_runs(bounds: Sequence[int], predicted: Integers, runs: Integers) -> tuple[int, ...]:
-    """The bounds of shards, each moved to the nearest beginning of a run that is near enough.
+    """Move each bound of shards to the nearest start of a run, if it is near enough.
 
-    A run across a bound is read by the tasks of both shards. A bound moves by at most
-    ``_MOST_MOVED`` of a shard, and not where a shard would become too small or too large.
+    If a bound is inside a run, the tasks of both shards must read this run. A bound moves by at
+    most ``_MOST_MOVED`` of a shard. It stays if a shard would become too small or too large.
 
     Args:
-        bounds: as ``cut`` returns them.
-        predicted: bytes of each sample.
-        runs: where each run of neighbours in one container begins, ascending.
+        bounds: the bounds of shards from ``cut``.
+        predicted: the predicted bytes of each sample.
+        runs: the first sample of each run of neighbours in one container, ascending.
     """
-    before = np.concatenate([[0], np.cumsum(predicted)])
-    most_bytes = _MOST_MOVED * (int(before[-1]) // (len(bounds) - 1))
+    bytes_before = np.concatenate([[0], np.cumsum(predicted)])
+    most_bytes = _MOST_MOVED * (int(bytes_before[-1]) // (len(bounds) - 1))
     moved = [*bounds]
     for number in range(1, len(bounds) - 1):
-        after = int(np.searchsorted(runs, bounds[number]))
-        around = runs[max(after - 1, 0) : after + 1]
-        distances_bytes = np.abs(before[around] - before[bounds[number]])
-        nearest = int(around[np.argmin(distances_bytes)])
-        both_bytes = np.diff(before[[moved[number - 1], nearest, moved[number + 1]]])
-        is_bounded = both_bytes.min() >= SMALLEST_TARGET and both_bytes.max() <= LARGEST_TARGET
-        if is_bounded and int(distances_bytes.min()) <= most_bytes:
+        next_run = int(np.searchsorted(runs, bounds[number]))
+        candidates = runs[max(next_run - 1, 0) : next_run + 1]
+        distances_bytes = np.abs(bytes_before[candidates] - bytes_before[bounds[number]])
+        nearest = int(candidates[np.argmin(distances_bytes)])
+        shard_bounds = [moved[number - 1], nearest, moved[number + 1]]
+        shard_bytes = np.diff(bytes_before[shard_bounds])
+        is_in_range = shard_bytes.min() >= SMALLEST_TARGET and shard_bytes.max() <= LARGEST_TARGET
+        if is_in_range and int(distances_bytes.min()) <= most_bytes:
             moved[number] = nearest
     return tuple(moved)
 
@@ -573,12 +597,12 @@ def _by_hash(names: Sequence[str], rows: Integers, seed: int, purpose: bytes) ->
 
 
 def _variables(option: str) -> tuple[str, str]:
-    """The two variables of the environment that ``auto`` means for this option.
+    """The pair of environment variables that ``auto`` reads for this option.
 
     Raises:
-        ConfigError: no pair of variables is set.
+        ConfigError: no pair is set.
     """
-    for index, count in _STARTED_BY[option]:
+    for index, count in _LAUNCHER_VARIABLES[option]:
         if {index, count} <= os.environ.keys():
             return index, count
     index, count = _INDEXED_JOB
@@ -595,10 +619,10 @@ def _variables(option: str) -> tuple[str, str]:
 
 
 class Part(NamedTuple):
-    """One of ``count`` machines that share a job; ``number`` counts from 0.
+    """One of ``count`` parts of a job, numbered from 0.
 
-    Shards are dealt out like cards: part I has the shards I, I + N, I + 2N ... so that every
-    part has the same number of them, give or take one.
+    Part I of N has the shards I, I + N, I + 2N and so on, so that the numbers of shards of two
+    parts differ by at most one.
     """
 
     number: int
@@ -609,19 +633,24 @@ class Part(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, option: str = "--part") -> Part:
-        """``0/4`` to ``3/4``; ``auto`` takes both numbers from variables of the environment.
+        """Read ``I/N``, such as ``0/4`` to ``3/4``, or ``auto``.
 
-        They are those of an AWS Batch array, torchrun, Slurm, or an Indexed Job of Kubernetes.
+        ``auto`` takes both numbers from the environment variables of the launcher, such as an AWS
+        Batch array, torchrun, Slurm or an Indexed Job of Kubernetes.
+
+        Args:
+            text: the value of the option.
+            option: the name of the option, which also chooses the variables of ``auto``.
 
         Raises:
-            ConfigError: it is something else, or none of them started this process.
+            ConfigError: the text is neither, or no launcher has set its variables.
         """
         origin = ""
         if text == "auto":
             index, count = _variables(option)
             text = f"{os.environ[index]}/{os.environ[count]}"
             origin = f" (auto: {index} and {count})"
-        match = _PART.fullmatch(text.strip())
+        match = _PART_PATTERN.fullmatch(text.strip())
         if not match or not int(match[1]) < int(match[2]):
             raise ConfigError(
                 f"{option} {text!r}{origin}: write I/N with I from 0 to N-1 and N at most "
@@ -630,5 +659,5 @@ class Part(NamedTuple):
         return cls(int(match[1]), int(match[2]))
 
     def of(self, shards: Iterable[int]) -> list[int]:
-        """Those of ``shards`` that this part makes."""
+        """The shards among ``shards`` that belong to this part."""
         return [shard for shard in shards if shard % self.count == self.number]

@@ -1,13 +1,14 @@
-"""Copy a complete output to a host: all of it, or the host's share of its shards.
+"""Copy a complete output to a host: the whole output, or the host's share of the shards.
 
-A share is whole shards. They are dealt out by size, the largest first, each to the host that has
-the fewest bytes so far (Graham, "Bounds on multiprocessing timing anomalies", SIAM Journal on
-Applied Mathematics 17, 1969): every host computes the same division without asking the others.
+A share consists of whole shards. They are assigned by size, the largest first, each to the host
+that has the fewest bytes so far (Graham, "Bounds on multiprocessing timing anomalies", SIAM Journal
+on Applied Mathematics 17, 1969). Every host computes the same assignment without asking the others.
 
-What is copied has its old names and sample numbers. The manifest of a share lists its shards, and
-how many samples each share has. A share also has the table of samples of the whole split, because
-the ranks of all hosts have to know how many samples of a subset each share has. Shards come first,
-then their receipts, then the manifest: killed at any point, the same command goes on.
+Shards and samples keep their names and numbers in the copy. The manifest of a share lists its
+shards, and how many samples each share has. A share also has the table of samples of the whole
+split, because the ranks of all hosts must know how many samples of a subset each share has. Shards
+are copied first, then their receipts, then the manifest, so that the same command resumes a copy
+that was killed at any point.
 """
 
 from __future__ import annotations
@@ -65,15 +66,21 @@ _SHARDS_AT_ONCE = 4
 _PIECES_AT_ONCE = 4
 _PIECE_BYTES = 8 * 2**20
 _UNEVEN = 0.02
-_ENOUGH_SHARDS = 50  # of a host, so that one more or less is 2 % of its data
+_ENOUGH_SHARDS = 50  # for each host, so that one shard is 2 % of its data
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """The shards of one split on a host.
+    """The copy of one split on a host.
 
-    ``samples`` and ``bytes`` are those of ``shards``; ``copied_bytes`` were copied by this run, the
-    rest before. ``share`` is None where all was copied.
+    Attributes:
+        split: the name of the split.
+        dest: the folder of the copy.
+        shards, samples, bytes: the size of the copy.
+        copied_bytes: how many bytes this run has copied; earlier runs copied the rest.
+        seconds: how long this run took.
+        share: the host's share; None for the whole split.
+        advice: what to do if the shares differ much in size; empty if they do not.
     """
 
     split: str
@@ -88,9 +95,9 @@ class Staged:
 
     def __str__(self) -> str:
         rate = self.copied_bytes / max(self.seconds, 1e-9) / 1e6
-        what = f"share {self.share.number}/{self.share.count}, " if self.share else ""
+        share = f"share {self.share.number}/{self.share.count}, " if self.share else ""
         lines = [
-            f"{self.split}: {what}{counted(self.shards, 'shard')} with "
+            f"{self.split}: {share}{counted(self.shards, 'shard')} with "
             f"{counted(self.samples, 'sample')}, {self.bytes / 1e6:,.1f} MB -> {self.dest}",
             f"  {self.copied_bytes / 1e6:,.1f} MB copied in {self.seconds:,.1f} s, "
             f"{rate:,.0f} MB/s",
@@ -98,10 +105,10 @@ class Staged:
         if not self.copied_bytes:
             lines[-1] = "  nothing to copy: all of it is already there"
         if self.share:
-            few, most = min(self.share.samples), max(self.share.samples)
+            fewest, most = min(self.share.samples), max(self.share.samples)
             lines.append(
-                f"  shares have {few:,} to {most:,} samples: equal steps leave out "
-                f"{self.share.left_out:.1%} of all"
+                f"  shares have {fewest:,} to {most:,} samples: equal steps on all hosts leave out "
+                f"{self.share.left_out:.1%} of all samples"
             )
         return "\n".join([*lines, *filter(None, [self.advice])])
 
@@ -116,27 +123,27 @@ def stage(
     options: StoreOptions | None = None,
     display: Display | None = None,
 ) -> tuple[Staged, ...]:
-    """Copy an output, or a host's share of it, to a folder; run again to resume.
+    """Copy an output, or a host's share of it, to a folder. Call it again to resume.
 
     Args:
-        output: a path or URI.
+        output: the path or URI of the output.
         dest: a folder on a local disk, a RAM disk or a shared file system.
-        split: one split; all by default.
-        format: one of its formats; all by default.
-        host: this host's number, and how many hosts there are; None for everything.
+        split: the split to copy; None for all splits.
+        format: the format to copy; None for all formats.
+        host: the number of this host and the number of hosts; None to copy all shards.
         options: endpoint, profile and other options of the store.
-        display: receives the progress, in bytes.
+        display: receives the progress in bytes.
 
     Raises:
         ManifestMissing: a split does not exist or is not complete.
-        FormatMissing: a split has no such format.
+        FormatMissing: a split does not have the format.
         ConfigError: there are fewer shards than hosts, or ``dest`` is the output.
-        OutputConflict: ``dest`` holds something else.
-        StoreFull: there is too little room; nothing was written.
-        DatasetChanged: the output was made anew meanwhile.
-        DatasetError: an object of the output is damaged; ``exit_code`` is 1 if something was
-            copied before.
-        StoreError: something could not be read or written; running again resumes.
+        OutputConflict: ``dest`` has files of another data set, or of another share.
+        StoreFull: there is not enough space; nothing was written.
+        DatasetChanged: the output was made anew while it was copied.
+        DatasetError: an object of the output is damaged. ``exit_code`` is 1 if something was
+            copied before the error.
+        StoreError: an object could not be read or written. Call it again to resume.
     """
     source, target = open_store(output, options), open_store(dest)
     if not isinstance(target, LocalStore):
@@ -155,29 +162,32 @@ def stage(
 
 
 def divided(sizes: Sequence[int], hosts: int) -> list[list[int]]:
-    """The numbers of the shards of each host, by the sizes of all shards in bytes."""
+    """Divide shards among hosts by their sizes in bytes.
+
+    Returns the ascending numbers of the shards of each host.
+    """
     shares: list[list[int]] = [[] for _ in range(hosts)]
     heap = [(0, host) for host in range(hosts)]
     for number in sorted(range(len(sizes)), key=lambda number: (-sizes[number], number)):
-        held, host = heap[0]
+        host_bytes, host = heap[0]
         shares[host].append(number)
-        heapq.heapreplace(heap, (held + sizes[number], host))
+        heapq.heapreplace(heap, (host_bytes + sizes[number], host))
     return [sorted(share) for share in shares]
 
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A split on its way from one store to another.
+    """Copies one split from a store to a folder.
 
     Attributes:
-        snapshot, manifest: what is copied.
+        snapshot, manifest: the split that is copied.
         target: the folder on this host.
-        job: the job of the copy, which has the formats that are copied.
-        numbers: the shards that are copied.
-        sizes: the bytes of all shards of the split.
-        share: which share they are; None for everything.
-        advice: what to do about shares that differ much.
-        display: receives the progress.
+        job: the job of the split, with only those formats that are copied.
+        numbers: the numbers of the shards that are copied.
+        sizes: the bytes of each shard of the split, in all copied formats.
+        share: the host's share; None for the whole split.
+        advice: what to do if the shares differ much in size; empty if they do not.
+        display: receives the progress in bytes.
         changes: whether the command has changed the folder yet.
     """
 
@@ -193,14 +203,14 @@ class _Copy:
     changes: Changes
 
     def run(self) -> Staged:
-        """Copy what is missing."""
+        """Copy everything that the folder lacks."""
         started_s = time.monotonic()
-        complete, copied_bytes = self._copied_split()
+        manifest, copied_bytes = self._copy_missing()
         return Staged(
             self.job.split,
             self.target.uri,
             shards=len(self.numbers),
-            samples=complete.samples.written,
+            samples=manifest.samples.written,
             bytes=sum(self.sizes[number] for number in self.numbers),
             copied_bytes=copied_bytes,
             seconds=time.monotonic() - started_s,
@@ -208,29 +218,33 @@ class _Copy:
             advice=self.advice,
         )
 
-    def _copied_split(self) -> tuple[Manifest, int]:
-        """Copy what is missing; the manifest, and how many bytes were copied."""
+    def _copy_missing(self) -> tuple[Manifest, int]:
+        """Copy everything that the folder lacks.
+
+        Returns the manifest of the copy, and how many bytes of shards were copied.
+        """
         target, job, sizes = self.target, self.job, self.sizes
         with Locks(target, None, self.display.note) as locks:
             target.prepare()
             locks.take([job.split])
-            self._require_own()
+            self._refuse_foreign_files()
             stored = stored_shards(target, job, self.numbers)
             missing = [number for number in self.numbers if number not in stored]
-            needed = sum(sizes[number] for number in missing)
-            lacking = lack_of_space(target, needed)
-            if lacking is not None:
-                raise lacking
-            complete = stored_manifest(target, job.split, job)
-            is_share_whole = complete is not None and complete.share == self.share
-            if missing or complete is None or not (is_share_whole and self._has_whole_table()):
+            missing_bytes = sum(sizes[number] for number in missing)
+            total_bytes = sum(sizes[number] for number in self.numbers)
+            error = lack_of_space(target, missing_bytes)
+            if error is not None:
+                raise error
+            manifest = stored_manifest(target, job.split, job)
+            has_same_share = manifest is not None and manifest.share == self.share
+            if missing or manifest is None or not (has_same_share and self._has_whole_table()):
                 self._begin()
-                self._copy_shards(missing, needed, sum(sizes[number] for number in self.numbers))
-                complete = self._completed()
-        return complete, needed
+                self._copy_shards(missing, missing_bytes, total_bytes)
+                manifest = self._complete()
+        return manifest, missing_bytes
 
-    def _require_own(self) -> None:
-        """Refuse a folder that holds another job, or shards of another share."""
+    def _refuse_foreign_files(self) -> None:
+        """Refuse a folder that has the files of another job, or shards of another share."""
         split = self.job.split
         own = {keys.job(split), keys.plan(split), keys.samples(split), keys.manifest(split)}
         if self.share is not None:
@@ -239,21 +253,21 @@ class _Copy:
             own.add(keys.receipt(split, number, self.job.shards))
             own.update(keys_of_shard(self.job, number))
         names = format_names()
-        strange = set()
+        foreign = set()
         for info in self.target.list():
             if info.key not in own and keys.belongs_to(split, info.key, names):
-                strange.add(info.key)
-        there = stored_job(self.target, split)
-        if there is not None and there.fingerprint != self.job.fingerprint:
-            strange.add(keys.job(split))
-        if strange:
+                foreign.add(info.key)
+        job_in_folder = stored_job(self.target, split)
+        if job_in_folder is not None and job_in_folder.fingerprint != self.job.fingerprint:
+            foreign.add(keys.job(split))
+        if foreign:
             raise OutputConflict(
                 f"{self.target.uri} holds another data set or share of split {split!r}, such as "
-                f"{min(strange)}: give another folder, or remove that one"
+                f"{min(foreign)}: give another folder, or remove this folder"
             )
 
     def _has_whole_table(self) -> bool:
-        """Whether the table of the whole split is there, if the share has one."""
+        """Whether the folder has the table of the whole split, if the share needs it."""
         if self.share is None or self.share.table is None:
             return True
         with suppress(ObjectNotFound):
@@ -262,10 +276,10 @@ class _Copy:
         return False
 
     def _copy_whole_table(self) -> None:
-        """Copy the table of the whole split, if the share has one.
+        """Copy the table of the whole split, if the share needs it.
 
         Raises:
-            DatasetError: it is not the table that the manifest names.
+            DatasetError: the table is not the one in the manifest.
         """
         if self.share is None or self.share.table is None:
             return
@@ -276,7 +290,7 @@ class _Copy:
         self.target.put(keys.whole_samples(split), content)
 
     def _begin(self) -> None:
-        """Store what describes the job."""
+        """Write labels, plan and job file, and remove an old manifest."""
         target, split = self.target, self.job.split
         target.tidy()
         labels = self.snapshot.get(keys.LABELS)
@@ -289,8 +303,9 @@ class _Copy:
         target.put(keys.plan(split), self.snapshot.get(keys.plan(split)))
         target.put(keys.job(split), self.job.to_json())
 
-    def _copy_shards(self, missing: Sequence[int], needed: int, total: int) -> None:
-        self.display.start(self.job.split, total, total - needed)
+    def _copy_shards(self, missing: Sequence[int], missing_bytes: int, total_bytes: int) -> None:
+        """Copy these shards, several at a time, and show the progress."""
+        self.display.start(self.job.split, total_bytes, total_bytes - missing_bytes)
         try:
             for _ in in_order(self._copy_shard, missing, _SHARDS_AT_ONCE):
                 pass
@@ -307,43 +322,47 @@ class _Copy:
         for name in job.label_offsets:
             stored = receipt.formats[name]
             entry = self.manifest.formats[name].shards[number]
-            shard = self._copied(replace(stored.file, bytes=entry.bytes, sha256=entry.sha256), True)
-            indexes = tuple(self._copied(index, False) for index in stored.indexes)
+            original = replace(stored.file, bytes=entry.bytes, sha256=entry.sha256)
+            shard = self._copy_object(original, True)
+            indexes = tuple(self._copy_object(index, False) for index in stored.indexes)
             formats[name] = StoredShard(shard, stored.records, indexes)
             records[name] = receipt.samples.records[name]
         samples = replace(receipt.samples, records=records)
         own = replace(receipt, fingerprint=job.fingerprint, formats=formats, samples=samples)
         self.target.put(key, own.to_json())
 
-    def _copied(self, file: StoredFile, shown: bool) -> StoredFile:
-        """Copy an object, in pieces that are fetched side by side."""
+    def _copy_object(self, file: StoredFile, has_progress: bool) -> StoredFile:
+        """Copy an object in pieces that are fetched at the same time, and compare its SHA-256.
+
+        ``has_progress``: whether its bytes count in the progress. Returns the file in the folder.
+        """
         snapshot = self.snapshot
 
         def fetch(start: int) -> bytes:
             return snapshot.get_range(file.key, start, min(_PIECE_BYTES, file.bytes - start))
 
-        def checked() -> Iterator[bytes]:
+        def verified_pieces() -> Iterator[bytes]:
             digest = hashlib.sha256()
             for piece in in_order(fetch, range(0, file.bytes, _PIECE_BYTES), _PIECES_AT_ONCE):
                 digest.update(piece)
                 yield piece
-                if shown:
+                if has_progress:
                     self.display.advance(Progress(source_bytes=len(piece)))
             _require_sha256(digest.hexdigest(), file.sha256, snapshot.store, file.key)
 
-        return replace(file, etag=self.target.put_pieces(file.key, checked()).etag)
+        return replace(file, etag=self.target.put_pieces(file.key, verified_pieces()).etag)
 
-    def _completed(self) -> Manifest:
-        """Write the table of samples and the manifest."""
+    def _complete(self) -> Manifest:
+        """Write the table of samples and the manifest; return the manifest."""
         target, job = self.target, self.job
         others = None
-        if self.share is None:  # what is in no shard
+        if self.share is None:  # only the whole split has rows for entries that are in no shard
             labels = stored_labels(target, {job.split: job})
             others = stored_plan(target, job.split, job).others(labels)
         receipts, table = read_back(target, job, self.numbers, others)
         formats = format_entries(receipts, job.label_offsets)
         content = table.to_parquet()
-        completed = replace(
+        manifest = replace(
             self.manifest,
             fingerprint=job.fingerprint,
             run={**self.manifest.run, "staged_from": self.snapshot.store.uri},
@@ -355,12 +374,12 @@ class _Copy:
         )
         target.put(keys.samples(job.split), content)
         self._copy_whole_table()
-        target.put(keys.manifest(job.split), completed.to_json())
-        return completed
+        target.put(keys.manifest(job.split), manifest.to_json())
+        return manifest
 
 
 def _require_sha256(digest: str, expected: str, store: Store, key: str) -> None:
-    """Raise DatasetError for an object whose SHA-256 is not the one of its manifest."""
+    """Raise DatasetError if the SHA-256 of an object is not the expected one."""
     if digest != expected:
         raise DatasetError(
             f"{location(store, key)} is damaged: its SHA-256 is not the one of its manifest; "
@@ -377,7 +396,7 @@ def _copy_of(
     display: Display,
     changes: Changes,
 ) -> _Copy:
-    """What is to be copied of a split; nothing is written."""
+    """Prepare the copy of a split; nothing is written."""
     manifest, snapshot = open_split(source, split)
     job = _job_of_copy(source, manifest, format)
     sizes = [0] * job.shards
@@ -390,7 +409,7 @@ def _copy_of(
         if host.count > job.shards:
             raise ConfigError(
                 f"{split} has {counted(job.shards, 'shard')}, too few for {host.count} hosts: copy "
-                "all of it (without --host), or make smaller shards"
+                "the whole split (without --host), or make smaller shards"
             )
         shares = divided(sizes, host.count)
         numbers = shares[host.number]
@@ -406,7 +425,7 @@ def _copy_of(
 
 
 def _job_of_copy(source: Store, manifest: Manifest, format: str | None) -> JobFile:
-    """The job of a split, with one format or with all."""
+    """The job of a split, with the chosen format only, or with all formats for None."""
     split = manifest.split
     if format is not None and format not in manifest.formats:
         raise FormatMissing(
@@ -415,7 +434,7 @@ def _job_of_copy(source: Store, manifest: Manifest, format: str | None) -> JobFi
     job = stored_job(source, split)
     if job is None or manifest.share is not None:
         raise ConfigError(
-            f"{source.uri} is a share, or lacks {keys.job(split)}: stage the whole one"
+            f"{source.uri} is a share, or lacks {keys.job(split)}: stage from the whole output"
         )
     if format is None:
         return job
@@ -423,17 +442,17 @@ def _job_of_copy(source: Store, manifest: Manifest, format: str | None) -> JobFi
 
 
 def _samples_of(manifest: Manifest, shares: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """How many samples each share has."""
+    """The number of samples in each share."""
     shards = next(iter(manifest.formats.values())).shards
     return tuple(sum(shards[number].records for number in share) for share in shares)
 
 
 def _advice(share: Share, size: int, formats: int) -> str:
-    """What to do about shares that differ much; empty where they do not."""
+    """What to do if the shares differ much in size; empty if they do not."""
     if share.left_out <= _UNEVEN:
         return ""
-    wanted = size / formats / (share.count * _ENOUGH_SHARDS)
-    megabytes = max(1.2, wanted // 1e5 / 10)
+    shard_bytes = size / formats / (share.count * _ENOUGH_SHARDS)
+    megabytes = max(1.2, shard_bytes // 1e5 / 10)
     return (
         f"warning: shares differ by more than {_UNEVEN:.0%}, since each has few shards: shard with "
         f"--shard-size {megabytes:g}MB for {share.count} hosts"

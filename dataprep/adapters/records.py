@@ -1,8 +1,8 @@
-"""Read encoded images of a data set by number; decode nothing else.
+"""Read the encoded images of a data set by number.
 
-The table of samples has the place, the label and the checksum of each record, so only the image is
-read from the record itself. Neighbouring records are read at once, and from a remote store many
-ranges at a time: a request there takes as long as hundreds of images.
+The table of samples has the location, the label and the checksum of each record, so that only the
+image is taken out of the record. Neighbouring records are read together. From a remote store, many
+ranges are read at the same time, to hide the latency of a request.
 """
 
 from __future__ import annotations
@@ -37,32 +37,33 @@ from dataprep.stores.local import LocalStore, version_of
 LOCAL_FILE_BYTES = 64 * 10**6
 """Size of the local files that MXNet's ImageRecordIter reads."""
 
-_OPEN_FILES = 512
+_MOST_OPEN_FILES = 512
 RANGES_AT_ONCE = 32
-"""Ranges of one request for samples that are read from a remote store at the same time."""
-_RUN_BYTES = 512 * 1024
-_BATCH = 64  # samples of the first windows of a stream, if the batch is not known
+"""The most ranges that one call of ``encoded`` reads from a remote store at the same time."""
+_LEAST_RUN_BYTES = 512 * 1024
+_DEFAULT_BATCH = 64  # samples in the first windows of a stream if the batch size is unknown
 
 
 class Records:
     """The encoded images and the labels of one split in one format.
 
     Threads can share an instance. It can be pickled and forked. If the split was made anew since
-    it was opened, reading raises DatasetChanged. Records of a format without checksums of its own
-    are compared with those of the table of samples, if that has them and ``check`` is true.
+    it was opened, reading raises DatasetChanged. If the format has no checksums of its own, records
+    are compared with the checksums in the table of samples, unless ``check`` is false or the table
+    has none.
 
     Attributes:
         labels: int64 (samples,), counted from 0.
         mean_bytes: the average size of a record.
-        subset: the name of the subset of the split, or None for the whole; see ``subset_name``.
-        is_remote: whether a read takes much longer than from a disk.
+        subset: the name of the subset of the split; None for the whole split. See ``subset_name``.
+        is_remote: whether the shards are on a remote store.
         counter: counts the samples and bytes that arrive; see ``Dataset.count_reads``.
     """
 
     counter: ReadCounter | None
 
     def __init__(self, dataset: Dataset, *, check: bool = True) -> None:
-        self._files: dict[int, int] = {}
+        self._descriptors: dict[int, int] = {}
         store = dataset.store
         self._folder = store if isinstance(store, LocalStore) else None
         self._snapshot = dataset.snapshot
@@ -80,25 +81,25 @@ class Records:
         self._places = RecordPlaces(self._shards, self._offsets, self._lengths)
         self._gap_bytes = largest_gap_bytes(store)
         self.subset = dataset.subset
-        # Only ranks that divide a subset of a host's share need to know how it is divided.
+        # The data set is needed only to count the samples that other hosts have of a subset.
         self._dataset = dataset if dataset.is_subset and self._share is not None else None
         self._selected = dataset.numbers if dataset.is_subset else None
         self.mean_bytes = int(self._lengths.sum()) // max(len(self.labels), 1) or 1
-        # The gaps between samples of a subset take memory as the samples do.
+        # The gaps between the samples of a subset are read too, and take memory.
         self._window_bytes_per_sample = self.mean_bytes
         if dataset.is_subset:
             self._window_bytes_per_sample = self._places.read_bytes_per_record(self._gap_bytes)
-        self._run = max(RUN, _RUN_BYTES // self.mean_bytes)
+        self._run_samples = max(RUN, _LEAST_RUN_BYTES // self.mean_bytes)
         self.is_remote = self._folder is None
         self.counter = dataset.read_counter
-        self._window_samples = 0  # of the last stream at its end
+        self._window_samples = 0  # the size of the windows at the end of the last stream
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process has neither the open files nor the counter's file in memory.
-        return {**self.__dict__, "_files": {}, "counter": None, "_dataset": None}
+        # Open files and the counter's memory file cannot be sent to another process.
+        return {**self.__dict__, "_descriptors": {}, "counter": None, "_dataset": None}
 
     def __del__(self) -> None:
-        for descriptor in self._files.values():
+        for descriptor in self._descriptors.values():
             os.close(descriptor)
 
     def __len__(self) -> int:
@@ -112,18 +113,20 @@ class Records:
 
     @cached_property
     def _divided(self) -> DividedSubset | None:
-        """How the shares of all hosts divide the subset; None if that is not known.
+        """How many samples of the subset each host's share has; None if that is unknown.
 
-        It is read before the first epoch, in the process that trains.
+        The training process reads this before the first epoch.
         """
         return None if self._dataset is None else subset_of_all_hosts(self._dataset)
 
     def local(self, order: Order) -> Order:
-        """The order within these samples: in a host's share, among the ranks of that host.
+        """Return the order for this host's share, among the ranks of this host.
+
+        If the data set is no share, the order stays as it is.
 
         Raises:
-            ConfigError: the ranks do not fit the share, or read a subset of which it is not known
-                how many samples each share has, or one share has none.
+            ConfigError: the number of ranks does not fit the number of shares; or several ranks
+                read a subset, and the number of its samples in some share is unknown or 0.
         """
         if self._share is None:
             return order
@@ -136,10 +139,12 @@ class Records:
         return of_share(order, self._share.number, samples)
 
     def shares(self, order: Order) -> tuple[int, ...]:
-        """The number of samples of each share. A single rank and a whole output have one.
+        """Return the number of samples in each share.
+
+        A single rank counts as one share, as does a data set that is no share.
 
         Raises:
-            ConfigError: several ranks read a subset, and these numbers are not known.
+            ConfigError: several ranks read a subset, and these numbers are unknown.
         """
         if self._share is None or order.world_size == 1:
             return (len(self),)
@@ -147,23 +152,24 @@ class Records:
             return tuple(self._share.samples)
         if self._divided is None:
             raise ConfigError(
-                f"{order.world_size} ranks cannot read this subset of a host's share: this host "
-                "does not know how many samples of it the other hosts have, so that steps would "
-                "differ. Choose the samples by dataset.where of a share that this version has "
-                "staged, open the whole output, or let one rank read"
+                f"{order.world_size} ranks cannot read this subset of a host's share: it is "
+                "unknown how many samples of the subset the other hosts have, so the ranks could "
+                "make different numbers of steps. Choose the samples with dataset.where, in a "
+                "share that this version of dataprep has staged; or open the whole output; or read "
+                "with one rank"
             )
         return self._divided.samples
 
     def subset_name(self, order: Order) -> str | None:
-        """The name of the subset that the ranks of ``order`` read together; None for the whole."""
+        """The name of the subset that all ranks read together; None for the whole split."""
         if order.world_size == 1 or self._divided is None:
             return self.subset
         return self._divided.fingerprint
 
     def identity(self, order: Order) -> str:
-        """A name of these samples: a state of other samples has another name.
+        """A name of these samples, by which a saved state of other samples is recognised.
 
-        All hosts whose shares the ranks of ``order`` divide have the same name.
+        The name is the same on all hosts whose ranks read together.
         """
         content: list[Any] = [self._fingerprint]
         if self._share is None:
@@ -181,11 +187,11 @@ class Records:
         if not order.shuffle:
             return "as stored"
         # The shares of hosts may have runs of different lengths.
-        return "by shard" if self._share else f"by shard, runs of {self._run}"
+        return "by shard" if self._share else f"by shard, runs of {self._run_samples}"
 
     def part(self, order: Order, epoch: int) -> Integers:
-        """The numbers of this rank's samples of an epoch, shard by shard."""
-        return own(order, by_shard(order, self._bounds, epoch, self._run), epoch)
+        """The numbers of the samples that this rank reads in an epoch, shard by shard."""
+        return own(order, by_shard(order, self._bounds, epoch, self._run_samples), epoch)
 
     def image(self, number: int) -> Buffer:
         """The encoded image of one sample, in one ranged read."""
@@ -194,36 +200,38 @@ class Records:
     def fetch(
         self, numbers: Sequence[int], *, when_arrived: Callable[[], object] = lambda: None
     ) -> list[Buffer]:
-        """The encoded images of several samples; ``when_arrived`` as in ``encoded``."""
+        """The encoded images of these samples; ``when_arrived`` as in ``encoded``."""
         records = self.encoded(numbers, when_arrived=when_arrived)
-        return [self._image_of(*each) for each in zip(records, numbers, strict=True)]
+        return [
+            self._image_of(record, number) for record, number in zip(records, numbers, strict=True)
+        ]
 
     def windows(self, numbers: Integers, size: int) -> Iterator[tuple[list[int], list[Buffer]]]:
-        """The images, ``size`` samples at a time; the next ones are read meanwhile."""
+        """Yield numbers and images of ``size`` samples at a time; read the next ones meanwhile."""
         threads = WINDOWS_AT_ONCE if self.is_remote else 1
-        with closing(in_order(self.fetch, windows(numbers, size), threads)) as read:
-            yield from zip(windows(numbers, size), read, strict=True)
+        with closing(in_order(self.fetch, windows(numbers, size), threads)) as images:
+            yield from zip(windows(numbers, size), images, strict=True)
 
     def stream(
-        self, numbers: Integers, batch_samples: int = _BATCH
+        self, numbers: Integers, batch_samples: int = _DEFAULT_BATCH
     ) -> Iterator[tuple[int, Buffer]]:
-        """Number and image of each sample; the next ones are read meanwhile.
+        """Yield number and image of each sample, and read the next samples meanwhile.
 
-        It suits an order by shard, where one request returns many samples. The first windows have
-        ``batch_samples``, and later ones grow: see ``GrowingWindows``.
+        Use this for an order by shard, where one request returns many samples. The first windows
+        have ``batch_samples``, and later windows grow: see ``GrowingWindows``.
         """
         most = self._read_ahead
         growing = GrowingWindows(
-            max(batch_samples, self._run), most, earlier_size=self._window_samples
+            max(batch_samples, self._run_samples), most, earlier_size=self._window_samples
         )
         report = StreamReport(self.counter) if self.counter is not None else None
-        # While the rate of the store is unknown, the first window is requested alone: nothing else
-        # delays the first batch.
-        may_go_on = threading.Event()
+        # The first window of a reader is requested alone, so that no other request delays the first
+        # batch, and its time shows the rate of the store.
+        may_request_more = threading.Event()
         if self._window_samples:
-            may_go_on.set()
+            may_request_more.set()
 
-        def sized() -> Iterator[list[int]]:
+        def sample_windows() -> Iterator[list[int]]:
             begin = 0
             while begin < len(numbers):
                 size = growing.next_size()
@@ -231,23 +239,24 @@ class Records:
                     report.window(size, most.windows_at_once)
                 yield numbers[begin : begin + size].tolist()
                 begin += size
-                may_go_on.wait()
+                may_request_more.wait()
 
-        def read(window: list[int]) -> tuple[list[int], list[Buffer]]:
+        def fetch_window(window: list[int]) -> tuple[list[int], list[Buffer]]:
             begun_s = time.monotonic()
 
             def note_arrival() -> None:
                 growing.arrived(time.monotonic() - begun_s)
-                may_go_on.set()
+                may_request_more.set()
 
             try:
                 return window, self.fetch(window, when_arrived=note_arrival)
             finally:
-                may_go_on.set()
+                may_request_more.set()
 
         try:
-            with closing(in_order(read, sized(), most.windows_at_once)) as arrived:
-                for window, images in arrived:
+            fetched = in_order(fetch_window, sample_windows(), most.windows_at_once)
+            with closing(fetched):
+                for window, images in fetched:
                     growing.taken(len(window))
                     yield from zip(window, images, strict=True)
         finally:
@@ -267,13 +276,18 @@ class Records:
     def encoded(
         self, numbers: Sequence[int], *, when_arrived: Callable[[], object] = lambda: None
     ) -> list[Buffer]:
-        """The records of several samples, framing included; views of what was read together.
+        """The records of these samples, with framing.
 
-        ``when_arrived`` is called when all bytes have arrived, before a request confirms that they
-        belong to the data set: the caller may request other samples meanwhile.
+        Records that were read together are views of the same bytes.
+
+        Args:
+            numbers: the numbers of the samples.
+            when_arrived: called when all bytes have arrived. After that, one more request may be
+                needed to confirm that the bytes belong to the data set. The caller may request
+                other samples meanwhile.
 
         Raises:
-            CorruptRecord: one is cut, or has another checksum.
+            CorruptRecord: a record is cut off, or has another checksum.
             DatasetChanged: the split was made anew since it was opened, or is being.
             ObjectNotFound: a shard is missing.
         """
@@ -281,23 +295,22 @@ class Records:
         threads = min(RANGES_AT_ONCE, len(ranges)) if self.is_remote else 0
         contents: list[bytes] = []
         versions: dict[str, str] = {}
-        for wanted, (data, version) in zip(
-            ranges, in_order(self._read, ranges, threads), strict=True
-        ):
+        reads = in_order(self._read, ranges, threads)
+        for byte_range, (data, version) in zip(ranges, reads, strict=True):
             contents.append(data)
             if version is not None:
-                versions[self._keys[wanted.shard]] = version
+                versions[self._keys[byte_range.shard]] = version
             if self.counter is not None:
-                self.counter.add(len(wanted.positions), len(data))
+                self.counter.add(len(byte_range.positions), len(data))
         when_arrived()
         if versions:
             self._snapshot.confirm(versions)
         records: list[Buffer] = [b""] * len(numbers)
-        for wanted, data in zip(ranges, contents, strict=True):
+        for byte_range, data in zip(ranges, contents, strict=True):
             view = memoryview(data)
-            for position in wanted.positions:
+            for position in byte_range.positions:
                 number = numbers[position]
-                start = int(self._offsets[number]) - wanted.start
+                start = int(self._offsets[number]) - byte_range.start
                 record = view[start : start + int(self._lengths[number])]
                 if self._checksums is not None and crc32c(record) != self._checksums[number]:
                     raise CorruptRecord(
@@ -307,44 +320,51 @@ class Records:
                 records[position] = record
         return records
 
-    def _read(self, wanted: Range) -> tuple[bytes, str | None]:
-        """The bytes of a range, and the version to confirm; None if the file was confirmed."""
-        shard, length = wanted.shard, wanted.stop - wanted.start
-        if shard not in self._files and self._folder is not None and len(self._files) < _OPEN_FILES:
+    def _read(self, byte_range: Range) -> tuple[bytes, str | None]:
+        """The bytes of a range, and the version to confirm; None if it is confirmed already."""
+        shard, length = byte_range.shard, byte_range.stop - byte_range.start
+        if (
+            shard not in self._descriptors
+            and self._folder is not None
+            and len(self._descriptors) < _MOST_OPEN_FILES
+        ):
             self._open(shard, self._folder)
-        descriptor = self._files.get(shard)
+        descriptor = self._descriptors.get(shard)
         if descriptor is None:
-            return self._snapshot.get_unconfirmed(self._keys[shard], wanted.start, length)
-        return os.pread(descriptor, length, wanted.start), None
+            return self._snapshot.get_unconfirmed(self._keys[shard], byte_range.start, length)
+        return os.pread(descriptor, length, byte_range.start), None
 
     def _open(self, shard: int, folder: LocalStore) -> None:
-        """Open a shard for good: opening takes longer than reading a record.
+        """Open a shard and keep it open, because opening takes longer than reading a record.
 
-        If it cannot be opened, the usual way of reading raises the error.
+        An OSError is ignored: the read through the snapshot, which then follows, raises it.
         """
         with contextlib.suppress(OSError):
             path = folder.path(self._keys[shard])
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             try:
                 self._snapshot.confirm({self._keys[shard]: version_of(os.fstat(descriptor))})
-                self._files.setdefault(shard, descriptor)
+                self._descriptors.setdefault(shard, descriptor)
             finally:
-                if self._files.get(shard) != descriptor:  # another thread was first, or it changed
+                # Another thread was first, or the file could not be confirmed.
+                if self._descriptors.get(shard) != descriptor:
                     os.close(descriptor)
 
     def _image_of(self, record: Buffer, number: int) -> Buffer:
         offset = int(self._offsets[number])
         where = f"{self._keys[self._shards[number]]}: record at byte {offset}"
-        found = next(self._format.read(record, where), None)
-        if found is None:
-            raise CorruptRecord(f"{where}: the shard ends before it; write it again", offset=offset)
+        raw_record = next(self._format.read(record, where), None)
+        if raw_record is None:
+            raise CorruptRecord(
+                f"{where}: the shard ends before it; write the shard again", offset=offset
+            )
         try:
-            return self._format.image(found.payload, self._options)
+            return self._format.image(raw_record.payload, self._options)
         except CorruptRecord as error:
             raise CorruptRecord(f"{where}: {error}", offset=offset) from None
 
 
 def windows(numbers: Integers, size: int) -> Iterator[list[int]]:
-    """The same numbers, ``size`` at a time."""
+    """Yield the numbers in lists of ``size``; the last list may be shorter."""
     for begin in range(0, len(numbers), size):
         yield numbers[begin : begin + size].tolist()

@@ -1,4 +1,4 @@
-"""What a record format does: samples to records and back. Formats see bytes, never paths."""
+"""What a record format does: turn samples into records and back. Formats see bytes, not paths."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dataprep.formats.example import Feature
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
-"""Contiguous bytes; a reader given a ``memoryview`` of a mapped file copies nothing."""
+"""Contiguous bytes. From a ``memoryview`` of a mapped file, readers copy nothing."""
 
 Extent: TypeAlias = tuple[int, int]
 """Offset and length of an encoded record in bytes, framing included."""
@@ -23,13 +23,13 @@ Where: TypeAlias = tuple[str, int]
 """The name of a file and the number of a record in it, for errors."""
 
 HEAD_BYTES = 1536
-"""How many first bytes of a shard tell its format."""
+"""How many bytes at the start of a shard are enough to recognise its format."""
 
-_PLACE = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
+_LOCATION = re.compile(r"^.*?record \d+ at byte \d+: ", re.DOTALL)
 
 
 class Window(Protocol):
-    """The bytes of a shard by their place: a ``memoryview``, or ranges read when asked for."""
+    """The bytes of a shard: a ``memoryview``, or an object that reads each slice when needed."""
 
     def __len__(self) -> int: ...
 
@@ -37,18 +37,21 @@ class Window(Protocol):
 
 
 class Sink(Protocol):
-    """Anything bytes can be written to, such as a binary file; each write takes all of them."""
+    """Anything that takes bytes, such as a binary file. Each write takes all bytes."""
 
     def write(self, data: Buffer, /) -> object:
         """Write all of ``data``; do not modify it later."""
 
 
 class Span(NamedTuple):
-    """The place of one encoded record in its shard, in bytes.
+    """The location of one encoded record in its shard, in bytes.
 
-    ``offset`` and ``length`` include framing and padding. ``payload`` is where the payload
-    begins. A RecordIO record that was split has several ``parts``; ``payload`` and
-    ``payload_bytes`` are then those of its first part.
+    Attributes:
+        offset: the first byte of the record, which is that of its framing.
+        length: the size of the record with framing and padding.
+        payload: the first byte of the payload; in a split record, of its first part.
+        payload_bytes: the size of the payload; in a split record, of its first part.
+        parts: the number of parts of a RecordIO record; more than 1 if it was split.
     """
 
     offset: int
@@ -64,10 +67,13 @@ class Span(NamedTuple):
 
 
 class RawRecord(NamedTuple):
-    """One record and its place in the shard, in bytes, framing and padding included.
+    """One record and its location in the shard.
 
-    ``payload`` is a view of the buffer that was read, or ``bytes`` where the record was joined
-    from parts.
+    Attributes:
+        offset: the first byte of the record, which is that of its framing.
+        length: the size of the record with framing and padding.
+        payload: a view of the buffer that was read, or ``bytes`` if the payload was joined from
+            parts.
     """
 
     offset: int
@@ -76,7 +82,10 @@ class RawRecord(NamedTuple):
 
 
 class Box(NamedTuple):
-    """An object in an image: its sides from 0 to 1 of the stored image, its 0-based class."""
+    """An object in an image. Its sides are fractions of the stored image, from 0 to 1.
+
+    ``label`` is its 0-based class.
+    """
 
     xmin: float
     ymin: float
@@ -87,20 +96,21 @@ class Box(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One image on its way into a record or out of one.
+    """One sample, to be written into a record or read from a record.
+
+    An attribute that the format does not store is 0 or empty when it is read.
 
     Attributes:
         image: the encoded image.
-        label: 0-based class index, or -1 without a class; offsets exist only inside records.
-        number: position in the split's plan, the key of MXNet's index.
-        width, height, channels, colorspace: of ``image``; 0 and empty where a format does
-            not keep them.
-        filename: base name of the source; empty where a format does not keep it.
-        synset, text: of the class; empty where a format does not keep them.
+        label: 0-based class index, without the offset that records add; -1 without a class.
+        number: position in the plan of the split, and key in MXNet's index.
+        width, height, channels, colorspace: properties of ``image``.
+        filename: base name of the source file.
+        synset, text: name and description of the class.
         encoding: the format of ``image``: ``JPEG``, ``PNG`` or ``WEBP``.
-        values: all labels of a sample that has several, its class first; else empty.
-        boxes: objects; empty where there are none, or a format does not keep them.
-        source: whole name of the source; empty where a format does not keep it.
+        values: all labels, the class first, if the sample has several labels; otherwise empty.
+        boxes: the objects in the image.
+        source: full name of the source file.
     """
 
     image: Buffer
@@ -121,10 +131,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class RecordOptions:
-    """How records of one data set are written and read.
+    """How the records of one data set are written and read.
 
-    ``label_offset`` is added to each 0-based label inside records. ``layout`` names the features
-    of an Example.
+    Attributes:
+        label_offset: the number that is added to each 0-based label inside records.
+        layout: the names of the features of an Example.
     """
 
     label_offset: int = 0
@@ -135,17 +146,21 @@ class RecordOptions:
         """The options of a data set, from the ``config`` of its job or manifest.
 
         Raises:
-            ConfigError: its layout is not one that this version knows.
+            ConfigError: this version does not support the layout.
         """
         layout = Layout.of(config.get("layout", "imagenet"))
         return cls(label_offset, layout.without_classes() if config.get("unlabelled") else layout)
 
 
 class IndexEntry(NamedTuple):
-    """A record for an index. ``name`` is the escaped source name, ``length`` in bytes.
+    """The description of one record for an index.
 
-    ``label`` is the class plus the format's offset. ``values`` are all labels of a sample that
-    has several, as in ``Sample``.
+    Attributes:
+        number: the number of the sample in the plan.
+        label: the class plus the label offset of the format.
+        offset, length: the location of the record, with framing, in bytes.
+        name: the escaped name of the source file.
+        values: all labels of a sample with several labels, as in ``Sample``.
     """
 
     number: int
@@ -160,20 +175,20 @@ class RecordWriter(Protocol):
     """Appends samples to one shard."""
 
     def write(self, sample: Sample) -> Extent:
-        """Write a sample; return offset and length of the encoded record, framing included."""
+        """Write a sample; return offset and length of the encoded record, with framing."""
 
 
 class RecordFormat(Protocol):
-    """A format by name.
+    """A record format.
 
-    A shard is the records of its samples, one after the other, and the trailer.
+    A shard consists of the records of its samples, one after the other, and the trailer.
 
     Attributes:
-        name: the name of the format in commands, and of the folder of its shards.
-        extension: what the names of shards end with; may be empty.
+        name: the name of the format in commands, and of the folder with its shards.
+        extension: the end of the names of shards; may be empty.
         trailer: the bytes after the last record of a shard; empty for most formats.
-        has_checksums: whether ``read`` finds every changed byte of a record. Readers compare
-            records of other formats with their CRC-32C in the table of samples.
+        has_checksums: whether ``read`` detects every changed byte of a record. If not, readers
+            compare records with their CRC-32C in the table of samples.
     """
 
     name: str
@@ -182,32 +197,35 @@ class RecordFormat(Protocol):
     has_checksums: bool
 
     def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
-        """What is added to the 0-based label inside a record."""
+        """The number that is added to the 0-based label inside a record, unless configured."""
 
     def keeps_boxes(self, options: RecordOptions) -> bool:
-        """Whether records hold bounding boxes."""
+        """Whether records store bounding boxes."""
 
     def writer(self, sink: Sink, options: RecordOptions) -> RecordWriter:
-        """A writer of records that begin at the sink's first byte.
+        """A writer that appends records to an empty sink.
 
-        A shard is several such runs of records, one after the other. Their writers do not write
+        A shard is joined from the records of several writers and the trailer. Writers do not write
         the trailer.
         """
 
     def matches(self, head: Buffer) -> bool:
-        """Whether a shard may begin with ``head``: its first ``HEAD_BYTES``, or all its bytes."""
+        """Whether ``head`` can be the start of a shard of this format.
+
+        ``head`` is the first ``HEAD_BYTES`` of a file, or the whole file if it is shorter.
+        """
 
     def span_at(self, data: Window, offset: int, where: Where) -> Extent | None:
-        """The place of the record at ``offset`` of a shard; None where the trailer begins.
+        """The location of the record at ``offset`` of a shard; None if the trailer begins there.
 
-        This reads headers only. ``where`` is for errors, which are those of ``read``.
+        Only headers are read. ``where`` is for errors, which are those of ``read``.
         """
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
-        """The records of a shard, or of a part that begins and ends with whole records.
+        """Yield the records of a shard, or of a part of it that consists of whole records.
 
-        ``name`` is for errors. Raises CorruptRecord or TruncatedRecord with the record's number
-        and offset.
+        ``name`` is what errors call the shard. Raises CorruptRecord or TruncatedRecord with the
+        record's number and offset.
         """
 
     def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
@@ -217,25 +235,25 @@ class RecordFormat(Protocol):
         """The encoded image in a record's payload, not copied. Raises CorruptRecord."""
 
     def fields(self, payload: Buffer) -> Mapping[str, Feature]:
-        """Everything in a record's payload by name, as it is stored, for people to look at.
+        """All values in a record's payload, by name, as they are stored.
 
-        Records that other programs may have written are read as a source by these names:
-        ``image``, ``label`` (a number, or several), ``synset``, ``file_name`` and ``bbox/xmin``,
-        unless they are those of a layout. Raises CorruptRecord.
+        ``dataprep inspect`` shows them. A source of records of other programs uses the names
+        ``image``, ``label`` (one or more numbers), ``synset``, ``file_name`` and ``bbox/xmin``,
+        unless the names are those of a layout. Raises CorruptRecord.
         """
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
-        """Index files of one shard, by extension; may be empty."""
+        """The index files of one shard, by extension; may be empty."""
 
 
 RecordAt: TypeAlias = Callable[[memoryview, int, Where], RawRecord | None]
-"""The record at an offset of a shard, or None where the trailer begins."""
+"""Reads the record at an offset of a shard; returns None if the trailer begins there."""
 
 
 def records_in(data: Buffer, name: str, record_at: RecordAt) -> Iterator[RawRecord]:
-    """Yield the records of a shard, each of which begins where the one before it ends.
+    """Yield the records of a shard, which follow each other without gaps.
 
-    ``name`` is for errors, which are those of ``record_at``.
+    ``name`` is what errors call the shard. Raises as ``record_at``.
     """
     view = memoryview(data).cast("B")
     number = offset = 0
@@ -249,7 +267,7 @@ def records_in(data: Buffer, name: str, record_at: RecordAt) -> Iterator[RawReco
 
 
 def encoding_of(image: Buffer) -> str:
-    """``JPEG``, ``PNG`` or ``WEBP`` by the first bytes; JPEG where they say nothing."""
+    """``PNG`` or ``WEBP``, recognised by the first bytes; ``JPEG`` for all other images."""
     head = bytes(image[:12])
     if head.startswith(b"\x89PNG"):
         return "PNG"
@@ -265,8 +283,8 @@ def damaged(
 
 
 def without_place(message: str) -> str:
-    """The message of a reader's error without name, record and offset.
+    """Remove file name, record number and offset from the message of a reader's error.
 
-    For a record that was read alone: its number and offset there mean nothing to the user.
+    Use it for a record that was read alone, so that its number and offset would be misleading.
     """
-    return _PLACE.sub("", message, count=1)
+    return _LOCATION.sub("", message, count=1)

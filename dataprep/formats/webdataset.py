@@ -1,13 +1,17 @@
-"""WebDataset: tars in which members that follow each other under one key are a sample.
+"""WebDataset: tars in which neighbouring members with the same key are a sample.
 
-A record is the members of one sample: the image (``.jpg``, ``.png`` or ``.webp``), the label as a
-decimal number (``.cls``, left out of samples without a class) and an object with everything else
-(``.json``), in this order. Each member is a header of 512 bytes and its content, filled up with
-zeros to a multiple of 512. A shard ends with 1,024 zero bytes. Sources: POSIX.1-2017, ``pax``,
-"ustar Interchange Format"; https://github.com/webdataset/webdataset.
+A record has the members of one sample, in this order:
 
-Nothing in a header depends on time or machine: keys are the numbers of samples in the plan, of nine
-digits at least; modification time, owner and group are 0; the mode is 0644.
+- the image (``.jpg``, ``.png`` or ``.webp``),
+- the label as a decimal number (``.cls``), unless the sample has no class,
+- a JSON object with everything else (``.json``).
+
+Each member is a header of 512 bytes and its content, padded with zeros to a multiple of 512 bytes.
+A shard ends with 1,024 zero bytes. Sources: POSIX.1-2017, ``pax``, "ustar Interchange Format";
+https://github.com/webdataset/webdataset.
+
+Headers do not depend on the time or the machine. A key is the number of the sample in the plan,
+with at least nine digits. Modification time, owner and group are 0. The mode is 0644.
 """
 
 from __future__ import annotations
@@ -41,7 +45,7 @@ TRAILER = bytes(2 * BLOCK_BYTES)
 """The end of a tar."""
 
 LARGEST_MEMBER_BYTES = 8**11 - 1
-"""A size is eleven octal digits."""
+"""A header stores the size in eleven octal digits."""
 
 _EXTENSIONS = {"JPEG": b"jpg", "PNG": b"png", "WEBP": b"webp"}
 _ENCODINGS = {b"jpg": "JPEG", b"jpeg": "JPEG", b"png": "PNG", b"webp": "WEBP"}
@@ -49,7 +53,7 @@ _ZEROS = bytes(BLOCK_BYTES)
 _MODE_AND_OWNERS = b"0000644\0" + 2 * b"0000000\0"
 _TIME = b"00000000000\0"
 _AFTER_CHECKSUM = b"0" + bytes(100) + b"ustar\x0000" + bytes(2 * 32 + 2 * 8 + 155 + 12)
-# For the sum of a header the bytes of the checksum count as spaces.
+# For the checksum of a header, the bytes of the checksum itself count as spaces.
 _FIXED_SUM = sum(_MODE_AND_OWNERS) + sum(_TIME) + sum(_AFTER_CHECKSUM) + 8 * ord(" ")
 _MOST_DIGITS = 18  # of a label or a key, so that it is an int64
 _OTHER_TARS = "--kind webdataset reads tars of other programs"
@@ -60,9 +64,10 @@ class _Member(NamedTuple):
     """A member of a tar.
 
     Attributes:
-        key: its name up to the first dot of the file name; members of one sample share it.
-        extension: the rest of its name in lower case, without the dot.
-        start, size: where its content begins, and the bytes of the content.
+        key: the name up to the first dot of the file name. Members of one sample share a key.
+        extension: the rest of the name in lower case, without the dot.
+        start: the first byte of the content.
+        size: the size of the content in bytes.
     """
 
     key: bytes
@@ -77,7 +82,7 @@ class _Member(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name, for messages."""
+        """The name of the member, for messages."""
         return repr(os.fsdecode(self.key + b"." + self.extension))
 
 
@@ -94,11 +99,11 @@ class WebDatasetFormat:
         return 0
 
     def keeps_boxes(self, options: RecordOptions) -> bool:
-        """Yes, in the ``.json``."""
+        """True: boxes are in the ``.json``."""
         return True
 
     def writer(self, sink: Sink, options: RecordOptions) -> SampleWriter:
-        """A writer of the members of samples."""
+        """A writer that appends the members of samples."""
         return SampleWriter(sink, options.label_offset)
 
     def matches(self, head: Buffer) -> bool:
@@ -109,23 +114,23 @@ class WebDatasetFormat:
         return len(header) == BLOCK_BYTES and _has_checksum(header)
 
     def span_at(self, data: Window, offset: int, where: Where) -> Extent | None:
-        """Where the ``.json`` of the sample ends."""
+        """The location of all members of the sample at ``offset``."""
         members = _members_at(data, offset, where)
         return None if members is None else (offset, members[-1].end - offset)
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
-        """The members of each sample; the sums in their headers are compared."""
+        """Yield the members of each sample. The checksums of their headers are verified."""
         return records_in(data, name, _record_at)
 
     def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
-        """The sample of its members."""
+        """The sample that the members describe."""
         view, members = _members_of(payload)
         image, offset = members[0], options.label_offset
         stored_label = _label_of(view, members)
         label = -1 if stored_label is None else stored_label - offset
         metadata = _metadata_of(view, members)
         values = _numbers(metadata.get("values", []), "values")
-        if values:  # the first one is the label
+        if values:  # the first value is the label
             values = (float(label), *values[1:])
         return Sample(
             image=view[image.start : image.start + image.size],
@@ -192,7 +197,7 @@ class SampleWriter:
         key = b"%09d" % sample.number
         image_bytes = memoryview(sample.image).nbytes
         header = _header(key + b"." + _EXTENSIONS[sample.encoding], image_bytes)
-        after_image = [bytes(-image_bytes % BLOCK_BYTES)]
+        after_image = [bytes(-image_bytes % BLOCK_BYTES)]  # padding
         if sample.label >= 0:
             label = b"%d" % (sample.label + self._label_offset)
             after_image.append(_whole_member(key + b".cls", label))
@@ -226,12 +231,12 @@ class SampleWriter:
 
 
 def _whole_member(name: bytes, content: bytes) -> bytes:
-    """The header and the content of a member, filled up with zeros."""
+    """The header and the content of a member, padded with zeros."""
     return _header(name, len(content)) + content + bytes(-len(content) % BLOCK_BYTES)
 
 
 def _header(name: bytes, size: int) -> bytes:
-    """A ustar header. Raises RecordError for 8 GiB or more, which do not fit its digits."""
+    """A ustar header. Raises RecordError for 8 GiB or more, which its size field cannot hold."""
     if size > LARGEST_MEMBER_BYTES:
         raise RecordError(f"a member of {size} bytes; a member of a tar is below 8 GiB")
     digits = b"%011o\0" % size
@@ -252,8 +257,8 @@ def _record_at(data: memoryview, offset: int, where: Where) -> RawRecord | None:
 def _members_at(data: Window, offset: int, where: Where) -> list[_Member] | None:
     """The members of the record at ``offset``; None where the trailer begins.
 
-    Raises CorruptRecord or TruncatedRecord for members that are not an image, at most one ``.cls``
-    and a ``.json`` with the same key.
+    Raises CorruptRecord or TruncatedRecord unless the members are an image, at most one ``.cls``
+    and a ``.json``, all with the same key.
     """
     here = (*where, offset)
     start = bytes(data[offset : offset + len(TRAILER)])
@@ -288,7 +293,8 @@ def _members_at(data: Window, offset: int, where: Where) -> list[_Member] | None
 def _member_at(data: Window, at: int, here: tuple[str, int, int]) -> _Member:
     """The member whose header is at byte ``at``.
 
-    ``here`` is the record in errors: file, number and offset. Raises as ``_members_at``.
+    ``here`` says in errors which record this is: file, number and offset. Raises as
+    ``_members_at``.
     """
     header = bytes(data[at : at + BLOCK_BYTES])
     if len(header) < BLOCK_BYTES:
@@ -298,10 +304,10 @@ def _member_at(data: Window, at: int, here: tuple[str, int, int]) -> _Member:
         raise damaged(CorruptRecord, *here, problem)
     member_type = header[156:157]
     if member_type not in (b"0", b"\0"):
-        what = f"a member of type {member_type!r}"
+        problem = f"a member of type {member_type!r}"
         if member_type in (b"x", b"g"):
-            what = "a pax header"
-        raise damaged(CorruptRecord, *here, f"{what} at byte {at} ({_OTHER_TARS})")
+            problem = "a pax header"
+        raise damaged(CorruptRecord, *here, f"{problem} at byte {at} ({_OTHER_TARS})")
     size = _octal(header[124:136])
     if size is None:
         raise damaged(CorruptRecord, *here, f"the header at byte {at} has no octal size")
@@ -318,13 +324,13 @@ def _member_at(data: Window, at: int, here: tuple[str, int, int]) -> _Member:
 
 
 def _has_checksum(header: bytes) -> bool:
-    """Whether a block of a tar has the checksum of a header in it, and that one is right."""
+    """Whether a block of a tar contains the right checksum of a header."""
     stored = header[148:156]
     return _octal(stored) == sum(header) - sum(stored) + len(stored) * ord(" ")
 
 
 def _octal(field: bytes) -> int | None:
-    """The number in a field of a header; None if there is none."""
+    """The number in a field of a header; None if the field has no octal number."""
     digits = field.strip(b" \0")
     if not digits.isdigit() or b"8" in digits or b"9" in digits:
         return None
@@ -341,7 +347,7 @@ def _members_of(payload: Buffer) -> tuple[memoryview, list[_Member]]:
 
 
 def _content(view: memoryview, members: Sequence[_Member], extension: bytes) -> bytes | None:
-    """The content of the member after the image that has this extension; None if there is none."""
+    """The content of the ``.cls`` or ``.json`` after the image; None if there is no such member."""
     for member in members[1:]:
         if member.extension == extension:
             return bytes(view[member.start : member.start + member.size])
@@ -349,7 +355,7 @@ def _content(view: memoryview, members: Sequence[_Member], extension: bytes) -> 
 
 
 def _label_of(view: memoryview, members: Sequence[_Member]) -> int | None:
-    """The number in the ``.cls``; None if the sample has none."""
+    """The number in the ``.cls``; None if the sample has no ``.cls``."""
     content = _content(view, members, b"cls")
     if content is None:
         return None
@@ -360,7 +366,7 @@ def _label_of(view: memoryview, members: Sequence[_Member]) -> int | None:
 
 
 def _number_of(key: bytes) -> int:
-    """The number in the plan, which is the key; 0 if the key is not a number."""
+    """The number of the sample in the plan, which is its key; 0 if the key is not a number."""
     return int(key) if key.isdigit() and len(key) <= _MOST_DIGITS else 0
 
 
@@ -376,7 +382,7 @@ def _metadata_of(view: memoryview, members: Sequence[_Member]) -> dict[str, Any]
 
 
 def _text(metadata: Mapping[str, Any], key: str) -> bytes:
-    """The bytes of a name that was escaped; empty if there is none."""
+    """The bytes of an escaped text; empty if there is no such entry."""
     try:
         return to_bytes(unescape(metadata.get(key, "")))
     except (TypeError, UnicodeError, AttributeError):
@@ -384,7 +390,7 @@ def _text(metadata: Mapping[str, Any], key: str) -> bytes:
 
 
 def _whole_number(metadata: Mapping[str, Any], key: str) -> int:
-    """A size in pixels; 0 if there is none."""
+    """A size in pixels; 0 if there is no such entry."""
     number = metadata.get(key, 0)
     if type(number) is not int:
         raise _unexpected(key, "a whole number")
@@ -404,20 +410,20 @@ def _numbers(values: Any, key: str) -> tuple[float, ...]:
 
 
 def _boxes(metadata: Mapping[str, Any], label_offset: int) -> tuple[Box, ...]:
-    """The boxes of a sample; none if it has no list of them."""
+    """The boxes of a sample; empty if it has no list of boxes."""
     rows = metadata.get("boxes", [])
     if not isinstance(rows, list):
         raise _unexpected("boxes", "a list")
     return tuple(_box(row, label_offset) for row in rows)
 
 
-def _box(sides: Any, label_offset: int) -> Box:
-    """A box from its four sides and its class."""
-    numbers = _numbers(sides, "boxes")
-    if len(numbers) != len(Box._fields) or type(sides[-1]) is not int:
+def _box(row: Any, label_offset: int) -> Box:
+    """A box from its row in the ``.json``: four sides and a class."""
+    numbers = _numbers(row, "boxes")
+    if len(numbers) != len(Box._fields) or type(row[-1]) is not int:
         raise _unexpected("boxes", "xmin, ymin, xmax, ymax and a class for each box")
     xmin, ymin, xmax, ymax, _ = numbers
-    return Box(xmin, ymin, xmax, ymax, sides[-1] - label_offset)
+    return Box(xmin, ymin, xmax, ymax, row[-1] - label_offset)
 
 
 def _unexpected(key: str, expected: str) -> CorruptRecord:
@@ -426,7 +432,7 @@ def _unexpected(key: str, expected: str) -> CorruptRecord:
 
 
 def _feature(value: Any) -> Feature:
-    """An entry of a ``.json``: an int64, a float or a text; any other value as its JSON text."""
+    """A value of the ``.json`` as an int64, a float or a text; other values as their JSON text."""
     if type(value) is int and abs(value) < 2**63:
         return Int64List([value])
     if isinstance(value, float):

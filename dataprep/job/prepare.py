@@ -27,16 +27,16 @@ from dataprep.job.planning import (
 from dataprep.job.report import Understood
 from dataprep.job.resume import (
     failures,
-    forget,
-    located,
-    note_versions,
     refuse_leftovers,
+    remove_for_retry,
     require_limit,
     require_same,
+    store_file_versions,
     stored_job,
     stored_labels,
     stored_manifest,
     stored_plan,
+    with_current_locations,
 )
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
@@ -138,13 +138,13 @@ def _found(
     digest = request.listing.digest()
     for split, job in found.items():
         if job.source["sha256"] != digest:
-            plans[split] = located(plans[split], request.listing)
+            plans[split] = with_current_locations(plans[split], request.listing)
     if retry_failed:
-        again = {split: failures(store, job) for split, job in found.items()}
-        require_limit(store, again, config.max_failures)
+        failed = {split: failures(store, job) for split, job in found.items()}
+        require_limit(store, failed, config.max_failures)
         for split, job in found.items():
-            forget(store, job, plans[split], again[split], changes, note, locks.check)
-            found[split] = note_versions(store, job, request.listing, changes, locks.check)
+            remove_for_retry(store, job, plans[split], failed[split], changes, note, locks.check)
+            found[split] = store_file_versions(store, job, request.listing, changes, locks.check)
     manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
     facts = understood(request, label_space, plans)
     note(facts.line)

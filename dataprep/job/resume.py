@@ -1,13 +1,14 @@
-"""What an output holds already: which job, which of its shards a run skips, and which it repeats.
+"""Resume a job: read what the output already has, and decide which shards to make.
 
-A shard is skipped if its receipt is stored and every object that the receipt lists is in the store
-with the same size and ETag. All other shards are made. A job is resumed only with the config,
+A shard is skipped if its receipt is stored, and if every object that the receipt lists is in the
+store with the same size and ETag. All other shards are made. A job is resumed only with the config,
 source and library versions that it was planned with.
 
-``--retry-failed`` makes the shards again in which samples failed, from the stored plan. Files of
-these shards may have another size than planned; receipts say which size each file had. The manifest
-is removed first, then the receipts: killed at any point, the split is not taken for complete. A
-file with many samples may be replaced if one of them failed. The job file gets its new version.
+``--retry-failed`` makes all shards with failed samples again, from the stored plan. Source files of
+these shards may have another size than planned; receipts say which size each file had. A file with
+many samples may be replaced if one of its samples failed; the job file then gets the new version of
+the file. The manifest is removed first, then the receipts, so that the split never looks complete
+if the run is killed.
 """
 
 from __future__ import annotations
@@ -51,14 +52,19 @@ _STORE_THREADS = 16
 
 
 def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None) -> list[int]:
-    """Return the shards that are stored whole, of ``among`` or of all; a run skips these.
+    """Return the shards that are stored completely, so that a run skips them.
 
-    A listing may lag behind the store, so each receipt that it shows is read, and the store is
-    asked for each object of it. No shard is read.
+    A listing may lag behind the store. Therefore each listed receipt is read, and the store is
+    asked for the size of each of its objects. No shard is read.
+
+    Args:
+        store: the output.
+        job: the job of the split.
+        among: the shards to check; None for all shards.
     """
     receipts = shards_with_receipt(store, job)
 
-    def is_whole(shard: int) -> bool:
+    def is_complete(shard: int) -> bool:
         if shard not in receipts:
             return False
         key = keys.receipt(job.split, shard, job.shards)
@@ -81,12 +87,12 @@ def stored_shards(store: Store, job: JobFile, among: Iterable[int] | None = None
         )
 
     shards = range(job.shards) if among is None else among
-    found = in_order(lambda shard: (shard, is_whole(shard)), shards, _STORE_THREADS)
-    return [shard for shard, whole in found if whole]
+    checked = in_order(lambda shard: (shard, is_complete(shard)), shards, _STORE_THREADS)
+    return [shard for shard, complete in checked if complete]
 
 
 def shards_with_receipt(store: Store, job: JobFile) -> set[int]:
-    """Return the shards of a job of which a receipt is listed; nothing is read."""
+    """Return the shards whose receipt is in the listing; no receipt is read."""
     listed = {info.key for info in store.list(f"receipts/{job.split}-")}
     shards = range(job.shards)
     return {shard for shard in shards if keys.receipt(job.split, shard, job.shards) in listed}
@@ -94,20 +100,20 @@ def shards_with_receipt(store: Store, job: JobFile) -> set[int]:
 
 def keys_of_shard(job: JobFile, shard: int) -> Iterator[str]:
     """Yield the keys of a finished shard's data and indexes, without its receipt."""
-    place = (job.split, shard, job.shards)
+    shard_of_split = (job.split, shard, job.shards)
     for name in job.label_offsets:
         record_format = get_format(name)
-        yield keys.data(name, record_format.extension, *place)
+        yield keys.data(name, record_format.extension, *shard_of_split)
         for extension in record_format.indexes([]):
-            yield keys.index(name, extension, *place)
+            yield keys.index(name, extension, *shard_of_split)
 
 
 def stored_job(store: Store, split: str) -> JobFile | None:
     """Return the job file of a split, if there is one.
 
     Raises:
-        OutputConflict: it is damaged.
-        SchemaTooNew: a newer version wrote it.
+        OutputConflict: the job file is damaged.
+        SchemaTooNew: a newer version wrote the job file.
     """
     key = keys.job(split)
     try:
@@ -124,51 +130,54 @@ def stored_job(store: Store, split: str) -> JobFile | None:
 
 
 def stored_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
-    """Return the manifest of this very job, if it is complete and its samples table is stored.
+    """Return the manifest of this job, if it is complete and its table of samples is stored.
 
-    One that cannot be read counts as missing: it is made again from the receipts.
+    A manifest that cannot be read counts as missing, because it is made again from the receipts.
     """
     key = keys.manifest(split)
     try:
-        found = Manifest.from_json(store.get(key), key)
+        manifest = Manifest.from_json(store.get(key), key)
         table = store.head(keys.samples(split))
     except SchemaTooNew:
         raise
     except (ObjectNotFound, DatasetError):
         return None
-    if found.fingerprint != job.fingerprint or (found.table and found.table.bytes != table.bytes):
+    if manifest.fingerprint != job.fingerprint:
         return None
-    return found
+    if manifest.table and manifest.table.bytes != table.bytes:
+        return None
+    return manifest
 
 
 def stored_labels(store: Store, jobs: Mapping[str, JobFile]) -> LabelSpace:
-    """Return the labels that the jobs were planned with. Raises OutputConflict."""
+    """Return the labels of the jobs. Raises OutputConflict if they are missing or other labels."""
     digests = {job.labels_sha256 for job in jobs.values()}
     return LabelSpace.from_json(_unchanged(store, keys.LABELS, digests))
 
 
 def stored_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
-    """Return the plan that the job was written with. Raises OutputConflict."""
+    """Return the plan of the job. Raises OutputConflict if it is missing or another plan."""
     key = keys.plan(split)
     return SplitPlan.from_parquet(_unchanged(store, key, {job.plan_sha256}), key)
 
 
 def _unchanged(store: Store, key: str, digests: Set[str]) -> bytes:
+    """The bytes of an object with the only SHA-256 in ``digests``. Raises OutputConflict."""
     try:
         data = store.get(key)
     except ObjectNotFound:
         data = b""
     if digests != {hashlib.sha256(data).hexdigest()}:
-        what = "is not the one that the job was planned with" if data else "is missing"
+        problem = "is not the one that the job was planned with" if data else "is missing"
         raise OutputConflict(
-            f"{key} in {store.uri} {what}: put it back, use another --output, or --overwrite to "
+            f"{key} in {store.uri} {problem}: put it back, use another --output, or --overwrite to "
             "start anew"
         )
     return data
 
 
 def failures(store: Store, job: JobFile) -> dict[int, int]:
-    """Return how many samples failed in each shard that lost any, as its receipt says."""
+    """Return how many samples failed, for each shard with failed samples in its receipt."""
 
     def failed_in(shard: int) -> int:
         return sum(row.status == "failed" for row in _rows(store, job, shard))
@@ -178,7 +187,7 @@ def failures(store: Store, job: JobFile) -> dict[int, int]:
 
 
 def _rows(store: Store, job: JobFile, shard: int) -> Sequence[Row]:
-    """The samples of a shard; none where its receipt is missing or damaged: it is made again."""
+    """The samples of a shard; empty if its receipt is missing or damaged."""
     key = keys.receipt(job.split, shard, job.shards)
     try:
         return Receipt.from_json(store.get(key), key).rows
@@ -186,13 +195,20 @@ def _rows(store: Store, job: JobFile, shard: int) -> Sequence[Row]:
         return []
 
 
-def require_limit(store: Store, again: Mapping[str, Mapping[int, int]], limit: int | str) -> None:
-    """Refuse to retry in a complete split that would be incomplete if its samples failed again.
+def require_limit(
+    store: Store, failures_by_split: Mapping[str, Mapping[int, int]], limit: int | str
+) -> None:
+    """Refuse to retry in a complete split that would not be completed if its samples failed again.
+
+    Args:
+        store: the output.
+        failures_by_split: what ``failures`` returns for each split.
+        limit: the number or share of samples that may fail (``--max-failures``).
 
     Raises:
         TooManyFailures: more samples failed than ``limit`` allows; nothing was changed.
     """
-    for split, failed in again.items():
+    for split, failed in failures_by_split.items():
         try:
             counts = Manifest.from_json(store.get(keys.manifest(split)), split).samples
         except (ObjectNotFound, DatasetError):
@@ -201,47 +217,54 @@ def require_limit(store: Store, again: Mapping[str, Mapping[int, int]], limit: i
         if failed and counts.failed > allowed:
             error = TooManyFailures(
                 f"{split} is complete with {counted(counts.failed, 'failed sample')}, and "
-                f"--max-failures {limit} allows {allowed:,}: if they failed again, it would no "
-                f"longer be complete. Nothing was changed; give --max-failures {counts.failed}"
+                f"--max-failures {limit} allows {allowed:,}: if they failed again, the split would "
+                f"no longer be complete. Nothing was changed. Use --max-failures {counts.failed}"
             )
             error.exit_code = 2
             raise error
 
 
-def forget(
+def remove_for_retry(
     store: Store,
     job: JobFile,
     plan: SplitPlan,
-    again: Mapping[int, int],
+    failures_by_shard: Mapping[int, int],
     changes: Changes,
     note: Callable[[str], None],
     permit: Permitted,
 ) -> None:
     """Remove the manifest, then the receipts of the shards that are made again.
 
-    ``permit`` is asked before each removal.
+    Args:
+        store: the output.
+        job: the job of the split.
+        plan: the plan of the split.
+        failures_by_shard: how many samples failed, for each shard with failed samples.
+        changes: notes that the output has changed.
+        note: prints a line for the user.
+        permit: called before each removal; raises an error if the lock is lost.
     """
     split = job.split
     if refused := plan.statuses.count("failed"):
         note(
-            f"{split}: {counted(refused, 'entry was')} refused when the job was planned and "
-            "have no place in a shard: only --overwrite can take them in"
+            f"{split}: {counted(refused, 'entry was')} refused when the job was planned, and so "
+            "in no shard: only --overwrite can take refused entries in"
         )
-    if not again:
+    if not failures_by_shard:
         note(f"{split}: no sample of a stored shard failed, nothing to retry")
         return
     permit()
     store.delete(keys.manifest(split))
     changes.begin()
-    for shard in again:
+    for shard in failures_by_shard:
         permit()
         store.delete(keys.receipt(split, shard, job.shards))
-    lost, shards = counted(sum(again.values()), "sample"), counted(len(again), "shard")
-    note(f"{split}: {lost} to try again in {shards}")
+    samples = counted(sum(failures_by_shard.values()), "sample")
+    note(f"{split}: {samples} to try again in {counted(len(failures_by_shard), 'shard')}")
 
 
-def located(plan: SplitPlan, listing: Listing) -> SplitPlan:
-    """Return the plan with the sizes and places that its samples have now."""
+def with_current_locations(plan: SplitPlan, listing: Listing) -> SplitPlan:
+    """Return the plan with the sizes, containers and offsets that its samples have now."""
     rows_by_name = {name: row for row, name in enumerate(listing.names)}
     rows = np.array([rows_by_name[name] for name in plan.names[: plan.samples]], dtype=np.int64)
     sizes = np.concatenate([listing.sizes[rows], plan.sizes[plan.samples :]])
@@ -267,13 +290,13 @@ def require_same(
     plans: Mapping[str, SplitPlan],
     retry_failed: bool,
 ) -> None:
-    """Refuse to go on with jobs that were planned from another config, source or resizer.
+    """Refuse to resume jobs that were planned from another config, source or resizer.
 
-    Samples that are tried again may have other sizes, and all samples other places in archives.
-    Files with many samples may be replaced only if one of their samples is tried again.
+    Samples that are tried again may have other sizes, and all samples may have other locations in
+    archives. A file with many samples may be replaced only if one of its samples is tried again.
 
     Raises:
-        OutputConflict: it names what differs.
+        OutputConflict: something differs; the message lists it.
     """
     digest = listing.digest()
     for split, job in jobs.items():
@@ -282,10 +305,10 @@ def require_same(
                 f"{config.output}: its job for split {split!r} was {other}, or start anew with "
                 "another --output or with --overwrite"
             )
-        found = differences(with_defaults(job.config), content_of_split(config, split))
-        here = dict(determining(same_everywhere=config.image.same_everywhere))
+        conflicts = differences(with_defaults(job.config), content_of_split(config, split))
+        versions = dict(determining(same_everywhere=config.image.same_everywhere))
         # Jobs of earlier versions do not name their resizer.
-        found += differences({"resizer": here.get("resizer"), **job.versions}, here)
+        conflicts += differences({"resizer": versions.get("resizer"), **job.versions}, versions)
         source_changes: list[str] = []
         if job.source["sha256"] != digest:
             source_changes = _source_changes(
@@ -297,18 +320,18 @@ def require_same(
         if replaced and not source_changes:
             source_changes = [
                 f"source: {counted(len(replaced), 'file')} replaced since, such as "
-                f"{min(replaced)!r}: sizes are the same, but the modification time, ETag or "
-                "SHA-256 is not. A copy of the same file needs the same modification time, which "
-                "cp -p keeps" + _IF_FAILED
+                f"{min(replaced)!r}: the size is the same, but the modification time, ETag or "
+                "SHA-256 is not. A copy of a file must keep its modification time (cp -p)"
+                + _IF_FAILED
             ]
-        found += source_changes
-        if found:
-            left = len(found) - _MOST_SHOWN
-            more = [f"and {left} more"] if left > 0 else []
-            lines = "".join(f"\n  {line}" for line in [*found[:_MOST_SHOWN], *more])
+        conflicts += source_changes
+        if conflicts:
+            not_shown = len(conflicts) - _MOST_SHOWN
+            more = [f"and {not_shown} more"] if not_shown > 0 else []
+            lines = "".join(f"\n  {line}" for line in [*conflicts[:_MOST_SHOWN], *more])
             raise OutputConflict(
                 f"{config.output} already holds split {split} with other settings:{lines}\n"
-                "Take these back to resume it, use another --output, or --overwrite to replace it"
+                "Undo the changes to resume it, use another --output, or --overwrite to replace it"
             )
 
 
@@ -321,19 +344,19 @@ def _source_changes(
     *,
     retry_failed: bool,
 ) -> list[str]:
-    """Describe what changed in a source whose listing has another digest than planned.
+    """Describe what changed in a source whose listing has another digest than the planned one.
 
-    Nothing is described where all changes are those of samples that are tried again.
+    The list is empty if only samples that are tried again have changed.
     """
     groups = _source_differences(listing, label_space, plans)
     resized = groups[_RESIZED]
     for split, plan in plans.items():
-        mended = _mended(store, jobs[split], plan, resized, listing, retry_failed)
-        groups[_RESIZED] = groups[_RESIZED] - mended
-    differing = {what: names for what, names in groups.items() if names}
+        allowed = _may_be_resized(store, jobs[split], plan, resized, listing, retry_failed)
+        groups[_RESIZED] = groups[_RESIZED] - allowed
+    differing = {change: names for change, names in groups.items() if names}
     changes = [
-        f"source: {counted(len(names), 'file')} {what}, such as {min(names)!r}"
-        for what, names in differing.items()
+        f"source: {counted(len(names), 'file')} {change}, such as {min(names)!r}"
+        for change, names in differing.items()
     ]
     refused = any(plan.samples < len(plan.names) for plan in plans.values())
     if not differing and not resized and not refused:
@@ -346,39 +369,46 @@ def _source_changes(
 def _source_differences(
     listing: Listing, label_space: LabelSpace, plans: Mapping[str, SplitPlan]
 ) -> dict[str, set[str]]:
-    """Group the names of files by what changed. The size of a refused entry may change."""
-    known: set[str] = set()
-    sizes: dict[str, int] = {}
-    labels: dict[str, int] = {}
+    """Group the names of files by their change. The size of a refused entry may change."""
+    planned_names: set[str] = set()
+    planned_sizes: dict[str, int] = {}
+    planned_labels: dict[str, int] = {}
     for plan in plans.values():
-        known |= {*plan.names}
-        sizes |= zip(plan.names[: plan.samples], plan.sizes.tolist(), strict=False)
-        labels |= zip(plan.names[: plan.samples], plan.labels.tolist(), strict=False)
-    now = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
+        sample_names = plan.names[: plan.samples]
+        planned_names |= {*plan.names}
+        planned_sizes |= zip(sample_names, plan.sizes.tolist(), strict=False)
+        planned_labels |= zip(sample_names, plan.labels.tolist(), strict=False)
+    sizes = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
     classes = dict(zip(listing.names, listing.classes, strict=True))
     samples = {name for row, name in enumerate(listing.names) if row not in listing.problems}
-    skipped = _skipped_otherwise(listing, samples, labels.keys(), plans)
+    skipped = _skipped_otherwise(listing, samples, planned_labels.keys(), plans)
     linked = _newly_linked(samples, plans)
     if linked:
         skipped["behind links that earlier versions did not follow"] = linked
-    named = {name for names in skipped.values() for name in names}
-    both = (now.keys() & labels.keys()) - named
+    explained = {name for names in skipped.values() for name in names}
+    common = (sizes.keys() & planned_labels.keys()) - explained
+    labels = {name: label_space.index.get(classes[name], -1) for name in common}
     return {
         **skipped,
-        "new": now.keys() - known - named,
-        "gone": known - now.keys(),
-        _RESIZED: {n for n in both if now[n] != sizes[n]},
-        "of another class": {n for n in both if label_space.index.get(classes[n], -1) != labels[n]},
+        "new": sizes.keys() - planned_names - explained,
+        "gone": planned_names - sizes.keys(),
+        _RESIZED: {name for name in common if sizes[name] != planned_sizes[name]},
+        "of another class": {name for name in common if labels[name] != planned_labels[name]},
     }
 
 
 def _skipped_otherwise(
     listing: Listing, samples: Set[str], planned: Set[str], plans: Mapping[str, SplitPlan]
 ) -> dict[str, set[str]]:
-    """Group the files that are skipped now or were skipped before, but not both, by the reason.
+    """Group the files that are skipped either now or in the plan, but not in both, by the reason.
 
-    ``samples`` are the names of today's samples, ``planned`` of those in the plans. A listing may
-    have one name twice, as a sample and as a skipped row.
+    A listing may have a name twice, as a sample and as a skipped row.
+
+    Args:
+        listing: the source now.
+        samples: the names of the samples in the listing.
+        planned: the names of the samples in the plans.
+        plans: the plans of all splits.
     """
     groups: dict[str, set[str]] = {}
     for row, problem in listing.problems.items():
@@ -394,7 +424,7 @@ def _skipped_otherwise(
 
 
 def _newly_linked(samples: Set[str], plans: Mapping[str, SplitPlan]) -> set[str]:
-    """Which samples are, or are below, a link that failed as a file when the job was planned."""
+    """The samples that are, or are below, a link that failed when the job was planned."""
     links = {
         name
         for plan in plans.values()
@@ -406,9 +436,10 @@ def _newly_linked(samples: Set[str], plans: Mapping[str, SplitPlan]) -> set[str]
 
 
 def _replaced_files(job: JobFile, listing: Listing) -> set[str]:
-    """The files with several entries that have another version than when the job was planned.
+    """The files with many entries whose version has changed since the job was planned.
 
-    Jobs of earlier versions have no versions of files, and not every store has them.
+    A version that is unknown does not count: not every store has versions, and jobs of earlier
+    releases do not record them.
     """
     replaced = set()
     for key, version in listing.file_versions.items():
@@ -421,7 +452,10 @@ def _replaced_files(job: JobFile, listing: Listing) -> set[str]:
 def _files_to_retry(
     store: Store, jobs: Mapping[str, JobFile], plans: Mapping[str, SplitPlan], listing: Listing
 ) -> set[str]:
-    """The files with a sample that failed, or whose shard has no receipt: these may be mended."""
+    """The files with a sample that is tried again, so that they may be replaced.
+
+    A sample is tried again if it failed, or if its shard has no receipt.
+    """
     containers = dict(zip(listing.names, listing.containers, strict=True))
     names: set[str] = set()
     for split, job in jobs.items():
@@ -433,27 +467,27 @@ def _files_to_retry(
     files: set[str] = set()
     for name in names & containers.keys():
         container = containers[name]
-        # What is in a part of a file, such as a row group, has a container KEY!PART.
+        # A sample in a part of a file, such as a row group, has the container KEY!PART.
         files |= {container, container.rpartition("!")[0]}
     return files
 
 
-def note_versions(
+def store_file_versions(
     store: Store, job: JobFile, listing: Listing, changes: Changes, permit: Permitted
 ) -> JobFile:
-    """Store the versions that files have now in the job file, whose fingerprint stays the same.
+    """Store the current versions of source files in the job file. Its fingerprint does not change.
 
-    After ``--retry-failed`` has accepted a mended file, the job can be resumed with this file.
+    After ``--retry-failed`` has accepted a replaced file, the job can be resumed with this file.
     """
     if not _replaced_files(job, listing):
         return job
-    noted = replace(job, file_versions=listing.file_versions)
-    put_while_permitted(store, keys.job(job.split), noted.to_json(), permit)
+    updated = replace(job, file_versions=listing.file_versions)
+    put_while_permitted(store, keys.job(job.split), updated.to_json(), permit)
     changes.begin()
-    return noted
+    return updated
 
 
-def _mended(
+def _may_be_resized(
     store: Store,
     job: JobFile,
     plan: SplitPlan,
@@ -461,23 +495,24 @@ def _mended(
     listing: Listing,
     retry_failed: bool,
 ) -> set[str]:
-    """Names of files that may have another size than planned.
+    """The names of files that may have another size than planned.
 
-    Those that were tried again with this size; and with ``retry_failed`` those that failed, or
-    whose shard has no receipt.
+    A file may have another size if its receipt has this size, because it was tried again before.
+    With ``retry_failed``, a file may also have another size if it failed, or if its shard has no
+    receipt.
     """
-    now = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
-    found: set[str] = set()
-    of_shards = zip(plan.names, plan.shards.tolist(), strict=True)
-    for shard in {shard for name, shard in of_shards if name in resized}:
+    sizes = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
+    allowed: set[str] = set()
+    shard_of_names = zip(plan.names, plan.shards.tolist(), strict=True)
+    for shard in {shard for name, shard in shard_of_names if name in resized}:
         rows = _rows(store, job, shard)
         if retry_failed and not rows:
-            found.update(plan.names[plan.rows_of(shard)])
+            allowed.update(plan.names[plan.rows_of(shard)])
         for row in rows:
             name = unescape(row.source)
-            if row.source_bytes == now.get(name) or (retry_failed and row.status == "failed"):
-                found.add(name)
-    return found
+            if row.source_bytes == sizes.get(name) or (retry_failed and row.status == "failed"):
+                allowed.add(name)
+    return allowed
 
 
 def content_of_split(config: ShardConfig, split: str) -> dict[str, object]:
@@ -488,9 +523,9 @@ def content_of_split(config: ShardConfig, split: str) -> dict[str, object]:
 def with_defaults(
     stored: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return a stored content part with today's defaults for keys that came later.
+    """Return the content part of a stored config, with defaults for keys that it does not have.
 
-    The default of such a key does what earlier versions did.
+    A key that was added later has a default that does what earlier versions did.
     """
     if defaults is None:
         defaults = ShardConfig(source="-", output="-").content()
@@ -502,22 +537,23 @@ def with_defaults(
 
 
 def refuse_leftovers(store: Store, split: str) -> None:
-    """Refuse files in the split's places that belong to no job file.
+    """Refuse files that belong to the split by their names if the split has no job file.
 
-    Readable labels, and a plan, are what a run leaves that is killed before its job file.
+    Labels that can be read and a plan are accepted, because a run that is killed before it has
+    written its job file leaves them.
 
     Raises:
-        OutputConflict: it names some of the files.
+        OutputConflict: there are such files; the message names some of them.
     """
-    found = {info.key for info in store.list()}
-    strange = {key for key in found if keys.belongs_to(split, key, format_names())}
-    strange.discard(keys.plan(split))
-    if keys.LABELS in found and not _are_labels(store):
-        strange.add(keys.LABELS)
-    # Asked last: another part may have written its job, and shards, since the listing.
-    if strange and stored_job(store, split) is None:
-        shown = sorted(strange)[:3]
-        more = f" and {len(strange) - 3:,} more" if len(strange) > 3 else ""
+    stored_keys = {info.key for info in store.list()}
+    leftovers = {key for key in stored_keys if keys.belongs_to(split, key, format_names())}
+    leftovers.discard(keys.plan(split))
+    if keys.LABELS in stored_keys and not _are_labels(store):
+        leftovers.add(keys.LABELS)
+    # Look for the job file last: since the listing, another part may have written it and shards.
+    if leftovers and stored_job(store, split) is None:
+        shown = sorted(leftovers)[:3]
+        more = f" and {len(leftovers) - 3:,} more" if len(leftovers) > 3 else ""
         raise OutputConflict(
             f"{store.uri} holds {', '.join(shown)}{more}, but no {keys.job(split)} that they "
             "belong to: put this file back, use another --output, or --overwrite to remove split "
@@ -526,9 +562,10 @@ def refuse_leftovers(store: Store, split: str) -> None:
 
 
 def _are_labels(store: Store) -> bool:
+    """Whether the stored labels can be read, or are gone by now."""
     try:
         LabelSpace.from_json(store.get(keys.LABELS))
-    except ObjectNotFound:  # removed meanwhile
+    except ObjectNotFound:  # removed since the listing
         return True
     except (DatasetError, ValueError, LookupError, TypeError, AttributeError):
         return False

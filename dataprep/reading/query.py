@@ -1,11 +1,15 @@
 """A query over the table of samples, checked before pandas evaluates it.
 
 pandas' query language can call functions, follow attributes and read variables of the program. A
-query may come from a config file or from another person, so that only comparisons of columns are
-allowed. The check also knows the type of each column: pandas answers ``label == "3"`` with False
-for every sample, where an error helps more. What pandas and Python understand differently is
-refused, and numbers are computed as float64: pandas would compute in the small integer types of the
-table, which overflow without an error.
+query may come from a config file or from another person. Therefore only comparisons of columns are
+allowed, and the check refuses everything else:
+
+- A comparison of a text with a number is an error. pandas would evaluate ``label == "3"`` to False
+  for every sample.
+- An expression that pandas and Python evaluate differently is an error.
+
+Numbers are converted to float64 before pandas computes with them. In the small integer types of the
+table, results could overflow without an error.
 """
 
 from __future__ import annotations
@@ -29,26 +33,26 @@ _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod)
 _COMPARISONS = (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _MEMBERSHIP = (ast.In, ast.NotIn)
 _ALLOWED = (
-    "a query compares columns of the table of samples: label < 100 and source_width >= 64. It has "
-    "names of columns, numbers, texts in quotes, comparisons, in and not in with a list, and, or, "
-    "not, and + - * / // %"
+    "a query compares columns of the table of samples: label < 100 and source_width >= 64. It may "
+    "contain names of columns, numbers, texts in quotes, comparisons, in and not in with a list, "
+    "and, or, not, and + - * / // %"
 )
 _MAX_CHARACTERS = 10**6
-_WORDS_OR_SIGNS = (
-    "& and | stand beside and, or, not, which pandas and Python group differently: write and, or, "
-    "not everywhere"
+_MIXED_OPERATORS = (
+    "it mixes & or | with and, or or not, which pandas and Python group differently: write and, "
+    "or, not everywhere"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query that is allowed.
+    """A query that has passed the check.
 
     Attributes:
         text: the query as the user wrote it, without spaces around it.
-        expression: the same query in one line without comments, as pandas can evaluate it.
-        numbers: the columns of numbers that it names, sorted.
-        texts: the columns of texts that it names, sorted.
+        expression: the same query in one line and without comments, for pandas.
+        numbers: the names of the numeric columns in the query, sorted.
+        texts: the names of the text columns in the query, sorted.
     """
 
     text: str
@@ -58,7 +62,7 @@ class Query:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it names."""
+        """The names of all columns in the query."""
         return self.numbers + self.texts
 
     @classmethod
@@ -66,17 +70,17 @@ class Query:
         """Check a query over a table with this schema.
 
         Raises:
-            ConfigError: it is not a query, contains something that is not allowed, names a column
-                that does not exist, compares a text with a number, or can be understood in two
-                ways.
+            ConfigError: the text is not a query, contains something that is not allowed, names a
+                column that does not exist, compares a text with a number, or can be understood in
+                two ways.
         """
         if not isinstance(text, str) or not text.strip():
             raise ConfigError(f"the query {text!r} is empty, or not a text: {_ALLOWED}")
         text = text.strip()
         if len(text) > _MAX_CHARACTERS:
             raise ConfigError(
-                f"the query has {len(text):,} characters, and may have {_MAX_CHARACTERS:,}: use "
-                "dataset.select(numbers)"
+                f"the query has {len(text):,} characters, more than the {_MAX_CHARACTERS:,} that "
+                "are allowed: use dataset.select(numbers)"
             )
         check = _TypeCheck(text, schema)
         try:
@@ -88,15 +92,15 @@ class Query:
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise check.error(f"it cannot be parsed; {_ALLOWED}") from None
         if value_type != "condition":
-            raise check.error(f"it is a value and not a condition; {_ALLOWED}")
-        check.require_words_or_signs(tree)
+            raise check.error(f"it is a value, not a condition; {_ALLOWED}")
+        check.refuse_mixed_operators(tree)
         numbers, texts = check.columns_of("number"), check.columns_of("text")
         return cls(text, expression, numbers, texts)
 
     def matches(self, table: pd.DataFrame) -> NDArray[np.bool_]:
         """Whether each row of a table with ``columns`` matches: shape (rows,).
 
-        An unknown text is an empty one. An unknown number is not equal to any number.
+        A missing text counts as an empty text. A missing number is not equal to any number.
 
         Raises:
             ConfigError: pandas cannot evaluate the query.
@@ -104,19 +108,21 @@ class Query:
         table = table.fillna(dict.fromkeys(self.texts, ""))
         table = table.astype(dict.fromkeys(self.numbers, np.float64))
         try:
-            answer = table.eval(self.expression, engine="python", parser="pandas")
-            mask: NDArray[np.bool_] = np.asarray(answer)
+            result = table.eval(self.expression, engine="python", parser="pandas")
+            mask: NDArray[np.bool_] = np.asarray(result)
         except Exception as error:  # noqa: BLE001  pandas raises errors of all kinds
             raise ConfigError(
-                f"the query {_short(self.text)} cannot be evaluated: {error}; {_ALLOWED}"
+                f"the query {_quoted(self.text)} cannot be evaluated: {error}; {_ALLOWED}"
             ) from None
         if mask.dtype != np.bool_ or mask.shape != (len(table),):
-            raise ConfigError(f"the query {_short(self.text)} has no answer for each sample")
+            raise ConfigError(
+                f"the query {_quoted(self.text)} is not true or false for each sample; {_ALLOWED}"
+            )
         return mask
 
 
 class _TypeCheck:
-    """Walk through a parsed query: find the type of each part, and the columns that it names."""
+    """Walks through a parsed query, checks the type of each part, and collects the columns."""
 
     def __init__(self, text: str, schema: pa.Schema) -> None:
         self._columns: set[str] = set()
@@ -124,34 +130,34 @@ class _TypeCheck:
         self._column_types = _column_types(schema)
         self._column_names: list[str] = schema.names
 
-    def error(self, what: str) -> ConfigError:
+    def error(self, problem: str) -> ConfigError:
         """An error about this query."""
-        return ConfigError(f"the query {_short(self._text)} is wrong: {what}")
+        return ConfigError(f"the query {_quoted(self._text)} is wrong: {problem}")
 
     def columns_of(self, column_type: _Type) -> tuple[str, ...]:
         """The columns of this type that the query names, sorted."""
         types = self._column_types
         return tuple(sorted(name for name in self._columns if types[name] == column_type))
 
-    def require_words_or_signs(self, tree: ast.Expression) -> None:
+    def refuse_mixed_operators(self, tree: ast.Expression) -> None:
         """Raise ConfigError for ``&`` or ``|`` beside ``and``, ``or`` or ``not``.
 
         ``not (a) & (b)`` is ``not (a and b)`` in Python, and ``(not a) and b`` in pandas.
         """
         nodes = [*ast.walk(tree)]
-        has_signs = any(isinstance(node, ast.BitAnd | ast.BitOr) for node in nodes)
-        has_words = any(isinstance(node, ast.And | ast.Or | ast.Not) for node in nodes)
-        if has_signs and has_words:
-            raise self.error(_WORDS_OR_SIGNS)
+        has_symbols = any(isinstance(node, ast.BitAnd | ast.BitOr) for node in nodes)
+        has_keywords = any(isinstance(node, ast.And | ast.Or | ast.Not) for node in nodes)
+        if has_symbols and has_keywords:
+            raise self.error(_MIXED_OPERATORS)
 
     def type_of(self, node: ast.expr) -> _Type:
         """The type of the value of an expression. Raises ConfigError if it is not allowed."""
         match node:
             case ast.BoolOp(values=values):
-                self._require("condition", values, "and and or connect comparisons")
+                self._require("condition", values, "'and' and 'or' connect comparisons")
                 return "condition"
             case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
-                self._require("condition", [operand], "not stands before a comparison")
+                self._require("condition", [operand], "'not' stands before a comparison")
                 return "condition"
             case ast.BinOp(left=left, op=ast.BitAnd() | ast.BitOr(), right=right):
                 reason = "& and | connect comparisons in parentheses; write and, or"
@@ -174,30 +180,30 @@ class _TypeCheck:
         raise self._not_allowed(node)
 
     def _require(self, required: _Type, nodes: list[ast.expr], reason: str) -> None:
-        """Raise ConfigError if the value of an expression has another type."""
+        """Raise ConfigError if the value of an expression does not have the required type."""
         for node in nodes:
             value_type = self.type_of(node)
             if value_type != required:
-                raise self.error(f"{_short(ast.unparse(node))} is a {value_type}, but {reason}")
+                raise self.error(f"{_quoted(ast.unparse(node))} is a {value_type}, but {reason}")
 
     def _comparison(self, node: ast.Compare) -> _Type:
         """The type of a comparison, or of a chain such as ``2 < label < 7``."""
         left = node.left
         for operator, right in zip(node.ops, node.comparators, strict=True):
             if not (_has_column(left) or _has_column(right)):
-                compared = f"{_short(ast.unparse(left))} with {_short(ast.unparse(right))}"
-                raise self.error(f"it compares {compared}, which are no columns")
+                compared = f"{_quoted(ast.unparse(left))} with {_quoted(ast.unparse(right))}"
+                raise self.error(f"it compares {compared}, neither of which is a column")
             left_type = self.type_of(left)
             if left_type == "condition":
-                raise self.error(f"{_short(ast.unparse(left))} is a condition already")
+                raise self.error(f"{_quoted(ast.unparse(left))} is a condition already")
             if isinstance(operator, _MEMBERSHIP):
                 self._require_list(right, left_type)
                 if len(node.ops) > 1:
-                    raise self.error("in and not in stand alone between a column and a list")
+                    raise self.error("a chain of comparisons cannot contain 'in' or 'not in'")
             elif isinstance(operator, _COMPARISONS):
                 right_type = self.type_of(right)
                 if right_type != left_type:
-                    compared = f"{_short(ast.unparse(left))} and {_short(ast.unparse(right))}"
+                    compared = f"{_quoted(ast.unparse(left))} and {_quoted(ast.unparse(right))}"
                     raise self.error(f"{compared} are a {left_type} and a {right_type}")
             else:
                 raise self._not_allowed(node)
@@ -207,23 +213,23 @@ class _TypeCheck:
     def _require_list(self, node: ast.expr, element_type: _Type) -> None:
         """Raise ConfigError if an expression is not a list of constants of this type."""
         if not isinstance(node, ast.List | ast.Tuple):
-            raise self.error(f"in needs a list, not {_short(ast.unparse(node))}")
+            raise self.error(f"'in' needs a list, not {_quoted(ast.unparse(node))}")
         for element in node.elts:
             constant = element
             if isinstance(element, ast.UnaryOp) and isinstance(element.op, ast.USub):
                 constant = element.operand
             if not isinstance(constant, ast.Constant) or self.type_of(element) != element_type:
                 raise self.error(
-                    f"{_short(ast.unparse(element))} in a list is not a {element_type}"
+                    f"{_quoted(ast.unparse(element))} in a list is not a {element_type}"
                 )
 
     def _column(self, name: str) -> _Type:
-        """The type of a column, which is noted."""
+        """The type of a column. The name is added to the columns of the query."""
         if name not in self._column_names:
             columns = ", ".join(self._column_names)
             raise self.error(f"there is no column {name!r}: the table has {columns}")
         if name not in self._column_types:
-            raise self.error(f"column {name!r} has lists, which cannot be compared")
+            raise self.error(f"column {name!r} contains lists, which cannot be compared")
         self._columns.add(name)
         return self._column_types[name]
 
@@ -235,7 +241,7 @@ class _TypeCheck:
         raise self._not_allowed(node)
 
     def _not_allowed(self, node: ast.expr) -> ConfigError:
-        return self.error(f"{_short(ast.unparse(node))} is not allowed; {_ALLOWED}")
+        return self.error(f"{_quoted(ast.unparse(node))} is not allowed; {_ALLOWED}")
 
 
 def _has_column(node: ast.expr) -> bool:
@@ -254,7 +260,7 @@ def _column_types(schema: pa.Schema) -> dict[str, _Type]:
     return types
 
 
-def _short(text: str) -> str:
-    """At most the first hundred characters, in quotes."""
-    shown = text if len(text) <= 100 else f"{text[:100]}…"
-    return repr(shown)
+def _quoted(text: str) -> str:
+    """The text in quotes, cut after a hundred characters."""
+    excerpt = text if len(text) <= 100 else f"{text[:100]}…"
+    return repr(excerpt)

@@ -1,7 +1,7 @@
-"""Which byte ranges of shards are read for some records.
+"""Choose the byte ranges of shards to read for a list of records.
 
-Records that are close to each other share a range: the bytes between them take less time than
-another request.
+Records that are close to each other share a range, because reading the bytes between them takes
+less time than another request.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
 
-# A gap is read with its neighbours where another request would take longer.
+# The largest gap between two records that is read rather than skipped by another request.
 _GAP_BYTES = 16 * 1024
 _REMOTE_GAP_BYTES = 256 * 1024
 
@@ -26,8 +26,8 @@ class Range:
 
     Attributes:
         shard: the number of the shard.
-        start, stop: the first byte, and the byte after the last one.
-        positions: where these records stand in the list of records that was asked for.
+        start, stop: the first byte of the range, and the byte after its last one.
+        positions: the positions of its records in the list of requested records.
     """
 
     shard: int
@@ -38,11 +38,12 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class RecordPlaces:
-    """Where records are stored: int64 arrays of shape (records,).
+    """The location of each record: int64 arrays of shape (records,).
 
     Attributes:
-        shards: the number of the shard of each record.
-        offsets, lengths: its first byte there, and its size in bytes.
+        shards: the number of the record's shard.
+        offsets: the first byte of the record in its shard.
+        lengths: the size of the record in bytes.
     """
 
     shards: NDArray[np.int64]
@@ -70,20 +71,20 @@ class RecordPlaces:
         return ranges
 
     def read_bytes_per_record(self, gap_bytes: int) -> int:
-        """The bytes that are read for a record and the gap before it, if that is read as well.
+        """Mean bytes that are read per record, in the shard where this mean is largest.
 
-        This is a mean over the records of a shard, and of all shards the largest. The records are
+        The bytes include the gap before a record if both records share a range. The records must be
         in the order of shard and offset.
         """
         ends = self.offsets + self.lengths
         gaps = self.offsets[1:] - ends[:-1]
-        share_a_range = (self.shards[1:] == self.shards[:-1]) & (gaps <= gap_bytes)
+        shares_range = (self.shards[1:] == self.shards[:-1]) & (gaps <= gap_bytes)
         read_bytes = self.lengths.astype(np.int64)
-        read_bytes[1:] += np.where(share_a_range, gaps, 0)
-        records = np.bincount(self.shards)
-        sums = np.bincount(self.shards, read_bytes)
-        has_records = records > 0
-        return int(np.max(sums[has_records] / records[has_records]))
+        read_bytes[1:] += np.where(shares_range, gaps, 0)
+        records_by_shard = np.bincount(self.shards)
+        bytes_by_shard = np.bincount(self.shards, read_bytes)
+        has_records = records_by_shard > 0
+        return int(np.max(bytes_by_shard[has_records] / records_by_shard[has_records]))
 
 
 def largest_gap_bytes(store: Store) -> int:

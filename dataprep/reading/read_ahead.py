@@ -1,9 +1,9 @@
-"""How far ahead of its consumer a sequential reader reads: little at first, then what is taken.
+"""How far ahead of its consumer a sequential reader reads.
 
 A reader requests windows of samples. Large windows hide the latency of a store and need few
 requests. But the first batch comes only when the first window is complete, and windows take
-memory. So a stream begins with a batch, and its windows double while the consumer takes samples
-fast enough. The order of the samples never depends on the windows.
+memory. Therefore the first window of a stream has one batch, and windows double in size while the
+consumer takes samples fast enough. The order of the samples does not depend on the windows.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ WINDOWS_AT_ONCE = 2
 """Windows that a sequential reader requests from a remote store at the same time."""
 WINDOW_S = 1.0
 """Windows grow while the consumer takes a whole one within this time."""
-_SECOND_BATCHES = 4
-"""Batches of a window before the consumer has taken any, at most."""
+_EARLY_BATCHES = 4
+"""The most batches in a window that is requested before the consumer has taken a window."""
 _REQUESTS_PER_WINDOW = 2
-"""Windows also grow while the consumer takes a whole one within this many requests."""
+"""Windows also grow while the consumer takes a whole one within the time of this many requests."""
 
 
 class ReadAhead(NamedTuple):
@@ -39,9 +39,9 @@ class ReadAhead(NamedTuple):
 
 
 def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
-    """The most that ``Records.stream`` reads ahead, for records of ``mean_bytes``.
+    """The most that ``Records.stream`` reads ahead, for records of ``mean_bytes`` on average.
 
-    What it really uses is counted by ``ReadCounter.windows``.
+    ``ReadCounter.windows`` returns the windows that are in use.
     """
     return ReadAhead(math.ceil(WINDOW_BYTES / mean_bytes), WINDOWS_AT_ONCE if is_remote else 1)
 
@@ -49,17 +49,21 @@ def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
 class GrowingWindows:
     """The sizes of the windows of one stream, in samples.
 
-    The first window has a batch. How long it took says what the link delivers: until the consumer
-    has taken a window, the next ones have as much as the link delivers in ``WINDOW_S``, but at most
-    ``_SECOND_BATCHES`` batches. Then a window is twice as large as the one before, if the consumer
-    took that much within ``WINDOW_S`` or within two requests, whichever is longer: a
-    consumer that waits for a store far away takes little before the windows are large. The rate at
-    which samples are taken is that of the slower of the store and the consumer. Windows never
-    become smaller within a stream. The next stream of a reader goes on with their size after its
-    first batch.
+    The size of a window depends on how far the stream is:
+
+    - The first window has one batch. The time of its request shows how fast the link is.
+    - Until the consumer has taken a window, the next windows have as many samples as the link
+      delivers in ``WINDOW_S``, but at most ``_EARLY_BATCHES`` batches.
+    - From then on, a window is twice as large as the one before if the consumer takes that many
+      samples within ``WINDOW_S``, or within the time of ``_REQUESTS_PER_WINDOW`` requests if that
+      is longer. The second condition is for remote stores: while windows are small, the consumer
+      mostly waits for requests, so that it takes few samples within ``WINDOW_S``.
+
+    Windows never become smaller within a stream. The next stream of the same reader begins with one
+    batch and continues with the size that this stream reached.
 
     Attributes:
-        size: samples of the window that was requested last.
+        size: samples in the window that was requested last; 0 before the first request.
     """
 
     def __init__(
@@ -70,27 +74,36 @@ class GrowingWindows:
         earlier_size: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        """Begin a stream.
+
+        Args:
+            batch_samples: samples in the consumer's batch.
+            most: the largest window, and how many windows are requested at the same time.
+            earlier_size: the size that the windows of the reader's last stream reached; 0 for its
+                first stream.
+            clock: returns the time in seconds.
+        """
         self._earlier_size = earlier_size
         self._batch = min(batch_samples, most.window_samples)
         self._most = most
         self._clock = clock
         self.size = 0
         self._taken = 0
-        # When the consumer took a window, and the samples that it had consumed by then. Windows
-        # that are requested at the same time often arrive together, so the rate is measured over
-        # all of them.
+        # For each of the last windows: when the consumer took it, and how many samples it had
+        # consumed by then. Windows that are requested at the same time often arrive together, so
+        # the rate is measured over all of them.
         self._history = deque([(clock(), 0)], maxlen=most.windows_at_once + 1)
         self._shortest_s = math.inf
 
     def next_size(self) -> int:
-        """The size of the window that is requested next."""
+        """Return the size of the next window; call this once before each request."""
         if not self.size:
             self.size = self._batch
             return self.size
         self.size = max(self.size, self._earlier_size)
         if not self._taken:
             delivered = int(self._batch * WINDOW_S / self._shortest_s)
-            at_most = min(self._most.window_samples, _SECOND_BATCHES * self._batch)
+            at_most = min(self._most.window_samples, _EARLY_BATCHES * self._batch)
             self.size = max(self.size, min(delivered, at_most))
         elif 2 * self.size <= self._taken_within_a_window():
             self.size = min(2 * self.size, self._most.window_samples)
@@ -101,12 +114,12 @@ class GrowingWindows:
         self._shortest_s = min(self._shortest_s, max(seconds, 1e-9))
 
     def taken(self, samples: int) -> None:
-        """Note that the consumer gets a window now: it has consumed those before."""
+        """Note that the consumer takes a window now, and has consumed all windows before it."""
         self._history.append((self._clock(), self._taken))
         self._taken += samples
 
     def _taken_within_a_window(self) -> float:
-        """Samples that the consumer takes in the time in which it may take a window."""
+        """Samples that the consumer takes in the longest time for which windows still grow."""
         begin_s, consumed_before = self._history[0]
         end_s, consumed = self._history[-1]
         if consumed == consumed_before:

@@ -1,4 +1,4 @@
-"""The numbers of the samples of a subset: how they are checked, named, shown and divided."""
+"""Subsets of a split as ascending sample numbers: check, identify and count them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from dataprep.samples import StoredTable
 
 @dataclass(frozen=True)
 class DividedSubset:
-    """A subset of a split of which each host has a share.
+    """A subset of a split whose shards are divided among hosts.
 
     Attributes:
-        samples: how many samples of the subset each share has.
-        fingerprint: the SHA-256 of the numbers of all its samples in the whole split.
+        samples: how many samples of the subset each host's share has.
+        fingerprint: the SHA-256 of the numbers that the samples of the subset have in the whole
+            split.
     """
 
     samples: tuple[int, ...]
@@ -32,12 +33,12 @@ class DividedSubset:
 def divided_subset(
     table: StoredTable, shards: Sequence[Sequence[int]], queries: Sequence[str]
 ) -> DividedSubset:
-    """The samples that match all of these queries, counted in each share.
+    """Count the samples of each share that match all queries.
 
     Args:
         table: the table of samples of the whole split.
-        shards: the numbers of the shards of each share.
-        queries: as ``Dataset.where`` takes them.
+        shards: for each share, the numbers of its shards.
+        queries: conditions as in ``Dataset.where``.
 
     Raises:
         ConfigError: a query is not allowed, or names a column that does not exist.
@@ -62,17 +63,20 @@ def fingerprint(numbers: NDArray[np.int64]) -> str:
 
 
 def sample_name(number: int, selected: NDArray[np.int64] | None) -> str:
-    """A sample in messages; of a subset, by the numbers ``selected``, also in the split."""
+    """Describe a sample for messages.
+
+    ``selected`` are the numbers of a subset in the split; None for a whole split.
+    """
     if selected is None:
         return f"sample {number:,}"
     return f"sample {number:,} of the subset, {selected[number]:,} of the split"
 
 
 def sorted_numbers(numbers: Iterable[SupportsIndex], count: int, dataset: str) -> NDArray[np.int64]:
-    """The numbers of some of ``count`` samples, ascending.
+    """Check and sort sample numbers of a data set with ``count`` samples.
 
     Raises:
-        ConfigError: there are none, one is repeated or out of range, or is not a whole number.
+        ConfigError: there is no number, or a number is repeated, out of range or not whole.
     """
     values = _whole_numbers(numbers)
     if not len(values):
@@ -80,20 +84,21 @@ def sorted_numbers(numbers: Iterable[SupportsIndex], count: int, dataset: str) -
     out_of_range = values[(values < 0) | (values >= count)]
     if len(out_of_range):
         raise ConfigError(
-            f"select was given number {out_of_range[0]}: {dataset} has the numbers 0 to {count - 1}"
+            f"select: number {out_of_range[0]} is out of range: {dataset} has the numbers 0 to "
+            f"{count - 1}"
         )
     ordered: NDArray[np.int64] = np.sort(values.astype(np.int64))
     repeated = ordered[1:][ordered[1:] == ordered[:-1]]
     if len(repeated):
         raise ConfigError(
-            f"select was given number {repeated[0]} more than once: give each sample once, for "
-            "example numpy.unique(numbers)"
+            f"select: number {repeated[0]} is repeated: give each number once, for example with "
+            "numpy.unique(numbers)"
         )
     return ordered
 
 
 def _whole_numbers(numbers: Iterable[SupportsIndex]) -> NDArray[Any]:
-    """An array of integers, of Python or of NumPy. Raises ConfigError."""
+    """The numbers as an array of NumPy's or Python's integers. Raises ConfigError."""
     if isinstance(numbers, np.ndarray) and numbers.ndim == 1 and numbers.dtype.kind in "iu":
         return numbers
     try:
@@ -102,7 +107,7 @@ def _whole_numbers(numbers: Iterable[SupportsIndex]) -> NDArray[Any]:
             raise ConfigError(
                 "select takes numbers of samples, not booleans: give numpy.flatnonzero(mask)"
             )
-        # Python's integers, because NumPy makes floats of very large ones.
+        # Keep Python's integers, because NumPy turns very large ones into floats.
         return np.array([operator.index(number) for number in listed], object)
     except TypeError as error:
         raise ConfigError(f"select takes whole numbers of samples: {error}") from None

@@ -1,6 +1,6 @@
-"""Files of a source: listed, read and measured, with the errors of a source.
+"""List the files of a source, look up their sizes, and translate errors of the store.
 
-``FilesSource`` is what kinds of sources whose address is that of files have in common.
+``FilesSource`` is the base class of sources whose address is a file or a folder of files.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from dataprep.stores.s3 import S3Store
 MISSING = "not there"
 UNREADABLE = "it may not be read, or is not there"
 
-_LIST_FROM = 100
-_LISTED_FOR_ONE = 10
+_FEWEST_KEYS_TO_LIST = 100
+_MOST_LISTED_PER_KEY = 10
 _THREADS = 32
-_ASKED_AT_ONCE = 64
+_MOST_KEYS_PER_CALL = 64
 
 
 @dataclass(frozen=True)
 class FilesAt:
-    """The files at an address: a single one, or those of a folder."""
+    """The files at an address: a single file, or all files of a folder."""
 
     store: Store
     files: Sequence[ObjectInfo]
@@ -67,22 +67,26 @@ class FilesSource:
         return self._store.uri
 
     def disk_paths(self) -> Sequence[str]:
-        """The folder or file that every worker has to see, if it is on a disk."""
+        """The folder or file that every worker must be able to read, if it is on a disk."""
         return disk_paths(self._store)
 
     def leave_out(self, globs: tuple[str, ...]) -> None:
-        """Have ``list`` skip what these globs match."""
+        """Let ``list`` skip files and folders that these globs match."""
         self._exclusion = Exclusion(globs)
 
     def read_splits_as_classes(self) -> None:
-        """Have ``list`` read what looks like several splits as one."""
+        """Let ``list`` accept names that look like different splits, and read them as one."""
         self._splits_are_classes = True
 
-    def _files_at(self, what: str, tree: Tree) -> FilesAt:
-        """The only file, or the files of the folder, whose listing is added to ``tree``.
+    def _files_at(self, noun: str, tree: Tree) -> FilesAt:
+        """The single file at the address, or the files of the folder there.
+
+        Args:
+            noun: what errors call such a file.
+            tree: gets the listing of a folder.
 
         Raises:
-            SourceNotFound: there is no file. The error calls the files ``what``.
+            SourceNotFound: there is no file.
             SourceError: the folder cannot be listed.
         """
         with contextlib.suppress(ConfigError, ObjectNotFound):
@@ -93,49 +97,54 @@ class FilesSource:
         tree.unread.extend(listed.unread)
         tree.files.extend(listed.files)
         if all(is_clutter(info.key) for info in listed.files):
-            raise SourceNotFound(f"no {what} at {self.uri!r}, nor any in it (check --source)")
+            raise SourceNotFound(f"no {noun} at {self.uri!r}, nor any in it (check --source)")
         return FilesAt(self._store, sorted(listed.files), is_folder=True)
 
     def _problem_of(self, file: ObjectInfo, *, in_folder: bool) -> Problem | None:
-        """Why a file is not read, by its name and by what the listing shows."""
+        """Why a file is not read, judged by its entry in the listing; None if it is read."""
         if in_folder and (reason := self._exclusion.reason(file.key)):
             return Problem("skipped", reason)
         return problem_of(file)
 
 
 def split_uri(uri: str) -> tuple[str, str]:
-    """The folder of a file, and its name there: ``s3://bucket/a`` and ``b.csv``.
+    """Split the address of a file into its folder and its name.
+
+    ``s3://bucket/a/b.csv`` becomes ``s3://bucket/a`` and ``b.csv``.
 
     Raises:
-        ConfigError: it is a URI that names no file.
+        ConfigError: the URI names no file.
     """
-    scheme, found, rest = uri.partition("://")
-    if found and not rest.rpartition("/")[0]:
+    scheme, separator, rest = uri.partition("://")
+    if separator and not rest.rpartition("/")[0]:
         raise ConfigError(f"{uri!r} names no file: write {scheme}://PLACE/FILE")
     folder, slash, name = uri.rpartition("/")
     return folder or slash or ".", name
 
 
 def reads_at_once(store: Store) -> int:
-    """How many reads a worker keeps in flight: one of a disk, many where each one waits."""
+    """How many reads a worker keeps in flight: one from a disk, many from a remote store."""
     return 1 if isinstance(store, LocalStore) else REMOTE_READS
 
 
 def disk_paths(store: Store) -> Sequence[str]:
-    """The folder of a store on a disk, which every worker has to see; none of other stores."""
+    """The folder that every worker must be able to read; empty if the store is not on a disk."""
     return [os.fspath(store.root.absolute())] if isinstance(store, LocalStore) else []
 
 
 def list_files(
     store: Store, prefix: str = "", is_left_out: Callable[[str], object] = is_clutter
 ) -> Tree:
-    """List every file of ``store`` whose key begins with ``prefix``; links on disk are followed.
+    """List every file of ``store`` whose key begins with ``prefix``. Links on a disk are followed.
 
-    A folder of which ``is_left_out`` says so need not be readable.
+    Args:
+        store: the store that contains the files.
+        prefix: the beginning of the keys.
+        is_left_out: whether a folder is no part of the source. Such a folder need not be readable.
 
     Raises:
-        SourceNotFound: there is no such place.
-        SourceError: it cannot be listed.
+        SourceNotFound: the store does not exist.
+        SourceError: the store, or one of its folders, cannot be listed.
     """
     try:
         if isinstance(store, LocalStore):
@@ -151,7 +160,10 @@ def list_files(
 def read_error(
     error: ObjectNotFound | PermissionRefused, store: Store, key: str, where: str
 ) -> Exception:
-    """An error of reading ``key`` as that of the sample or of the source at ``where``."""
+    """Translate an error of reading ``key`` into an error of the sample or of the source.
+
+    ``where`` is what the message calls the source.
+    """
     if isinstance(error, ObjectNotFound):
         return SourceChanged(
             f"{key!r} is gone from {where} since it was listed: restore it, or start "
@@ -159,28 +171,31 @@ def read_error(
         )
     if isinstance(store, LocalStore):
         return UnreadableImage(str(error))
-    return error  # an expired token refuses everything: that is no property of a sample
+    return error  # a store may refuse all reads, so this is no error of one sample
 
 
 def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
-    """The size of each file in bytes, or the reason why it is unknown.
+    """The size of each file in bytes, or the reason why the size is unknown.
 
-    On S3 a hundred keys or more are looked up in a listing of their common folder, of at most ten
-    times as many objects: one LIST gives a thousand sizes. The others are asked for one by one.
+    On S3, one LIST returns a thousand sizes. So for ``_FEWEST_KEYS_TO_LIST`` keys or more, their
+    common folder is listed first, up to ``_MOST_LISTED_PER_KEY`` objects per key. The sizes of the
+    remaining keys are requested one by one.
 
     Raises:
         StoreError: the store does not answer.
     """
-    found: dict[str, int | str] = {}
+    size_by_key: dict[str, int | str] = {}
     on_s3 = isinstance(store, S3Store)
-    if on_s3 and len(keys) >= _LIST_FROM:
+    if on_s3 and len(keys) >= _FEWEST_KEYS_TO_LIST:
         wanted = {*keys}
         folder = os.path.commonprefix(keys).rpartition("/")[0]  # noqa: RUF071  cut at a slash
-        # Who may read an object may not always list the bucket.
+        # Credentials that may read an object may not be allowed to list the bucket.
         with contextlib.suppress(PermissionRefused):
-            listed = islice(store.list(f"{folder}/".lstrip("/")), _LISTED_FOR_ONE * len(wanted))
-            found.update({info.key: info.bytes for info in listed if info.key in wanted})
-    unknown = [key for key in keys if key not in found]
+            listed = islice(
+                store.list(f"{folder}/".lstrip("/")), _MOST_LISTED_PER_KEY * len(wanted)
+            )
+            size_by_key.update({info.key: info.bytes for info in listed if info.key in wanted})
+    unknown = [key for key in keys if key not in size_by_key]
 
     def size_of(key: str) -> int | str:
         if on_s3 and key.encode(errors="ignore").decode() != key:
@@ -192,9 +207,10 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
         except PermissionRefused:
             return UNREADABLE
 
-    # Several for each call, since handing over a call takes longer than asking a local disk.
-    each = min(_ASKED_AT_ONCE, len(unknown) // (4 * _THREADS) + 1)
-    parts = [unknown[start : start + each] for start in range(0, len(unknown), each)]
-    asked = in_order(lambda part: [size_of(key) for key in part], parts, _THREADS)
-    sizes = chain.from_iterable(asked)
-    return [found[key] if key in found else next(sizes) for key in keys]
+    # One call of a thread looks up many keys, since starting a call takes longer than a look-up on
+    # a local disk.
+    per_call = min(_MOST_KEYS_PER_CALL, len(unknown) // (4 * _THREADS) + 1)
+    parts = [unknown[start : start + per_call] for start in range(0, len(unknown), per_call)]
+    sizes_of_parts = in_order(lambda part: [size_of(key) for key in part], parts, _THREADS)
+    sizes = chain.from_iterable(sizes_of_parts)
+    return [size_by_key[key] if key in size_by_key else next(sizes) for key in keys]

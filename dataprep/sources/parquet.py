@@ -1,4 +1,4 @@
-"""Parquet files with images as a source, as hubs of data sets store them."""
+"""Images in Parquet files as a source, in the form in which hubs of data sets store them."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ from dataprep.stores import ObjectInfo, Store, StoreOptions
 NO_PARQUET = "no Parquet file by its name (.parquet, .pq)"
 NO_ROWS = "a Parquet file without rows"
 
-_AHEAD = 8
-_AHEAD_BYTES = 2**27
+_MOST_CHUNKS_AHEAD = 8
+_MOST_BYTES_AHEAD = 2**27
 _LONGEST_CLASS = 1000
 _DAMAGED_LABELS = "damaged: the classes of its row group cannot be read"
 
@@ -61,7 +61,15 @@ Value = int | str | bool | None
 
 @dataclass(frozen=True)
 class _Group:
-    """The rows of a row group. ``labels`` is None where they are damaged."""
+    """The rows of a row group.
+
+    Attributes:
+        container: what the listing calls the row group.
+        rows: the number of rows.
+        mean_bytes: the average size of an image.
+        labels: the label of each row; None if the labels are damaged.
+        paths: the path of each image; None if an image has no path.
+    """
 
     container: str
     rows: int
@@ -72,7 +80,14 @@ class _Group:
 
 @dataclass(frozen=True)
 class _File:
-    """What a Parquet file says of its samples; ``columns`` is None where it has no rows."""
+    """The rows of a Parquet file.
+
+    Attributes:
+        stored: the file.
+        columns: the columns to read; None if the file has no rows.
+        groups: the row groups that have rows.
+        has_images: whether any image has bytes, as far as the metadata say.
+    """
 
     stored: StoredFile
     columns: Columns | None = None
@@ -82,7 +97,7 @@ class _File:
 
 @dataclass
 class _Rows:
-    """The rows of a listing in the order of the files and of the rows in them."""
+    """The columns of a listing. Entries are in the order of the files and of their rows."""
 
     names: list[str] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
@@ -92,12 +107,15 @@ class _Rows:
     problems: Problems = field(default_factory=dict)
 
     def add_file(self, key: str, size: int, problem: Problem) -> None:
-        """Append a file that has no samples."""
+        """Append a file without samples, and the reason."""
         self.problems[len(self.names)] = problem
         self._add(key, size, "", 0, None)
 
     def add(self, file: _File) -> None:
-        """Append the rows of a file."""
+        """Append the rows of a file.
+
+        A row is named by its path, if that is a file name that occurs once, or else by its number.
+        """
         key = file.stored.key
         paths = Counter(path for group in file.groups for path in group.paths if path)
         number = 0
@@ -122,9 +140,9 @@ class _Rows:
 class ParquetSource(FilesSource):
     """Images in Parquet files, in the order of the files and of their rows.
 
-    ``uri`` is one file, or a folder of them. The row whose image has the path ``1.jpg`` in
-    ``data/train-0.parquet`` is called ``data/train-0.parquet/1.jpg``; without a path of its own a
-    row is called by its number in the file.
+    ``uri`` is one file, or a folder of files. A row of ``data/train-0.parquet`` whose image has the
+    path ``1.jpg`` is called ``data/train-0.parquet/1.jpg``. A row without a path, or with the path
+    of another row, is called by its number in the file.
     """
 
     kind = "parquet"
@@ -139,14 +157,14 @@ class ParquetSource(FilesSource):
         self._image = ""
 
     def read(self, item: Located) -> bytes:
-        """The bytes of one image; its row group is read up to it."""
+        """The bytes of one image. Its row group is read from the start up to this image."""
         (data,) = self.read_runs([item])
         if isinstance(data, UnreadableImage):
             raise data
         return data
 
     def read_runs(self, items: Sequence[Located]) -> Iterator[bytes | UnreadableImage]:
-        """The bytes of images in order; each run of a row group is read once."""
+        """The bytes of the images in order. Each run of rows of one row group is read once."""
         runs = [
             (self._group(run[0].container), [item.offset for item in run]) for run in _runs(items)
         ]
@@ -155,48 +173,53 @@ class ParquetSource(FilesSource):
                 yield from group.values(rows)
             return
 
-        def fetched(run: tuple[RowGroup, Sequence[int]]) -> bytes:
+        def chunk_of(run: tuple[RowGroup, Sequence[int]]) -> bytes:
+            """The whole column chunk; empty if its rows are streamed."""
             group, rows = run
-            return group.fetched() if group.is_read_at_once(rows) else b""
+            return group.fetch_chunk() if group.is_read_at_once(rows) else b""
 
         chunks = in_order(
-            fetched,
+            chunk_of,
             runs,
-            min(self.concurrency, _AHEAD),
+            min(self.concurrency, _MOST_CHUNKS_AHEAD),
             weight=lambda run: run[0].chunk_bytes if run[0].is_read_at_once(run[1]) else 0,
-            budget=_AHEAD_BYTES,
+            budget=_MOST_BYTES_AHEAD,
         )
         for (group, rows), chunk in zip(runs, chunks, strict=True):
             yield from group.values(rows, chunk)
 
     def list(self) -> Listing:
-        """Every row of every file, and other files of the folder."""
+        """List every row of every Parquet file, and the other files of the folder."""
         tree = Tree()
         listed = self._files_at("Parquet file", tree)
         rows = _Rows()
-        read: list[ObjectInfo] = []
+        parquet_files: list[ObjectInfo] = []
         others: list[tuple[ObjectInfo, Problem]] = []
         for file in listed.files:
             problem = self._problem_of(file, in_folder=listed.is_folder)
             if problem is None and listed.is_folder and not PARQUET_ENDING.search(file.key):
                 problem = Problem("skipped", NO_PARQUET)
             if problem is None:
-                read.append(file)
+                parquet_files.append(file)
             else:
                 others.append((file, problem))
-        if not read:
+        if not parquet_files:
             raise SourceNotFound(
                 f"no Parquet files in {self.uri!r}: names that end in .parquet or .pq are expected"
                 + advice_for(file.key for file in listed.files)
             )
         if not self._splits_are_classes:
-            keys = [file.key for file in read]
+            keys = [file.key for file in parquet_files]
             refuse_file_splits(self.uri, self.kind, "Parquet files", PARQUET_ENDING, keys)
         tables = [
-            *in_order(lambda file: self._read_file(listed.store, file), read, self.concurrency - 1)
+            *in_order(
+                lambda file: self._read_file(listed.store, file),
+                parquet_files,
+                self.concurrency - 1,
+            )
         ]
-        filled = [table for table in tables if table.columns is not None]
-        columns = self._require_same_columns(filled)
+        with_rows = [table for table in tables if table.columns is not None]
+        columns = self._require_same_columns(with_rows)
         for table in tables:
             if table.columns is None:
                 others.append((_info(table), Problem("skipped", NO_ROWS)))
@@ -204,7 +227,7 @@ class ParquetSource(FilesSource):
                 rows.add(table)
         for file, problem in others:
             rows.add_file(file.key, file.bytes, problem)
-        self._files = {table.stored.key: table.stored for table in filled}
+        self._files = {table.stored.key: table.stored for table in with_rows}
         self._image = columns.image
         classes = self._classes(rows, columns)
         return Listing.sorted(
@@ -224,10 +247,10 @@ class ParquetSource(FilesSource):
         )
 
     def _read_file(self, store: Store, entry: ObjectInfo) -> _File:
-        """What a file says of its samples; no image is read.
+        """Read the footer, the labels and the paths of a file, but no image.
 
         Raises:
-            SourceError: it is no Parquet file, or one without columns of images.
+            SourceError: it is no Parquet file, or has no column of images.
         """
         title = f"{self.uri.rstrip('/')}/{entry.key}" if store is self._store else self.uri
         try:
@@ -247,33 +270,33 @@ class ParquetSource(FilesSource):
         if not metadata.num_rows:
             return _File(stored)
         columns = columns_of(schema, self._section, title)
-        groups = [RowGroup(stored, at, columns.image) for at in range(metadata.num_row_groups)]
-        numbers = [at for at, group in enumerate(groups) if group.rows]
+        groups = [
+            RowGroup(stored, number, columns.image) for number in range(metadata.num_row_groups)
+        ]
+        numbers = [number for number, group in enumerate(groups) if group.rows]
         labels = _values(stored, numbers, columns.label)
         paths = _values(stored, numbers, columns.path)
         groups_with_rows = []
         for number in numbers:
             group = groups[number]
-            mean = max(group.value_bytes // group.rows, 1)
-            without = [None] * group.rows
+            no_values = [None] * group.rows
             group_with_rows = _Group(
                 container=container_of(stored, number),
                 rows=group.rows,
-                mean_bytes=mean,
-                labels=labels[number] if columns.label else without,
-                paths=paths.get(number) or without,
+                mean_bytes=max(group.value_bytes // group.rows, 1),
+                labels=labels[number] if columns.label else no_values,
+                paths=paths.get(number) or no_values,
             )
             groups_with_rows.append(group_with_rows)
-        return _File(
-            stored, columns, groups_with_rows, not all(groups[at].all_null for at in numbers)
-        )
+        has_images = not all(groups[number].all_null for number in numbers)
+        return _File(stored, columns, groups_with_rows, has_images)
 
     def _require_same_columns(self, files: Sequence[_File]) -> Columns:
-        """The columns of all files.
+        """The columns of the files, which must be the same in all of them.
 
         Raises:
             SourceNotFound: no file has rows.
-            SourceError: files differ in their columns or class names, or have no image at all.
+            SourceError: files differ in their columns or class names, or no file has an image.
         """
         if not files:
             raise SourceNotFound(f"no rows in the Parquet files of {self.uri!r}")
@@ -281,7 +304,7 @@ class ParquetSource(FilesSource):
         columns = first.columns
         assert columns is not None  # noqa: S101  for mypy
         for other in others:
-            if other.columns is None or _facts(other.columns) == _facts(columns):
+            if other.columns is None or _without_advice(other.columns) == _without_advice(columns):
                 continue
             different = _difference(columns, other.columns)
             raise SourceError(
@@ -298,7 +321,10 @@ class ParquetSource(FilesSource):
         return columns
 
     def _classes(self, rows: _Rows, columns: Columns) -> Classes:
-        """The class of each row; rows without one beside others join the problems."""
+        """The class of each row.
+
+        If some rows have a class, each row without a class is added to the problems of ``rows``.
+        """
         count = len(rows.names)
         if not columns.label:
             return Classes([""] * count, notes=(columns.advice,) if columns.advice else ())
@@ -326,19 +352,19 @@ class ParquetSource(FilesSource):
             for row, text in enumerate(texts):
                 if row not in reasons and (problem := _problem_of_text(text)):
                     reasons[row] = problem
-            used = ["" if row in reasons else text for row, text in enumerate(texts)]
-            without: dict[int, str] = {}
-            classes = by_name(used, label_space, without, self.uri)
-            reasons = {**without, **reasons}
+            usable = ["" if row in reasons else text for row, text in enumerate(texts)]
+            without_class: dict[int, str] = {}
+            classes = by_name(usable, label_space, without_class, self.uri)
+            reasons = {**without_class, **reasons}
         for row, reason in reasons.items():
             rows.problems.setdefault(row, Problem("failed", reason))
         return classes
 
     def _group(self, container: str) -> RowGroup:
-        """The row group that a listing called ``container``.
+        """The row group that the listing calls ``container``.
 
         Raises:
-            SourceChanged: it is gone since it was listed.
+            SourceChanged: the file, or its row group, is gone since it was listed.
         """
         key, group = file_and_group(container)
         file = self._files.get(key)
@@ -356,7 +382,7 @@ class ParquetSource(FilesSource):
 
 
 def _runs(items: Sequence[Located]) -> list[list[Located]]:
-    """Cut items into neighbours of one container whose places in it ascend."""
+    """Cut items into runs: neighbours in one row group whose rows ascend."""
     runs: list[list[Located]] = []
     for _, neighbours in groupby(items, key=lambda item: item.container):
         run: list[Located] = []
@@ -370,12 +396,15 @@ def _runs(items: Sequence[Located]) -> list[list[Located]]:
 
 
 def _values(file: StoredFile, groups: Sequence[int], column: str) -> dict[int, Any]:
-    """The values of a column by the number of the row group; None where they are damaged."""
+    """The values of a column, by the number of the row group; None for a damaged row group.
+
+    All row groups are read together. If that fails, each is read alone, to see which are damaged.
+    """
     if not column or not groups:
         return {}
-    opened = pq.ParquetFile(ParquetBytes(file), metadata=footer(file), pre_buffer=True)
+    parquet_file = pq.ParquetFile(ParquetBytes(file), metadata=footer(file), pre_buffer=True)
     try:
-        table = opened.read_row_groups(groups, columns=[column], use_threads=False)
+        table = parquet_file.read_row_groups(groups, columns=[column], use_threads=False)
         values = column_in(table, column).to_pylist()
     except DataprepError:
         raise
@@ -393,7 +422,7 @@ def _values(file: StoredFile, groups: Sequence[int], column: str) -> dict[int, A
 
 
 def _is_file_name(path: str) -> bool:
-    """Whether a path can be the name of a sample: relative, without steps up, and no number."""
+    """Whether a path can name a sample: a relative path without ``..`` that is no number."""
     parts = path.split("/")
     return not ({"", ".", ".."} & {*parts} or "\0" in path or path.isdecimal())
 
@@ -403,7 +432,7 @@ def _class_text(label: Value) -> str:
 
 
 def _problem_of_text(text: str) -> str:
-    """Why a text is no class; empty for a class, and where there is none."""
+    """Why a text is no class; empty if it can be a class, or is empty."""
     if len(text) > _LONGEST_CLASS:
         return f"its class has more than {_LONGEST_CLASS:,} characters"
     if text and not text.isprintable():
@@ -411,13 +440,13 @@ def _problem_of_text(text: str) -> str:
     return ""
 
 
-def _facts(columns: Columns) -> Columns:
-    """What all files must have in common."""
+def _without_advice(columns: Columns) -> Columns:
+    """What must be the same in all files: everything but the advice."""
     return replace(columns, advice="")
 
 
 def _difference(first: Columns, other: Columns) -> str:
-    """In which way two files differ."""
+    """Say for a message in what two files differ."""
     if first.image != other.image:
         return f"their column of images ({first.image!r}, {other.image!r})"
     if first.label != other.label:
@@ -434,7 +463,7 @@ def _info(file: _File) -> ObjectInfo:
 
 
 def _notes(files: Sequence[_File], columns: Columns) -> Iterator[str]:
-    """What is worth saying of the files."""
+    """Notes for the user about the files."""
     empty = [file.stored.key for file in files if file.columns is None]
     if empty:
         yield f"{counted(len(empty), 'Parquet file')} without rows: {shown(empty)}"

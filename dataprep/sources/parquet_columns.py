@@ -1,8 +1,8 @@
-"""PURE. Which columns of a Parquet file have the images and the classes, and what these are called.
+"""PURE. Choose the columns of a Parquet file that have the images, their paths and classes.
 
 Hubs store an image as a struct of ``bytes`` and ``path``. Hugging Face's library describes columns
-in the metadata of the schema: under the key ``huggingface``, a ``ClassLabel`` has the names of its
-numbers.
+in the metadata of the schema, under the key ``huggingface``. There, a ``ClassLabel`` has the names
+of the classes in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _MOST_SHOWN = 12
 
 @dataclass(frozen=True)
 class Columns:
-    """What is read of a file.
+    """The columns to read. A column in a struct has a name with dots.
 
     Attributes:
-        image: the column of encoded images: its name, with dots where it is in a struct.
-        path: the column of their file names; empty where there is none.
-        label: the column of classes; empty where there is none.
-        has_numbers: whether classes are numbers.
-        class_names: the names of these numbers in the schema; empty where it has none.
-        advice: how to name a column of classes, where none was recognised.
+        image: the column of encoded images.
+        path: the column of the file names of the images; empty if there is none.
+        label: the column of classes; empty if there is none.
+        has_numbers: whether the classes are numbers.
+        class_names: the names of the classes in the schema, by number; empty if it has none.
+        advice: how to choose a column of classes, if none was recognised.
     """
 
     image: str
@@ -53,11 +53,16 @@ class Columns:
 
 
 def columns_of(schema: pa.Schema, section: ParquetOptions, title: str) -> Columns:
-    """The columns to read of a file that errors call ``title``.
+    """Choose the columns to read.
+
+    Args:
+        schema: the schema of the file.
+        section: the columns that the user has named.
+        title: what errors call the file.
 
     Raises:
-        SourceError: a column that is named is not there or of a type that cannot be read, or it is
-            not clear which columns to read.
+        SourceError: a named column does not exist or has a type that cannot be read; or it is not
+            clear which columns to read.
     """
     columns = [*_columns(schema)]
     names = Counter(name for name, _ in columns)
@@ -89,7 +94,7 @@ def columns_of(schema: pa.Schema, section: ParquetOptions, title: str) -> Column
 
 
 def _columns(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
-    """Every column and its type, those in structs too, names with dots."""
+    """Yield the name and the type of every column, and of every column in a struct."""
     pending = [(field.name, field.type) for field in reversed(schema)]
     while pending:
         name, kind = pending.pop()
@@ -101,13 +106,18 @@ def _columns(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
 def _image_column(
     types: Mapping[str, pa.DataType], features: Mapping[str, Any], column: str | None, title: str
 ) -> str:
-    """The column of images. Raises SourceError."""
+    """The column of images: the one that the user has named, or the one that is recognised.
+
+    Raises:
+        SourceError: the named column has no images, or not exactly one column is recognised.
+    """
     if column is not None:
         _require(types, column, title, "parquet.image")
         if not _holds_images(types, column):
             raise SourceError(
-                f"{title}: its column {column!r} (parquet.image) is {_words(types[column])}: give "
-                "one of binary values, or of structs with binary 'bytes'"
+                f"{title}: its column {column!r} (parquet.image) is "
+                f"{_type_description(types[column])}: give a column of binary values, or of "
+                "structs with binary 'bytes'"
             )
         return column
     candidates: list[str] = []
@@ -121,7 +131,7 @@ def _image_column(
             f"'bytes'; its columns are {_shown(types)}. Tables of paths are read with --kind "
             "listing"
         )
-    chosen = _only_clear(candidates, features, "Image", IMAGE_COLUMNS)
+    chosen = _single_candidate(candidates, features, "Image", IMAGE_COLUMNS)
     if chosen is None:
         raise SourceError(
             f"{title}: which column has the images is not clear: {_shown(candidates)} could; name "
@@ -136,19 +146,24 @@ def _label_column(
     column: str | None,
     title: str,
 ) -> str:
-    """The column of classes; empty where none is recognised. Raises SourceError."""
+    """The column of classes that the user has named or that is recognised; empty if there is none.
+
+    Raises:
+        SourceError: the column cannot have classes, or several columns are recognised.
+    """
     if column is not None:
         _require(types, column, title, "parquet.label")
     else:
         likely = [
             name
             for name in types
-            if _feature(features, name).get("_type") == "ClassLabel" or _last(name) in LABEL_COLUMNS
+            if _feature(features, name).get("_type") == "ClassLabel"
+            or _last_part(name) in LABEL_COLUMNS
         ]
         if not likely:
             return ""
         readable = [name for name in likely if _holds_classes(types[name])]
-        column = _only_clear(readable or likely, features, "ClassLabel", LABEL_COLUMNS)
+        column = _single_candidate(readable or likely, features, "ClassLabel", LABEL_COLUMNS)
         if column is None:
             raise SourceError(
                 f"{title}: which column has the classes is not clear: {_shown(readable)} could; "
@@ -162,31 +177,31 @@ def _label_column(
                 f"name another of its columns, {_shown(others)}, with --set parquet.label=NAME, or "
             )
         raise SourceError(
-            f"{title}: its column {column!r} is {_words(types[column])}, where a class is a whole "
-            f"number or a text: {another}read no classes with --set parquet.label=false"
+            f"{title}: its column {column!r} is {_type_description(types[column])}, but a class "
+            f"is a whole number or a text: {another}read no classes with --set parquet.label=false"
         )
     return column
 
 
-def _only_clear(
+def _single_candidate(
     candidates: Sequence[str],
     features: Mapping[str, Any],
     feature_type: str,
-    usual: Sequence[str],
+    usual_names: Sequence[str],
 ) -> str | None:
-    """The only candidate, or the only one that the schema or its name says to be it."""
-    described = [
+    """The only candidate, or else the only one with the feature type or a usual name; else None."""
+    with_feature = [
         name for name in candidates if _feature(features, name).get("_type") == feature_type
     ]
-    named = [name for name in described or candidates if _last(name) in usual]
-    for group in (candidates, described, named):
+    with_name = [name for name in with_feature or candidates if _last_part(name) in usual_names]
+    for group in (candidates, with_feature, with_name):
         if len(group) == 1:
             return group[0]
     return None
 
 
 def _require(types: Mapping[str, object], column: str, title: str, key: str) -> None:
-    """Raise SourceError where there is no such column."""
+    """Raise SourceError if there is no such column."""
     if column not in types:
         raise SourceError(f"{title}: no column {column!r} ({key}): it has {_shown(types)}")
 
@@ -225,7 +240,7 @@ def _value_type(kind: pa.DataType) -> pa.DataType:
 
 
 def _features(schema: pa.Schema) -> Mapping[str, Any]:
-    """What Hugging Face's library says of columns; empty where it says nothing."""
+    """How Hugging Face's library describes the columns; empty if it does not."""
     try:
         content = json.loads((schema.metadata or {}).get(b"huggingface", b"{}"))
         features = content["info"]["features"]
@@ -235,7 +250,7 @@ def _features(schema: pa.Schema) -> Mapping[str, Any]:
 
 
 def _feature(features: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Describe one column for a message."""
+    """How Hugging Face's library describes one column; empty if it does not."""
     feature: Any = features.get(name)
     if feature is None:
         feature = features
@@ -244,19 +259,19 @@ def _feature(features: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return feature if isinstance(feature, dict) else {}
 
 
-def _last(name: str) -> str:
+def _last_part(name: str) -> str:
     """The last part of a name with dots, in lower case."""
     return name.rpartition(".")[2].lower()
 
 
-def _words(kind: pa.DataType) -> str:
-    """A type for a message, shortened."""
+def _type_description(kind: pa.DataType) -> str:
+    """Describe a type for a message, shortened."""
     text = " ".join(str(kind).split())
     return f"of type {text if len(text) < 60 else text[:60] + '...'}"
 
 
 def _shown(names: Mapping[str, object] | Sequence[str]) -> str:
-    """A few names of columns."""
-    shown = [*names]
-    more = ", ..." if len(shown) > _MOST_SHOWN else ""
-    return ", ".join(repr(escape(name)) for name in shown[:_MOST_SHOWN]) + more
+    """The names of columns for a message, at most ``_MOST_SHOWN``."""
+    columns = [*names]
+    more = ", ..." if len(columns) > _MOST_SHOWN else ""
+    return ", ".join(repr(escape(column)) for column in columns[:_MOST_SHOWN]) + more

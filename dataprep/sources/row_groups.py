@@ -1,8 +1,8 @@
-"""Row groups of Parquet files: the values of one column, in order and a few at a time.
+"""Read the values of one column of a row group in a Parquet file, in order and a few at a time.
 
-Values of a column chunk follow each other without an index, so that one of them is found by reading
-all before it. A run of samples of one row group is read once, from the beginning of its chunk to
-the last sample that is wanted.
+A column chunk has no index of its values, so a value can be read only after all values before it.
+A run of samples of one row group is therefore read once, from the beginning of its chunk to the
+last sample of the run.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataprep.sources.archives import FilePart, StoredFile
 from dataprep.stores.local import LocalStore
 
 LARGEST_AT_ONCE_BYTES = 256_000_000
-"""A column chunk that is larger is streamed."""
+"""Larger column chunks are streamed, not read by one request."""
 
 NO_BYTES = "no bytes in the table: its value is null, as that of an image that has only a path"
 
@@ -33,15 +33,15 @@ _container = re.compile(r"(?s:(.*))!rows@(\d+)\+\d+")
 
 
 def container_of(file: StoredFile, group: int) -> str:
-    """What a listing calls a row group: the file's key, the number of the group, the file's size.
+    """The name of a row group in a listing: the file's key, the group's number, the file's size.
 
-    With the size, a job is not resumed from a file of another size.
+    Because of the size, a job is not resumed from a file of another size.
     """
     return f"{file.key}!rows@{group}+{file.size}"
 
 
 def file_and_group(container: str) -> tuple[str, int]:
-    """The key of the file and the number of the row group that ``container_of`` named."""
+    """The key of the file and the number of the row group, from a name of ``container_of``."""
     match = _container.fullmatch(container)
     if match is None:
         raise SourceChanged(f"{container!r} was removed since it was listed: it is no row group")
@@ -49,40 +49,41 @@ def file_and_group(container: str) -> tuple[str, int]:
 
 
 def footer(file: StoredFile) -> pq.FileMetaData:
-    """The metadata of a file, read once in a process where the file has a version.
+    """The metadata of a file. A process keeps them in memory if the file has a version.
 
     Raises:
-        ValueError, OSError, pyarrow.ArrowException: it is no Parquet file, or a damaged one.
+        ValueError, OSError, pyarrow.ArrowException: it is no Parquet file, or is damaged.
         SourceChanged, StoreError: as ``StoredFile.read``.
     """
-    return _known_footer(file) if file.version else pq.read_metadata(ParquetBytes(file))
+    return _footer_of_version(file) if file.version else pq.read_metadata(ParquetBytes(file))
 
 
 @lru_cache(maxsize=_FOOTERS)
-def _known_footer(file: StoredFile) -> pq.FileMetaData:
+def _footer_of_version(file: StoredFile) -> pq.FileMetaData:
     return pq.read_metadata(ParquetBytes(file))
 
 
 class ParquetBytes(FilePart):
-    """A file as pyarrow reads it, of which one range may be in memory already."""
+    """A file object for pyarrow. One range of the file may be in memory already."""
 
-    def __init__(self, stored: StoredFile, start: int = 0, held: bytes = b"") -> None:
+    def __init__(self, stored: StoredFile, start: int = 0, content: bytes = b"") -> None:
+        """Open a file of which ``content``, from byte ``start`` on, is in memory."""
         super().__init__(stored, stored.size)
-        self._start, self._held = start, held
+        self._start, self._content = start, content
 
     def read(self, size: int = -1) -> bytes:
-        """Return all bytes that are asked for.
+        """Return ``size`` bytes, or all bytes up to the end of the file for -1.
 
         Raises:
-            SourceChanged: there are fewer.
+            SourceChanged: the file is shorter than when it was listed.
         """
         length = max(self._size - self._at, 0)
         if size >= 0:
             length = min(size, length)
         offset = self._at - self._start
-        if offset >= 0 and offset + length <= len(self._held):
+        if offset >= 0 and offset + length <= len(self._content):
             self._at += length
-            return self._held[offset : offset + length]
+            return self._content[offset : offset + length]
         data = self._read(length)
         if len(data) < length:
             raise SourceChanged(
@@ -96,18 +97,18 @@ class RowGroup:
     """One column of a row group.
 
     Attributes:
-        rows: how many.
-        chunk_bytes: how many bytes the column takes in the file.
-        value_bytes: how many bytes it takes when it is not compressed.
-        all_null: whether the metadata say that no row has a value.
+        rows: the number of rows.
+        chunk_bytes: the size of the column chunk in the file.
+        value_bytes: the size of the column chunk without compression.
+        all_null: whether, according to the metadata, no row has a value.
     """
 
     def __init__(self, file: StoredFile, group: int, column: str) -> None:
         self._file, self._group, self._column = file, group, column
         self._metadata = footer(file)
         group_metadata = self._metadata.row_group(group)
-        chunks = [group_metadata.column(at) for at in range(group_metadata.num_columns)]
-        chunk = next(each for each in chunks if each.path_in_schema == column)
+        chunks = [group_metadata.column(number) for number in range(group_metadata.num_columns)]
+        chunk = next(chunk for chunk in chunks if chunk.path_in_schema == column)
         begins = [chunk.data_page_offset]
         if chunk.has_dictionary_page and chunk.dictionary_page_offset:
             begins.append(chunk.dictionary_page_offset)
@@ -123,22 +124,25 @@ class RowGroup:
         )
 
     def is_read_at_once(self, rows: Sequence[int]) -> bool:
-        """Whether one request for the whole chunk is the way to these rows, on a remote store."""
+        """Whether to request the whole chunk at once to read these rows from a remote store.
+
+        It pays if the rows reach into the second half of the chunk.
+        """
         return self.chunk_bytes <= LARGEST_AT_ONCE_BYTES and 2 * rows[-1] + 2 > self.rows
 
-    def fetched(self) -> bytes:
-        """The whole chunk, by one request."""
+    def fetch_chunk(self) -> bytes:
+        """Fetch the whole chunk by one request."""
         return self._file.read(self._start, self.chunk_bytes)
 
     def values(self, rows: Sequence[int], chunk: bytes = b"") -> Iterator[bytes | UnreadableImage]:
-        """The values of ``rows``, which ascend, a few in memory at a time.
+        """Yield the values of some rows, with few values in memory at a time.
 
-        Batches begin at the first row of the group, so that damage has the same effect whichever
-        rows are read: what is before its batch can be read, and the rest cannot.
+        Batches are counted from the first row of the group. So damage has the same effect whichever
+        rows are read: rows in batches before the damaged batch can be read, all others cannot.
 
         Args:
-            rows: numbers from 0 within the group.
-            chunk: the whole chunk, if it was fetched.
+            rows: ascending numbers of rows, from 0 within the group.
+            chunk: the whole chunk, if it has been fetched.
 
         Raises:
             SourceChanged, StoreError: as ``StoredFile.read``.
@@ -160,39 +164,42 @@ class RowGroup:
             yield UnreadableImage(NO_BYTES) if value is None else value
 
     def _batches(self, chunk: bytes, *, with_buffer: bool) -> Iterator[pa.Array]:
-        """The column, a few rows at a time."""
+        """Yield the column, a few rows at a time."""
         is_local = isinstance(self._file.store, LocalStore)
         buffer_bytes = _LOCAL_BUFFER_BYTES if is_local else _REMOTE_BUFFER_BYTES
-        opened = opened_file(
+        parquet_file = open_file(
             self._file,
             ParquetBytes(self._file, self._start, chunk),
             buffer_size=buffer_bytes if with_buffer else 0,
         )
-        batches = opened.iter_batches(
+        batches = parquet_file.iter_batches(
             _BATCH_ROWS, [self._group], columns=[self._column], use_threads=False
         )
         for batch in batches:
             yield column_in(batch, self._column)
 
 
-def opened_file(file: StoredFile, content: ParquetBytes, **options: Any) -> pq.ParquetFile:
-    """A Parquet file of which the footer is known."""
+def open_file(file: StoredFile, content: ParquetBytes, **options: Any) -> pq.ParquetFile:
+    """Open a Parquet file with the footer that is kept in memory."""
     return pq.ParquetFile(content, metadata=footer(file), pre_buffer=False, **options)
 
 
 def column_in(table: pa.Table | pa.RecordBatch, name: str) -> pa.Array | pa.ChunkedArray:
-    """The only column of what was read, out of its structs and dictionaries."""
+    """The values of the column ``name``, without the structs and dictionaries around them.
+
+    ``table`` has only this column, or the outermost struct that contains it.
+    """
     column = table.column(0)
-    below = name.removeprefix(table.schema.names[0]).strip(".")
-    for part in below.split(".") if below else ():
-        column = pc.struct_field(column, part)
+    path_in_struct = name.removeprefix(table.schema.names[0]).strip(".")
+    for field in path_in_struct.split(".") if path_in_struct else ():
+        column = pc.struct_field(column, field)
     if isinstance(column, pa.DictionaryArray):
         return column.dictionary_decode()
     return column
 
 
 def _next_or_none(batches: Iterator[pa.Array]) -> pa.Array | None:
-    """The next batch; None after the last one, and where the data are damaged."""
+    """The next batch; None after the last batch, or if the data are damaged."""
     try:
         return next(batches, None)
     except DataprepError:

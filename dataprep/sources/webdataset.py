@@ -1,4 +1,4 @@
-"""WebDataset tars as a source: a sample is an image and the members beside it under one key."""
+"""WebDataset tars as a source: a sample is the neighbouring members of a tar that share a key."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MOST_SHOWN = 10
 
 @dataclass
 class _Columns:
-    """The rows of a listing in the order of the tars and of the members in them."""
+    """The columns of a listing. Rows are in the order of the tars and of their members."""
 
     names: list[str] = field(default_factory=list)
     containers: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class _Columns:
     labels: list[str] = field(default_factory=list)
     problems: Problems = field(default_factory=dict)
     tars: list[str] = field(default_factory=list)
-    """The tars that have samples, one each."""
+    """The tars that have samples."""
 
     def add(self, member: Member, problem: Problem | None, label: str = "") -> None:
         """Append a row."""
@@ -60,11 +60,11 @@ class _Columns:
 
 
 class WebDataset(TarSource):
-    """Images in WebDataset tars, each with the class that a member beside it has.
+    """Images in WebDataset tars. The class of an image is in another member of its sample.
 
     ``uri`` is one tar, or a folder of tars. The image ``0001.jpg`` in ``train-000.tar`` of a folder
-    is called ``train-000/0001.jpg``. Images are read as members of other archives are; the members
-    that give classes are in the index of a tar if they are small.
+    is called ``train-000/0001.jpg``. Images are read like members of other archives. The index of a
+    tar contains the small members that have the classes.
     """
 
     kind = "webdataset"
@@ -79,7 +79,7 @@ class WebDataset(TarSource):
         super().__init__(uri, options, self._section.cache)
 
     def list(self) -> Listing:
-        """The image of each sample, and members that belong to no sample with an image."""
+        """List the image of each sample, and members that belong to no sample with an image."""
         tree = Tree()
         reader = SampleReader(self._section.label or "", self._exclusion)
         columns = _Columns()
@@ -104,10 +104,10 @@ class WebDataset(TarSource):
         )
 
     def _add(self, index: pa.Table, reader: SampleReader, columns: _Columns) -> None:
-        """Add the rows of one archive, or of a file that is none.
+        """Add the rows of an index: the samples of its tars, and files that are no tars.
 
         Raises:
-            SourceError: a file that is called a tar is none.
+            SourceError: a file has the name of a tar, and cannot be read as a tar.
         """
         tars = texts(index, "tar")
         rows = zip(tars, _members_of(index), strict=True)
@@ -125,10 +125,10 @@ class WebDataset(TarSource):
             columns.tars.append(tar)
 
     def _refuse_broken(self, file: Member) -> None:
-        """Refuse a file that is called a tar and is none, since its samples would be missing.
+        """Refuse a file that has the name of a tar, and cannot be read as a tar.
 
         Raises:
-            SourceError: it names the file and the reason.
+            SourceError: the samples of the file would be missing.
         """
         reason = file.problem.reason if file.problem else ""
         is_left_out = reason.startswith(EXCLUDED) or is_clutter(file.name)
@@ -140,13 +140,13 @@ class WebDataset(TarSource):
         )
 
     def _with_large_json(self, members: Sequence[Member]) -> Sequence[Member]:
-        """The same members of one tar, with ``.json`` that its index does not keep."""
+        """Read the ``.json`` members of a tar that are too large for its index."""
         complete = [*members]
         large: dict[int, Located] = {}
         for row, member in enumerate(members):
             is_json = key_and_extension(member.name)[1] == "json"
-            is_kept = member.content is not None or member.problem is not None
-            if is_json and not is_kept and member.size < LARGEST_JSON_BYTES:
+            is_settled = member.content is not None or member.problem is not None
+            if is_json and not is_settled and member.size < LARGEST_JSON_BYTES:
                 large[row] = Located(member.name, member.size, member.container, member.offset)
         contents = in_order(self.read, large.values(), self.concurrency - 1)
         for row, content in zip(large, contents, strict=True):
@@ -157,60 +157,61 @@ class WebDataset(TarSource):
         """Refuse two archives whose samples have the same names, such as a.tar and a.tar.gz.
 
         Raises:
-            SourceError: it names the archives.
+            SourceError: two archives have a sample of the same name.
         """
-        seen: dict[str, int] = {}
+        row_by_name: dict[str, int] = {}
         for row, name in enumerate(columns.names):
             if row in columns.problems:
                 continue
-            before = seen.setdefault(name, row)
-            if before != row:
-                first, second = (
-                    columns.containers[each].split("!gzip@")[0] for each in (before, row)
-                )
+            first_row = row_by_name.setdefault(name, row)
+            if first_row != row:
+                first = columns.containers[first_row].split("!gzip@")[0]
+                second = columns.containers[row].split("!gzip@")[0]
                 raise SourceError(
                     f"{self.uri}: {first} and {second} both have a sample {name!r}: leave one of "
                     f"them out, as in --exclude {shlex.quote(second)}"
                 )
 
     def _classes(self, columns: _Columns, reader: SampleReader) -> Classes:
-        """The class of each row; samples without one beside others join the problems.
+        """The class of each row.
+
+        If some samples have a class, each sample without a class is added to the problems.
 
         Raises:
-            SourceError: some samples have numbers and others names.
+            SourceError: the classes of some samples are numbers, and of others names.
         """
         names, problems = columns.names, columns.problems
         labels = ["" if row in problems else label for row, label in enumerate(columns.labels)]
         numbers = {row: int(label) for row, label in enumerate(labels) if is_number(label)}
-        named = [row for row, label in enumerate(labels) if label and row not in numbers]
-        if not (numbers or named):
+        rows_with_names = [row for row, label in enumerate(labels) if label and row not in numbers]
+        if not (numbers or rows_with_names):
             return Classes(labels, notes=_advice(reader))
         member = ".json" if self._section.label else ".cls"
-        if numbers and named:
-            row = next(iter(numbers))
+        if numbers and rows_with_names:
+            row, other_row = next(iter(numbers)), rows_with_names[0]
             raise SourceError(
                 f"{self.uri}: {names[row]!r} has the number {labels[row]} for its class and "
-                f"{names[named[0]]!r} the name {labels[named[0]]!r}, so that labels would be "
-                f"guessed: write either into every {member}, or leave them out with --exclude "
-                f"'*{member}' and give the classes with --set labels.ground_truth=FILE"
+                f"{names[other_row]!r} the name {labels[other_row]!r}, so that labels would be "
+                f"guessed: use only numbers or only names in all {member}, or leave them out with "
+                f"--exclude '*{member}' and give the classes with --set labels.ground_truth=FILE"
             )
         for row, label in enumerate(labels):
             if not label and row not in problems:
                 problems[row] = Problem("failed", f"no {member} in the sample, which has the class")
         reasons = {row: problem.reason for row, problem in problems.items()}
         names_file = self._section.class_names
-        given = read_class_names(names_file, self._options) if names_file else None
+        label_space = read_class_names(names_file, self._options) if names_file else None
         if numbers:
-            classes = by_own_number(numbers, len(labels), given, reasons, "webdataset")
+            classes = by_own_number(numbers, len(labels), label_space, reasons, "webdataset")
         else:
-            classes = by_name(labels, given, reasons, self.uri)
+            classes = by_name(labels, label_space, reasons, self.uri)
         for row, reason in reasons.items():
             problems.setdefault(row, Problem("failed", reason))
         return classes
 
 
 def _members_of(index: pa.Table) -> Iterator[Member]:
-    """The members of an archive; a file that is none has no container."""
+    """The members in an index. A file that is no archive is one member without a container."""
     rows = zip(
         (os.fsdecode(name) for name in index["name"].to_pylist()),
         texts(index, "container"),
@@ -227,7 +228,7 @@ def _members_of(index: pa.Table) -> Iterator[Member]:
 
 
 def _notes_of(reader: SampleReader, columns: _Columns) -> Iterator[str]:
-    """What was passed over in the tars."""
+    """Notes for the user about members that are not used, and about empty tars."""
     if reader.ignored:
         commonest = reader.ignored.most_common(_MOST_SHOWN)
         kinds = [f"{count:,} .{escape(extension)}" for extension, count in commonest]
@@ -242,7 +243,7 @@ def _notes_of(reader: SampleReader, columns: _Columns) -> Iterator[str]:
 
 
 def _advice(reader: SampleReader) -> tuple[str, ...]:
-    """Where the classes may be, if no sample has one."""
+    """Advice where the classes may be, if no sample has a class."""
     if reader.json_keys:
         shown_keys = shown(reader.json_keys)
         return (

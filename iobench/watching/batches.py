@@ -1,7 +1,7 @@
-"""What a batch holds: its samples, its bytes, its arrays; and the same batch in new containers.
+"""Inspect batches of any framework: count samples and bytes, and see whether arrays have changed.
 
-A batch is an array, or mappings, lists and tuples of arrays, as the frameworks make them. Nothing
-is imported to look at it, and a batch of an unknown kind never stops somebody's training.
+A batch is an array, or arrays in mappings, lists and tuples. No framework is imported to inspect
+it. A batch of an unknown kind raises no error, because that would stop the training.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_DEEPEST = 4  # batches within batches
+_DEEPEST = 4  # levels of nested containers that are inspected
 
 
 def samples_in(batch: Any) -> int | None:
-    """The first dimension of its first array, else the length of its list; None if it has neither.
+    """The number of samples in a batch; None if it is unknown.
 
-    It knows ``(images, labels)``, ``{"image": ..., "label": ...}``, DALI's list of one mapping,
-    MXNet's ``DataBatch`` (without its padding), lists of images or samples, and the batches of
-    detection: a tuple of images and a tuple of targets.
+    It is the first dimension of the first array, or else the length of the list. The batch may be
+    ``(images, labels)``, ``{"image": ..., "label": ...}``, DALI's list of one mapping, MXNet's
+    ``DataBatch`` (without its padding), a list of images or of samples, or a detection batch: a
+    tuple of images and a tuple of targets.
     """
     try:
         return _size(batch, 0)
@@ -37,13 +38,13 @@ def _size(value: Any, depth: int) -> int | None:
         fields = list(value.values())
     elif isinstance(value, (list, tuple)):
         arrays = [item for item in value if _first_dimension(item) is not None]
-        nested = not arrays and isinstance(next(iter(value), None), (Mapping, list, tuple))
-        if nested and (isinstance(value, tuple) or len(value) == 1):
+        is_nested = not arrays and isinstance(next(iter(value), None), (Mapping, list, tuple))
+        if is_nested and (isinstance(value, tuple) or len(value) == 1):
             fields = value
         elif arrays and depth == 0:
             fields = arrays
         else:
-            return len(value)  # a list of samples, or images of different sizes, one a sample
+            return len(value)  # a list with an entry for each sample
     sizes = (_size(field, depth + 1) for field in fields)
     size = next((size for size in sizes if size is not None), None)
     padding = getattr(value, "pad", 0)
@@ -57,7 +58,7 @@ def _first_dimension(value: Any) -> int | None:
 
 
 def leaves(batch: Any, depth: int = 0) -> Iterator[Any]:
-    """Everything in a batch that is no mapping, list or tuple: its arrays, numbers and strings."""
+    """Yield the arrays, numbers, strings and other values in the containers of a batch."""
     if isinstance(batch, Mapping) and depth <= _DEEPEST:
         for item in batch.values():
             yield from leaves(item, depth + 1)
@@ -69,7 +70,7 @@ def leaves(batch: Any, depth: int = 0) -> Iterator[Any]:
 
 
 def bytes_in(batch: Any) -> int:
-    """Bytes of the arrays and byte strings in a batch; what has no known size counts as 0."""
+    """Bytes of the arrays and byte strings in a batch. A value of unknown size counts as 0."""
     return sum(map(_leaf_bytes, leaves(batch)))
 
 
@@ -86,9 +87,9 @@ def _leaf_bytes(leaf: Any) -> int:
 
 
 def in_new_containers(batch: Any, depth: int = 0) -> Any:
-    """The same arrays in new dictionaries, lists and tuples.
+    """Return the same arrays in new dictionaries, lists and tuples.
 
-    A loop that removes or replaces an entry of its batch changes the new containers only.
+    If the loop removes or replaces entries of the result, ``batch`` stays as it is.
     """
     if depth > _DEEPEST:
         return batch
@@ -103,10 +104,10 @@ def in_new_containers(batch: Any, depth: int = 0) -> Any:
 
 
 def content_marks(batch: Any) -> list[int | None]:
-    """A number for each array of a batch that differs once the array has been changed in place.
+    """Return a number for each array of a batch that changes when the array is changed in place.
 
-    It is torch's own count of changes, or a checksum of an array on the host. An array that has
-    neither has None.
+    For a tensor of torch it is torch's own count of changes; for other arrays on the host it is a
+    checksum. It is None for an array that has neither.
     """
     return [_content_mark(leaf) for leaf in leaves(batch)]
 

@@ -1,16 +1,16 @@
-"""What a replay shows: the loop's rate without its loader, and the loss.
+"""The ceiling and the loss: the loop's rate without its loader, and what the loader costs.
 
-The steps of a loop with a replay are of three sorts:
+A loop with a replay makes three kinds of steps:
 
-- repeated steps. They count in no figure of the loader. The last half of them gives the ceiling,
-  in two parts. The ceiling is one figure if the parts agree within 5 %, else a range.
-- steps after the replay whose batches may have been fetched during it. They count in no figure.
-  They end with the first batch that the loop has to wait for. If it waits for none until the end
-  of the epoch, although it had waited before the replay, all of them are left out. If it had not
-  waited before either, they count: a loader that is fast enough is no limit.
-- all others, of which the figures of the loop are.
+- Repeated steps. They give the ceiling only. The second half of them is measured in two parts. The
+  ceiling is one figure if the rates of the two parts agree within 5 %, otherwise a range.
+- Steps after the replay whose batches may have been fetched during the replay. They count in no
+  figure. They end with the first batch that the loop has to wait for. If the loop waits for no
+  batch until the end of the epoch, all steps up to there are left out, unless it had not waited
+  before the replay either: then the loader is fast enough, and these steps count.
+- All other steps. They give the rate of the loop and its other figures.
 
-The loss is ``1 - rate / ceiling``. It is a range where one of the two is a range.
+The loss is ``1 - rate / ceiling``. It is a range if the rate or the ceiling is a range.
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ from iobench.watching.session import NO_BATCH, UNKNOWN
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """Samples/s of the loop on batches that it has: of two parts, and of both together."""
+    """The rate of the loop on repeated batches, in samples/s.
+
+    Attributes:
+        low: the rate of the slower measured part.
+        high: the rate of the faster measured part.
+        mean: the rate over both parts together.
+    """
 
     low: float
     high: float
@@ -37,12 +43,12 @@ class Ceiling:
 
     @property
     def agrees(self) -> bool:
-        """Whether both parts have one rate."""
+        """Whether the rates of the two parts are close enough to be one rate."""
         return self.high <= AGREE * self.low
 
     @property
     def metrics(self) -> dict[str, float]:
-        """One rate, or the ends of a range."""
+        """The ceiling by the names of the report: one rate, or the ends of a range."""
         if self.agrees:
             return {"ceiling_samples_per_s": self.mean}
         return {"ceiling_samples_per_s_low": self.low, "ceiling_samples_per_s_high": self.high}
@@ -50,20 +56,20 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The steps of a loop, without those that its replay disturbs.
+    """The steps of a loop after the steps that its replay disturbs are taken out.
 
     Attributes:
         rows: the steps and ends of epochs that count.
-        before: number of rows before the replay; None without one.
-        repeated: steps on repeated batches.
-        planned: repeated steps that were planned; 0 if the replay did not begin.
-        left_out: steps after the replay that do not count.
-        ceiling: None if the replay did not end, or samples in a batch are unknown.
-        pauses: the moments at which the replay began and at which steps count again.
+        rows_before: how many of ``rows`` came before the replay; None if there was no replay.
+        repeated: how many steps were made on repeated batches.
+        planned: how many repeated steps were planned; 0 if the replay did not begin.
+        left_out: how many steps after the replay do not count.
+        ceiling: None if the replay was not complete, or the samples of a batch are unknown.
+        pauses: start and end of each time in which no step counts, in seconds.
     """
 
     rows: pd.DataFrame
-    before: int | None = None
+    rows_before: int | None = None
     repeated: int = 0
     planned: int = 0
     left_out: int = 0
@@ -71,7 +77,11 @@ class Replayed:
     pauses: tuple[tuple[float, float], ...] = ()
 
     def metrics(self, batches: int) -> dict[str, float]:
-        """The ceiling, and how it was measured; empty if the replay did not begin."""
+        """The ceiling and the size of the replay; empty if the replay did not begin.
+
+        Args:
+            batches: how many batches were repeated.
+        """
         if not self.planned:
             return {}
         steps = {
@@ -82,7 +92,11 @@ class Replayed:
         return {**steps, **(self.ceiling.metrics if self.ceiling is not None else {})}
 
     def notes(self, batches: int) -> list[str]:
-        """What qualifies the ceiling; ``batches`` were to be repeated, 0 without a replay."""
+        """Sentences for the report about how the ceiling was measured, or why it is unknown.
+
+        Args:
+            batches: how many batches were to be repeated; 0 if no replay was asked for.
+        """
         if not batches:
             return [
                 "the rate of the device alone was not measured: that needs iobench.watch(loader, "
@@ -100,39 +114,41 @@ class Replayed:
                 f"the loop ended during the replay, after {self.repeated:,} of {self.planned:,} "
                 "repeated steps, so the ceiling is unknown"
             ]
-        counted = self.planned - self.planned // 2
-        said = [
+        measured = self.planned - self.planned // 2
+        notes = [
             f"{self.planned:,} steps trained on {batches:,} repeated batches; the last "
-            f"{counted:,} of them are the ceiling, the rate of the loop without its loader"
+            f"{measured:,} of them give the ceiling, the rate of the loop without its loader"
         ]
         if self.ceiling is not None and not self.ceiling.agrees:
-            said.append(
+            notes.append(
                 "the ceiling is a range, since the repeated steps were not even: a higher "
                 "replay_steps gives one rate"
             )
         if self.left_out:
-            said.append(
+            notes.append(
                 f"{self.left_out:,} steps after the replay count in no figure: their batches may "
                 "have been fetched during the replay"
             )
-        return said
+        return notes
 
 
 def without_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> Replayed:
-    """Separate the steps of one loader.
+    """Take the steps that the replay adds or disturbs out of the steps of one loader.
 
     Args:
         rows: steps and ends of epochs, with ``wait_s``, ``step_s`` and ``elsewhere_s``.
-        marks: marks of the replay; empty if there was none. After an interrupt two may be of the
-            same number of steps.
+        marks: the marks of the replay, as ``iobench.watching.session`` describes them; empty if
+            there was no replay. After Ctrl-C two marks may have the same number of steps.
     """
     if marks.empty:
         return Replayed(rows)
     marks = marks.sort_values("called_s").drop_duplicates("got_s", keep="last")
+    # In a mark, called_s is the time, got_s the number of repeated steps by then, and ended_s the
+    # number of planned ones.
     begun_s, planned = float(marks.called_s.iloc[0]), int(marks.ended_s.iloc[0])
     is_complete = int(marks.got_s.iloc[-1]) == planned
     ended_s = float(marks.called_s.iloc[-1]) if is_complete else np.inf
-    rows = _since(rows, ended_s)
+    rows = _without_device_wait(rows, ended_s)
     of_epoch = rows.epoch == marks.epoch.iloc[0]
     is_batch = rows.samples != NO_BATCH
     is_repeated = of_epoch & is_batch & rows.got_s.between(begun_s, ended_s, inclusive="left")
@@ -145,7 +161,7 @@ def without_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> Replayed:
     resumed_s = float(later.called_s.iloc[0]) if len(later) else float(rows.ended_s.iloc[-1])
     return Replayed(
         rows=kept,
-        before=int((kept.got_s < begun_s).sum()),
+        rows_before=int((kept.got_s < begun_s).sum()),
         repeated=len(repeated),
         planned=planned,
         left_out=int((is_unsteady & is_batch).sum()),
@@ -156,28 +172,33 @@ def without_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> Replayed:
 
 def loss_metrics(rate: LoopRate | None, ceiling: Ceiling | None) -> dict[str, float]:
     """The loss, or the ends of its range; empty if the rate or the ceiling is unknown."""
-    known = rate.metrics if rate is not None else {}
-    if ceiling is None or not known:
+    rate_metrics = rate.metrics if rate is not None else {}
+    if ceiling is None or not rate_metrics:
         return {}
-    if "samples_per_s" in known:
-        lowest = highest = known["samples_per_s"]
+    if "samples_per_s" in rate_metrics:
+        rate_low = rate_high = rate_metrics["samples_per_s"]
     else:
-        lowest, highest = known["samples_per_s_low"], known["samples_per_s_high"]
-    slowest, fastest = ceiling.low, ceiling.high
+        rate_low = rate_metrics["samples_per_s_low"]
+        rate_high = rate_metrics["samples_per_s_high"]
+    ceiling_low, ceiling_high = ceiling.low, ceiling.high
     if ceiling.agrees:
-        slowest = fastest = ceiling.mean
-    low, high = 1 - highest / slowest, 1 - lowest / fastest
+        ceiling_low = ceiling_high = ceiling.mean
+    low, high = 1 - rate_high / ceiling_low, 1 - rate_low / ceiling_high
     return {"loss_share": low} if low == high else {"loss_share_low": low, "loss_share_high": high}
 
 
-def _since(rows: pd.DataFrame, ended_s: float) -> pd.DataFrame:
-    """The rows without the time for which the first request after the replay waited for a GPU."""
-    is_across = (rows.called_s < ended_s) & (rows.got_s >= ended_s)
-    waited_s = (ended_s - rows.called_s).where(is_across, 0.0)
+def _without_device_wait(rows: pd.DataFrame, ended_s: float) -> pd.DataFrame:
+    """The rows without the wait for the GPU at the end of the replay.
+
+    This wait is at the start of the first request after the replay, which then begins at
+    ``ended_s``.
+    """
+    is_first_after = (rows.called_s < ended_s) & (rows.got_s >= ended_s)
+    device_wait_s = (ended_s - rows.called_s).where(is_first_after, 0.0)
     return rows.assign(
-        called_s=rows.called_s + waited_s,
-        wait_s=rows.wait_s - waited_s,
-        step_s=rows.step_s - waited_s,
+        called_s=rows.called_s + device_wait_s,
+        wait_s=rows.wait_s - device_wait_s,
+        step_s=rows.step_s - device_wait_s,
     )
 
 
@@ -187,16 +208,22 @@ def _fetched_during(
     """The rows after the replay whose batches may have been fetched during it."""
     before, after = rows[is_before], rows[is_after & is_batch]
     at_once_s = longest_at_once_s(float(before.step_s.iloc[1:].mean()))
-    # The first batch of all is waited for by any loop.
-    waited = waits_from(before.wait_s.to_numpy()[1:], before.step_s.to_numpy()[1:], at_once_s)
-    waits = waits_from(after.wait_s.to_numpy(), after.step_s.to_numpy(), at_once_s)
-    if waits is None:
-        return is_after & (waited is not None)
-    return is_after & (rows.got_s < float(after.got_s.iloc[waits]))
+    # Every loop waits for its very first batch.
+    first_wait_before = waits_from(
+        before.wait_s.to_numpy()[1:], before.step_s.to_numpy()[1:], at_once_s
+    )
+    first_wait_after = waits_from(after.wait_s.to_numpy(), after.step_s.to_numpy(), at_once_s)
+    if first_wait_after is None:
+        return is_after & (first_wait_before is not None)
+    return is_after & (rows.got_s < float(after.got_s.iloc[first_wait_after]))
 
 
 def _ceiling(repeated: pd.DataFrame, marks: pd.DataFrame) -> Ceiling | None:
-    """The rate of the last half of the repeated steps, from its marks."""
+    """The rates of the two measured parts of a complete replay.
+
+    Each part lies between two marks; the first mark is the start of the replay. None if the samples
+    of a batch are unknown, or a part has no samples or no time.
+    """
     if (repeated.samples == UNKNOWN).any():
         return None
     parts = []

@@ -1,7 +1,7 @@
 """Figures of a loop while it runs, for Prometheus: ``watch(loader, metrics_port=N)``.
 
-The loop only adds numbers. The text is made when somebody reads the page, in a thread of the
-server, by ``prometheus-client``, which is imported when a port is asked for.
+The loop only adds numbers. A thread of the server makes the text when somebody reads the page. It
+uses ``prometheus-client``, which is imported only if ``metrics_port`` is set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ BUCKETS_S = (
     *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
     *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
-"""Upper bounds of the histogram of steps, in seconds; one more bucket has no bound."""
+"""Upper bounds of the buckets of the histogram of steps, in seconds. One more bucket has no upper
+bound."""
 
 _LABELS = ("loader", "rank")
 _HELP = {
@@ -42,7 +43,7 @@ class Reads(Protocol):
     """Counts what has arrived from storage: ``dataprep.ReadCounter``."""
 
     def totals(self) -> Any:
-        """The sums so far: ``samples`` and ``bytes``."""
+        """An object with the sums so far, ``samples`` and ``bytes``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,10 @@ class Snapshot:
     """The figures of one loop at one moment.
 
     Attributes:
-        counters: sums by name, without the prefix and the ending of the exported names.
-        gauges: values of this moment by name.
-        steps: steps by bucket, of ``BUCKETS_S`` and one more.
-        steps_s: seconds of all steps.
+        counters: sums, by the exported name without ``iobench_`` and ``_total``.
+        gauges: current values, by the exported name without ``iobench_``.
+        steps: the number of steps in each bucket of ``BUCKETS_S``, then in the unbounded one.
+        steps_s: the sum of the times of all steps, in seconds.
     """
 
     counters: dict[str, float]
@@ -63,10 +64,10 @@ class Snapshot:
 
 
 class LiveFigures:
-    """Sums of the loop over one loader, which another thread may read at any moment.
+    """Sums of the loop over one loader, which the thread of the server may read at any moment.
 
-    There is no lock: a forked worker could inherit it locked. The order of the statements makes
-    sure that a reader counts no wait twice.
+    There is no lock, because a forked worker could inherit it locked. Instead, the order of the
+    statements ensures that a reader counts no wait twice.
     """
 
     def __init__(
@@ -76,13 +77,13 @@ class LiveFigures:
         reads: Reads | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Begin with nothing.
+        """Begin with all sums at 0.
 
         Args:
-            loader: its name in the report.
-            rank: of this process in its job.
-            reads: counts what the loader reads from storage; None if nothing counts it.
-            clock: seconds.
+            loader: the name of the loader in the report.
+            rank: the rank of this process in its job.
+            reads: counts what the loader reads from storage; None if the reads are not counted.
+            clock: returns the time in seconds.
         """
         self.labels = (loader, str(rank))
         self._reads, self._clock = reads, clock
@@ -92,7 +93,8 @@ class LiveFigures:
         self._steps = [0] * (len(BUCKETS_S) + 1)
         self._is_repeated = False
         self._repeated_steps = self._repeated_samples = 0
-        self._counted_from: tuple[int, float] | None = None
+        # Repeated samples, and the time, at which the measured part of the replay began.
+        self._measured_from: tuple[int, float] | None = None
         self._ceiling_per_s: float | None = None
 
     def requested(self, epoch: int, now_s: float) -> None:
@@ -102,7 +104,10 @@ class LiveFigures:
     def arrived(
         self, batch: Any, samples: float | None, now_s: float, *, is_repeated: bool = False
     ) -> None:
-        """Add a batch, and the wait for it; ``is_repeated``: it did not come from the loader."""
+        """Add a batch and the wait for it.
+
+        A repeated batch (``is_repeated``) did not come from the loader and is counted apart.
+        """
         self._is_repeated = is_repeated
         if is_repeated:
             self._requested_s = None
@@ -118,31 +123,34 @@ class LiveFigures:
         self._add_wait(now_s)
 
     def step_ended(self, step_s: float) -> None:
-        """Add a step on the last batch; ``step_s`` includes the wait for it."""
+        """Add the step on the last batch; ``step_s`` includes the wait for that batch."""
         if not self._is_repeated:
             self._steps[bisect_left(BUCKETS_S, step_s)] += 1
             self._steps_s += step_s
 
-    def replay_counts(self, now_s: float) -> None:
+    def replay_is_measured(self, now_s: float) -> None:
         """Note that the repeated steps from now on give the ceiling."""
-        self._counted_from = self._repeated_samples, now_s
+        self._measured_from = self._repeated_samples, now_s
 
     def replay_ended(self, now_s: float) -> None:
-        """Take the ceiling from the repeated steps that count; the wait so far was for a device."""
+        """Compute the ceiling from the measured steps of the replay.
+
+        The current request has only waited for the device so far. This is no wait for a batch.
+        """
         if self._requested_s is not None:
             self._requested_s = now_s
-        if self._counted_from is not None:
-            samples, begun_s = self._counted_from
+        if self._measured_from is not None:
+            samples, begun_s = self._measured_from
             if now_s > begun_s and self._repeated_samples > samples:
                 self._ceiling_per_s = (self._repeated_samples - samples) / (now_s - begun_s)
 
     def snapshot(self) -> Snapshot:
-        """The figures of this moment. A wait that is under way is part of the waiting."""
-        wait_s = self._wait_s  # before the request: see _add_wait
+        """The figures of this moment. A wait that has not ended yet is included."""
+        wait_s = self._wait_s  # read before the request: see _add_wait
         requested_s = self._requested_s
         if requested_s is not None:
             wait_s += max(0.0, self._clock() - requested_s)
-        # A counter that falls looks like a restart of the script.
+        # Prometheus takes a falling counter for a restart of the script.
         self._shown_wait_s = max(self._shown_wait_s, wait_s)
         counters: dict[str, float] = {
             "samples": self._samples,
@@ -151,16 +159,17 @@ class LiveFigures:
             "repeated_steps": self._repeated_steps,
         }
         if self._reads is not None:
-            read = self._reads.totals()
-            counters |= {"storage_read_samples": read.samples, "storage_read_bytes": read.bytes}
+            totals = self._reads.totals()
+            counters["storage_read_samples"] = totals.samples
+            counters["storage_read_bytes"] = totals.bytes
         gauges: dict[str, float] = {"epoch": self._epoch}
         if self._ceiling_per_s is not None:
             gauges["ceiling_samples_per_second"] = self._ceiling_per_s
         return Snapshot(counters, gauges, tuple(self._steps), self._steps_s)
 
     def _add_wait(self, now_s: float) -> None:
-        # A reader reads the sum first, then the request. It sees the new sum only after the request
-        # has gone.
+        # Clear the request before the sum grows. ``snapshot`` reads the sum before the request, so
+        # that it never adds an open wait to a sum which already contains that wait.
         requested_s, self._requested_s = self._requested_s, None
         if requested_s is not None:
             self._wait_s += now_s - requested_s
@@ -191,24 +200,24 @@ class MetricsServer:
             self._server, self._thread = start_http_server(port, registry=registry)
         except OSError as error:
             raise ConfigError(
-                f"metrics_port: port {port} cannot be used ({error.strerror}). Choose another. "
-                "Of several processes on a machine each uses metrics_port plus its local rank "
+                f"metrics_port: port {port} cannot be used ({error.strerror}). Choose another "
+                "port. Each process of a job uses metrics_port plus its local rank on the machine "
                 "(LOCAL_RANK, OMPI_COMM_WORLD_LOCAL_RANK or SLURM_LOCALID)"
             ) from None
 
     def add(self, loader: str, rank: int, reads: Reads | None = None) -> LiveFigures:
-        """Serve the figures of one more loop. A name that is served already gets a number."""
-        names = [figures.labels[0] for figures in self._loops]
-        shown, number = loader, 1
-        while shown in names:
+        """Serve the figures of one more loop. If its name is in use, a number is appended."""
+        used_names = [figures.labels[0] for figures in self._loops]
+        name, number = loader, 1
+        while name in used_names:
             number += 1
-            shown = f"{loader} {number}"
-        figures = LiveFigures(shown, rank, reads)
+            name = f"{loader} {number}"
+        figures = LiveFigures(name, rank, reads)
         self._loops.append(figures)
         return figures
 
     def close(self) -> None:
-        """Stop listening. A forked process only gives up its copy of the socket."""
+        """Stop listening. In a forked process, only close the copy of the socket."""
         if os.getpid() != self._process:
             self._server.socket.close()
             return
@@ -217,7 +226,7 @@ class MetricsServer:
         self._thread.join()
 
     def collect(self) -> Iterator[Any]:
-        """The figures of all loops, as ``prometheus-client`` takes them."""
+        """Yield the figures of all loops. ``prometheus-client`` calls this for each scrape."""
         from prometheus_client.core import (
             CounterMetricFamily,
             GaugeMetricFamily,

@@ -1,23 +1,26 @@
-"""The rate of a watched loop: one figure where two bounds agree, else a range, or unknown.
+"""The rate of a watched loop: one figure if two bounds agree, otherwise a range, or unknown.
 
-A loader may fetch batches ahead, so that a loop takes them faster than the loader can go on. Two
-figures enclose the steady rate:
+A loader may fetch batches ahead. While a loop takes these batches, it is faster than the loader can
+sustain. Two bounds enclose the steady rate:
 
-- the lower bound: all samples since the first request, divided by the time since then. Nothing
-  that the loop has taken was fetched before that time began.
-- the upper bound: the samples and the time of the steps after the batches that were ready early.
-  What is ready at the begin of this window makes it too fast, never too slow.
+- The lower bound is the number of all samples since the first request, divided by the time since
+  then. Usually no batch was fetched before the first request, so that this bound is not too high.
+- The upper bound is the rate of the steps after the batches that were ready early. Batches that are
+  ready when these steps begin make this bound too high, never too low.
 
-Three whole epochs or more, with their starts, enclose the rate as well: all of them, and those
-after the first, which alone has the cost of a first start. Nothing is fetched across epochs, unless
-the next epoch comes at once.
+With three or more whole epochs there is another pair of bounds. The lower one is the rate of all
+whole epochs, with their starts. The upper one is the rate of the whole epochs after the first,
+because only the first epoch has the cost of the first start. Usually no batch is fetched for the
+next epoch; if one is, it comes at once.
 
-The lower bound fails where batches were ready before the first request, because a queue was full
-by then. Such batches come at once. They are taken out of the lower bound: all batches from the
-first one on that came at once, at most the first epoch. If the bounds do not agree without them,
-the rate is unknown. For the same reason the time between two steps that belongs to no step (other
-loops, validation, checkpoints) counts in the lower bound if the batch after it came at once. The
-time of a replay is such a time: batches may have been fetched in it.
+The lower bound is too high if batches were ready before the first request, because a queue was full
+by then. Such batches come at once. Therefore the leading batches that came at once, at most those
+of the first epoch, are taken out of the lower bound. If the bounds do not agree without them, the
+rate is unknown.
+
+Time between two steps that belongs to no step (other loops, validation, checkpoints, a replay)
+counts in the lower bound if the batch after it came at once, because the batch may have been
+fetched in this time.
 """
 
 from __future__ import annotations
@@ -34,21 +37,26 @@ from iobench.words import number_words
 Array: TypeAlias = np.ndarray[Any, Any]
 
 AGREE = 1.05
-"""The upper bound may be so many times the lower one for both to be one rate."""
+"""Two bounds agree if their quotient is at most this."""
 AT_ONCE_S, AT_ONCE_SHARE = 0.005, 0.05
-"""A batch came at once if the loop waited for it less than the longer of these: seconds, and a
-share of the mean step. Handing over a batch that is ready takes some time too."""
+"""A batch came at once if the loop waited for it less than this many seconds, or less than this
+share of the mean step. It takes some time to hand over a batch, even if the batch is ready."""
 FEWEST_STEPS = 20
-"""The fewest steps in the window of the upper bound, unless the loop has fewer."""
+"""The fewest steps that give the upper bound, unless the loop has fewer."""
 FEWEST_EPOCHS = 3
+"""The fewest whole epochs that give bounds of their own."""
 _NEXT_STEPS = 10
+"""A loop waits from a batch on if it also waits for its share in this many steps from there."""
 MOST_READY = 1_000
-"""No queue is taken to hold more batches than these before the first request."""
+"""Assume that no queue holds more batches than this before the first request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Samples/s between which the steady rate lies, and how they were found."""
+    """The two rates between which the steady rate lies, in samples/s.
+
+    ``rule`` says whether they come from whole epochs (``epochs``) or from steps (``bounds``).
+    """
 
     low: float
     high: float
@@ -56,20 +64,25 @@ class Bounds:
 
     @property
     def agree(self) -> bool:
-        """Whether they are one rate."""
+        """Whether the bounds are close enough to be one rate."""
         return self.low > 0 and max(self.low, self.high) <= AGREE * min(self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopRate:
-    """The rate of a loop. ``ready`` batches may have been ready before the first request."""
+    """The rate of a loop.
+
+    Attributes:
+        bounds: the two bounds of the rate.
+        ready: how many batches may have been ready before the first request.
+    """
 
     bounds: Bounds
     ready: int
 
     @property
     def metrics(self) -> dict[str, Any]:
-        """One rate with its rule, or the ends of a range; empty if the rate is unknown."""
+        """One rate and its rule, or the ends of a range; empty if the rate is unknown."""
         bounds = self.bounds
         if bounds.agree:
             return {"samples_per_s": bounds.high, "rate_rule": bounds.rule}
@@ -80,8 +93,8 @@ class LoopRate:
 
     @property
     def note(self) -> str:
-        """Why there is no single rate; empty if there is one."""
-        more = f"more steps, or {FEWEST_EPOCHS} whole epochs, give one rate"
+        """Why there is no single rate; empty if there is a single rate."""
+        remedy = f"more steps, or {FEWEST_EPOCHS} whole epochs, give one rate"
         bounds = self.bounds
         if bounds.agree:
             return ""
@@ -89,21 +102,22 @@ class LoopRate:
             return (
                 f"the rate is a range: {number_words(bounds.low)} samples/s since the first "
                 f"request, {number_words(bounds.high)} without the start and the batches that were "
-                f"ready early; {more}"
+                f"ready early; {remedy}"
             )
         return (
             f"the rate is unknown: the first {self.ready:,} batches came at once, so they may have "
             f"been ready before the first request; it is at most {number_words(bounds.high)} "
-            f"samples/s; {more} if the loop waits for some of their batches"
+            f"samples/s; {remedy} if the loop waits for some of their batches"
         )
 
 
 def loop_rate(rows: pd.DataFrame, before_replay: int | None = None) -> LoopRate | None:
-    """The rate over the rows of one loader, which begin with its first batch.
+    """The rate of the loop over one loader; None if the steps took no time.
 
-    A row is a step, or the end of an epoch: ``epoch``, ``called_s``, ``samples``, ``wait_s`` and
-    ``step_s``. Of a loop with a replay, its repeated steps are no rows, and ``before_replay`` rows
-    come before them. None if the steps took no time.
+    Args:
+        rows: steps and ends of epochs in order, from the first batch on, without repeated steps.
+            The columns are ``epoch``, ``called_s``, ``samples``, ``wait_s`` and ``step_s``.
+        before_replay: how many rows came before the replay; None if there was no replay.
     """
     steps = _Steps(rows)
     bounds = _by_epochs(steps) or _by_steps(steps, before_replay)
@@ -111,11 +125,19 @@ def loop_rate(rows: pd.DataFrame, before_replay: int | None = None) -> LoopRate 
 
 
 def waits_from(wait_s: Array, step_s: Array, at_once_s: float) -> int | None:
-    """The number of the first batch from which on the loop waits; None if there is none.
+    """The number of the batch from which on the loop waits for its loader; None if it never does.
 
-    It waits from a batch on if this batch did not come at once, the steps from there on wait for a
-    share of their time, and the next steps wait at least half as long as all later ones do on
-    average. One late batch among many that were ready is no end of a burst.
+    It is the first batch that meets three conditions:
+
+    - It did not come at once.
+    - From this batch on, the loop spends at least ``AT_ONCE_SHARE`` of its time waiting.
+    - The mean wait of the next ``_NEXT_STEPS`` steps is at least half of the mean wait of all later
+      steps. A single late batch among batches that were ready does not meet this condition.
+
+    Args:
+        wait_s: how long the loop waited for each batch.
+        step_s: how long each step took, with the wait.
+        at_once_s: the longest wait for a batch that came at once.
     """
     number = np.arange(len(wait_s))
     end = np.minimum(number + _NEXT_STEPS, len(wait_s))
@@ -130,7 +152,7 @@ def waits_from(wait_s: Array, step_s: Array, at_once_s: float) -> int | None:
 
 
 def longest_at_once_s(mean_step_s: float) -> float:
-    """The longest wait for a batch that came at once."""
+    """The longest wait for a batch that came at once, in a loop with this mean step."""
     return max(AT_ONCE_S, AT_ONCE_SHARE * mean_step_s)
 
 
@@ -150,40 +172,42 @@ class _Steps:
         self.between_s = _between(rows.called_s.to_numpy(), step_s, self.is_batch)
         first_epoch = self.is_batch & (self.epoch == self.epoch[0])
         self.burst = _burst(wait_s[first_epoch], step_s[first_epoch], at_once_s)
-        """Batches of the first epoch before the first one, after the very first, that was waited
-        for; None if there is none."""
+        """Batches of the first epoch before the loop waits, not counting the wait for the very
+        first batch; None if the loop never waits."""
         ready = int(first_epoch.sum()) if self.burst is None else self.burst
         self.ready = min(ready, MOST_READY) if self.at_once[0] else 0
         self.ready_samples = float(self.samples[: self.ready].sum())
 
     def low(self, chosen: Array) -> float:
-        """Samples of the chosen rows that cannot have been ready, by all their time."""
+        """Lower bound over the chosen rows: samples without the ready ones, divided by all time."""
         samples = self.samples[chosen].sum() - self.ready_samples
         seconds = self.step_s[chosen].sum() + self.between_s[chosen & self.at_once].sum()
         return float(samples / seconds) if seconds > 0 else 0.0
 
     def high(self, chosen: Array) -> float:
-        """Samples of the chosen rows by the time of their steps."""
+        """Upper bound over the chosen rows: all samples, divided by the time of the steps."""
         seconds = self.step_s[chosen].sum()
         return float(self.samples[chosen].sum() / seconds) if seconds > 0 else 0.0
 
 
 def _by_epochs(steps: _Steps) -> Bounds | None:
-    """All whole epochs, and those after the first; None if there are too few of them."""
+    """The bounds from whole epochs; None if there are too few of them."""
     ended = steps.epoch[~steps.is_batch]
     with_batches = steps.epoch[steps.is_batch]
-    whole = np.intersect1d(ended, with_batches)
-    if len(whole) < FEWEST_EPOCHS:
+    whole_epochs = np.intersect1d(ended, with_batches)
+    if len(whole_epochs) < FEWEST_EPOCHS:
         return None
-    low = steps.low(np.isin(steps.epoch, whole))
-    return Bounds(low, steps.high(np.isin(steps.epoch, whole[1:])), "epochs")
+    low = steps.low(np.isin(steps.epoch, whole_epochs))
+    return Bounds(low, steps.high(np.isin(steps.epoch, whole_epochs[1:])), "epochs")
 
 
 def _by_steps(steps: _Steps, before_replay: int | None) -> Bounds:
-    """All steps, and those after the batches that were ready early, or after the first step.
+    """The bounds from all steps and from the steps after the batches that were ready early.
 
-    The steps before a replay have a lower bound of their own. It is the better one where the loop
-    waits for no batch afterwards, so that the time of the replay counts in the bound of all steps.
+    If too few steps follow these batches, the upper bound is that of all steps but the first. The
+    steps before a replay give a second lower bound, and the higher of the two counts. The second is
+    higher if the loop waits for no batch after the replay, because then the time of the replay
+    counts in the bound of all steps.
     """
     number = np.arange(len(steps.epoch))
     window = number > (steps.burst or 0)
@@ -196,15 +220,16 @@ def _by_steps(steps: _Steps, before_replay: int | None) -> Bounds:
 
 
 def _between(called_s: Array, step_s: Array, is_batch: Array) -> Array:
-    """Seconds before each batch, since the request for the batch before it, that are no step's."""
+    """Seconds that belong to no step, between the requests for the batch before and this batch."""
     between_s = np.zeros(len(called_s))
-    at = np.flatnonzero(is_batch)
-    begun_s = np.concatenate([[0.0], np.cumsum(step_s)])[at]  # in the time of steps alone
-    between_s[at[1:]] = np.maximum(0.0, np.diff(called_s[at]) - np.diff(begun_s))
+    batch_rows = np.flatnonzero(is_batch)
+    step_time_before_s = np.concatenate([[0.0], np.cumsum(step_s)])[batch_rows]
+    elapsed_s, stepping_s = np.diff(called_s[batch_rows]), np.diff(step_time_before_s)
+    between_s[batch_rows[1:]] = np.maximum(0.0, elapsed_s - stepping_s)
     return between_s
 
 
 def _burst(wait_s: Array, step_s: Array, at_once_s: float) -> int | None:
-    """The number of the first batch, from the second on, from which on the loop waits."""
-    later = waits_from(wait_s[1:], step_s[1:], at_once_s)
-    return None if later is None else later + 1
+    """The number of the batch from which on the loop waits; the wait for the first is ignored."""
+    after_first = waits_from(wait_s[1:], step_s[1:], at_once_s)
+    return None if after_first is None else after_first + 1

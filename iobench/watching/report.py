@@ -161,7 +161,7 @@ def outcome(
     }
     if (steps.samples != UNKNOWN).all():
         metrics["samples"] = int(steps.samples.sum())
-        rate = loop_rate(rows, replayed.before)
+        rate = loop_rate(rows, replayed.rows_before)
         if rate is not None:
             metrics |= rate.metrics
             metrics["notes"] += [rate.note] if rate.note else []

@@ -296,7 +296,7 @@ class TestShares:
         del manifest["share"]["table"], manifest["share"]["shards"]
         (folder / "train.manifest.json").write_text(json.dumps(manifest))
         parts = [dataprep.open(folder).where("label < 5")] * 2
-        with pytest.raises(ConfigError, match=r"by dataset\.where of a share that this version"):
+        with pytest.raises(ConfigError, match=r"with dataset\.where, in a share that this version"):
             self.readers(parts)
         (staged,) = stage(dataset.store.uri, folder, host=dataprep.Part(0, 2))
         assert staged.copied_bytes == 0

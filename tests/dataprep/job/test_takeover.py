@@ -16,7 +16,7 @@ import dataprep
 from dataprep.errors import Changes, LeaseLost, TooManyFailures
 from dataprep.job import prepare
 from dataprep.job.lock import Locks
-from dataprep.job.resume import forget, stored_job, stored_plan
+from dataprep.job.resume import remove_for_retry, stored_job, stored_plan
 from dataprep.sample import draw_tree
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
@@ -235,7 +235,7 @@ def test_nothing_is_removed_for_another_try_without_the_lock(photos: Path, calls
 
     plan, before = stored_plan(store, "train", stored), {*objects(output)}
     with pytest.raises(LeaseLost):
-        forget(store, stored, plan, {0: 1}, Changes(), lambda line: None, permit)
+        remove_for_retry(store, stored, plan, {0: 1}, Changes(), lambda line: None, permit)
     assert before - {*objects(output)} == ({"train.manifest.json"} if calls else set())
 
 

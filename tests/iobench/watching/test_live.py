@@ -266,7 +266,7 @@ def test_each_metric_of_the_page_is_exported(server: MetricsServer) -> None:
     clock = VirtualClock()
     live = server.add("train", 3, Reads())
     loop(live, clock)
-    live.replay_counts(0.0)
+    live.replay_is_measured(0.0)
     live.arrived([0] * 4, 4, 1.0, is_repeated=True)
     live.replay_ended(1.0)
     exported = set(scraped(server.port))
