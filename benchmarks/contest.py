@@ -118,4 +118,5 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _digits(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    # From 999.5 on, three digits would be 1e+03.
+    return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"

@@ -166,8 +166,8 @@ def _label_column(
         column = _single_candidate(readable or likely, features, "ClassLabel", LABEL_COLUMNS)
         if column is None:
             raise SourceError(
-                f"{title}: which column has the classes is not clear: {_shown(readable)} could; "
-                "name it with --set parquet.label=NAME"
+                f"{title}: which column has the classes is not clear: "
+                f"{_shown(readable or likely)} could; name it with --set parquet.label=NAME"
             )
     if not _holds_classes(types[column]):
         others = [name for name in types if name != column and _holds_classes(types[name])]

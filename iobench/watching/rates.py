@@ -176,11 +176,11 @@ class _Steps:
         first batch; None if the loop never waits."""
         ready = int(first_epoch.sum()) if self.burst is None else self.burst
         self.ready = min(ready, MOST_READY) if self.at_once[0] else 0
-        self.ready_samples = float(self.samples[: self.ready].sum())
+        self.was_ready = np.arange(len(step_s)) < self.ready
 
     def low(self, chosen: Array) -> float:
         """Lower bound over the chosen rows: samples without the ready ones, divided by all time."""
-        samples = self.samples[chosen].sum() - self.ready_samples
+        samples = self.samples[chosen & ~self.was_ready].sum()
         seconds = self.step_s[chosen].sum() + self.between_s[chosen & self.at_once].sum()
         return float(samples / seconds) if seconds > 0 else 0.0
 

@@ -11,10 +11,11 @@ from types import SimpleNamespace
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks.contest import Contender, Contest, Rounds, table
+from benchmarks.contest import Contender, Contest, Rounds, table, worded
 from benchmarks.rounds import ContenderFailed, missing, once, run_contest
 from benchmarks.workplace import Workplace
 from dataprep.sample import draw_tree
+from iobench.stats import estimate
 
 pytestmark = pytest.mark.slow
 HERE = "tests.benchmarks.contenders"
@@ -135,3 +136,12 @@ def test_no_path_of_the_machine_is_written(tmp_path: Path) -> None:
     assert str(tmp_path) not in text
     (written,) = json.loads(text)["contests"][0]["contenders"]
     assert written["arguments"] == {"shards": "WORK/shards", "photos": "SOURCE"}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1234.5, "1,234"), (999.96, "1,000"), (999.4, "999"), (31.46, "31.5"), (0.8765, "0.876")],
+)
+def test_a_figure_has_three_digits_and_no_exponent(value: float, text: str) -> None:
+    """Rates just below a thousand are rounded to a thousand."""
+    assert worded(estimate([value])) == text

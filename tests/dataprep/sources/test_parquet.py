@@ -114,6 +114,7 @@ class TestColumns:
             ({"a": DATA}, {"image": "z"}, r"no column 'z' \(parquet.image\): it has 'a'"),
             ({"a": DATA, "n": [1] * 10}, {"image": "n"}, "'n' .*is of type int64: give"),
             ({"a": DATA, "label": [1] * 10, "cls": [1] * 10}, {}, "'label', 'cls' could"),
+            ({"a": DATA, "label": [0.5] * 10, "cls": [0.5] * 10}, {}, "'label', 'cls' could"),
             ({"a": DATA, "label": [[1]] * 10}, {}, "'label' is of type list.*parquet.label=false"),
             ({"a": DATA, "n": [0.5] * 10}, {"label": "n"}, "'n' is of type double"),
             (

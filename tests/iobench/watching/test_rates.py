@@ -86,6 +86,18 @@ def test_a_queue_that_was_full_does_not_count_once_it_is_empty() -> None:
     assert metrics["samples_per_s"] == pytest.approx(290, rel=0.02)
 
 
+def test_batches_that_were_ready_count_in_their_own_epoch_only() -> None:
+    """50 batches at once, then a break: the three whole epochs after it have one rate."""
+    records = epoch(0, 0.0, 50, wait_s=0.0, work_s=0.01)[:-1]
+    begun_s = records[-1][4]
+    for number in range(1, 4):
+        records += epoch(number, begun_s, 100, wait_s=0.5, work_s=0.5)
+        begun_s = records[-1][4]
+    metrics = found(*records).metrics
+    assert metrics["rate_rule"] == "epochs"
+    assert metrics["samples_per_s"] == pytest.approx(4.0, rel=0.02)
+
+
 def test_one_late_batch_is_no_end_of_a_full_queue() -> None:
     """100 batches at once but for one, which came late because the machine was busy."""
     records, now_s = [], 0.0
