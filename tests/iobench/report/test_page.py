@@ -188,7 +188,7 @@ def test_several_hosts_have_a_table_for_each_kind_of_trial() -> None:
     parts = (on_hosts(GETS, (1.0, 0.5, 1.5)), on_hosts(loader(900, 2), (1.0, 1.0, None)))
     result = replace(run(*parts), hosts=tuple(HostFacts(host) for host in range(3)))
     text = unescape(page(summarised(result)))
-    assert "2 hosts together get 1,800 samples/s; the slowest, host 0, gets 900" in front(text)
+    assert "2 of 3 hosts together get 1,800 samples/s; the slowest, host 0, gets 900" in front(text)
     section = text[text.index('id="together"') :]
     plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", section[: section.index("</details>")]))
     assert "Loaders" in plain
