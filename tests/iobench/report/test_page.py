@@ -178,6 +178,17 @@ def test_readings_of_the_machine_are_drawn_beneath_the_steps() -> None:
     assert len(text) < 300_000
 
 
+def test_no_line_is_drawn_where_the_loop_made_no_steps() -> None:
+    """Such as during a replay: the curves of steps have two parts each."""
+    trials = loop("warm", 90, repeats=1)
+    times = [1.0, 2.0, 3.0, 14.0, 15.0, 16.0]
+    steps = {"step_end_s": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "wait_s": [0.5] * 6}
+    apart = pd.DataFrame({"trial": trials[0].id, "time_s": times, **steps})
+    joined = apart.assign(time_s=apart.step_end_s)
+    lines = [render(run(trials), table).decode().count("<polyline") for table in (apart, joined)]
+    assert lines == [4, 2]
+
+
 def test_a_run_without_trials_has_a_page() -> None:
     """And says that nothing was measured."""
     assert "Nothing could be measured." in page(run())
