@@ -612,6 +612,12 @@ def _variables(option: str) -> tuple[str, str]:
             f"to spec.completions in the env of the container (docs/kubernetes.md), or give "
             f"{option} I/N"
         )
+    if count in os.environ:
+        raise ConfigError(
+            f"{option} auto: {count} is set, but not {index}, which Kubernetes sets in the pods of "
+            f"an Indexed Job: set spec.completionMode to Indexed (docs/kubernetes.md), or give "
+            f"{option} I/N"
+        )
     raise ConfigError(
         f"{option} auto: this process was started by none of Slurm (srun), torchrun, an AWS Batch "
         f"array and an Indexed Job of Kubernetes: give {option} I/N"
@@ -645,17 +651,21 @@ class Part(NamedTuple):
         Raises:
             ConfigError: the text is neither, or no launcher has set its variables.
         """
-        origin = ""
+        problem = (
+            f"{option} {text!r}: write I/N with I from 0 to N-1 and N at most {_MOST_PARTS:,}, as "
+            f"in {option} 0/4 for the first of four"
+        )
         if text == "auto":
             index, count = _variables(option)
             text = f"{os.environ[index]}/{os.environ[count]}"
-            origin = f" (auto: {index} and {count})"
+            problem = (
+                f"{option} auto: {index} is {os.environ[index]!r} and {count} is "
+                f"{os.environ[count]!r}: the first must be a number from 0 on, below the second, "
+                f"and the second at most {_MOST_PARTS:,}; correct them, or give {option} I/N"
+            )
         match = _PART_PATTERN.fullmatch(text.strip())
         if not match or not int(match[1]) < int(match[2]):
-            raise ConfigError(
-                f"{option} {text!r}{origin}: write I/N with I from 0 to N-1 and N at most "
-                f"{_MOST_PARTS:,}, as in {option} 0/4 for the first of four"
-            )
+            raise ConfigError(problem)
         return cls(int(match[1]), int(match[2]))
 
     def of(self, shards: Iterable[int]) -> list[int]:

@@ -364,7 +364,11 @@ def _waiting(named: str, trial: Trial) -> Iterator[Finding]:
         yield found("waiting-workers", said, f"{advice}nothing, storage is the limit", share=part)
     elif metrics.get("loop_cpu_share", busy) < busy / 2:
         said += f", {percent(metrics['loop_cpu_share'])} by the loop and its workers"
-        yield found("waiting-others", said, "stop what runs beside the training", share=part)
+        advice = (
+            "stop what runs beside the training, then measure again; if the loop still waits, its "
+            "workers wait for storage or are too few: DataLoader(num_workers=...)"
+        )
+        yield found("waiting-others", said, advice, share=part)
     else:
         advice = "store smaller images: dataprep shard --size 256; or use a machine with more CPUs"
         yield found("waiting-preparation", said, advice, share=part)

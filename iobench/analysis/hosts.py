@@ -182,15 +182,16 @@ def summary(result: Result) -> dict[str, Any]:
 
 
 def leading_point(result: Result) -> HostPoint | None:
-    """The point that stands for the run: the first kind on most hosts.
+    """The point that stands for the run: of the first kind, the one on most hosts.
 
-    Of training loops it is the one with the farthest input, and else the largest sum.
+    Of training loops it has the farthest input, also if this was measured on fewer hosts: a loop on
+    data in the memory of its device says nothing about storage. Equal points are ordered by sum.
     """
     points = host_points(result.trials)
     if not points:
         return None
     of_kind = [point for point in points if point.kind == points[0].kind]
-    return max(of_kind, key=lambda point: (point.hosts, _farness(point), point.total.median))
+    return max(of_kind, key=lambda point: (_farness(point), point.hosts, point.total.median))
 
 
 def headline(result: Result) -> str:
@@ -200,10 +201,10 @@ def headline(result: Result) -> str:
         return ""
     total = rates_words({point.metric: point.total.median})
     slowest = rates_words({point.metric: point.slowest.rate.median})
-    return (
-        f"{counted(point.hosts, 'host')} together get {total}; the slowest, host "
-        f"{point.slowest.host}, gets {slowest}."
-    )
+    hosts = counted(point.wanted, "host")
+    if point.hosts < point.wanted:
+        hosts = f"{point.hosts:,} of {hosts}"
+    return f"{hosts} together get {total}; the slowest, host {point.slowest.host}, gets {slowest}."
 
 
 def findings(result: Result) -> Iterator[Finding]:

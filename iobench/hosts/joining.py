@@ -94,20 +94,27 @@ class Gathering:
         """
         joined = self._lobby.wait(self._look, wait_s)
         if joined is None:
-            arrived = {hello.host for hello in self.joined()}
+            arrived = {hello.host for hello in self._joined(self._confirmed())}
             missing = [number for number in range(1, self._own.hosts) if number not in arrived]
             raise NothingRan(
                 f"{hosts_words(missing)} did not come to {self._lobby.uri} within {wait_s:g} s, "
                 "and nothing was measured: start all hosts with the same --rendezvous, or raise "
                 "--host-timeout"
             )
-        # Also those of earlier runs that were killed; nobody will read them.
-        self._lobby.remove([*self._hellos, *map(_answer_to, self._hellos)])
+        self.clear()
         return joined
 
-    def joined(self) -> list[Hello]:
-        """The hosts that have joined so far."""
-        return self._joined(self._confirmed())
+    def admitted(self) -> list[Hello]:
+        """The hosts that may take part, also those that have not read their answer yet."""
+        return [
+            hello
+            for hello in self._hellos.values()
+            if hello is not None and refused_key(hello) not in self._refusals
+        ]
+
+    def clear(self) -> None:
+        """Remove all hellos and answers, also those of earlier runs that were killed."""
+        self._lobby.remove([*self._hellos, *map(_answer_to, self._hellos)])
 
     def _look(self) -> list[Hello] | None:
         """Answer new hosts; the other hosts if all have joined."""

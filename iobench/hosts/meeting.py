@@ -54,8 +54,10 @@ def leading(settings: HostSettings, config: BenchConfig, display: Lines) -> Iter
         first.meet(others)
     except BaseException as error:
         with contextlib.suppress(DataprepError, OSError):
-            first.meet(gathering.joined())
+            # A host that has read its answer waits for the end, whether or not it has joined yet.
+            first.meet(gathering.admitted())
             first.end(_exit_code(error), _reason(error))
+            gathering.clear()
         raise
     for hello in others:
         display.note(f"host {hello.host} is {hello.machine}")

@@ -154,8 +154,11 @@ class OtherHost:
     def _require(self, now: Statement, turn: int, phase: Phase) -> None:
         """Check that this host takes part in a trial that has come to this phase."""
         if now.turn != turn or now.phase != phase or self._host not in now.hosts:
-            reason = now.reason if now.phase == "abandon" else ""
-            raise TrialFailed(reason or "the other hosts began without this one")
+            if now.turn != turn:  # what host 0 said of this trial was replaced between two looks
+                raise TrialFailed("host 0 has gone on to the next trial; its output has the reason")
+            if now.phase == "abandon" and now.reason:
+                raise TrialFailed(now.reason)
+            raise TrialFailed("the other hosts began without this one")
 
     def _await(self, condition: Callable[[Statement], bool]) -> Statement:
         """Wait until what host 0 says fulfils a condition.

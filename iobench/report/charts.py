@@ -5,6 +5,7 @@ Colours are classes of the style sheet, each with one meaning (``device``, ``dec
 
 from __future__ import annotations
 
+import bisect
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,12 +44,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points joined by lines, with a mark on each where ``marks``."""
+    """Points joined by lines, with a mark on each where ``marks``.
+
+    No line crosses a number of ``breaks``: nothing was measured after it for a while.
+    """
 
     name: str
     colour: str
     points: Sequence[Point]
     marks: bool = True
+    breaks: Sequence[float] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +164,14 @@ class _Frame:
 
 
 def _curve(frame: _Frame, curve: Curve) -> Markup:
-    places = " ".join(f"{frame.x(p.x)},{frame.y(p.y)}" for p in curve.points)
-    drawn = [Markup('<polyline class="line {}" points="{}"/>').format(curve.colour, places)]
+    parts: dict[int, list[str]] = {}
+    for point in curve.points:
+        part = bisect.bisect_left(curve.breaks, point.x)
+        parts.setdefault(part, []).append(f"{frame.x(point.x)},{frame.y(point.y)}")
+    drawn = [
+        Markup('<polyline class="line {}" points="{}"/>').format(curve.colour, " ".join(places))
+        for places in parts.values()
+    ]
     for point in curve.points if curve.marks else ():
         x, y = frame.x(point.x), frame.y(point.y)
         if point.low is not None and point.high is not None and point.high > point.low:

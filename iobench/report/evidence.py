@@ -276,9 +276,15 @@ def _steps(steps: Mapping[str, Sequence[float]]) -> Iterator[Markup]:
     lasted = [after - before for before, after in pairwise(ends)]
     steps_s = _over_time(list(zip(times[1:], lasted, strict=True)), 1e3)
     waits_s = _over_time(list(zip(times, waits, strict=True)), 1e3)
+    # Between some steps the loop did something else: a replay, a validation, a cache to prepare.
+    breaks = [
+        before_s
+        for (before_s, time_s), step_s in zip(pairwise(times), lasted, strict=True)
+        if time_s - step_s - before_s > max(lasted)
+    ]
     curves = [
-        Curve("step", "s0", steps_s, marks=False),
-        Curve("waiting for data", "s1", waits_s, marks=False),
+        Curve("step", "s0", steps_s, marks=False, breaks=breaks),
+        Curve("waiting for data", "s1", waits_s, marks=False, breaks=breaks),
     ]
     label = f"Steps over time: the longest takes {seconds(max(lasted))}"
     yield lines(curves, "seconds", "ms of a step", label=label)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dataprep.counted import counted
 from iobench.analysis.analyse import summarised
 from iobench.clock import since_1970_s
 from iobench.errors import Unavailable
@@ -24,7 +25,7 @@ from iobench.result import STEADY_STATE, Result, trial_line
 from iobench.rundir import add_line, begin_log, write_results
 from iobench.stats import quantiles
 from iobench.trial import Outcome, Span, Trial, TrialSpec
-from iobench.watching.ceiling import loss_metrics, without_replay
+from iobench.watching.ceiling import Replayed, loss_metrics, without_replay
 from iobench.watching.loader import Epoch
 from iobench.watching.rates import loop_rate
 from iobench.watching.session import IDLE, NO_BATCH, REPLAY, STEP_FIELDS, UNKNOWN, StepLog
@@ -199,7 +200,11 @@ def outcome(
         counted_s=(float(first.ended_s) - origin_s, ended_s - origin_s),
         samples={str(name): column.tolist() for name, column in readings.items()},
         pauses=pauses,
-        spans=[*_epochs(rows, origin_s), *_ends_of_epochs(rows, origin_s)],
+        spans=[
+            *_epochs(rows, origin_s),
+            *_ends_of_epochs(rows, origin_s),
+            *_replay_spans(replayed, origin_s),
+        ],
     )
 
 
@@ -221,6 +226,15 @@ def _ends_of_epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
     return [
         Span("steps", f"end of epoch {int(epoch)}", float(called_s), float(wait_s), float(wait_s))
         for epoch, called_s, wait_s in values
+    ]
+
+
+def _replay_spans(replayed: Replayed, origin_s: float) -> list[Span]:
+    """The steps of a replay and those after it that do not count, which are no steps of a trace."""
+    name = f"{counted(replayed.repeated, 'repeated step')}, {replayed.left_out:,} left out"
+    return [
+        Span("replay", name, begin_s - origin_s, end_s - begin_s)
+        for begin_s, end_s in replayed.pauses
     ]
 
 

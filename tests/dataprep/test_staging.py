@@ -250,13 +250,25 @@ def test_kubernetes_does_not_say_how_many_indexes_there_are(
         Part.parse("auto", option)
 
 
+@pytest.mark.parametrize("option", ["--part", "--host"])
+def test_a_job_of_kubernetes_that_is_not_indexed_is_refused(
+    option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pods have the number of the manifest but no index: the error names the key to set."""
+    monkeypatch.setenv("JOB_COMPLETIONS", "5")
+    with pytest.raises(ConfigError, match=r"not JOB_COMPLETION_INDEX.*completionMode to Indexed"):
+        Part.parse("auto", option)
+
+
 def test_an_index_beyond_the_count_is_refused_with_the_names_of_both(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Such as where the manifest has 8 completions and says 5."""
     monkeypatch.setenv("JOB_COMPLETION_INDEX", "7")
     monkeypatch.setenv("JOB_COMPLETIONS", "5")
-    with pytest.raises(ConfigError, match=r"'7/5' \(auto: JOB_COMPLETION_INDEX and JOB"):
+    with pytest.raises(
+        ConfigError, match=r"--part auto: JOB_COMPLETION_INDEX is '7' and JOB_COMPLETIONS is '5'"
+    ):
         Part.parse("auto")
 
 

@@ -116,7 +116,7 @@ def test_a_label_never_overwrites_the_first_of_several(validation: Path) -> None
         "kind": "listing",
         "listing": {"root": str(validation / "val")},
     }
-    with pytest.raises(ConfigError, match=r"first, 0, is its class.* label 2 .*overwrite it"):
+    with pytest.raises(ConfigError, match=r"first, 0, is its class.* label 2, .*overwrite it"):
         dataprep.shard(job(validation, labels={"classes": str(validation / "order.txt")}, **source))
     assert files(validation / "out") == set()
     dataprep.shard(job(validation, **source))

@@ -90,6 +90,16 @@ def test_the_verdict_begins_with_all_hosts() -> None:
     assert "Host 0: The object store s3 gives at most 30 MB/s" in found.verdict
 
 
+def test_a_loop_that_reads_nothing_does_not_stand_for_the_run() -> None:
+    """Also if a host is missing in the loop that reads: its sum says on how many hosts."""
+    trials = [
+        *on_hosts(loop("synthetic", 100.0), (1.0, 1.0, 1.0)),
+        *on_hosts(loop("warm", 90.0), (1.0, 0.9, None)),
+    ]
+    said = "2 of 3 hosts together get 171 samples/s; the slowest, host 1, gets 81 samples/s."
+    assert analyse(of_hosts(3, trials)).verdict.startswith(said)
+
+
 def test_a_run_of_one_host_says_nothing_of_hosts() -> None:
     """Neither the verdict nor the summary."""
     found = analyse(run(GETS))

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import threading
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dataprep.errors import ConfigError
+from dataprep.stores import StoreOptions
 from dataprep.stores.memory import MemoryStore
+from iobench.display import Lines
 from iobench.errors import NothingRan
 from iobench.hosts.joining import Gathering, join
-from iobench.hosts.messages import Hello
+from iobench.hosts.meeting import leading
+from iobench.hosts.messages import NOW, Hello, Statement, answer_key, joined_key
+from iobench.hosts.other_host import OtherHost
+from iobench.hosts.rendezvous import Rendezvous
+from iobench.hosts.settings import HostSettings
 from tests.iobench.hosts.threads import CONFIG, PATIENCE_S, hello, lobby
 
 
@@ -78,6 +87,58 @@ def test_a_host_that_does_not_fit_ends_both(
         gathering(store, 2).wait(PATIENCE_S)
     assert str(other.ended().error) == str(refused.value)
     assert refused.value.exit_code == 2
+
+
+class LateHost:
+    """Host 2 of three: it has read its answer, and joins when host 0 has ended the run already."""
+
+    def __init__(self, root: Rendezvous) -> None:
+        self.statement: Statement | None = None
+        self._root, self._own = root, hello(2, 3)
+        self._root.put(self._own.key, asdict(self._own))
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def ended(self) -> LateHost:
+        """This, after it has ended."""
+        self._thread.join(PATIENCE_S)
+        return self
+
+    def _run(self) -> None:
+        key = answer_key(self._own.token)
+        answer = self._root.wait(lambda: self._root.get(key), PATIENCE_S)
+        assert answer is not None
+        room = self._root.within(answer["meeting"])
+        assert room.wait(lambda: room.get(NOW), 5.0) is not None
+        room.put(joined_key(self._own), {})
+        other = OtherHost(room, 2, PATIENCE_S)
+        self.statement = other.started()
+        other.farewell()
+
+
+def test_a_host_that_joins_while_another_is_refused_ends_too(tmp_path: Path) -> None:
+    """It finds the end of the run and its exit code, and nothing is left in the rendezvous."""
+    root = Rendezvous.at(str(tmp_path), StoreOptions())
+    late = LateHost(root)
+    wrong = hello(1, 3, config={**CONFIG.model_dump(mode="json"), "repeats": 3})
+    refused = threading.Thread(target=_join_in_vain, args=(root, wrong), daemon=True)
+    refused.start()
+    settings = HostSettings(0, 3, str(tmp_path), StoreOptions(), PATIENCE_S)
+    with (
+        pytest.raises(ConfigError, match=r"\(repeats differ\)"),
+        leading(settings, CONFIG, Lines(io.StringIO())),
+    ):
+        pytest.fail("the run began")
+    statement = late.ended().statement
+    assert statement is not None
+    assert (statement.phase, statement.exit_code) == ("end", 2)
+    refused.join(PATIENCE_S)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def _join_in_vain(root: Rendezvous, own: Hello) -> None:
+    with contextlib.suppress(ConfigError):
+        join(root, own, PATIENCE_S)
 
 
 def test_a_limit_that_measures_nothing_else_may_differ(store: MemoryStore) -> None:

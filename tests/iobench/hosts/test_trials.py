@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
+from dataprep.stores.memory import MemoryStore
 from iobench.errors import TrialFailed
-from iobench.hosts.other_host import own_order
-from iobench.trial import HostPart, Together, Trial, TrialSpec
-from tests.iobench.hosts.threads import PATIENCE_S, Hosts, at_once, spec
+from iobench.hosts.messages import NOW, Statement
+from iobench.hosts.other_host import OtherHost, own_order
+from iobench.trial import HostPart, Outcome, Together, Trial, TrialSpec
+from tests.iobench.hosts.threads import PATIENCE_S, Hosts, at_once, lobby, measuring, spec
 
 
 def parts(trial: Trial) -> dict[int, HostPart]:
@@ -120,6 +123,29 @@ def test_a_failure_of_host_0_fails_the_trial_of_all() -> None:
     assert (during.status, during.reason) == ("failed", "host 0: disk broke")
     assert sound.status == "done"
     assert len(run.others[0].asked) >= 2
+
+
+def test_a_host_that_missed_why_its_trial_ended_refers_to_host_0() -> None:
+    """Host 0 may abandon a trial and go on between two looks of another host."""
+    room = lobby(MemoryStore("memory://missed")).within("meeting")
+    room.put(NOW, asdict(Statement(1, "prepare", hosts=(0, 1), trial=spec().id)))
+    reasons = []
+
+    def overtaken(of: TrialSpec, begin: Callable[[], None]) -> Mapping[str, Any]:
+        room.put(NOW, asdict(Statement(2, "end")))
+        try:
+            begin()
+        except TrialFailed as error:
+            reasons.append(str(error))
+            raise
+        return {}
+
+    def measure(_: TrialSpec, own: TrialSpec, begin: Callable[[], None]) -> tuple[Trial, Outcome]:
+        return measuring(overtaken)(own, begin)
+
+    ended = OtherHost(room, 1, PATIENCE_S).trials({spec().id: spec()}, measure)
+    assert ended.phase == "end"
+    assert reasons == ["host 0 has gone on to the next trial; its output has the reason"]
 
 
 def test_a_late_host_ends_its_trial_and_takes_part_again() -> None:

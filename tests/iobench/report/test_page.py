@@ -178,6 +178,17 @@ def test_readings_of_the_machine_are_drawn_beneath_the_steps() -> None:
     assert len(text) < 300_000
 
 
+def test_no_line_is_drawn_where_the_loop_made_no_steps() -> None:
+    """Such as during a replay: the curves of steps have two parts each."""
+    trials = loop("warm", 90, repeats=1)
+    times = [1.0, 2.0, 3.0, 14.0, 15.0, 16.0]
+    steps = {"step_end_s": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "wait_s": [0.5] * 6}
+    apart = pd.DataFrame({"trial": trials[0].id, "time_s": times, **steps})
+    joined = apart.assign(time_s=apart.step_end_s)
+    lines = [render(run(trials), table).decode().count("<polyline") for table in (apart, joined)]
+    assert lines == [4, 2]
+
+
 def test_a_run_without_trials_has_a_page() -> None:
     """And says that nothing was measured."""
     assert "Nothing could be measured." in page(run())
@@ -188,7 +199,7 @@ def test_several_hosts_have_a_table_for_each_kind_of_trial() -> None:
     parts = (on_hosts(GETS, (1.0, 0.5, 1.5)), on_hosts(loader(900, 2), (1.0, 1.0, None)))
     result = replace(run(*parts), hosts=tuple(HostFacts(host) for host in range(3)))
     text = unescape(page(summarised(result)))
-    assert "2 hosts together get 1,800 samples/s; the slowest, host 0, gets 900" in front(text)
+    assert "2 of 3 hosts together get 1,800 samples/s; the slowest, host 0, gets 900" in front(text)
     section = text[text.index('id="together"') :]
     plain = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", section[: section.index("</details>")]))
     assert "Loaders" in plain

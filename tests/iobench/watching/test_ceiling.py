@@ -56,6 +56,21 @@ def test_the_loss_is_what_the_loader_costs(
     assert note(metrics, "100 steps trained on 8 repeated batches; the last 50 of them")
 
 
+def test_a_trace_has_the_replay_between_the_steps_that_count() -> None:
+    """As a span of its own, which meets the steps before and after it."""
+    records = recorded(SimulatedLoader(0.040, queue=4), 300, 0.020, replay=REPLAY)
+    made = outcome(table(*records), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=8)
+    (replay,) = [span for span in made.spans if span.track == "replay"]
+    left_out = made.metrics["replay_left_out"]
+    assert replay.name == f"100 repeated steps, {left_out} left out"
+    end_s = replay.begin_s + replay.seconds
+    step_ends_s = made.series["time_s"]
+    before_s = [step_end_s for step_end_s in step_ends_s if step_end_s <= replay.begin_s + 1e-9]
+    after_s = step_ends_s[len(before_s) :]
+    assert before_s[-1] == pytest.approx(replay.begin_s)
+    assert after_s[0] == pytest.approx(end_s + made.metrics["step_s_p50"])
+
+
 def test_repeated_steps_count_in_no_figure_of_the_loader() -> None:
     """Rate, waiting and quantiles are those of the same loop without a replay."""
     loader = SimulatedLoader(0.040, queue=4)
