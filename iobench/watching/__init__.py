@@ -217,6 +217,7 @@ def _server(metrics_port: int | None) -> MetricsServer | None:
     port = metrics_port + rank_on_machine
     if port not in _servers:
         _servers[port] = MetricsServer(port)
+        say(f"live figures for Prometheus: port {port}, path /metrics")
     return _servers[port]
 
 

@@ -234,6 +234,8 @@ def test_figures_are_served_until_the_watch_ends(tmp_path: Path) -> None:
     labels = '{loader="Loader",rank="5"}'
     assert re.search(rf"^iobench_samples_total{re.escape(labels)} 40\.0$", done.stdout, re.M)
     assert 'iobench_samples_total{loader="validation",rank="5"} 20.0' in done.stdout
+    # The port is that of the local rank, and two loaders of one port are announced once.
+    assert done.stderr.count(f"live figures for Prometheus: port {port + 1}, path /metrics") == 1
 
 
 def test_a_port_in_use_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
