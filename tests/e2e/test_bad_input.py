@@ -72,7 +72,7 @@ class TestRequest:
             (["--size", "256x192"], "takes one number"),
             (["--mode", "none", "--size", "5"], "leave 'size' out"),
             (["--seed", str(2**63)], "--seed"),
-            (["--format", "webdataset"], "'webdataset': use one of recordio, tfrecord"),
+            (["--format", "hdf5"], "'hdf5': use one of recordio, tfrecord, webdataset"),
             (["--split", "a/b"], "letters, digits and underscores"),
             (["--split", "validation", "--validation", "5%"], "other than validation"),
             (["--max-failures", "²"], "--max-failures ²: give a number"),
