@@ -123,21 +123,25 @@ class _Recorded:
 
 def trace_of(runs: Sequence[SavedRun]) -> Trace:
     """The trace of all trials of these runs that were begun."""
-    recorded = [each for run in runs for each in _recorded(run)]
-    begins_s = [min(filter(None, (each.trial.started_s, each.zero_s))) for each in recorded]
+    recorded = [recording for run in runs for recording in _recorded(run)]
+    begins_s: list[float] = []
+    for recording in recorded:
+        moments_s = (recording.trial.started_s, recording.zero_s)
+        # A moment of 0 was not stored.
+        begins_s.append(min(moment_s for moment_s in moments_s if moment_s))
     base_s = int(min(begins_s, default=0.0)) // _BASE_S * _BASE_S
     threads = count(_FIRST_PROCESS + 1_000_000)
     names: list[Event] = []
     events: list[Event] = []
-    for number, each in enumerate(recorded):
+    for number, recording in enumerate(recorded):
         process = _FIRST_PROCESS + number
-        zero = _ticks(each.zero_s - base_s)
-        names += _process_names(each.trial, process, number)
-        for position, track in enumerate(_tracks(each)):
+        zero = _ticks(recording.zero_s - base_s)
+        names += _process_names(recording.trial, process, number)
+        for position, track in enumerate(_tracks(recording)):
             thread = next(threads)
             names += _thread_names(track.name, process, thread, position)
             events += _slice_events(track.slices, process, thread, zero, 0, math.inf)
-        events += _counter_events(each, process, zero)
+        events += _counter_events(recording, process, zero)
     # Events of one track that begin together keep their order: the outer one comes first.
     events.sort(key=lambda event: float(event["ts"]))
     return Trace(base_s, [*names, *events], _lacking(recorded))
@@ -180,7 +184,7 @@ def _tracks(recorded: _Recorded) -> Iterator[_Track]:
         yield _Track("steps", sorted(steps, key=lambda step: step.begin_s))
     for track in sorted(spans, key=_by_number):
         slices = [_slice_of(span) for span in spans[track]]
-        yield _Track(track, sorted(slices, key=lambda each: each.begin_s))
+        yield _Track(track, sorted(slices, key=lambda part: part.begin_s))
 
 
 def _by_number(track: str) -> tuple[str | int, ...]:
@@ -273,23 +277,23 @@ def _slice_events(
 
     They nest: where rounding makes neighbours overlap, the later one is cut.
     """
-    for each in slices:
-        begin = min(max(zero + _ticks(each.begin_s), first), last)
-        end = min(max(zero + _ticks(each.end_s), begin), last)
+    for part in slices:
+        begin = min(max(zero + _ticks(part.begin_s), first), last)
+        end = min(max(zero + _ticks(part.end_s), begin), last)
         first = end
         event: Event = {
-            "name": each.name,
-            "cat": each.category,
+            "name": part.name,
+            "cat": part.category,
             "ph": "X",
             "ts": begin / _TICKS_PER_US,
             "dur": (end - begin) / _TICKS_PER_US,
             "pid": process,
             "tid": thread,
         }
-        if each.arguments:
-            event["args"] = each.arguments
+        if part.arguments:
+            event["args"] = part.arguments
         yield event
-        yield from _slice_events(each.inner, process, thread, zero, begin, end)
+        yield from _slice_events(part.inner, process, thread, zero, begin, end)
 
 
 def _counter_events(recorded: _Recorded, process: int, zero: int) -> Iterator[Event]:
@@ -337,9 +341,10 @@ def _name(name: str, process: int, thread: int, arguments: Mapping[str, Any]) ->
 
 def _lacking(recorded: Sequence[_Recorded]) -> list[str]:
     """What the trials did not store, each with the number of trials that it is about."""
-    numbers = Counter(
-        gap for each in recorded if each.trial.status == "done" for gap in _gaps(each)
-    )
+    numbers: Counter[str] = Counter()
+    for recording in recorded:
+        if recording.trial.status == "done":
+            numbers.update(_gaps(recording))
     return [f"{counted(number, 'trial')}: no {gap}" for gap, number in numbers.items()]
 
 

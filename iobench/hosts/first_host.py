@@ -68,7 +68,7 @@ class FirstHost:
         self._absent: dict[int, str] = {}
         """Why hosts are absent."""
         self._gone: set[int] = set()
-        """Hosts that have said that they leave."""
+        """Hosts that have announced that they leave."""
         self._requests: dict[int, Mapping[str, int]] = {}
 
     @property
@@ -103,14 +103,14 @@ class FirstHost:
         The outcome is that of this host. The trial has failed if it failed on one of the hosts.
         """
         present = [0, *self._present()]
-        wanted = int(spec.params.get("hosts", self.hosts))
-        turn = _Turn(self._now.turn + 1, wanted, present[:wanted])
+        expected = int(spec.params.get("hosts", self.hosts))
+        turn = _Turn(self._now.turn + 1, expected, present[:expected])
         plain = on_all_hosts(spec)
         self._say(
             "prepare",
             turn=turn.number,
             hosts=turn.hosts,
-            idle=present[wanted:],
+            idle=present[expected:],
             trial=plain.id,
             repeat=plain.repeat,
             reason="",
@@ -178,7 +178,7 @@ class FirstHost:
         turn.began_s = (0.0, turn.start_s - before_s)
 
     def _gather(self, turn: _Turn, state: str, limit_s: float, late: str) -> None:
-        """Wait until all hosts of a trial have said ``state``.
+        """Wait until all hosts of a trial have sent the message ``state``.
 
         ``late`` is the reason of a host that has not in time.
 
@@ -188,9 +188,9 @@ class FirstHost:
         arrived: set[int] = set()
 
         def look() -> bool | None:
-            said = self._look(turn)
-            arrived.update(host for what, host in said if what == state)
-            if any(what == "outcome" and host in turn.hosts for what, host in said):
+            messages = self._look(turn)
+            arrived.update(host for what, host in messages if what == state)
+            if any(what == "outcome" and host in turn.hosts for what, host in messages):
                 return True
             return set(turn.hosts) <= arrived | {0} or None
 
@@ -229,17 +229,17 @@ class FirstHost:
             self._lose(turn, host, why)
 
     def _look(self, turn: _Turn) -> list[tuple[str, int]]:
-        """What hosts have said in this trial so far; outcomes are read once."""
-        said = [parsed_turn_key(key) for key in self._room.keys(turn_prefix(turn.number))]
-        for what, host in said:
+        """The messages that hosts have sent in this trial so far; outcomes are read once."""
+        messages = [parsed_turn_key(key) for key in self._room.keys(turn_prefix(turn.number))]
+        for what, host in messages:
             if what == "outcome" and host not in turn.parts:
                 self._read_outcome(turn, host)
             if host in self._absent and host not in self._gone and host not in turn.lost:
                 del self._absent[host]
                 self._note(f"host {host} is back")
-                if turn.is_open and len(turn.hosts) < turn.wanted:
+                if turn.is_open and len(turn.hosts) < turn.expected:
                     turn.hosts = sorted([*turn.hosts, host])
-        return said
+        return messages
 
     def _read_outcome(self, turn: _Turn, host: int) -> None:
         content = self._room.get(turn_key(turn.number, "outcome", host))
@@ -277,18 +277,18 @@ class FirstHost:
                 parts[host] = HostPart(
                     host, "skipped", "not measured, since another host could not"
                 )
-        for host in range(turn.wanted):
-            if host not in parts and len(parts) < turn.wanted:
+        for host in range(turn.expected):
+            if host not in parts and len(parts) < turn.expected:
                 why = self._absent.get(host, "it came too late for this trial")
                 parts[host] = HostPart(host, "failed", f"absent: {why}")
-        return together(turn.wanted, list(parts.values()))
+        return together(turn.expected, list(parts.values()))
 
 
 class _Turn:
     """One trial: who takes part, and what is known of each host."""
 
-    def __init__(self, number: int, wanted: int, hosts: list[int]) -> None:
-        self.number, self.wanted, self.hosts = number, wanted, hosts
+    def __init__(self, number: int, expected: int, hosts: list[int]) -> None:
+        self.number, self.expected, self.hosts = number, expected, hosts
         self.parts: dict[int, HostPart] = {}
         self.lost: set[int] = set()
         self.is_open = True

@@ -46,8 +46,8 @@ class OtherHost:
 
     def __init__(self, room: Rendezvous, host: int, patience_s: float) -> None:
         self._room, self._host, self._patience_s = room, host, patience_s
-        self._said: list[str] = []
-        """Keys of what this host has said in the current trial."""
+        self._sent_keys: list[str] = []
+        """Keys of the messages that this host has sent in the current trial."""
 
     def started(self) -> Statement:
         """Wait until host 0 has named the run; the run may also have ended already."""
@@ -154,7 +154,7 @@ class OtherHost:
     def _require(self, now: Statement, turn: int, phase: Phase) -> None:
         """Check that this host takes part in a trial that has come to this phase."""
         if now.turn != turn or now.phase != phase or self._host not in now.hosts:
-            if now.turn != turn:  # what host 0 said of this trial was replaced between two looks
+            if now.turn != turn:  # the message of host 0 was replaced between two looks
                 raise TrialFailed("host 0 has gone on to the next trial; its output has the reason")
             if now.phase == "abandon" and now.reason:
                 raise TrialFailed(now.reason)
@@ -182,19 +182,19 @@ class OtherHost:
         return now
 
     def _statement(self) -> Statement | None:
-        """What host 0 says now; None before it has said anything."""
+        """The latest message of host 0; None before its first message."""
         content = self._room.get(NOW)
         return None if content is None else typed(Statement, content)
 
     def _say(self, turn: int, what: str, content: Mapping[str, Any]) -> None:
         key = turn_key(turn, what, self._host)
-        self._said.append(key)
+        self._sent_keys.append(key)
         self._room.put(key, content)
 
     def _forget(self) -> None:
-        """Remove what this host has said in an earlier trial: host 0 has read it."""
-        self._room.remove(self._said)
-        self._said = []
+        """Remove the messages of this host in an earlier trial, which host 0 has read."""
+        self._room.remove(self._sent_keys)
+        self._sent_keys = []
 
     def _leave(self, turn: int, error: BaseException) -> None:
         """Tell host 0 that this host ends, so that nobody waits for it."""

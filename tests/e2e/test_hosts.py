@@ -63,7 +63,7 @@ def started(
 ) -> Iterator[list[Running]]:
     """A process for each host; all of them have ended after the block.
 
-    A host is told its number, unless its environment is that of Slurm.
+    The command line has the number of the host, unless the environment is that of Slurm.
     """
     with ExitStack() as stack:
         running = []

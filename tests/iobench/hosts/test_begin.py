@@ -1,9 +1,10 @@
-"""Each kind of trial begins when it is told to: after its preparation, before its measurement."""
+"""Each kind of trial is prepared, then waits for the signal to begin, then measures."""
 
 from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from pkgutil import resolve_name
@@ -22,7 +23,7 @@ from iobench.loops.loader_grid import plan as plan_loaders
 from iobench.loops.training_plan import Training
 from iobench.loops.training_plan import plan as plan_loops
 from iobench.machine.processes import SuspendedTime
-from iobench.trial import Context, Place, TrialSpec
+from iobench.trial import Context, Outcome, Place, Status, TrialSpec
 from tests.commandline import wait_until
 
 DISK: dict[str, Any] = {
@@ -61,6 +62,20 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
     maker = Maker(settings, _no_bucket, lambda line: None)
     shards = maker.place("shards@disk")
     return {"disk/here": Place(str(folder / "run"), "empty"), "shards@disk": shards}
+
+
+def measured_in_a_process(
+    places: dict[str, Place], begin: Callable[[], None]
+) -> tuple[Status, Outcome | None, str]:
+    """Status, outcome and reason of a trial of a disk in a process of its own."""
+    return run_isolated(
+        TrialSpec("disk", DISK),
+        places,
+        timeout_s=60,
+        environment={},
+        progress=lambda done, unit: None,
+        begin=begin,
+    )
 
 
 KINDS_OF_TRIALS = {
@@ -118,14 +133,7 @@ def test_a_trial_whose_hosts_do_not_begin_has_failed(places: dict[str, Place]) -
         called.append(True)
         raise TrialFailed("host 2 is late")
 
-    verdict = run_isolated(
-        TrialSpec("disk", DISK),
-        places,
-        timeout_s=60,
-        environment={},
-        progress=lambda done, unit: None,
-        begin=begin,
-    )
+    verdict = measured_in_a_process(places, begin)
     assert verdict == ("failed", None, "host 2 is late")
     assert called == [True]
 
@@ -134,14 +142,7 @@ def test_a_trial_whose_hosts_do_not_begin_has_failed(places: dict[str, Place]) -
 def test_a_trial_in_a_process_begins_when_its_hosts_do(places: dict[str, Place]) -> None:
     """The line on its stdin releases it."""
     called = []
-    status, outcome, _ = run_isolated(
-        TrialSpec("disk", DISK),
-        places,
-        timeout_s=60,
-        environment={},
-        progress=lambda done, unit: None,
-        begin=lambda: called.append(True),
-    )
+    status, outcome, _ = measured_in_a_process(places, lambda: called.append(True))
     assert (status, called) == ("done", [True])
     assert outcome is not None
     assert outcome.metrics["mb_per_s"] > 0
@@ -183,14 +184,7 @@ def test_waiting_for_hosts_is_no_time_of_the_trial(
 
     clock = partial(SuspendedTime, clock=lambda: time.monotonic() + waited_s)
     monkeypatch.setattr("iobench.child_process.SuspendedTime", clock)
-    status, outcome, why = run_isolated(
-        TrialSpec("disk", DISK),
-        places,
-        timeout_s=60,
-        environment={},
-        progress=lambda done, unit: None,
-        begin=begin,
-    )
+    status, outcome, why = measured_in_a_process(places, begin)
     assert status == "done", why
     assert outcome is not None
     assert "stood_still_s" not in outcome.metrics

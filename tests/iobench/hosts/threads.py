@@ -71,7 +71,7 @@ def at_once(rate: float) -> Body:
 
 @dataclass
 class Thread:
-    """One of the other hosts. ``asked`` are the trials that it measured, as it was told."""
+    """One of the other hosts. ``asked`` has the trials that host 0 has asked it to measure."""
 
     host: int
     asked: list[TrialSpec] = field(default_factory=list)

@@ -123,33 +123,31 @@ def test_steps_that_end_before_the_queue_is_empty_are_no_rate() -> None:
     assert metrics["loss_share"] == pytest.approx(0.5, abs=0.02)
 
 
-def test_a_loader_that_fills_its_queues_slows_only_the_steps_that_do_not_count() -> None:
-    """The first half of the repeated steps: they take half as long again here."""
+def with_slow_repeated_steps(
+    batch_s: float, *, slow_steps: int, slow_step_s: float
+) -> Mapping[str, Any]:
+    """The figures of a loop with steps of 20 ms whose first repeated steps take longer."""
     clock, log = VirtualClock(), MemoryLog()
     replay = Replay(REPLAY, 0, log, clock=clock.now_s)
-    loader = SimulatedLoader(0.010)
+    loader = SimulatedLoader(batch_s)
     epoch = Epoch(lambda: loader.epoch(300, clock), 0, 0, log, replay=replay, clock=clock.now_s)
     repeated = 0
     for _ in epoch:
         repeated += replay.is_running
-        is_filling = replay.is_running and repeated <= 45
-        clock.sleep(0.030 if is_filling else 0.020)
-    metrics = figures(log.records(), REPLAY)
+        is_slow = replay.is_running and repeated <= slow_steps
+        clock.sleep(slow_step_s if is_slow else 0.020)
+    return figures(log.records(), REPLAY)
+
+
+def test_a_loader_that_fills_its_queues_slows_only_the_steps_that_do_not_count() -> None:
+    """The first half of the repeated steps: they take half as long again here."""
+    metrics = with_slow_repeated_steps(0.010, slow_steps=45, slow_step_s=0.030)
     assert metrics["ceiling_samples_per_s"] == pytest.approx(BATCH / 0.020)
 
 
 def test_repeated_steps_that_are_not_even_give_a_range() -> None:
     """The two parts of the steps that count differ: a queue that was still being filled."""
-    clock, log = VirtualClock(), MemoryLog()
-    replay = Replay(REPLAY, 0, log, clock=clock.now_s)
-    loader = SimulatedLoader(0.040)
-    epoch = Epoch(lambda: loader.epoch(300, clock), 0, 0, log, replay=replay, clock=clock.now_s)
-    repeated = 0
-    for _ in epoch:
-        repeated += replay.is_running
-        is_filling = replay.is_running and repeated <= 75
-        clock.sleep(0.025 if is_filling else 0.020)
-    metrics = figures(log.records(), REPLAY)
+    metrics = with_slow_repeated_steps(0.040, slow_steps=75, slow_step_s=0.025)
     assert metrics["ceiling_samples_per_s_low"] == pytest.approx(BATCH / 0.025)
     assert metrics["ceiling_samples_per_s_high"] == pytest.approx(BATCH / 0.020)
     assert metrics["loss_share_low"] == pytest.approx(1 - 25 / 40, abs=0.02)
