@@ -120,7 +120,7 @@ part() {
     tee -a "$out/lines.txt"
 }
 
-counts=1,2,4,8,16 workers=1,4,8,16 seconds=2 images=3000 epochs=3 batch=256 side=224
+counts=1,2,4,8,16 workers=1,4,8,16 seconds=2 images=3000 epochs=2 batch=256 side=224
 copies=${COPIES:-100}
 few=()
 if [ "$quick" = 1 ]; then
@@ -151,17 +151,17 @@ for name in $parts; do
         --seconds "$seconds" --to "$out/loaders.json"
       ;;
     device | training)
-      part "$name" "$([ "$name" = device ] && echo 75 || echo 120)" \
+      part "$name" "$([ "$name" = device ] && echo 60 || echo 90)" \
         "$python" -m iobench run "$work/$name.yaml" --output "$out/$name"
       ;;
     ladder)
-      part ladder 160 "$python" -m iobench ladder "$work/ladder.yaml" --output "$out/ladder"
+      part ladder 180 "$python" -m iobench ladder "$work/ladder.yaml" --output "$out/ladder"
       ;;
     watch)
-      part watch 45 bash -c 'example watch'
+      part watch 50 bash -c 'example watch'
       ;;
     replay)
-      part replay 45 bash -c 'example replay --replay 8'
+      part replay 50 bash -c 'example replay --replay 8'
       ;;
   esac
 done
