@@ -46,11 +46,10 @@ def contests(place: Workplace) -> Iterator[Contest]:
 
 
 def write_tfrecord(shards: str) -> Measured:
-    """``TFRecordWriter`` over a ``RecordFile``."""
+    """``TFRecordWriter``."""
 
     def write(payloads: list[bytes], path: Path) -> None:
-        with dataprep.RecordFile(path) as file:
-            writer = dataprep.TFRecordWriter(file)
+        with dataprep.TFRecordWriter(path) as writer:
             for payload in payloads:
                 writer.write(payload)
 
@@ -148,8 +147,7 @@ def _recordio(shards: str) -> list[bytes]:
 
 
 def _write_indexed(payloads: list[bytes], path: Path, kind: Any = dataprep.RecordIOWriter) -> None:
-    with dataprep.RecordFile(path) as file:
-        writer = kind(file)
+    with kind(path) as writer:
         offsets = [writer.write(payload)[0] for payload in payloads]
     path.with_suffix(".idx").write_bytes(mxnet_index(enumerate(offsets)))
 

@@ -1,21 +1,28 @@
-"""A file that records are written to: a sink for ``TFRecordWriter`` and ``RecordIOWriter``."""
+"""A buffered file for records."""
 
 from __future__ import annotations
 
 import io
 import os
 
-_GATHERED_BYTES = 2**20
+_BUFFER_BYTES = 2**20
 
 
 class RecordFile(io.BufferedWriter):
-    """Gathers what is written and hands it to the system a MiB at a time.
+    """A file that gathers small writes and passes them to the operating system 1 MiB at a time.
 
-    >>> with RecordFile("records") as file:                             # doctest: +SKIP
+    >>> with RecordFile("photos.tfrecord") as file:                     # doctest: +SKIP
     ...     writer = dataprep.TFRecordWriter(file)
 
-    An existing file is replaced. Raises OSError as ``open`` and ``write`` do.
+    The writers open such a file themselves if they get a path, so that
+    ``dataprep.TFRecordWriter("photos.tfrecord")`` is enough. An existing file is replaced.
+
+    Args:
+        path: the file.
+
+    Raises:
+        OSError: the file cannot be opened or written.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__(io.FileIO(path, "wb"), _GATHERED_BYTES)
+        super().__init__(io.FileIO(path, "wb"), _BUFFER_BYTES)

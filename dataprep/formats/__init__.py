@@ -1,4 +1,4 @@
-"""Pure codecs of record formats; others join by the entry-point group ``dataprep.formats``."""
+"""Record formats. Packages can add formats by the entry-point group ``dataprep.formats``."""
 
 from __future__ import annotations
 
@@ -44,14 +44,31 @@ __all__ = [
 ]
 
 DEFAULT_FORMAT = "tfrecord"
-"""The format that is written and read if none is named."""
-
+"""The format that is written and read unless another format is named."""
 
 _FORMATS: Registry[RecordFormat] = Registry("dataprep.formats", "format")
 
+_MEMBERS = (
+    "name",
+    "extension",
+    "trailer",
+    "has_checksums",
+    "default_label_offset",
+    "keeps_boxes",
+    "writer",
+    "matches",
+    "span_at",
+    "read",
+    "decode",
+    "image",
+    "fields",
+    "indexes",
+)
+"""The members of the protocol ``RecordFormat``."""
+
 
 def format_names() -> tuple[str, ...]:
-    """Every registered format, sorted."""
+    """The names of all registered formats, sorted."""
     return tuple(_FORMATS.names())
 
 
@@ -59,7 +76,7 @@ def get_format(name: str) -> RecordFormat:
     """The format called ``name``.
 
     Raises:
-        ConfigError: none is registered under that name, or it lacks a member of the protocol.
+        ConfigError: no format has this name, or it lacks a member of the protocol.
     """
     record_format = _FORMATS.load(name)()
     missing = [member for member in _MEMBERS if not hasattr(record_format, member)]
@@ -71,28 +88,30 @@ def get_format(name: str) -> RecordFormat:
     return record_format
 
 
-_MEMBERS = (
-    *("name", "extension", "trailer", "has_checksums", "default_label_offset", "keeps_boxes"),
-    *("writer", "matches", "span_at", "read", "decode", "image", "fields", "indexes"),
-)
-
-
 def preferred_format(names: Collection[str]) -> str:
-    """The format to read of an output that has these: the default one, or the first."""
+    """The format to read of an output that has these formats: the default format, or the first."""
     return DEFAULT_FORMAT if DEFAULT_FORMAT in names else next(iter(names))
 
 
 def formats_like(head: Buffer) -> Sequence[str]:
-    """The formats of which a shard may begin with these bytes, those of this package first.
+    """The names of the formats whose shards can begin with these bytes.
 
-    A format of another package that cannot be loaded is left out.
+    Formats of this package come first. A format of another package that cannot be loaded is left
+    out.
     """
-    matching = [form.name for form in usable_formats() if form.matches(head)]
-    return sorted(matching, key=lambda name: (bool(_FORMATS.origin(name)), name))
+    own_names = []
+    other_names = []
+    for record_format in usable_formats():
+        if not record_format.matches(head):
+            continue
+        is_of_another_package = bool(_FORMATS.origin(record_format.name))
+        names = other_names if is_of_another_package else own_names
+        names.append(record_format.name)
+    return sorted(own_names) + sorted(other_names)
 
 
 def usable_formats() -> Iterator[RecordFormat]:
-    """Every registered format that can be loaded and has all members of the protocol."""
+    """Yield each registered format that can be loaded and has all members of the protocol."""
     for name in format_names():
         with suppress(ConfigError):
             yield get_format(name)

@@ -1,241 +1,305 @@
-"""``tf.train.Example`` to bytes and back, without protobuf.
+"""PURE. Encode and decode ``tf.train.Example`` messages without the protobuf library.
 
-Source: TensorFlow, ``tensorflow/core/example/{example,feature}.proto``, in the protobuf wire
-format (https://protobuf.dev/programming-guides/encoding). What is written equals TensorFlow's
-``SerializeToString(deterministic=True)`` byte for byte, except where one key begins another:
-protobuf for Python then puts the longer first (upb, ``_upb_mapsorter_cmpstr``). What is read
-may come from any writer.
+An Example maps the names of features to lists of byte strings, floats or integers. Source:
+TensorFlow, ``tensorflow/core/example/{example,feature}.proto``.
+
+The encoder writes the same bytes as TensorFlow's ``SerializeToString(deterministic=True)``. There
+is one exception: if one key begins with another key, protobuf for Python writes the longer key
+first (upb, ``_upb_mapsorter_cmpstr``). The decoder reads Examples of any writer.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from dataprep.errors import CorruptRecord, RecordError
+from dataprep.formats.protobuf import (
+    FIXED32,
+    VARINT,
+    delimited_head,
+    encode_varint,
+    fields,
+    malformed,
+    read_varint,
+    tag_of,
+)
 from dataprep.formats.protocol import Buffer
 
-_Item = TypeVar("_Item")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
-class _Values(Generic[_Item]):
-    values: Sequence[_Item]
+class _Values(Generic[_Value]):
+    """A list of values of one type, kept as a tuple."""
+
+    values: Sequence[_Value]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
 
 
 class BytesList(_Values[Buffer]):
-    """A feature of byte strings; long ones of a decoded example are views of its buffer."""
+    """A feature of byte strings. Long strings of a decoded Example are views of its buffer."""
 
 
 class FloatList(_Values[float]):
-    """A feature of numbers stored as float32."""
+    """A feature of numbers that are stored as float32."""
 
 
 class Int64List(_Values[int]):
-    """A feature of whole numbers stored as int64."""
+    """A feature of whole numbers that are stored as int64."""
 
 
 Feature: TypeAlias = BytesList | FloatList | Int64List
-_Entry: TypeAlias = tuple[str, Feature | None]
 
-_VARINT, _FIXED64, _DELIMITED, _, _, _FIXED32 = range(6)  # protobuf's wire types
-# Tags, field << 3 | wire type. The lists of a Feature are its fields 1, 2 and 3; the one field
-# of Example, of Features and of each list is 1; a map entry has its key in 1, its value in 2.
-_BYTES, _FLOATS, _INTS = (field << 3 | _DELIMITED for field in (1, 2, 3))
-_FIRST, _SECOND = (field << 3 | _DELIMITED for field in (1, 2))
-_ONE_INT, _ONE_FLOAT = 1 << 3 | _VARINT, 1 << 3 | _FIXED32
-_LIMIT_BYTES = 2**31 - 1
-_SHORT_BYTES = 128
+# The tags in the messages Example, Features, the entry of a map, Feature, and the three lists.
+_FEATURES = tag_of(1)  # of an Example
+_ENTRY = tag_of(1)  # of Features, which is a map
+_KEY = tag_of(1)  # of an entry
+_FEATURE = tag_of(2)  # of an entry
+_BYTES_LIST = tag_of(1)  # of a Feature
+_FLOAT_LIST = tag_of(2)
+_INT64_LIST = tag_of(3)
+_BYTES = tag_of(1)  # of a list of byte strings, once for each string
+_PACKED_NUMBERS = tag_of(1)  # of a list of numbers, all numbers in one field
+_SINGLE_INT = tag_of(1, VARINT)  # of a list of integers that is not packed
+_SINGLE_FLOAT = tag_of(1, FIXED32)  # of a list of floats that is not packed
+
+_LIST_TYPES: Mapping[int, type[Feature]] = {
+    _BYTES_LIST: BytesList,
+    _FLOAT_LIST: FloatList,
+    _INT64_LIST: Int64List,
+}
+
+_EXAMPLE_LIMIT_BYTES = 2**31 - 1  # protobuf reads no larger message
+_CACHED_ENTRY_LIMIT_BYTES = 128
+_SEARCHED_BYTES = 4096
 
 
-def example_head(size: int) -> bytes:
-    """The first bytes of an example whose entries have ``size`` bytes in all.
+def example_head(entries_bytes: int) -> bytes:
+    """The first bytes of an Example.
 
-    Raises ``RecordError`` from 2 GiB on, which protobuf does not read.
+    Args:
+        entries_bytes: the size of all encoded entries together, in bytes.
+
+    Raises:
+        RecordError: the Example would have 2 GiB or more, which protobuf does not read.
     """
-    head = _delimited(_FIRST, size)
-    if len(head) + size > _LIMIT_BYTES:
-        raise RecordError(f"an example of {size} bytes; store less than 2 GiB in each")
+    head = delimited_head(_FEATURES, entries_bytes)
+    if len(head) + entries_bytes > _EXAMPLE_LIMIT_BYTES:
+        raise RecordError(
+            f"an Example of {entries_bytes} bytes is too large: an Example must be below 2 GiB"
+        )
     return head
 
 
 def encode_feature(key: str, feature: Feature) -> bytes:
-    """One encoded entry of an example; those of an example follow in the order of their keys.
+    """Encode one entry of an Example. An Example has its entries in the order of their keys.
 
-    Raises ``RecordError`` for a number that the list cannot hold.
+    Raises:
+        RecordError: the list cannot store one of the numbers.
     """
     if isinstance(feature, BytesList):
-        values: list[Buffer] = []
+        list_tag = _BYTES_LIST
+        pieces: list[Buffer] = []
         for value in feature.values:
-            values += (_delimited(_FIRST, memoryview(value).nbytes), value)
-        kind, content = _BYTES, b"".join(values)
+            pieces.append(delimited_head(_BYTES, memoryview(value).nbytes))
+            pieces.append(value)
+        content = b"".join(pieces)
     else:
-        kind, packed = _FLOATS if isinstance(feature, FloatList) else _INTS, _packed(key, feature)
-        content = _delimited(_FIRST, len(packed)) + packed if packed else b""
-    return _head(key, kind, len(content)) + content
+        list_tag = _FLOAT_LIST if isinstance(feature, FloatList) else _INT64_LIST
+        packed = _packed(key, feature)
+        content = delimited_head(_PACKED_NUMBERS, len(packed)) + packed if packed else b""
+    return _entry_head(key, list_tag, len(content)) + content
 
 
 @lru_cache(maxsize=4096)
-def bytes_head(key: str, size: int) -> bytes:
-    """The part of an encoded entry before its only byte string, of ``size`` bytes."""
-    value = _delimited(_FIRST, size)
-    return _head(key, _BYTES, len(value) + size) + value
+def bytes_head(key: str, size_bytes: int) -> bytes:
+    """The encoded entry of a feature with one byte string, up to where the string begins.
+
+    With it, a large byte string such as an image is written without copying it.
+
+    Args:
+        key: the name of the feature.
+        size_bytes: the size of the byte string.
+    """
+    string_head = delimited_head(_BYTES, size_bytes)
+    return _entry_head(key, _BYTES_LIST, len(string_head) + size_bytes) + string_head
 
 
-def _head(key: str, kind: int, size: int) -> bytes:
-    name = key.encode()
-    head = _delimited(kind, size)
-    head = _delimited(_FIRST, len(name)) + name + _delimited(_SECOND, len(head) + size) + head
-    return _delimited(_FIRST, len(head) + size) + head
-
-
-def _delimited(tag: int, size: int) -> bytes:
-    """The tag of a field and the length of its content."""
-    if size <= 0x7F:  # mostly
-        return bytes((tag, size))
-    return bytes((tag, *_varint(size)))
-
-
-def _varint(value: int) -> list[int]:
-    low = []
-    while value > 0x7F:
-        low.append(value & 0x7F | 0x80)
-        value >>= 7
-    low.append(value)
-    return low
+def _entry_head(key: str, list_tag: int, list_bytes: int) -> bytes:
+    """The encoded entry of a feature, up to the content of its list."""
+    list_head = delimited_head(list_tag, list_bytes)
+    feature_head = delimited_head(_FEATURE, len(list_head) + list_bytes) + list_head
+    head = _key_field(key) + feature_head
+    return delimited_head(_ENTRY, len(head) + list_bytes) + head
 
 
 def _packed(key: str, feature: FloatList | Int64List) -> bytes:
+    """All numbers of a list in one string; ``key`` is for the error."""
     count = len(feature.values)
     try:
         if isinstance(feature, FloatList):
             return struct.pack(f"<{count}f", *feature.values)
         signed = struct.pack(f"<{count}q", *feature.values)
     except (struct.error, OverflowError) as error:
-        kind = type(feature).__name__
-        raise RecordError(f"feature {key!r} as {kind}: {error}; give numbers that fit") from error
-    packed: list[int] = []
-    for value in struct.unpack(f"<{count}Q", signed):
-        packed += _varint(value)
-    return bytes(packed)
+        type_name = type(feature).__name__
+        raise RecordError(
+            f"feature {key!r} cannot be stored as {type_name}: {error}; use numbers that fit"
+        ) from error
+    unsigned = struct.unpack(f"<{count}Q", signed)
+    return b"".join([encode_varint(value) for value in unsigned])
 
 
 def decode_example(data: Buffer) -> dict[str, Feature]:
-    """The features of a serialised example, byte strings as views of ``data``, short ones copied.
+    """Decode the features of a serialised Example.
 
-    As in protobuf, numbers may be packed or not, fields come in any order, unknown ones are
-    skipped, and of a repeated key the last entry counts. A feature without a list is left out.
-    Raises ``CorruptRecord``, naming the byte, for any other content.
+    As in protobuf, lists of numbers may be packed or not, fields may have any order, unknown
+    fields are skipped, and the last entry of a repeated key is used. A feature without a list is
+    left out. Long byte strings are views of ``data``; short ones are copies.
+
+    Raises:
+        CorruptRecord: ``data`` is no Example; the error names the byte.
     """
     view = memoryview(data).cast("B")
-    features: dict[str, Feature | None] = {}
-    for outer, first, last in _fields(view, 0, len(view)):
-        if outer == _FIRST:
-            for tag, start, stop in _fields(view, first, last):
-                if tag == _FIRST:
-                    key, features[key] = _entry(view, start, stop)
-    return {key: feature for key, feature in features.items() if feature is not None}
+    features: dict[str, Feature] = {}
+    for tag, start, stop in fields(view, 0, len(view)):
+        if tag != _FEATURES:
+            continue
+        for entry_tag, entry_start, entry_stop in fields(view, start, stop):
+            if entry_tag != _ENTRY:
+                continue
+            key, feature = _entry(view, entry_start, entry_stop)
+            if feature is None:
+                features.pop(key, None)
+            else:
+                features[key] = feature
+    return features
 
 
-def _entry(view: memoryview, start: int, stop: int) -> _Entry:
-    if stop - start > _SHORT_BYTES:
+def first_byte_string(data: Buffer, key: str) -> memoryview | None:
+    """The byte string of one feature, as a view, without decoding the features before it.
+
+    This takes a fraction of the time of ``decode_example``. It handles Examples of the usual form.
+
+    Returns:
+        None if the feature is not near the start of the Example, or if the Example has another
+        form. Then only ``decode_example`` can tell what it contains.
+    """
+    view = memoryview(data).cast("B")
+    beginning = bytes(view[:_SEARCHED_BYTES])
+    key_field = _key_field(key)
+    try:
+        position, _ = _content_at(beginning, 0, _FEATURES)
+        entry_start, entry_bytes = _content_at(beginning, position, _ENTRY)
+        while not beginning.startswith(key_field, entry_start):
+            position = entry_start + entry_bytes
+            entry_start, entry_bytes = _content_at(beginning, position, _ENTRY)
+        feature_start, _ = _content_at(beginning, entry_start + len(key_field), _FEATURE)
+        list_start, list_bytes = _content_at(beginning, feature_start, _BYTES_LIST)
+        start, size_bytes = _content_at(beginning, list_start, _BYTES)
+    except CorruptRecord:
+        return None
+    stop = start + size_bytes
+    if stop > list_start + list_bytes or stop > len(view):
+        return None
+    return view[start:stop]
+
+
+@lru_cache(maxsize=64)
+def _key_field(key: str) -> bytes:
+    """The encoded key of an entry."""
+    name = key.encode()
+    return delimited_head(_KEY, len(name)) + name
+
+
+def _content_at(data: bytes, position: int, tag: int) -> tuple[int, int]:
+    """The start and the size of the content of the delimited field at ``position``.
+
+    Raises:
+        CorruptRecord: no field with this tag begins there.
+    """
+    if position >= len(data) or data[position] != tag:
+        raise malformed(position, f"the tag {tag} is missing")
+    if position + 1 < len(data) and data[position + 1] < 0x80:  # a size of one byte, mostly
+        return position + 2, data[position + 1]
+    size_bytes, start = read_varint(data, position + 1, len(data))
+    return start, size_bytes
+
+
+def _entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature | None]:
+    """The key and the feature of an entry. Short entries are decoded once and remembered.
+
+    Image sizes, classes and encodings are the same in many samples.
+    """
+    if stop - start > _CACHED_ENTRY_LIMIT_BYTES:
         return _decode_entry(view, start, stop)
     try:
-        return _short_entry(bytes(view[start:stop]))
+        return _decode_short_entry(bytes(view[start:stop]))
     except CorruptRecord:
-        return _decode_entry(view, start, stop)  # raises with the place in the example
+        # Decode it again, so that the error names the byte in the Example, not in the entry.
+        return _decode_entry(view, start, stop)
 
 
 @lru_cache(maxsize=4096)
-def _short_entry(entry: bytes) -> _Entry:
-    """Sizes, classes and encodings are the same in sample after sample: decoded once."""
+def _decode_short_entry(entry: bytes) -> tuple[str, Feature | None]:
     return _decode_entry(memoryview(entry), 0, len(entry))
 
 
-def _decode_entry(view: memoryview, start: int, stop: int) -> _Entry:
-    # As protobuf merges fields that repeat: lists of one kind are joined, and a list of another
-    # kind replaces them.
-    key, kind, values = "", 0, list[Any]()
-    for tag, first, last in _fields(view, start, stop):
-        if tag == _FIRST:
-            try:
-                key = str(view[first:last], "utf-8")
-            except UnicodeDecodeError as error:
-                raise _malformed(first, "the key is not UTF-8") from error
-        elif tag == _SECOND:
-            for list_kind, begin, end in _fields(view, first, last):
-                if list_kind in _LISTS:
-                    if list_kind != kind:
-                        kind, values = list_kind, []
-                    _decode_list(view, kind, begin, end, values)
-    return key, _LISTS[kind](values) if kind else None
+def _decode_entry(view: memoryview, start: int, stop: int) -> tuple[str, Feature | None]:
+    """The key and the feature of an entry; None for a feature without a list.
+
+    Fields that repeat are merged as protobuf merges them: lists of the same type are joined, and
+    a list of another type replaces the lists before it.
+    """
+    key = ""
+    list_tag: int | None = None
+    values: list[Any] = []
+    for tag, field_start, field_stop in fields(view, start, stop):
+        if tag == _KEY:
+            key = _text(view, field_start, field_stop)
+        elif tag == _FEATURE:
+            for value_tag, list_start, list_stop in fields(view, field_start, field_stop):
+                if value_tag not in _LIST_TYPES:
+                    continue
+                if value_tag != list_tag:
+                    list_tag = value_tag
+                    values = []
+                values += _decode_list(view, list_tag, list_start, list_stop)
+    if list_tag is None:
+        return key, None
+    return key, _LIST_TYPES[list_tag](values)
 
 
-def _decode_list(view: memoryview, kind: int, start: int, stop: int, values: list[Any]) -> None:
-    """Append the values of one list, packed or not."""
-    for tag, first, last in _fields(view, start, stop):
-        if kind == _BYTES and tag == _FIRST:
-            values.append(view[first:last])
-        elif kind == _FLOATS and tag in (_FIRST, _ONE_FLOAT):
-            count, odd = divmod(last - first, 4)
-            if odd:
-                raise _malformed(first, "packed floats are not a multiple of 4 bytes")
-            values += struct.unpack_from(f"<{count}f", view, first)
-        elif kind == _INTS and tag in (_FIRST, _ONE_INT):
-            while first < last:
-                value, first = _read_varint(view, first, last)
-                values.append(value - (value >> 63 << 64))
+def _text(view: memoryview, start: int, stop: int) -> str:
+    try:
+        return str(view[start:stop], "utf-8")
+    except UnicodeDecodeError as error:
+        raise malformed(start, "the key is not UTF-8") from error
 
 
-_LISTS: Mapping[int, type[Feature]] = {
-    _BYTES: BytesList,
-    _FLOATS: FloatList,
-    _INTS: Int64List,
-}
+def _decode_list(view: memoryview, list_tag: int, start: int, stop: int) -> list[Any]:
+    """The values of one list. Numbers are packed into one field, or have a field each."""
+    values: list[Any] = []
+    for tag, position, field_stop in fields(view, start, stop):
+        if list_tag == _BYTES_LIST and tag == _BYTES:
+            values.append(view[position:field_stop])
+        elif list_tag == _FLOAT_LIST and tag in (_PACKED_NUMBERS, _SINGLE_FLOAT):
+            count, remainder = divmod(field_stop - position, 4)
+            if remainder:
+                raise malformed(position, "packed floats are not a multiple of 4 bytes")
+            values += struct.unpack_from(f"<{count}f", view, position)
+        elif list_tag == _INT64_LIST and tag in (_PACKED_NUMBERS, _SINGLE_INT):
+            while position < field_stop:
+                value, position = read_varint(view, position, field_stop)
+                values.append(_signed(value))
+    return values
 
 
-def _fields(view: memoryview, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """The tag of each field of a message, and where its content begins and ends."""
-    while at < end:
-        begin = at
-        tag, at = _read_varint(view, at, end)
-        if not 0 < tag >> 3 < 2**29:
-            raise _malformed(begin, f"{tag >> 3} is no field number")
-        start, at = _content(view, tag & 7, at, end)
-        yield tag, start, at
-
-
-def _content(view: memoryview, wire_type: int, at: int, end: int) -> tuple[int, int]:
-    if wire_type == _VARINT:
-        return at, _read_varint(view, at, end)[1]
-    if wire_type == _DELIMITED:
-        size, at = _read_varint(view, at, end)
-    elif wire_type in (_FIXED64, _FIXED32):
-        size = 8 if wire_type == _FIXED64 else 4
-    else:
-        raise _malformed(at, f"{wire_type} is no wire type")
-    if size > end - at:
-        raise _malformed(at, f"{size} bytes are announced and {end - at} are left")
-    return at, at + size
-
-
-def _read_varint(view: memoryview, at: int, end: int) -> tuple[int, int]:
-    if at < end and (value := view[at]) < 0x80:
-        return value, at + 1
-    value = 0
-    for position in range(at, min(at + 10, end)):
-        byte = view[position]
-        value |= (byte & 0x7F) << 7 * (position - at)
-        if byte < 0x80:
-            return value & 0xFFFFFFFFFFFFFFFF, position + 1
-    raise _malformed(at, "a number does not end")
-
-
-def _malformed(at: int, problem: str) -> CorruptRecord:
-    return CorruptRecord(f"not a tf.train.Example: at its byte {at}, {problem}; write it again")
+def _signed(value: int) -> int:
+    """An unsigned number of 64 bits as int64."""
+    return value - 2**64 if value >= 2**63 else value

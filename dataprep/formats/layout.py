@@ -1,8 +1,9 @@
-"""PURE. Which features a tf.train.Example has, and which field of a sample each of them holds.
+"""PURE. Layouts: the features of an Example, and the field of a sample that each feature holds.
 
-``imagenet`` has the keys of TensorFlow's ``build_imagenet_data.py`` (models/research/slim).
-``tfds`` has those of TensorFlow Datasets' ``imagenet2012``, whose ``file_name`` is the base name
-("Eg: 'n15075141_54.JPEG'") and whose labels count from 0. A mapping names features of one's own.
+There are two predefined layouts. ``imagenet`` has the keys of TensorFlow's
+``build_imagenet_data.py`` (models/research/slim). ``tfds`` has the keys of ``imagenet2012`` in
+TensorFlow Datasets. Its ``file_name`` is the base name ("Eg: 'n15075141_54.JPEG'"), and its labels
+count from 0. For all other features, a config has a mapping of features to fields.
 """
 
 from __future__ import annotations
@@ -14,16 +15,27 @@ from dataprep.errors import ConfigError
 
 BOX_SIDES = ("bbox/xmin", "bbox/ymin", "bbox/xmax", "bbox/ymax")
 LISTS = (*BOX_SIDES, "bbox/label", "values")
-"""Fields of which a sample has any number of values; of all others it has one."""
+"""Fields with any number of values. All other fields have exactly one value."""
 
 OF_CLASS = ("label", "synset", "text", "bbox/label", "values")
-"""Fields that images without a class lack."""
+"""Fields that images without a class do not have."""
 
 FIELDS = (
-    *("encoded", "label", "synset", "text", "filename", "source", "number", "height", "width"),
-    *("channels", "colorspace", "format", *LISTS),
+    "encoded",
+    "label",
+    "synset",
+    "text",
+    "filename",
+    "source",
+    "number",
+    "height",
+    "width",
+    "channels",
+    "colorspace",
+    "format",
+    *LISTS,
 )
-"""What a feature can hold; docs/layouts.md describes each."""
+"""All fields that a feature can hold. docs/layouts.md describes them."""
 
 _IMAGENET = {
     "image/channels": "channels",
@@ -48,11 +60,11 @@ _PREDEFINED: Mapping[str, Mapping[str, str]] = {"imagenet": _IMAGENET, "tfds": _
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Features and their fields, in the order in which they are written.
+    """The features of an Example and their fields, in the order in which they are written.
 
     Attributes:
         features: pairs of feature and field, sorted by the bytes of the feature's name.
-        counts_from_background: whether 0 is background, so that synsets count from 1.
+        counts_from_background: whether label 0 is the background, so that synsets count from 1.
     """
 
     features: tuple[tuple[str, str], ...]
@@ -60,15 +72,17 @@ class Layout:
 
     @classmethod
     def of(cls, value: str | Mapping[str, str]) -> Layout:
-        """The layout that a config names or spells out.
+        """The layout of a config: a predefined name, or a mapping of features to fields.
 
         Raises:
-            ConfigError: no such layout or field, or one that could not be read again.
+            ConfigError: there is no such layout or field, or records with this layout could not be
+                read again.
         """
         if isinstance(value, Mapping):
             _require_readable(value)
             return cls(_sorted(value))
-        if value not in [*_PREDEFINED]:
+        # A list, because the value in a config can be of any type, also one without a hash.
+        if value not in list(_PREDEFINED):
             raise ConfigError(
                 f"no layout {value!r}: use one of {', '.join(_PREDEFINED)}, or a mapping of "
                 "features to fields"
@@ -81,8 +95,11 @@ class Layout:
         return Layout(tuple(features), self.counts_from_background)
 
     def feature(self, field: str) -> str | None:
-        """The feature that holds ``field``, if there is one."""
-        return {found: feature for feature, found in self.features}.get(field)
+        """The name of the feature that holds ``field``; None if there is no such feature."""
+        for feature, held_field in self.features:
+            if held_field == field:
+                return feature
+        return None
 
     @property
     def keeps_boxes(self) -> bool:
@@ -91,16 +108,18 @@ class Layout:
 
 
 def _sorted(features: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    # By code point, which is the order of the UTF-8 bytes.
+    """Pairs of feature and field in the order of code points, which is that of UTF-8 bytes."""
     return tuple(sorted(features.items()))
 
 
 def _require_readable(features: Mapping[str, str]) -> None:
+    """Raise ConfigError unless records with these features can be read again."""
     fields = list(features.values())
     for feature, field in features.items():
         if field not in FIELDS:
-            known = ", ".join(FIELDS)
-            raise ConfigError(f"feature {feature!r}: no field {field!r}: use one of {known}")
+            raise ConfigError(
+                f"feature {feature!r}: no field {field!r}: use one of {', '.join(FIELDS)}"
+            )
         if fields.count(field) > 1:
             raise ConfigError(f"field {field!r} is in two features: leave one of them out")
     for field, example in (("encoded", "image"), ("label", "label")):
@@ -115,3 +134,4 @@ def _require_readable(features: Mapping[str, str]) -> None:
 
 
 IMAGENET = Layout.of("imagenet")
+"""The layout that is used unless a config names another one."""

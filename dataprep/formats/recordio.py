@@ -1,20 +1,21 @@
-"""RecordIO of MXNet: framed records, the header of image records, and the ``.idx`` file.
+"""PURE. RecordIO files of MXNet: records, the header of image records, and index files.
 
-``u32 magic | u32 (cflag << 29 | length) | payload | zeros up to a multiple of 4``, all
-little-endian. Where the magic stands in a payload at a multiple of 4, the record is split into
-parts there and the magic left out, so that an aligned magic always begins a part. Sources:
-dmlc-core, ``include/dmlc/recordio.h`` and ``src/recordio.cc``; MXNet,
+A record is ``u32 magic | u32 (cflag << 29 | length) | payload | zeros``. The zeros fill up the
+record to a multiple of 4 bytes. All numbers are little-endian. If a payload contains the magic at a
+multiple of 4, the record is split there into parts, and this magic is left out. Therefore an
+aligned magic is always the start of a part. The cflag says which part of a record it is.
+
+A sample with several labels has all of them after the image header, as float32. The first of them
+is its class, because every reader expects the class there.
+
+Sources: dmlc-core, ``include/dmlc/recordio.h`` and ``src/recordio.cc``; MXNet,
 ``src/io/image_recordio.h`` and ``python/mxnet/recordio.py``.
-
-A sample with several labels has them all after the image header, as float32: the number of its
-class first, so that every reader finds it there, then the others as they came.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from dataprep.errors import CorruptRecord, RecordError, TruncatedRecord
 from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.formats.layout import IMAGENET, Layout
+from dataprep.formats.payload_writer import PayloadWriter
 from dataprep.formats.protocol import (
     Buffer,
     Extent,
@@ -40,86 +42,100 @@ from dataprep.formats.protocol import (
 
 MAGIC = b"\x0a\x23\xd7\xce"
 LENGTH_LIMIT_BYTES = 2**29
-"""A payload is shorter than this: its length shares 32 bits with the cflag."""
+"""A payload must be shorter than this, because its length shares 32 bits with the cflag."""
 
 HEADER_BYTES = 8
-"""Of a part: its magic, cflag and length."""
+"""The size of the header of a part: magic, cflag and length."""
 
-WHOLE, FIRST, MIDDLE, LAST = range(4)  # cflag
+# The values of cflag: a record that is not split, or a part of a split record.
+WHOLE = 0
+FIRST = 1
+MIDDLE = 2
+LAST = 3
+
+_LENGTH_MASK = LENGTH_LIMIT_BYTES - 1
 _HEADER = struct.Struct("<4sI")
 _IMAGE_HEADER = struct.Struct("<IfQQ")
-_WORDS = np.dtype("<u4")
-_MAGIC_WORD = np.frombuffer(MAGIC, _WORDS)  # NumPy would turn a number into an array each time
+_WORD = np.dtype("<u4")
+# An array, because NumPy would convert a plain number into an array in every comparison.
+_MAGIC_WORD = np.frombuffer(MAGIC, _WORD)
 
 
-class RecordIOWriter:
-    """Writes records to a sink, copying no payload unless it has to be split.
+class RecordIOWriter(PayloadWriter):
+    """Write payloads as RecordIO records into a file or another sink.
 
-    ``offset`` is where the next record begins, in bytes; give one to append to a file.
+    >>> with dataprep.RecordIOWriter("photos.rec") as writer:           # doctest: +SKIP
+    ...     offset, length = writer.write(payload)
+
+    Payloads are not copied, unless a record must be split. See ``PayloadWriter`` for the
+    parameters. A payload must be smaller than 512 MiB.
     """
 
-    def __init__(self, sink: Sink, offset: int = 0) -> None:
-        self._sink = sink
-        self.offset = offset
-
-    def write(self, payload: Buffer) -> Extent:
-        """Write one record; return the offset and length in bytes of the encoded record.
-
-        Raises ``RecordError`` for a payload of 2^29 bytes or more.
-        """
-        return self.write_parts((payload,))
-
     def write_parts(self, parts: Sequence[Buffer]) -> Extent:
-        """Write one record whose payload is ``parts``, one after the other; as ``write``."""
-        sizes = [memoryview(part).nbytes for part in parts]
-        size = sum(sizes)
-        if size >= LENGTH_LIMIT_BYTES:
-            raise RecordError(f"a payload of {size} bytes; a RecordIO record is below 2^29 bytes")
-        # A magic may begin in one part and end in the next, unless all but the last are aligned.
-        if any(length % 4 for length in sizes[:-1]):
+        """Write one record. Its payload consists of ``parts``, one after the other.
+
+        Returns:
+            The offset and the length of the encoded record in bytes.
+
+        Raises:
+            RecordError: the payload has 2^29 bytes or more.
+        """
+        sizes_bytes = [memoryview(part).nbytes for part in parts]
+        payload_bytes = sum(sizes_bytes)
+        if payload_bytes >= LENGTH_LIMIT_BYTES:
+            raise RecordError(
+                f"a payload of {payload_bytes} bytes; a RecordIO record is below 2^29 bytes"
+            )
+        # The magic may begin in one part and end in the next one, unless the parts are aligned.
+        if any(size_bytes % 4 for size_bytes in sizes_bytes[:-1]):
             parts = [b"".join(parts)]
         if any(_aligned_magics(part) for part in parts):
-            length = self._write_split(b"".join(parts))
-        else:
-            length = self._write_part(WHOLE, parts, size)
-        offset = self.offset
-        self.offset += length
-        return offset, length
+            return self._advance(self._write_split(b"".join(parts)))
+        return self._advance(self._write_part(WHOLE, parts, payload_bytes))
 
     def _write_split(self, payload: bytes) -> int:
+        """Write a record that is split at each aligned magic; return its length in bytes."""
         magics = _aligned_magics(payload)
-        bounds = pairwise([-len(MAGIC), *magics, len(payload)])
-        cflags = [FIRST, *[MIDDLE] * (len(magics) - 1), LAST]
+        starts = [0] + [magic + len(MAGIC) for magic in magics]
+        ends = [*magics, len(payload)]
+        cflags = [FIRST] + [MIDDLE] * (len(magics) - 1) + [LAST]
         length = 0
-        for cflag, (magic, end) in zip(cflags, bounds, strict=True):
-            part = payload[magic + len(MAGIC) : end]
-            length += self._write_part(cflag, [part], len(part))
+        for cflag, start, end in zip(cflags, starts, ends, strict=True):
+            length += self._write_part(cflag, [payload[start:end]], end - start)
         return length
 
-    def _write_part(self, cflag: int, pieces: Sequence[Buffer], size: int) -> int:
+    def _write_part(self, cflag: int, pieces: Sequence[Buffer], size_bytes: int) -> int:
+        """Write one part of a record; return its length with header and padding in bytes."""
         write = self._sink.write
-        write(_HEADER.pack(MAGIC, cflag << 29 | size))
+        write(_HEADER.pack(MAGIC, cflag << 29 | size_bytes))
         for piece in pieces:
             write(piece)
-        padding = -size % 4
-        if padding:
-            write(bytes(padding))
-        return HEADER_BYTES + size + padding
+        padding_bytes = -size_bytes % 4
+        if padding_bytes:
+            write(bytes(padding_bytes))
+        return HEADER_BYTES + size_bytes + padding_bytes
 
 
 def _aligned_magics(payload: Buffer) -> list[int]:
-    """Offsets that are multiples of 4 at which the magic stands."""
-    words = np.frombuffer(payload, _WORDS, memoryview(payload).nbytes // 4)
+    """The offsets of all magics in a payload that are multiples of 4."""
+    words = np.frombuffer(payload, _WORD, memoryview(payload).nbytes // 4)
     return [4 * index for index in (words == _MAGIC_WORD).nonzero()[0].tolist()]
 
 
 def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord]:
-    """Yield the records of a whole file, payloads as views of ``data`` where not split.
+    """Yield the records of a RecordIO file.
 
-    Raises ``CorruptRecord`` where a magic is missing or parts are out of order, and
-    ``TruncatedRecord`` where the file ends inside a record, which includes a length that runs
-    past its end; both name ``name``, the record and its byte offset. RecordIO has no checksum:
-    a change inside a payload is not noticed. Padding is not read.
+    Payloads are views of ``data``. Only the payloads of split records are copied. RecordIO has no
+    checksums. Therefore a changed byte inside a payload is not noticed. Padding is not read.
+
+    Args:
+        data: the content of the whole file.
+        name: the name of the file in errors.
+
+    Raises:
+        CorruptRecord: a magic is missing, or parts are out of order.
+        TruncatedRecord: the file ends inside a record, or a length runs past the end of the file.
+            Both errors name the file, the number of the record, and its byte offset.
     """
 
     def record_at(view: memoryview, offset: int, where: Where) -> RawRecord:
@@ -130,59 +146,80 @@ def read_recordio(data: Buffer, *, name: str = "RecordIO") -> Iterator[RawRecord
 
 
 def span_at(data: Window, offset: int, where: Where = ("RecordIO", 0)) -> Span:
-    """The place of the record at ``offset``, all its parts together, from their headers alone.
+    """The location of the record at ``offset``, with all its parts. Only headers are read.
 
-    ``where`` is the file's name and the record's number. Raises as ``read_recordio``.
+    ``where`` is the name of the file and the number of the record, for errors. Raises the errors
+    of ``read_recordio``.
     """
-    at, cflag, sizes = offset, FIRST, list[int]()
+    cflag, first_bytes = _part_header(data, offset, (*where, offset))
+    position = offset + _part_bytes(first_bytes)
+    parts = 1
     while cflag in (FIRST, MIDDLE):
-        cflag, size = _part_header(data, at, (*where, offset))
-        sizes.append(size)
-        at += HEADER_BYTES + size + -size % 4
-    return Span(offset, at - offset, offset + HEADER_BYTES, sizes[0], len(sizes))
+        cflag, size_bytes = _part_header(data, position, (*where, offset))
+        position += _part_bytes(size_bytes)
+        parts += 1
+    return Span(offset, position - offset, offset + HEADER_BYTES, first_bytes, parts)
+
+
+def _part_bytes(size_bytes: int) -> int:
+    """The length of a part with header and padding, from the size of its payload."""
+    return HEADER_BYTES + size_bytes + -size_bytes % 4
 
 
 def payload_at(data: Window, span: Span) -> Buffer:
-    """The payload of the record at ``span``, the parts of a split one joined."""
+    """The payload of the record at ``span``. The parts of a split record are joined."""
     if span.parts == 1:
         return data[span.payload : span.payload + span.payload_bytes]
-    pieces, at = [], span.offset
+    payloads: list[Buffer] = []
+    position = span.offset
     for _ in range(span.parts):
-        _, word = _HEADER.unpack(data[at : at + HEADER_BYTES])
-        at += HEADER_BYTES
-        size = word & LENGTH_LIMIT_BYTES - 1
-        pieces.append(data[at : at + size])
-        at += size + -size % 4
-    return MAGIC.join(pieces)
+        start = position + HEADER_BYTES
+        _, word = _HEADER.unpack(data[position:start])
+        size_bytes = word & _LENGTH_MASK
+        payloads.append(data[start : start + size_bytes])
+        position += _part_bytes(size_bytes)
+    return MAGIC.join(payloads)
 
 
-def _part_header(data: Window, at: int, where: tuple[str, int, int]) -> tuple[int, int]:
-    """The cflag of the part at byte ``at``, and the length of its payload in bytes.
+def _part_header(data: Window, position: int, where: tuple[str, int, int]) -> tuple[int, int]:
+    """The cflag of the part at byte ``position``, and the size of its payload in bytes.
 
-    ``where`` is the file's name and the number and offset of the record that has the part.
+    ``where`` is the name of the file, and the number and the offset of the record.
     """
-    header, end = bytes(data[at : at + HEADER_BYTES]), len(data)
+    header = bytes(data[position : position + HEADER_BYTES])
+    file_bytes = len(data)
     if not MAGIC.startswith(header[: len(MAGIC)]):
-        raise damaged(CorruptRecord, *where, f"no magic at byte {at}")
+        raise damaged(CorruptRecord, *where, f"no magic at byte {position}")
     if len(header) < HEADER_BYTES:
-        raise damaged(TruncatedRecord, *where, f"the file ends at byte {end}, inside it")
-    _, word = _HEADER.unpack(header)
-    cflag, size = word >> 29, word & LENGTH_LIMIT_BYTES - 1
-    in_order = cflag in ((WHOLE, FIRST) if at == where[2] else (MIDDLE, LAST))
-    if not in_order or (size % 4 and cflag in (FIRST, MIDDLE)):
-        problem = f"a part of {size} bytes with cflag {cflag} cannot be at byte {at}"
-        raise damaged(CorruptRecord, *where, problem)
-    start = at + HEADER_BYTES
-    if start + size + -size % 4 > end:
-        problem = f"the {size} bytes from {start} run past the end of the file at {end}"
+        problem = f"the file ends at byte {file_bytes}, inside the record"
         raise damaged(TruncatedRecord, *where, problem)
-    return cflag, size
+    _, word = _HEADER.unpack(header)
+    cflag = word >> 29
+    size_bytes = word & _LENGTH_MASK
+    _, _, record_offset = where
+    allowed_cflags = (WHOLE, FIRST) if position == record_offset else (MIDDLE, LAST)
+    is_aligned = size_bytes % 4 == 0 or cflag in (WHOLE, LAST)
+    if cflag not in allowed_cflags or not is_aligned:
+        problem = f"a part of {size_bytes} bytes with cflag {cflag} cannot be at byte {position}"
+        raise damaged(CorruptRecord, *where, problem)
+    if position + _part_bytes(size_bytes) > file_bytes:
+        start = position + HEADER_BYTES
+        problem = (
+            f"the {size_bytes} bytes from {start} run past the end of the file at {file_bytes}"
+        )
+        raise damaged(TruncatedRecord, *where, problem)
+    return cflag, size_bytes
 
 
 class ImageRecord(NamedTuple):
-    """An image record's labels (float32), ids and image file.
+    """The content of an image record.
 
-    ``flag`` is how the labels are stored: 0 for one in the header, else their number.
+    Attributes:
+        labels: one label or more, float32.
+        id, id2: the numbers of the record.
+        image: the encoded image.
+        flag: 0 if the header contains the only label; otherwise the number of labels that follow
+            the header.
     """
 
     labels: tuple[float, ...]
@@ -193,44 +230,61 @@ class ImageRecord(NamedTuple):
 
 
 def pack_image_header(labels: Sequence[float], id: int, id2: int = 0) -> bytes:
-    """The header of an image record, which precedes the image; its length is a multiple of 4.
+    """The header of an image record with its labels. The image follows it.
 
-    One label goes into the header (flag 0); several follow it as float32, the header's own label
-    then being 0, as ``mxnet.recordio.pack`` writes it. Raises ``RecordError`` for no label, or a
-    number that does not fit.
+    One label is stored in the header. Several labels follow the header, and the label in the header
+    is 0, as in ``mxnet.recordio.pack``. The length of the result is a multiple of 4.
+
+    Args:
+        labels: the labels, which are stored as float32.
+        id, id2: the numbers of the record, 0 to 2^64 - 1.
+
+    Raises:
+        RecordError: there is no label, or a number does not fit.
     """
     if not labels:
-        raise RecordError("an image record without a label; give it at least one")
-    flag, label = (len(labels), 0.0) if len(labels) > 1 else (0, labels[0])
+        raise RecordError("an image record needs at least one label, but it has none")
     try:
-        header = _IMAGE_HEADER.pack(flag, label, id, id2)
-        return header + struct.pack(f"<{flag}f", *labels[:flag])
+        if len(labels) == 1:
+            return _IMAGE_HEADER.pack(0, labels[0], id, id2)
+        header = _IMAGE_HEADER.pack(len(labels), 0.0, id, id2)
+        return header + struct.pack(f"<{len(labels)}f", *labels)
     except (struct.error, OverflowError) as error:
-        problem = f"image header of labels {list(labels)}, id {id}, id2 {id2}: {error}"
-        raise RecordError(f"{problem}; labels are float32, ids 0 to 2^64 - 1") from error
+        raise RecordError(
+            f"an image header cannot store labels {list(labels)}, id {id} and id2 {id2}: {error}; "
+            "labels are float32, ids 0 to 2^64 - 1"
+        ) from error
 
 
 def unpack_image_record(payload: Buffer) -> ImageRecord:
-    """Read by ``flag``, since writers differ in what they leave in the header's label.
+    """The content of an image record. The image is a view of ``payload``.
 
-    The image is a view of ``payload``. Raises ``CorruptRecord`` where ``payload`` is shorter
-    than its header and labels.
+    The labels are read as ``flag`` says, because writers leave different values in the label of the
+    header.
+
+    Raises:
+        CorruptRecord: the payload is shorter than its header and labels.
     """
     view = memoryview(payload).cast("B")
     if len(view) < _IMAGE_HEADER.size:
-        raise CorruptRecord(f"an image record of {len(view)} bytes, less than its header's 24")
-    flag, label, id_, id2 = _IMAGE_HEADER.unpack_from(view)
-    end = _IMAGE_HEADER.size + 4 * flag
-    if end > len(view):
-        raise CorruptRecord(f"an image record of {len(view)} bytes announces {flag} labels")
-    labels = struct.unpack_from(f"<{flag}f", view, _IMAGE_HEADER.size) if flag else (label,)
-    return ImageRecord(labels, id_, id2, view[end:], flag)
+        raise CorruptRecord(
+            f"an image record of {len(view)} bytes is shorter than its header of 24 bytes"
+        )
+    flag, header_label, record_id, id2 = _IMAGE_HEADER.unpack_from(view)
+    image_start = _IMAGE_HEADER.size + 4 * flag
+    if image_start > len(view):
+        raise CorruptRecord(f"an image record of {len(view)} bytes cannot have {flag} labels")
+    labels: tuple[float, ...] = (header_label,)
+    if flag:
+        labels = struct.unpack_from(f"<{flag}f", view, _IMAGE_HEADER.size)
+    return ImageRecord(labels, record_id, id2, view[image_start:], flag)
 
 
 def label_count(record: Buffer) -> int:
     """The number of labels of an encoded image record, from its first 32 bytes.
 
-    Raises ``CorruptRecord`` where no record with an image header begins there.
+    Raises:
+        CorruptRecord: ``record`` does not begin with a record that has an image header.
     """
     start = bytes(memoryview(record).cast("B")[: HEADER_BYTES + _IMAGE_HEADER.size])
     if len(start) < HEADER_BYTES + _IMAGE_HEADER.size or not start.startswith(MAGIC):
@@ -240,12 +294,16 @@ def label_count(record: Buffer) -> int:
 
 
 def mxnet_index(pairs: Iterable[tuple[int, int]]) -> bytes:
-    """MXNet's ``.idx`` file of ``(key, offset)``: a line ``key TAB offset``, offset in bytes."""
+    """The content of MXNet's ``.idx`` file: a line ``key TAB offset`` for each record.
+
+    Args:
+        pairs: the key and the byte offset of each record.
+    """
     return b"".join([b"%d\t%d\n" % pair for pair in pairs])
 
 
 class RecordIOFormat:
-    """``recordio``: labels from 0, an index by plan position, and a ``.lst``."""
+    """The format ``recordio``, with an index by the number in the plan, and a ``.lst`` file."""
 
     name = "recordio"
     extension = ".rec"
@@ -253,45 +311,48 @@ class RecordIOFormat:
     has_checksums = False
 
     def default_label_offset(self, are_synsets: bool, layout: Layout = IMAGENET) -> int:
-        """0: MXNet counts classes from 0."""
+        """0, because MXNet counts classes from 0."""
         return 0
 
     def keeps_boxes(self, options: RecordOptions) -> bool:
-        """No: an image record has labels only."""
+        """False: an image record has labels only."""
         return False
 
     def writer(self, sink: Sink, options: RecordOptions) -> ImageRecordWriter:
-        """A writer of one shard."""
+        """A writer that appends image records to one shard."""
         return ImageRecordWriter(sink, options.label_offset)
 
     def matches(self, head: Buffer) -> bool:
-        """Whether they begin with the magic."""
+        """Whether ``head`` begins with the magic."""
         return bytes(head[: len(MAGIC)]) == MAGIC
 
     def span_at(self, data: Window, offset: int, where: Where) -> Extent | None:
-        """Where the record ends, all its parts together."""
+        """The location of the record with all its parts."""
         return span_at(data, offset, where)[:2]
 
     def read(self, data: Buffer, name: str) -> Iterator[RawRecord]:
-        """Records, the parts of split ones joined."""
+        """Yield the records of a shard. The parts of split records are joined."""
         return read_recordio(data, name=name)
 
     def decode(self, payload: Buffer, options: RecordOptions) -> Sample:
-        """The sample of one image record; its first label must be a whole number."""
+        """The sample in an image record, whose first label must be a whole number."""
         record = unpack_image_record(payload)
         if not record.labels[0].is_integer():
             raise CorruptRecord(f"labels {record.labels!r} do not begin with a class index")
         label = int(record.labels[0]) - options.label_offset
+        values: tuple[float, ...] = ()
+        if len(record.labels) > 1:
+            values = (float(label), *record.labels[1:])
         return Sample(
             image=record.image,
             label=label,
             number=record.id,
             encoding=encoding_of(record.image),
-            values=(float(label), *record.labels[1:]) if len(record.labels) > 1 else (),
+            values=values,
         )
 
     def image(self, payload: Buffer, options: RecordOptions) -> Buffer:
-        """What follows the header and the labels, as a view."""
+        """The image after the header and the labels, as a view."""
         return unpack_image_record(payload).image
 
     def fields(self, payload: Buffer) -> Mapping[str, Feature]:
@@ -306,22 +367,26 @@ class RecordIOFormat:
         }
 
     def indexes(self, entries: Sequence[IndexEntry]) -> Mapping[str, bytes]:
-        """MXNet's ``.idx`` and im2rec's ``.lst``: ``number TAB label[ TAB label…] TAB name``."""
-        rows = []
+        """MXNet's ``.idx`` file, and the ``.lst`` file of im2rec.
+
+        A line of the ``.lst`` is ``number TAB label[ TAB label…] TAB name``.
+        """
+        lines = []
         for entry in entries:
             labels = [f"{label:.6f}" for label in (entry.label, *entry.values[1:])]
-            rows.append("\t".join([str(entry.number), *labels, entry.name]) + "\n")
+            lines.append("\t".join([str(entry.number), *labels, entry.name]) + "\n")
         pairs = [(entry.number, entry.offset) for entry in entries]
-        return {".idx": mxnet_index(pairs), ".lst": "".join(rows).encode()}
+        return {".idx": mxnet_index(pairs), ".lst": "".join(lines).encode()}
 
 
 class ImageRecordWriter:
-    """Writes image records."""
+    """Writes samples as image records."""
 
     def __init__(self, sink: Sink, label_offset: int) -> None:
-        self._records, self._label_offset = RecordIOWriter(sink), label_offset
+        self._records = RecordIOWriter(sink)
+        self._label_offset = label_offset
 
     def write(self, sample: Sample) -> Extent:
-        """Append one record; the image is not copied on its way to the sink."""
+        """Append one record. The image is not copied on its way to the sink."""
         labels = [sample.label + self._label_offset, *sample.values[1:]]
         return self._records.write_parts([pack_image_header(labels, sample.number), sample.image])

@@ -16,6 +16,7 @@ from dataprep.formats.example import (
     decode_example,
     encode_feature,
     example_head,
+    first_byte_string,
 )
 from tests.dataprep.formats.examples import encode_example
 from tests.strategies import examples, mutated, payloads
@@ -110,6 +111,26 @@ def test_long_byte_strings_are_views() -> None:
     assert decoded == BytesList([b"image" * 39 + b"IMAGE"])
 
 
+@given(features=examples)
+def test_one_byte_string_is_that_of_the_whole_example(features: dict[str, Feature]) -> None:
+    """The first value of a feature of byte strings, or None."""
+    data = encode_example(features)
+    for key, feature in features.items():
+        string = first_byte_string(data, key)
+        if string is not None:
+            assert isinstance(feature, BytesList)
+            assert string == feature.values[0]
+    assert first_byte_string(data, "no such feature" * 20) is None
+
+
+def test_a_key_in_the_text_of_another_feature_is_not_taken_for_the_key() -> None:
+    """Features are found by the structure of the Example, not by a search for bytes."""
+    image = encode_feature("image", BytesList([b"a picture"]))
+    decoy = encode_feature("image", BytesList([b"not a picture"]))
+    entries = encode_feature("a", BytesList([decoy])) + image
+    assert first_byte_string(example_head(len(entries)) + entries, "image") == b"a picture"
+
+
 def test_what_was_decoded_before_is_not_lost_with_its_buffer() -> None:
     """A short entry is decoded once, from bytes of its own."""
     data = bytearray(message(entry(delimited(0x0A, delimited(0x0A, b"tench")))))
@@ -146,7 +167,7 @@ def test_a_number_that_does_not_fit_is_refused(feature: Feature) -> None:
 
 def test_two_gibibytes_are_refused() -> None:
     """An example that protobuf would not read back is refused."""
-    with pytest.raises(RecordError, match="less than 2 GiB"):
+    with pytest.raises(RecordError, match="below 2 GiB"):
         example_head(2**31 - 6)
     assert len(example_head(2**31 - 7)) == 6
 
@@ -207,17 +228,17 @@ def test_a_feature_without_a_list_is_left_out() -> None:
     ("data", "problem"),
     [
         ("0a", "at its byte 1, a number does not end"),
-        ("0a05", "at its byte 2, 5 bytes are announced and 0 are left"),
+        ("0a05", "at its byte 2, a field has 5 bytes, but only 0 bytes follow"),
         ("0aff", "at its byte 1, a number does not end"),
         ("0a" + "ff" * 11, "at its byte 1, a number does not end"),
         ("02", "at its byte 0, 0 is no field number"),
         ("0f", "at its byte 1, 7 is no wire type"),
         ("0b", "at its byte 1, 3 is no wire type"),
-        ("0d000000", "at its byte 1, 4 bytes are announced and 3 are left"),
+        ("0d000000", "at its byte 1, a field has 4 bytes, but only 3 bytes follow"),
         (message(entry("12050a03000000")).hex(), "at its byte 13, packed floats are not"),
         (message(entry("1a030a01ff")).hex(), "at its byte 13, a number does not end"),
         (message(entry("1a00", key=b"\xff")).hex(), "at its byte 6, the key is not UTF-8"),
-        ("0a020a05", "at its byte 4, 5 bytes are announced and 0 are left"),
+        ("0a020a05", "at its byte 4, a field has 5 bytes, but only 0 bytes follow"),
     ],
 )
 def test_what_is_not_an_example_is_corrupt(data: str, problem: str) -> None:
@@ -230,7 +251,7 @@ def test_a_field_stays_within_the_message_that_holds_it() -> None:
     """A length that fits the buffer but not its own message is corrupt."""
     data = bytearray(message(entry("1a030a0101")) + bytes(16))
     data[3] += 1
-    with pytest.raises(CorruptRecord, match="are announced"):
+    with pytest.raises(CorruptRecord, match="bytes follow"):
         decode_example(data)
 
 

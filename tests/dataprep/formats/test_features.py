@@ -102,7 +102,7 @@ def test_samples_that_share_values_come_out_as_themselves() -> None:
 
 def test_what_is_remembered_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """More sizes than are remembered are still written as they are."""
-    monkeypatch.setattr(features, "_KNOWN", 3)
+    monkeypatch.setattr(features, "_MAX_REMEMBERED", 3)
     encode = features.example_encoder.__wrapped__(IMAGENET, 0)
     for width in (*range(1, 9), *range(1, 9)):
         sample = replace(SAMPLE, width=width, number=0, boxes=(), values=(), source=b"")
@@ -165,7 +165,7 @@ def test_boxes_without_labels_have_that_of_the_image() -> None:
 def test_features_that_make_no_sample(changes: dict[str, Feature | None]) -> None:
     """A feature that is missing, doubled, of another type or of another length is named."""
     name = next(iter(changes)).replace("__", "/")
-    with pytest.raises(CorruptRecord, match=f"all/{name}|boxes of"):
+    with pytest.raises(CorruptRecord, match=f"all/{name}|lists of boxes"):
         read(example(**changes), EVERYTHING)
 
 

@@ -153,6 +153,36 @@ def test_a_file_of_records_is_the_same_as_by_any_other_sink(tmp_path: Path) -> N
     assert path.read_bytes() == plain.read_bytes()
 
 
+@each_framing
+def test_a_writer_opens_a_path_itself(framing: Framing, tmp_path: Path) -> None:
+    """The file has the same bytes as with any other sink, and replaces an existing file."""
+    payloads = [b"", b"one", bytes(2**20), b"two"]
+    for path in (tmp_path / "records", str(tmp_path / "records")):
+        with framing.writer(path) as writer:
+            extents = [writer.write(payload) for payload in payloads]
+        assert (tmp_path / "records").read_bytes() == framing.encode(payloads)
+        assert extents[-1] == (writer.offset - extents[-1][1], extents[-1][1])
+
+
+@each_framing
+def test_a_writer_leaves_a_file_open_that_it_has_not_opened(framing: Framing) -> None:
+    """The owner of a sink closes it, and may write more."""
+    sink = io.BytesIO()
+    with framing.writer(sink) as writer:
+        writer.write(b"one")
+    with framing.writer(sink, writer.offset) as writer:
+        writer.write(b"two")
+    assert sink.getvalue() == framing.encode([b"one", b"two"])
+
+
+@each_framing
+def test_a_path_takes_no_offset(framing: Framing, tmp_path: Path) -> None:
+    """A new file begins at 0, and the error says how to append."""
+    with pytest.raises(ValueError, match="mode 'ab'"):
+        framing.writer(tmp_path / "records", 8)
+    assert not (tmp_path / "records").exists()
+
+
 def test_many_small_parts(tmp_path: Path) -> None:
     """More than fit into the buffer at once."""
     path = tmp_path / "small"
