@@ -1,4 +1,4 @@
-"""PURE. Encoded bytes in, a JPEG, PNG or WebP out."""
+"""PURE. Convert encoded images of many formats to JPEG, PNG or WebP."""
 
 from dataprep.image.convert import Action, Converted, check, convert
 from dataprep.image.policy import ImagePolicy, Mode

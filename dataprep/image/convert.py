@@ -1,9 +1,12 @@
-"""Convert one image to a JPEG, PNG or WebP, and report what was done to it.
+"""PURE. Convert one image to a JPEG, PNG or WebP, and report what was done to it.
 
-JPEGs are decoded by libjpeg-turbo, at the smallest of 1, 1/2, 1/4 and 1/8 of their size that is
-not below the target: its inverse DCT makes these by vector instructions (other eighths take it
-longer than the whole size, and blur). ``resize`` does the rest. Every step to a JPEG is integer
-arithmetic, conversion to sRGB excepted: the same bytes on every processor.
+JPEGs are decoded by libjpeg-turbo. Its inverse DCT can scale an image to 1/2, 1/4 or 1/8 of its
+size with vector instructions. The smallest of these sizes is used that is not below the target.
+Other eighths would take longer than the full size, and would blur the image. ``resize`` scales the
+decoded pixels to the target.
+
+All steps from JPEG to JPEG are integer arithmetic, so that the bytes are the same on every
+processor. The only exception is the conversion to sRGB.
 """
 
 from __future__ import annotations
@@ -35,34 +38,42 @@ from dataprep.image.resize import REDUCIBLE, bgrx, fit, turn
 Action = Literal["passthrough", "retagged", "reencoded"]
 
 _COLORSPACES = {1: "Grayscale", 3: "RGB", 4: "RGBA"}
-_SAMPLING = {
+_SUBSAMPLING_FACTORS = {
     "411": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_411,
     "420": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420,
     "422": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_422,
     "440": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_440,
     "444": cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444,
 }
-# By how they begin: files that these policies leave as they are.
-_STORED = {
+# The first two bytes of a stored file, and a policy that leaves such a file unchanged.
+_CHECK_POLICIES = {
     b"\xff\xd8": ImagePolicy(max_pixels=PILLOW_HARD_LIMIT),
     b"\x89P": ImagePolicy(encoding="png", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
     b"RI": ImagePolicy(encoding="webp", alpha="keep", max_pixels=PILLOW_HARD_LIMIT),
 }
-# Not all decoders report that memory is short (``ulimit -v``).
-_ROOM_BYTES = 2**28
+_MEMORY_TEST_BYTES = 2**28
 
 
 @dataclass(frozen=True, slots=True)
 class Converted:
-    """A stored image, its source, and what was done to it.
+    """A converted image, a description of its source, and what was done to it.
 
-    ``encoding`` is what ``data`` is: ``JPEG``, ``PNG`` or ``WEBP``. ``width``, ``height``,
-    ``channels`` and ``colorspace`` (``Grayscale``, ``RGB`` or ``RGBA``) describe ``data``; the
-    ``source_`` fields the image as it was stored. ``action`` is ``passthrough`` (byte
-    for byte), ``retagged`` (only the orientation tag was set to 1) or ``reencoded``.
-    ``orientation_applied`` is the orientation by which the pixels were turned, 1 for none, and
-    ``geometry`` how the turned image was then scaled and cropped; boxes are moved by both.
-    ``notes`` are the kinds that the manifest counts under ``warnings``.
+    Attributes:
+        data: the encoded image that is stored.
+        width, height: the size of the stored image in pixels.
+        channels: the number of channels of the stored image: 1, 3 or 4.
+        colorspace: the colour space of the stored image: ``Grayscale``, ``RGB`` or ``RGBA``.
+        action: ``passthrough`` if the source is stored byte for byte, ``retagged`` if only its
+            orientation tag was set to 1, or ``reencoded``.
+        container: the format of the source, such as ``JPEG`` or ``TIFF``.
+        source_width, source_height: the size of the source in pixels, before it was turned.
+        source_colorspace: the colour space of the source.
+        exif_orientation: the orientation in the Exif data of the source, 1 to 8.
+        geometry: how the turned image was scaled and cropped.
+        orientation_applied: the orientation by which the pixels were turned; 1 if they were not.
+            Boxes are moved by this orientation and by ``geometry``.
+        encoding: the format of ``data``: ``JPEG``, ``PNG`` or ``WEBP``.
+        notes: what is worth mentioning. The manifest counts each note under ``warnings``.
     """
 
     data: bytes
@@ -83,46 +94,54 @@ class Converted:
 
 
 def convert(data: bytes, policy: ImagePolicy | None = None, *, name: str = "") -> Converted:
-    """Convert one encoded image by ``policy`` (its defaults if none is given).
+    """Convert one encoded image.
 
     Args:
-        data: the file's bytes; the content decides the codec.
-        policy: size, encoding, what becomes of each trait, limits.
-        name: the file's, whose extension may promise another container than the content is.
+        data: the content of the file. The content decides which decoder is used, not the name.
+        policy: the size and encoding of the result, limits, and what is done with special images.
+            The default is ``ImagePolicy()``.
+        name: the name of the file. Its extension may promise another format than the content has.
 
     Raises:
-        ImageError: empty, unknown, broken, unsupported, refused, too large or too small.
-        MemoryError: there is too little of it.
+        ImageError: the image is empty, unknown, broken, unsupported, refused by the policy, too
+            large or too small.
+        MemoryError: there is too little memory.
     """
     try:
-        return _converted(data, policy or ImagePolicy(), name)
+        return _convert(data, policy or ImagePolicy(), name)
     except Exception as error:
+        # Some decoders report a lack of memory (``ulimit -v``) as a broken image. So see whether
+        # memory can be allocated. Memory that is not written to takes no physical memory.
         try:
-            np.empty(_ROOM_BYTES, np.uint8)  # memory that is not written to is not used
+            np.empty(_MEMORY_TEST_BYTES, np.uint8)
         except MemoryError:
             raise MemoryError(f"too little memory for an image: {error}") from error
         raise
 
 
 def check(data: bytes) -> tuple[int, int, int]:
-    """Decode a stored JPEG, PNG or WebP in full; its width, height and channels.
+    """Decode all pixels of a stored JPEG, PNG or WebP.
+
+    Returns:
+        Its width and height in pixels, and its number of channels.
 
     Raises:
-        ImageError: it is none of them, or not all of its pixels can be decoded.
-        MemoryError: there is too little of it.
+        ImageError: the file has another format, or not all of its pixels can be decoded.
+        MemoryError: there is too little memory.
     """
-    policy = _STORED.get(data[:2])
+    policy = _CHECK_POLICIES.get(data[:2])
     if policy is None:
         raise CorruptImage(f"not a JPEG, PNG or WebP: begins with {data[:4]!r}")
-    found = convert(data, policy)
-    if found.action == "reencoded":
+    converted = convert(data, policy)
+    if converted.action == "reencoded":
         raise CorruptImage(
-            f"{found.container} with {found.source_colorspace}: not stored by this package"
+            f"{converted.container} with {converted.source_colorspace}: this package does not "
+            "store such images"
         )
-    return found.width, found.height, found.channels
+    return converted.width, converted.height, converted.channels
 
 
-def _converted(data: bytes, policy: ImagePolicy, name: str) -> Converted:
+def _convert(data: bytes, policy: ImagePolicy, name: str) -> Converted:
     if not data:
         raise CorruptImage("empty file (0 bytes)")
     if len(data) > policy.max_source_bytes:
@@ -130,29 +149,38 @@ def _converted(data: bytes, policy: ImagePolicy, name: str) -> Converted:
             f"{len(data):,} bytes are more than max_source_bytes allows "
             f"({policy.max_source_bytes:,})"
         )
-    if not data.startswith(jpeg.SOI):
-        opened = open_image(data, policy)
-        return _from_pillow(data, opened, name_notes(name, opened.source.container, policy), policy)
-    notes = name_notes(name, "JPEG", policy)
+    if data.startswith(jpeg.SOI):
+        return _convert_jpeg(data, name_notes(name, "JPEG", policy), policy)
+    opened = open_image(data, policy)
+    notes = name_notes(name, opened.source.container, policy)
+    return _convert_opened(data, opened, notes, policy)
+
+
+def _convert_jpeg(data: bytes, notes: Notes, policy: ImagePolicy) -> Converted:
+    """Convert a JPEG by libjpeg-turbo, or by Pillow if it has unusual subsampling or four inks."""
     try:
         header = jpeg.read_header(data)
-    except jpeg.UnreadHeader:  # Pillow decodes more samplings, but does not report lost pixels
+    except jpeg.UnreadHeader:
+        # Pillow decodes more kinds of subsampling, but does not report lost pixels.
         notes = (*notes, "subsampling_converted")
-        return _from_pillow(data, open_image(data, policy), notes, policy)
+        return _convert_opened(data, open_image(data, policy), notes, policy)
     require_size(header.width, header.height, policy)
     if header.several_scans:
         jpeg.require_few_scans(data, header)
-    if header.channels == 4:  # Pillow converts the colours, but does not report lost pixels
-        # These pixels are not kept: they would take memory beside Pillow's.
-        _, found = jpeg.decode(data, header, "CMYK", keep_truncated=policy.truncated == "keep")
-        whole = data + jpeg.EOI if "truncated_kept" in found else data
-        return _from_pillow(data, open_image(whole, policy), (*notes, *found), policy)
-    return _from_jpeg(data, header, notes, policy)
+    if header.channels != 4:
+        return _convert_plain_jpeg(data, header, notes, policy)
+    # Pillow converts the four inks to RGB, but does not report lost pixels. Therefore libjpeg-turbo
+    # decodes the file first. Its pixels are freed at once, because Pillow needs the memory.
+    keep_truncated = policy.truncated == "keep"
+    _, decoder_notes = jpeg.decode(data, header, "CMYK", keep_truncated=keep_truncated)
+    complete = data + jpeg.EOI if "truncated_kept" in decoder_notes else data
+    return _convert_opened(complete, open_image(complete, policy), (*notes, *decoder_notes), policy)
 
 
-def _from_jpeg(
+def _convert_plain_jpeg(
     data: bytes, header: jpeg.JpegHeader, notes: Notes, policy: ImagePolicy
 ) -> Converted:
+    """Convert a greyscale or colour JPEG, which libjpeg-turbo decodes."""
     source = describe(
         policy,
         container="JPEG",
@@ -164,47 +192,75 @@ def _from_jpeg(
         notes=notes,
         subsampling=header.subsampling,
     )
-    keep = policy.truncated == "keep"
-    # Other programs know a JPEG by its first three bytes: the start, and that a marker follows.
-    if data[2] == 0xFF and _stays(source, header.channels, policy):
-        found: Notes = ()
-        if policy.check == "decode" or data.rfind(jpeg.EOI, header.scan_offset) < 0:
-            # All of the entropy-coded data is read; the colours, which cannot fail, are left out.
-            _, found = jpeg.decode(data, header, "GRAY", keep_truncated=keep)
-        if "truncated_kept" not in found:
-            source = source._replace(notes=(*notes, *found))
-            upright = jpeg.reset_orientation(data, header)
-            action: Action = "passthrough" if upright is data else "retagged"
-            return _as_it_is(upright, header.channels, action, source, policy)
-    fraction = 1
-    if policy.filter in REDUCIBLE:
-        width, height, *_ = source.geometry
-        wanted = (height, width) if source.applied >= 5 else (width, height)
-        fraction = dct_fraction(header.width, header.height, *wanted)
-    least = -(-header.width // fraction), -(-header.height // fraction)
+    # Other programs recognise a JPEG by its first three bytes, so a stored file must have them.
+    if data[2] == 0xFF and _can_stay(source, header.channels, policy):
+        unchanged = _keep_jpeg(data, header, source, policy)
+        if unchanged is not None:
+            return unchanged
+    min_width, min_height = _min_decoded_size(header, source, policy)
     colours = "GRAY" if header.channels == 1 else "RGB"
-    pixels, found = jpeg.decode(data, header, colours, least, keep_truncated=keep)
-    if found:
-        source = source._replace(notes=(*notes, *found))
+    pixels, decoder_notes = jpeg.decode(
+        data,
+        header,
+        colours,
+        (min_width, min_height),
+        keep_truncated=policy.truncated == "keep",
+    )
+    if decoder_notes:
+        source = source._replace(notes=(*notes, *decoder_notes))
     if policy.icc == "srgb" and source.profile is not None:
-        image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
+        image = _pillow_image(pixels)
         converted, note = icc.to_srgb(image, source.profile)
         if note is not None:
             source = source._replace(profile=None, notes=(*source.notes, note))
             pixels = np.asarray(converted).reshape(pixels.shape)
-    return _reencoded(turn(pixels, source.applied), source, policy)
+    return _reencode(turn(pixels, source.applied), source, policy)
 
 
-def _from_pillow(data: bytes, opened: Opened, notes: Notes, policy: ImagePolicy) -> Converted:
+def _keep_jpeg(
+    data: bytes, header: jpeg.JpegHeader, source: Source, policy: ImagePolicy
+) -> Converted | None:
+    """The JPEG without encoding it again; None if it ends early and must be encoded."""
+    decoder_notes: Notes = ()
+    has_end = data.rfind(jpeg.EOI, header.scan_offset) >= 0
+    if policy.check == "decode" or not has_end:
+        # Decoding as grey reads all entropy-coded data. It saves the conversion of colours, which
+        # cannot fail.
+        _, decoder_notes = jpeg.decode(
+            data, header, "GRAY", keep_truncated=policy.truncated == "keep"
+        )
+    if "truncated_kept" in decoder_notes:
+        return None
+    source = source._replace(notes=(*source.notes, *decoder_notes))
+    upright = jpeg.reset_orientation(data, header)
+    action: Action = "passthrough" if upright is data else "retagged"
+    return _keep(upright, header.channels, action, source, policy)
+
+
+def _min_decoded_size(
+    header: jpeg.JpegHeader, source: Source, policy: ImagePolicy
+) -> tuple[int, int]:
+    """The width and height to which the decoder may reduce a JPEG, in pixels."""
+    if policy.filter not in REDUCIBLE:
+        return header.width, header.height
+    target_width, target_height = source.geometry.width, source.geometry.height
+    if source.applied >= 5:  # the decoded image is turned by 90 degrees afterwards
+        target_width, target_height = target_height, target_width
+    fraction = dct_fraction(header.width, header.height, target_width, target_height)
+    return -(-header.width // fraction), -(-header.height // fraction)  # rounded up
+
+
+def _convert_opened(data: bytes, opened: Opened, notes: Notes, policy: ImagePolicy) -> Converted:
+    """Convert an image that Pillow has decoded."""
     source = opened.source._replace(notes=(*notes, *opened.source.notes))
     channels = opened.pixels.shape[2]
-    if opened.as_stored and source.orientation == 1 and _stays(source, channels, policy):
-        return _as_it_is(data, channels, "passthrough", source, policy)
-    return _reencoded(opened.pixels, source, policy)
+    if opened.as_stored and source.orientation == 1 and _can_stay(source, channels, policy):
+        return _keep(data, channels, "passthrough", source, policy)
+    return _reencode(opened.pixels, source, policy)
 
 
-def _stays(source: Source, channels: int, policy: ImagePolicy) -> bool:
-    """Whether encoding, size, orientation, number of channels and colours are what is wanted."""
+def _can_stay(source: Source, channels: int, policy: ImagePolicy) -> bool:
+    """Whether the source already has the encoding, size, channels and colours of the policy."""
     same_encoding = source.container == policy.encoding.upper()
     same_size = source.geometry == (source.width, source.height, source.width, source.height)
     same_channels = channels > 1 or policy.greyscale != "rgb"
@@ -212,103 +268,118 @@ def _stays(source: Source, channels: int, policy: ImagePolicy) -> bool:
         return False
     if policy.icc != "srgb" or source.profile is None:
         return True
-    return icc.is_srgb(source.profile) is not False  # a broken one changes nothing
+    return icc.is_srgb(source.profile) is not False  # a broken profile (None) changes no colour
 
 
-def _as_it_is(
+def _keep(
     data: bytes, channels: int, action: Action, source: Source, policy: ImagePolicy
 ) -> Converted:
-    """Stored without being encoded, with its colour profile, if it has one."""
+    """The result if the file is not encoded again. It keeps its colour profile."""
     notes: list[Note] = []
     if action == "retagged":
         notes.append("orientation_reset")
     if source.profile is not None:
-        described = icc.describes(source.profile, source.colorspace, channels)
-        notes.append("icc_kept" if described else "icc_broken")
+        is_valid = icc.describes(source.profile, source.colorspace, channels)
+        notes.append("icc_kept" if is_valid else "icc_broken")
     if channels == 1:
         notes.append("greyscale_kept")
     return _result(data, channels, action, source, policy, notes)
 
 
-def _reencoded(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted:
-    """Scaled and encoded.
+def _reencode(pixels: Pixels, source: Source, policy: ImagePolicy) -> Converted:
+    """Scale, crop and encode pixels.
 
     Args:
-        pixels: turned already; of the source's size or of a fraction of it.
-        source: where they come from.
-        policy: size, encoding, and the like.
+        pixels: the decoded pixels, already turned. They have the size of the source, or the
+            fraction of it to which the decoder has reduced them.
+        source: the image that the pixels come from.
+        policy: size, encoding, and what is done with special images.
 
     Raises:
-        ImageTooLarge: what it would become.
+        ImageTooLarge: the result would be too large.
     """
     notes: list[Note] = []
-    decoded = pixels.shape[2]
+    decoded_channels = pixels.shape[2]
     require_feasible(pixels.shape[1], pixels.shape[0], source.geometry, policy)
     fitted = fit(pixels, source.geometry, policy.filter)
     if fitted.shape[2] == 1:
         # WebP has no greyscale.
-        three = policy.greyscale == "rgb" or policy.encoding == "webp"
-        notes.append("greyscale_to_rgb" if three else "greyscale_kept")
-        fitted = np.repeat(fitted, 3, axis=2) if three else fitted
+        if policy.greyscale == "rgb" or policy.encoding == "webp":
+            notes.append("greyscale_to_rgb")
+            fitted = np.repeat(fitted, 3, axis=2)
+        else:
+            notes.append("greyscale_kept")
     if fitted.shape[2] == 4 and policy.encoding == "webp" and fitted[:, :, 3].min() == 255:
-        # WebP has no alpha that is opaque everywhere (libwebp, WebPPictureHasTransparency).
+        # libwebp drops an alpha channel that is opaque everywhere (WebPPictureHasTransparency).
         fitted = np.ascontiguousarray(fitted[:, :, :3])
     channels = fitted.shape[2]
     profile = None
     if source.profile is not None:
         note: Note = "icc_dropped"
         if policy.icc == "keep":
-            if not icc.describes(source.profile, source.colorspace, decoded):
+            if not icc.describes(source.profile, source.colorspace, decoded_channels):
                 note = "icc_broken"
             elif icc.embeddable(source.profile, channels):
-                note, profile = "icc_kept", source.profile
+                note = "icc_kept"
+                profile = source.profile
         notes.append(note)
-    data = _encode(fitted, policy, subsampling=source.subsampling, profile=profile)
+    if policy.encoding == "jpeg":
+        data = _encode_jpeg(fitted, policy, source.subsampling, profile)
+    else:
+        data = _encode_by_pillow(fitted, policy, profile)
     return _result(data, channels, "reencoded", source, policy, notes)
 
 
-def _encode(
-    pixels: Pixels, policy: ImagePolicy, *, subsampling: str, profile: bytes | None
+def _encode_jpeg(
+    pixels: Pixels, policy: ImagePolicy, source_subsampling: str, profile: bytes | None
 ) -> bytes:
-    """Encode as the policy says.
+    """Encode grey or RGB pixels as a JPEG.
 
     Args:
-        pixels: uint8 (height, width, channels): grey, RGB, or RGBA where the encoding has alpha,
-            of a size that it has.
-        policy: encoding, quality and the like.
-        subsampling: the source's, for a policy that keeps it; empty where it has none.
+        pixels: uint8 of shape (height, width, 1 or 3).
+        policy: quality, subsampling and the like.
+        source_subsampling: used if the policy keeps the subsampling; empty if the source has none.
         profile: an ICC profile to embed.
     """
-    if policy.encoding != "jpeg":
-        image = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-        sink = io.BytesIO()
-        image.save(
-            sink,
-            policy.encoding,
-            compress_level=policy.png_compression,  # for PNG; the next two are for WebP
-            quality=policy.quality,
-            lossless=policy.webp_lossless,
-            icc_profile=profile,
-        )
-        return sink.getvalue()
-    if policy.subsampling != "keep":
-        subsampling = policy.subsampling
     options = [
-        *(cv2.IMWRITE_JPEG_QUALITY, policy.quality),
-        *(cv2.IMWRITE_JPEG_PROGRESSIVE, int(policy.progressive)),
-        *(cv2.IMWRITE_JPEG_OPTIMIZE, int(policy.optimize)),
+        cv2.IMWRITE_JPEG_QUALITY,
+        policy.quality,
+        cv2.IMWRITE_JPEG_PROGRESSIVE,
+        int(policy.progressive),
+        cv2.IMWRITE_JPEG_OPTIMIZE,
+        int(policy.optimize),
     ]
     if pixels.shape[2] == 1:
-        memory = np.ascontiguousarray(pixels)
+        encodable = np.ascontiguousarray(pixels)
     else:
-        memory = bgrx(pixels)
-        sampling = _SAMPLING.get(subsampling, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420)
-        options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, sampling]
-    done, encoded = cv2.imencode(".jpg", memory, options)
-    if not done:  # of valid pixels, which these are, there is no other reason
+        encodable = bgrx(pixels)
+        keeps_subsampling = policy.subsampling == "keep"
+        subsampling = source_subsampling if keeps_subsampling else policy.subsampling
+        factor = _SUBSAMPLING_FACTORS.get(subsampling, cv2.IMWRITE_JPEG_SAMPLING_FACTOR_420)
+        options += [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, factor]
+    is_encoded, encoded = cv2.imencode(".jpg", encodable, options)
+    if not is_encoded:  # the pixels are valid, so that only memory can be the reason
         raise MemoryError("OpenCV could not encode the pixels")
     data: bytes = encoded.tobytes()
     return jpeg.with_profile(data, profile) if profile else data
+
+
+def _encode_by_pillow(pixels: Pixels, policy: ImagePolicy, profile: bytes | None) -> bytes:
+    """Encode grey, RGB or RGBA pixels as a PNG or WebP, with an ICC profile if there is one."""
+    encoded = io.BytesIO()
+    _pillow_image(pixels).save(
+        encoded,
+        policy.encoding,
+        compress_level=policy.png_compression,  # for PNG
+        quality=policy.quality,  # for WebP
+        lossless=policy.webp_lossless,  # for WebP
+        icc_profile=profile,
+    )
+    return encoded.getvalue()
+
+
+def _pillow_image(pixels: Pixels) -> Image.Image:
+    return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
 
 
 def _result(
@@ -317,16 +388,17 @@ def _result(
     action: Action,
     source: Source,
     policy: ImagePolicy,
-    notes: list[Note],
+    encoding_notes: list[Note],
 ) -> Converted:
+    """The description of a stored image, with the notes about its orientation and size."""
     geometry = source.geometry
-    of_size: list[Note] = []
+    size_notes: list[Note] = []
     if source.orientation != 1:
-        of_size.append("orientation_applied" if source.applied != 1 else "orientation_ignored")
+        size_notes.append("orientation_applied" if source.applied != 1 else "orientation_ignored")
     if falls_short(geometry, policy):
-        of_size.append("smaller_than_target")
+        size_notes.append("smaller_than_target")
     if geometry.width * geometry.height > source.width * source.height:
-        of_size.append("upscaled")
+        size_notes.append("upscaled")
     return Converted(
         data=data,
         width=geometry.crop_width,
@@ -342,5 +414,5 @@ def _result(
         geometry=geometry,
         orientation_applied=source.applied,
         encoding=policy.encoding.upper(),
-        notes=(*source.notes, *of_size, *notes),
+        notes=(*source.notes, *size_notes, *encoding_notes),
     )

@@ -1,4 +1,4 @@
-"""Sizes, in whole numbers only, so that they are the same on every processor."""
+"""PURE. The sizes of converted images, in integer arithmetic: the same on every processor."""
 
 from __future__ import annotations
 
@@ -11,13 +11,18 @@ from dataprep.errors import ImageTooLarge, ImageTooSmall
 from dataprep.image.policy import DEFAULT_MAX_PIXELS, ImagePolicy, Notes
 
 Pixels = NDArray[np.uint8]
-"""Pixels, uint8, of shape (height, width, channels): 1 (grey), 3 (RGB) or 4 (RGBA)."""
+"""uint8 of shape (height, width, channels); the channels are 1 (grey), 3 (RGB) or 4 (RGBA)."""
 
-_LARGEST_SIDE = {"jpeg": 65_500, "png": 2**31 - 1, "webp": 16_383}
+_MAX_SIDES = {"jpeg": 65_500, "png": 2**31 - 1, "webp": 16_383}
 
 
 class Geometry(NamedTuple):
-    """The size to scale to, then the size to cut out of its centre; pixels."""
+    """How an image is scaled and cropped. All sizes are in pixels.
+
+    Attributes:
+        width, height: the size to which the image is scaled.
+        crop_width, crop_height: the size that is then cut out of its centre.
+    """
 
     width: int
     height: int
@@ -26,12 +31,19 @@ class Geometry(NamedTuple):
 
 
 class Source(NamedTuple):
-    """What a file's header says of an image, and how the policy will change it.
+    """The properties of an image in its file, and how the policy changes it.
 
-    Sizes are in pixels, before the image is turned. ``orientation`` is Exif's. ``applied`` is the
-    orientation by which the image is turned, 1 for none. ``geometry`` is how it is scaled and
-    cropped after that. ``profile`` is its ICC profile; None if the pixels were converted by it or
-    it is not valid for them. ``subsampling`` is a JPEG's; empty for other files.
+    Attributes:
+        container: the format of the file, such as ``JPEG``.
+        width, height: the size in pixels, before the image is turned.
+        colorspace: the colour space of a JPEG, or the mode of an image in Pillow.
+        orientation: the orientation in the Exif data, 1 to 8.
+        profile: the ICC profile; None if there is none, or if the pixels were already converted by
+            it, or if it does not fit them.
+        notes: what the manifest counts under ``warnings``.
+        subsampling: the subsampling of a JPEG, such as ``420``; empty for other files.
+        applied: the orientation by which the image is turned; 1 if it is not turned.
+        geometry: how the turned image is scaled and cropped.
     """
 
     container: str
@@ -47,7 +59,7 @@ class Source(NamedTuple):
 
 
 def plan_geometry(width: int, height: int, policy: ImagePolicy) -> Geometry:
-    """Compute the size that an image of ``width`` x ``height`` (as displayed) gets."""
+    """How the policy scales and crops an image of ``width`` x ``height`` pixels, as displayed."""
     box_width, box_height = _box(policy)
     match policy.mode:
         case "none":
@@ -61,7 +73,7 @@ def plan_geometry(width: int, height: int, policy: ImagePolicy) -> Geometry:
         case "long":
             numerator, denominator = box_width, max(width, height)
         case "crop":
-            # The larger of the two scales covers the box.
+            # The larger of the two scales, because the image must cover the box.
             if box_width * height >= box_height * width:
                 numerator, denominator = box_width, width
             else:
@@ -91,9 +103,13 @@ def describe(
     subsampling: str = "",
     always_turned: bool = False,
 ) -> Source:
-    """Compute how ``policy`` turns, scales and crops an image with this header."""
+    """Describe an image, and how ``policy`` turns, scales and crops it.
+
+    With ``always_turned``, the decoder turns the image whatever the policy says. The other
+    parameters are the attributes of ``Source``.
+    """
     applied = orientation if always_turned or policy.orientation == "apply" else 1
-    shown = (height, width) if applied >= 5 else (width, height)
+    displayed_size = (height, width) if applied >= 5 else (width, height)
     return Source(
         container=container,
         width=width,
@@ -104,16 +120,16 @@ def describe(
         notes=notes,
         subsampling=subsampling,
         applied=applied,
-        geometry=plan_geometry(*shown, policy),
+        geometry=plan_geometry(displayed_size[0], displayed_size[1], policy),
     )
 
 
 def require_size(width: int, height: int, policy: ImagePolicy) -> None:
-    """Compare a header's size with the limits.
+    """Raise an error unless the size of an image is within the limits of the policy.
 
     Raises:
-        ImageTooLarge: more than ``max_pixels``.
-        ImageTooSmall: a side below ``min_size``.
+        ImageTooLarge: the image has more than ``max_pixels`` pixels.
+        ImageTooSmall: a side is below ``min_size``.
     """
     if width * height > policy.max_pixels:
         raise ImageTooLarge(
@@ -126,21 +142,22 @@ def require_size(width: int, height: int, policy: ImagePolicy) -> None:
 
 
 def require_feasible(width: int, height: int, geometry: Geometry, policy: ImagePolicy) -> None:
-    """Compare what an image of ``width`` x ``height`` becomes with what can be stored.
+    """Raise an error if an image of ``width`` x ``height`` cannot be scaled and stored.
 
     Raises:
-        ImageTooLarge: a side that the encoding does not have, or more pixels on the way than
-            ``max_pixels`` and than readers take by default.
+        ImageTooLarge: a side is larger than the encoding allows, or scaling needs more pixels than
+            ``max_pixels`` and than readers accept by default.
     """
-    most = _LARGEST_SIDE[policy.encoding]
-    if max(geometry.crop_width, geometry.crop_height) > most:
+    max_side = _MAX_SIDES[policy.encoding]
+    if max(geometry.crop_width, geometry.crop_height) > max_side:
         raise ImageTooLarge(
             f"{geometry.crop_width} x {geometry.crop_height} pixels: {policy.encoding} holds at "
-            f"most {most:,} a side"
+            f"most {max_side:,} a side"
         )
-    # One side may be scaled up before the other is scaled down.
-    wide, high = max(width, geometry.width), max(height, geometry.height)
-    if wide * high > max(policy.max_pixels, DEFAULT_MAX_PIXELS):
+    # One side may be scaled up before the other side is scaled down.
+    max_width = max(width, geometry.width)
+    max_height = max(height, geometry.height)
+    if max_width * max_height > max(policy.max_pixels, DEFAULT_MAX_PIXELS):
         raise ImageTooLarge(
             f"{width} x {height} pixels would be scaled to {geometry.width} x {geometry.height}: "
             "more than can be stored and read again"
@@ -148,7 +165,7 @@ def require_feasible(width: int, height: int, geometry: Geometry, policy: ImageP
 
 
 def falls_short(geometry: Geometry, policy: ImagePolicy) -> bool:
-    """Whether the result is smaller than asked because images are not upscaled."""
+    """Whether the result is smaller than the policy's size, because images are not upscaled."""
     width, height = _box(policy)
     if policy.mode == "long":
         return max(geometry.width, geometry.height) < width
@@ -156,17 +173,20 @@ def falls_short(geometry: Geometry, policy: ImagePolicy) -> bool:
 
 
 def _box(policy: ImagePolicy) -> tuple[int, int]:
+    """The width and height in the policy; 0 and 0 if it keeps the size."""
     size = policy.size or 0
     return size if isinstance(size, tuple) else (size, size)
 
 
-def dct_fraction(width: int, height: int, least_width: int, least_height: int) -> int:
-    """By which of 1, 2, 4 and 8 an inverse DCT divides both sides, none below the least size."""
+def dct_fraction(width: int, height: int, min_width: int, min_height: int) -> int:
+    """By how much an inverse DCT can reduce an image that must not fall below a minimum size.
+
+    Returns:
+        1, 2, 4 or 8, by which both sides are divided.
+    """
     fraction = 1
     while (
-        fraction < 8
-        and width >= 2 * fraction * least_width
-        and height >= 2 * fraction * least_height
+        fraction < 8 and width >= 2 * fraction * min_width and height >= 2 * fraction * min_height
     ):
         fraction *= 2
     return fraction

@@ -1,7 +1,7 @@
-"""Colour profiles: read, compared with sRGB, applied by LittleCMS.
+"""PURE. Colour profiles: read them, compare them with sRGB, and apply them by LittleCMS.
 
-The header's fields after ICC.1:2022, 7.2. Conversion is by relative colorimetric intent with
-black point compensation, as photo editors do by default.
+The fields of the header follow ICC.1:2022, 7.2. Colours are converted with the relative
+colorimetric intent and black point compensation, which are the defaults of photo editors.
 """
 
 from __future__ import annotations
@@ -14,37 +14,50 @@ from PIL import Image, ImageCms
 
 from dataprep.image.policy import Note
 
-_MOST_BYTES = 255 * 65_519  # the most that fits into a JPEG
+_MAX_BYTES = 255 * 65_519  # the size of the largest profile that fits into a JPEG
 _HEADER_BYTES = 132
 _MODES = {b"GRAY": "L", b"RGB ": "RGB", b"CMYK": "CMYK"}
 _FLAGS = ImageCms.Flags.BLACKPOINTCOMPENSATION | ImageCms.Flags.NOCACHE
-# Profiles that all mean sRGB differ by this much: tables of 1,024 points, rounded primaries.
-_SAME = 2
+# Profiles of sRGB differ by up to this many levels, because their tables and primaries are rounded.
+_TOLERANCE = 2
 _STEPS = np.rint(np.linspace(0, 255, 9)).astype(np.uint8)
 _GRID = np.stack(np.meshgrid(_STEPS, _STEPS, _STEPS), axis=-1).reshape(27, 27, 3)
 
 
 def describes(profile: bytes, colorspace: str, channels: int) -> bool:
-    """Whether it is sound and of an image's colour space: four inks, grey, or else RGB.
+    """Whether a profile can be used and is made for the colours of an image.
 
-    One of RGB describes grey too. ``colorspace`` is a JPEG's or Pillow's mode.
+    A profile of RGB is also valid for grey.
+
+    Args:
+        profile: the ICC profile.
+        colorspace: the colour space of a JPEG, or the mode of an image in Pillow.
+        channels: the number of channels of the image.
     """
     mode = _mode(profile)
-    inks, grey = colorspace in ("CMYK", "YCCK"), channels == 1 or colorspace in ("LA", "La")
-    fits = inks == (mode == "CMYK") and (grey or mode != "L")
-    return fits and is_srgb(profile) is not None
+    is_cmyk = colorspace in ("CMYK", "YCCK")
+    is_grey = channels == 1 or colorspace in ("LA", "La")
+    if is_cmyk != (mode == "CMYK"):
+        return False
+    if mode == "L" and not is_grey:
+        return False
+    return is_srgb(profile) is not None
 
 
 def embeddable(profile: bytes, channels: int) -> bool:
-    """Whether the profile can describe a file of so many channels, alpha among them."""
+    """Whether the profile can be embedded in a file with ``channels`` channels, alpha included."""
     return _mode(profile) == ("L" if channels == 1 else "RGB")
 
 
 @lru_cache(maxsize=64)
 def is_srgb(profile: bytes) -> bool | None:
-    """Whether the profile moves no colour of a 9 x 9 x 9 grid, or none of their greys.
+    """Whether the profile is effectively sRGB.
 
-    None where LittleCMS cannot use it.
+    It is if it changes no colour of a grid of 9 x 9 x 9 colours. For a profile of grey, the greys
+    of this grid are compared.
+
+    Returns:
+        None if LittleCMS cannot use the profile.
     """
     mode = _mode(profile)
     if not mode:
@@ -54,15 +67,22 @@ def is_srgb(profile: bytes) -> bool | None:
         after = _converted(before, profile).convert("RGB")
     except (ImageCms.PyCMSError, OSError, TypeError, ValueError):
         return None
-    moved = np.asarray(after).astype(int) - np.asarray(before.convert("RGB"))
-    return mode != "CMYK" and int(np.abs(moved).max()) <= _SAME
+    differences = np.asarray(after).astype(int) - np.asarray(before.convert("RGB"))
+    return mode != "CMYK" and int(np.abs(differences).max()) <= _TOLERANCE
 
 
 def to_srgb(image: Image.Image, profile: bytes) -> tuple[Image.Image, Note | None]:
-    """L, LA, RGB, RGBA or CMYK by ``profile`` as the same in sRGB, CMYK as RGB.
+    """Convert an image to sRGB by its profile.
 
-    Grey stays grey, also where the profile is one of RGB; alpha stays as it is. A profile that is
-    broken, or of another colour space than the image's, leaves the image as it was.
+    Grey stays grey, even if the profile is one of RGB. CMYK becomes RGB. Alpha does not change. If
+    the profile is broken or does not fit the image, the image is not changed.
+
+    Args:
+        image: an image of the mode L, LA, RGB, RGBA or CMYK.
+        profile: its ICC profile.
+
+    Returns:
+        The image, and a note; None as the note if the image was already in sRGB.
     """
     if not describes(profile, image.mode, len(image.getbands())):
         return image, "icc_broken"
@@ -84,14 +104,15 @@ def _converted(image: Image.Image, profile: bytes) -> Image.Image:
 
 
 def _mode(profile: bytes) -> str:
-    """Pillow's mode for what the profile describes; empty where it is no usable profile."""
-    is_profile = _HEADER_BYTES <= len(profile) <= _MOST_BYTES and profile[36:40] == b"acsp"
-    return _MODES.get(profile[16:20], "") if is_profile else ""
+    """Pillow's mode of the colours that a profile describes; empty if it is no usable profile."""
+    if not _HEADER_BYTES <= len(profile) <= _MAX_BYTES or profile[36:40] != b"acsp":
+        return ""
+    return _MODES.get(profile[16:20], "")
 
 
 @lru_cache(maxsize=8)
 def _transform(profile: bytes) -> ImageCms.ImageCmsTransform:
-    """To RGB in sRGB. Threads may share it: it has no cache of its last pixel."""
+    """A conversion to RGB in sRGB. Threads can share it, because it has no cache of pixels."""
     mode = _mode(profile)
     return ImageCms.buildTransform(
         ImageCms.ImageCmsProfile(io.BytesIO(profile)),

@@ -1,51 +1,52 @@
-"""Pixels turned, scaled and cropped, in whole numbers only.
+"""PURE. Turn, scale and crop pixels with integer arithmetic.
 
-The filters, all of them antialiased:
+All filters are antialiased:
 
-``bicubic``, the default, and ``bilinear``: convolution with a kernel as wide as the reduction, by
-the vector instructions of ``cykooz-resizer``. Where that has no wheel (Linux on ARM) NumPy's
-products of matrices give the same pixels, a little slower.
-``area``: the mean of the area that a pixel covers.
-``lanczos``: Pillow's, with 3 lobes.
+- ``bicubic``, the default, and ``bilinear``: a convolution whose kernel grows with the reduction.
+  ``cykooz-resizer`` computes it with vector instructions. It has no wheel for Linux on ARM. There,
+  matrix products in NumPy give the same pixels, a little slower.
+- ``area``: the mean of the area that a target pixel covers.
+- ``lanczos``: the filter of Pillow, with 3 lobes.
 
-Where a JPEG shrinks, the first two get what libjpeg's inverse DCT has scaled by 1/2, 1/4 or 1/8
-already; the others get the full image.
+libjpeg's inverse DCT may reduce a JPEG to 1/2, 1/4 or 1/8 before ``bicubic`` or ``bilinear``. The
+other filters get the full image.
 
-RGB pixels are ordinary arrays of shape (height, width, 3). Codec and resampler work fastest on four
-bytes a pixel: blue, green, red, and one that means nothing. So the array that the decoder gives is
-a view of such memory; only its strides differ, and ``bgrx`` gives the memory back without a copy.
+RGB pixels are ordinary arrays of shape (height, width, 3). The decoder and the resizer are fastest
+with four bytes a pixel: blue, green, red, and an unused byte. Therefore the decoder returns
+a view of such memory. Only the strides of the view are unusual. ``bgrx`` returns the memory again
+without a copy.
 """
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
-from types import SimpleNamespace
+from functools import lru_cache
 from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, _imaging
+from PIL import Image
 
 from dataprep.image.geometry import Geometry, Pixels
 from dataprep.image.policy import Filter
 
 try:
     import cykooz_resizer
-    from cykooz_resizer.rust_lib import PilImageWrapper, RustResizer
 except ImportError:
     cykooz_resizer = None
 
 REDUCIBLE = frozenset({"bilinear", "bicubic"})
-"""Filters that may be given an image that a decoder has scaled down already."""
-_BAND = 16  # target rows
-_MOST_BITS = 21
-# Each has a buffer and a lock: one for each thread that resizes at the same time.
-_idle: list[Any] = []
+"""Filters that may get an image which the decoder has reduced already."""
+
+_BAND_ROWS = 16  # target rows that are computed in one matrix product
+_MAX_WEIGHT_BITS = 21
+_WEIGHT_LIMIT = 2**15  # weights are 16-bit numbers with a sign
+# A resizer has a buffer and a lock. So each thread that resizes takes one that no other uses.
+_idle_resizers: list[Any] = []
 
 
 def turn(pixels: Pixels, orientation: int) -> Pixels:
-    """Pixels as displayed, by the Exif orientation (Exif 2.32, table of 4.6.4 A)."""
+    """Turn stored pixels as the Exif orientation says (Exif 2.32, table of 4.6.4 A)."""
     if orientation >= 5:
         pixels = pixels.transpose(1, 0, 2)
     if orientation in (2, 3, 6, 7):
@@ -56,15 +57,18 @@ def turn(pixels: Pixels, orientation: int) -> Pixels:
 
 
 def fit(pixels: Pixels, geometry: Geometry, filter: Filter = "bicubic") -> Pixels:
-    """Scale to the geometry's size, then cut out its crop."""
+    """Scale pixels to the size of ``geometry``, then cut its crop out of their centre."""
     height, width, channels = pixels.shape
-    if (width, height) != geometry[:2]:
-        # A transparent pixel has no colour to give to its neighbours.
-        premultiplied = _as_mode(pixels, "RGBA", "RGBa") if channels == 4 else pixels
-        pixels = _scale(premultiplied, geometry.width, geometry.height, filter)
+    scaled_size = (geometry.width, geometry.height)
+    if (width, height) != scaled_size:
         if channels == 4:
-            pixels = _as_mode(pixels, "RGBa", "RGBA")
-    if geometry[:2] == geometry[2:]:
+            # Multiply colours by alpha, so that transparent pixels add no colour to neighbours.
+            premultiplied = _converted(pixels, "RGBA", "RGBa")
+            scaled = _scale(premultiplied, geometry.width, geometry.height, filter)
+            pixels = _converted(scaled, "RGBa", "RGBA")
+        else:
+            pixels = _scale(pixels, geometry.width, geometry.height, filter)
+    if scaled_size == (geometry.crop_width, geometry.crop_height):
         return pixels
     left = (geometry.width - geometry.crop_width) // 2
     top = (geometry.height - geometry.crop_height) // 2
@@ -72,17 +76,24 @@ def fit(pixels: Pixels, geometry: Geometry, filter: Filter = "bicubic") -> Pixel
 
 
 def bgrx(pixels: Pixels) -> Pixels:
-    """uint8 (height, width, 4) of RGB pixels; what the fourth byte holds means nothing."""
-    row, across, between = pixels.strides
-    if (across, between) == (4, -1):
+    """RGB pixels as blue, green, red, and a byte that is not used.
+
+    Returns:
+        uint8 of shape (height, width, 4). It is the memory behind ``pixels`` if ``pixels`` is a
+        view of four bytes a pixel, and otherwise a copy.
+    """
+    height, width, _ = pixels.shape
+    row_stride, pixel_stride, channel_stride = pixels.strides
+    if pixel_stride == 4 and channel_stride == -1:
         memory = pixels.base
-        whole = (*pixels.shape[:2], 4), (row, 4, 1)
-        if isinstance(memory, np.ndarray) and (memory.shape, memory.strides) == whole:
+        shape = (height, width, 4)
+        strides = (row_stride, 4, 1)
+        if isinstance(memory, np.ndarray) and memory.shape == shape and memory.strides == strides:
             return memory
         blue = pixels[:, :, 2:]
-        return np.lib.stride_tricks.as_strided(blue, *whole)
-    padded: Pixels = np.asarray(cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2BGRA))
-    return padded
+        return np.lib.stride_tricks.as_strided(blue, shape, strides)
+    copy: Pixels = np.asarray(cv2.cvtColor(np.ascontiguousarray(pixels), cv2.COLOR_RGB2BGRA))
+    return copy
 
 
 def _scale(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
@@ -90,70 +101,71 @@ def _scale(pixels: Pixels, width: int, height: int, filter: Filter) -> Pixels:
         return _area_average(pixels, width, height)
     if filter == "lanczos":
         return _lanczos(pixels, width, height)
-    convolve = _by_numpy if cykooz_resizer is None else _by_cykooz
-    return convolve(pixels, width, height, filter)
+    if cykooz_resizer is None:
+        return _convolve_by_numpy(pixels, width, height, filter)
+    return _convolve_by_cykooz(pixels, width, height, filter)
 
 
-def _memory(pixels: Pixels) -> Any:
-    """An array as cykooz-resizer expects an image of Pillow's, without a copy.
+def _convolve_by_cykooz(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
+    is_rgb = pixels.shape[2] == 3
+    source = np.ascontiguousarray(bgrx(pixels) if is_rgb else pixels)
+    target = np.empty((height, width, source.shape[2]), np.uint8)
+    try:
+        resizer = _idle_resizers.pop()
+    except IndexError:
+        resizer = cykooz_resizer.Resizer()
+    resizer.resize_pil(_shared_image(source), _shared_image(target), _cykooz_options(filter))
+    _idle_resizers.append(resizer)
+    return target[:, :, 2::-1] if is_rgb else target
 
-    It asks for no more than these attributes; ``Image.frombuffer`` would run 30 Python functions.
-    As CMYK, the four bytes of a pixel mean nothing to each other.
+
+def _shared_image(pixels: Pixels) -> Image.Image:
+    """An image of Pillow that shares the memory of ``pixels``, which have 1 or 4 channels.
+
+    The mode of four channels is CMYK, because cykooz-resizer then treats them independently.
     """
     mode = "L" if pixels.shape[2] == 1 else "CMYK"
     size = pixels.shape[1], pixels.shape[0]
-    capsule = partial(getattr, _imaging.map_buffer(pixels, size, "raw", 0, (mode, 0, 1)), "ptr")
-    return PilImageWrapper(SimpleNamespace(mode=mode, size=size, load=capsule, getim=capsule))
-
-
-def _by_cykooz(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
-    rgb = pixels.shape[2] == 3
-    source = np.ascontiguousarray(bgrx(pixels) if rgb else pixels)
-    target = np.empty((height, width, source.shape[2]), np.uint8)
-    try:
-        worker = _idle.pop()
-    except IndexError:
-        worker = RustResizer()
-    worker.resize_pil(_memory(source), _memory(target), _cykooz_options(filter))
-    _idle.append(worker)
-    return target[:, :, 2::-1] if rgb else target
+    return Image.frombuffer(mode, size, pixels, "raw", mode, 0, 1)
 
 
 @lru_cache(maxsize=2)
 def _cykooz_options(filter: str) -> Any:
-    kernel = cykooz_resizer.FilterType[_KERNELS[filter][0]]
+    cykooz_name, _, _ = _KERNELS[filter]
+    kernel = cykooz_resizer.FilterType[cykooz_name]
     algorithm = cykooz_resizer.ResizeAlg.convolution(kernel)
-    return cykooz_resizer.ResizeOptions(resize_alg=algorithm, use_alpha=False).rust_options
+    return cykooz_resizer.ResizeOptions(resize_alg=algorithm, use_alpha=False)
 
 
-def _by_numpy(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
-    """Scale down, then across: the weights, the order and the rounding of cykooz-resizer.
+def _convolve_by_numpy(pixels: Pixels, width: int, height: int, filter: str) -> Pixels:
+    """Scale the height, then the width, with the weights and the rounding of cykooz-resizer.
 
-    Across is down of the transposed image.
+    The width is scaled as the height of the transposed image.
     """
     channels = pixels.shape[2]
     if channels == 3:
         packed: Pixels = np.asarray(cv2.cvtColor(bgrx(pixels), cv2.COLOR_BGRA2RGB))
     else:
         packed = np.ascontiguousarray(pixels)
-    down: Any = cv2.transpose(_down(packed, height, filter))
-    across: Any = cv2.transpose(_down(down.reshape(-1, height, channels), width, filter))
-    return np.asarray(across).reshape(height, width, channels)
+    scaled_height: Any = cv2.transpose(_scale_rows(packed, height, filter))
+    columns = scaled_height.reshape(-1, height, channels)
+    scaled: Any = cv2.transpose(_scale_rows(columns, width, filter))
+    return np.asarray(scaled).reshape(height, width, channels)
 
 
-def _down(pixels: Pixels, height: int, filter: str) -> Pixels:
-    """Scale along the first axis, a few rows at a time, by products of matrices.
+def _scale_rows(pixels: Pixels, height: int, filter: str) -> Pixels:
+    """Scale the first axis to ``height``, a few rows at a time, by matrix products.
 
-    Weights and sums are whole multiples of a power of two that fit the type's mantissa, so that
-    every sum is exact, whatever its order.
+    Weights and sums are multiples of a power of two that fit into the mantissa of the floats.
+    Therefore every sum is exact in any order.
     """
     rows = pixels.reshape(len(pixels), -1)
     scaled: Pixels = np.empty((height, rows.shape[1]), np.uint8)
-    above_half, bands = _weights(len(rows), height, filter)
-    for at, source, weights in bands:
-        sums: Any = np.matmul(weights, rows[source].astype(weights.dtype))
-        # OpenCV rounds to the nearest number, and halves up because of what is added.
-        cv2.addWeighted(sums, 1, sums, 0, above_half, scaled[at], dtype=cv2.CV_8U)
+    half_step, bands = _weights(len(rows), height, filter)
+    for target_rows, source_rows, weights in bands:
+        sums: Any = np.matmul(weights, rows[source_rows].astype(weights.dtype))
+        # OpenCV rounds to the nearest number, halves to even. The added half step rounds them up.
+        cv2.addWeighted(sums, 1, sums, 0, half_step, scaled[target_rows], dtype=cv2.CV_8U)
     return scaled.reshape(height, *pixels.shape[1:])
 
 
@@ -161,11 +173,14 @@ def _down(pixels: Pixels, height: int, filter: str) -> Pixels:
 def _weights(
     source: int, target: int, filter: str
 ) -> tuple[float, list[tuple[slice, slice, NDArray[np.floating]]]]:
-    """Bands of target rows, the source rows of each, and the weights of these.
+    """The weights that scale ``source`` rows to ``target`` rows, in bands of target rows.
 
-    As fast_image_resize 5 has them (convolution/mod.rs, convolution/optimisations.rs): those of a
-    row add up to 1, and are then rounded to 16 bits with a sign. The number is less than the least
-    difference of two sums.
+    They are computed as in fast_image_resize 5 (convolution/mod.rs, convolution/optimisations.rs):
+    the weights of a target row add up to 1, and are then rounded to 16-bit numbers with a sign.
+
+    Returns:
+        A number that is smaller than the rounding step of the sums, and for each band: its target
+        rows, the source rows that it needs, and the weights, of shape (target rows, source rows).
     """
     _, kernel, support = _KERNELS[filter]
     scale = source / target
@@ -173,23 +188,37 @@ def _weights(
     centers = (np.arange(target) + 0.5) * scale
     first = np.maximum(np.floor(centers - support * stretch), 0).astype(np.int64)
     last = np.minimum(np.ceil(centers + support * stretch), source).astype(np.int64)
+    # Column i has the source rows and the weights of target row i.
     taps = first + np.arange((last - first).max())[:, np.newaxis]
     weights = kernel(np.abs((taps - (centers - 0.5)) * (1.0 / stretch))) * (taps < last)
-    weights /= np.add.reduce(weights, axis=0)  # one after the other
-    bits = next(n for n in range(_MOST_BITS + 1) if weights.max() * 2 ** (n + 1) + 0.5 >= 2**15)
-    whole = np.trunc(weights * 2**bits + np.copysign(0.5, weights))
-    exact = bits < 16 and 255 * np.abs(whole).sum(axis=0).max() < 2**24
-    kind = np.float32 if exact else np.float64
+    weights /= np.add.reduce(weights, axis=0)  # adds one row after the other, as Rust does
+    bits = _weight_bits(float(weights.max()))
+    integers = np.trunc(weights * 2**bits + np.copysign(0.5, weights))
+    fits_float32 = bits < 16 and 255 * np.abs(integers).sum(axis=0).max() < 2**24
+    float_type = np.float32 if fits_float32 else np.float64
     bands = []
-    for start in range(0, target, _BAND):
-        at = slice(start, min(start + _BAND, target))
-        rows = slice(int(first[at].min()), int(last[at].max()))
-        band = np.zeros((at.stop - start, rows.stop - rows.start), kind)
-        for row, column in enumerate(range(at.start, at.stop)):
-            used = slice(first[column] - rows.start, last[column] - rows.start)
-            band[row, used] = whole[: last[column] - first[column], column] / 2**bits
-        bands.append((at, rows, band))
+    for start in range(0, target, _BAND_ROWS):
+        target_rows = slice(start, min(start + _BAND_ROWS, target))
+        source_rows = slice(int(first[target_rows].min()), int(last[target_rows].max()))
+        shape = (target_rows.stop - start, source_rows.stop - source_rows.start)
+        band = np.zeros(shape, float_type)
+        for target_row in range(start, target_rows.stop):
+            count = last[target_row] - first[target_row]
+            begin = first[target_row] - source_rows.start
+            row_weights = integers[:count, target_row] / 2**bits
+            band[target_row - start, begin : begin + count] = row_weights
+        bands.append((target_rows, source_rows, band))
     return 0.5 / 2**bits, bands
+
+
+def _weight_bits(max_weight: float) -> int:
+    """The number of bits after the point with which all weights fit into 16 bits."""
+    bits = 0
+    while max_weight * 2 ** (bits + 1) + 0.5 < _WEIGHT_LIMIT:
+        bits += 1
+        if bits > _MAX_WEIGHT_BITS:
+            raise ValueError(f"weights of at most {max_weight} are too small to be rounded")
+    return bits
 
 
 def _triangle(distance: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -204,7 +233,7 @@ def _catmull_rom(distance: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
 
 
-# The name in cykooz-resizer, the kernel, and how far it reaches.
+# For each filter: its name in cykooz-resizer, its kernel, and the reach of the kernel in pixels.
 _KERNELS = {
     "bilinear": ("bilinear", _triangle, 1.0),
     "bicubic": ("catmull_rom", _catmull_rom, 2.0),
@@ -212,39 +241,42 @@ _KERNELS = {
 
 
 def _lanczos(pixels: Pixels, width: int, height: int) -> Pixels:
-    """Pillow's, with 3 lobes, as wide as the reduction.
+    """Scale by the Lanczos filter of Pillow, whose kernel grows with the reduction.
 
-    The weights are rounded to 22 bits, and the rest is whole numbers.
+    Pillow rounds the weights to 22 bits. All other steps are integer arithmetic.
     """
-    # Four channels that mean nothing to each other are CMYK to Pillow.
+    # CMYK is a mode whose four channels Pillow scales independently.
     image = _image(pixels, {1: "L", 3: "RGB", 4: "CMYK"}[pixels.shape[2]])
     scaled = image.resize((width, height), Image.Resampling.LANCZOS)
     return np.asarray(scaled).reshape(height, width, -1)
 
 
-def _as_mode(pixels: Pixels, mode: str, wanted: str) -> Pixels:
-    return np.asarray(_image(pixels, mode).convert(wanted))
+def _converted(pixels: Pixels, mode: str, new_mode: str) -> Pixels:
+    return np.asarray(_image(pixels, mode).convert(new_mode))
 
 
 def _image(pixels: Pixels, mode: str) -> Image.Image:
+    """A copy of the pixels as an image of Pillow."""
     size = pixels.shape[1], pixels.shape[0]
     return Image.frombytes(mode, size, np.ascontiguousarray(pixels).tobytes())
 
 
 def _area_average(pixels: Pixels, width: int, height: int) -> Pixels:
-    """The mean of the area that a target pixel covers, edges by their share, halves rounded up.
+    """The mean of the area that each target pixel covers, halves rounded up.
 
-    Exact: sums of areas are fractions with the denominator (source width x source height).
+    Source pixels at the edge of this area count by the share that is covered. The result is exact,
+    because all sums are fractions with the denominator (source width x source height).
     """
     area = pixels.shape[0] * pixels.shape[1]
-    down = _area_sums(pixels, height)
-    across = _area_sums(np.ascontiguousarray(down.swapaxes(0, 1)), width)
-    mean: NDArray[np.int64] = (2 * across.swapaxes(0, 1) + area) // (2 * area)
-    return mean.astype(np.uint8)
+    row_sums = _area_sums(pixels, height)
+    column_sums = _area_sums(np.ascontiguousarray(row_sums.swapaxes(0, 1)), width)
+    sums = column_sums.swapaxes(0, 1)
+    means: NDArray[np.int64] = (2 * sums + area) // (2 * area)
+    return means.astype(np.uint8)
 
 
 def _area_sums(values: NDArray[np.integer], target: int) -> NDArray[np.int64]:
-    """Integrals over ``target`` equal parts of the first axis, times ``target``."""
+    """The sums over ``target`` equal parts of the first axis, multiplied by ``target``."""
     size = len(values)
     sums = np.empty((target, *values.shape[1:]), np.int64)
     for part in range(target):

@@ -1,4 +1,4 @@
-"""Decode an encoded image to RGB pixels, as readers of a data set need them."""
+"""PURE. Decode an image to RGB pixels, as readers of a data set need it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from dataprep.image.containers import open_image
 from dataprep.image.geometry import Pixels
 from dataprep.image.policy import ImagePolicy
 
-_POLICY = ImagePolicy()  # alpha on a white background, the first frame
+_POLICY = ImagePolicy()  # puts transparent images on white, and takes the first frame
 
 
 def decode_whole(data: bytes | bytearray | memoryview) -> Pixels:
-    """The whole image at its own size: uint8 (height, width, 3); greyscale is repeated.
+    """Decode all pixels of an image at its own size.
 
-    The EXIF orientation is ignored, and so is damage that libjpeg only warns about.
+    The Exif orientation is ignored. Damage for which libjpeg only gives a warning is ignored too.
+
+    Returns:
+        uint8 of shape (height, width, 3). The channel of a greyscale image is repeated.
 
     Raises:
-        ImageError: the data is not an image, or cannot be decoded.
+        ImageError: the data is no image, or cannot be decoded.
     """
     if bytes(data[:2]) == b"\xff\xd8":
-        with contextlib.suppress(ValueError, KeyError):  # broken: Pillow's error says how
+        with contextlib.suppress(ValueError, KeyError):  # a broken JPEG: Pillow tells what is wrong
             height, width, colorspace, _ = simplejpeg.decode_jpeg_header(data, strict=False)
             if colorspace not in ("CMYK", "YCCK") and width * height <= _POLICY.max_pixels:
                 pixels: Pixels = simplejpeg.decode_jpeg(data, "RGB", strict=False)

@@ -113,15 +113,15 @@ def test_every_processor_gives_the_same_pixels(
     channels = data.draw(st.sampled_from([1, 3, 4]))
     noise = np.random.default_rng(data.draw(st.integers(0, 9)))
     pixels = noise.integers(0, 256, (height, width, channels), dtype=np.uint8)
-    found = []
-    for wanted in ("none", extensions):
-        worker = import_module("cykooz_resizer.rust_lib").RustResizer()
-        known = import_module("cykooz_resizer").CpuExtensions
-        worker.set_cpu_extensions(known[wanted].value)
+    cykooz = import_module("cykooz_resizer")
+    results = []
+    for name in ("none", extensions):
+        resizer = cykooz.Resizer()
+        resizer.cpu_extensions = cykooz.CpuExtensions[name]
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(resize, "_idle", [worker])
-            found.append(scaled(pixels, wide, high, filter))
-    assert np.array_equal(found[0], found[1])
+            patch.setattr(resize, "_idle_resizers", [resizer])
+            results.append(scaled(pixels, wide, high, filter))
+    assert np.array_equal(results[0], results[1])
 
 
 def _has(extensions: str) -> bool:
