@@ -1,4 +1,4 @@
-"""Show what an output, a shard or a record contains."""
+"""Inspect an output, a shard or a record: show its content as text, pictures or a page."""
 
 from __future__ import annotations
 
@@ -45,22 +45,34 @@ from dataprep.shard_records import (
 from dataprep.stores import ObjectInfo, Store, StoreOptions, location, open_store
 
 IMAGES = 48
-"""The number of images on a contact sheet, or of a split on a page."""
+"""The default number of images on a contact sheet, and of each split on a page."""
 
-_CELL, _ROW, _FONT = 188, 222, 13
-_REQUESTS = 16
-_VALUES = 8
-_TEXT_BYTES = 60
+# The contact sheet, in pixels: a cell has an image and a caption below it.
+_CELL_WIDTH = 188
+_CELL_HEIGHT = 222
+_IMAGE_SIDE = 176
+_MARGIN = 6
+_FONT_SIZE = 13
+
+_CONCURRENT_REQUESTS = 16
+_MAX_SHOWN_VALUES = 8  # of one feature
+_MAX_SHOWN_BYTES = 60  # of one byte string
+_MAX_SHOWN_ROWS = 20  # of samples that match a query
 _TYPES = {BytesList: "bytes", FloatList: "float", Int64List: "int64"}
 _COLUMNS = ("label", "status", "reason", "action", "colorspace")
 _SIZES = ("width", "height", "source_width", "source_height", "source_bytes")
-_ROW_COLUMNS = ("label", "synset", "source_width", "source_height", "width", "height", "source")
-_ROWS = 20
+_QUERY_COLUMNS = ("label", "synset", "source_width", "source_height", "width", "height", "source")
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """What was found: as text, as ``--json`` prints it, and whether nothing is damaged."""
+    """The result of an inspection.
+
+    Attributes:
+        text: the result as text.
+        content: the result as ``--json`` prints it.
+        ok: whether nothing is damaged.
+    """
 
     text: str
     content: dict[str, Any]
@@ -71,31 +83,32 @@ class Inspection:
 
 
 class _Samples:
-    """The records of some samples of a split, or of all that were written."""
+    """The records of samples of a split: of the samples in ``numbers``, or of all."""
 
-    fault = None
+    fault = None  # as of a Shard: the location of every record is known
 
     def __init__(self, dataset: Dataset, numbers: Sequence[int] | None = None) -> None:
         self._dataset = dataset
         self._numbers = range(len(dataset)) if numbers is None else numbers
-        self._first = {shard.key: shard.samples.start for shard in dataset.shards()}
+        self._first_samples = {shard.key: shard.samples.start for shard in dataset.shards()}
         self.uri = f"{dataset.split} in {dataset.store.uri}"
 
     def count(self) -> int:
         """The number of samples."""
         return len(self._numbers)
 
-    def read(self, place: int) -> Record:
-        """The record of one of the samples; raises ConfigError if there are fewer."""
+    def read(self, index: int) -> Record:
+        """The record of the sample at ``index``. Raises ConfigError if there are fewer samples."""
         dataset = self._dataset
-        require_number(place, len(self._numbers), self.uri)
-        number = self._numbers[place]
+        require_number(index, len(self._numbers), self.uri)
+        number = self._numbers[index]
         key, offset, length = dataset.place(number)
         data = dataset.read(key, offset, length)
-        within = number - self._first[key]
-        record = read_record(data, location(dataset.store, key), dataset.format, within, offset)
-        known = json.loads(dataset.written.iloc[number].dropna().to_json())
-        return replace(record, sample=number, known=known)
+        record_number = number - self._first_samples[key]
+        uri = location(dataset.store, key)
+        record = read_record(data, uri, dataset.format, record_number, offset)
+        row = json.loads(dataset.written.iloc[number].dropna().to_json())
+        return replace(record, sample=number, known=row)
 
 
 def inspect(
@@ -111,26 +124,29 @@ def inspect(
     where: str | None = None,
     options: StoreOptions | None = None,
 ) -> Inspection:
-    """Show an output or a shard: all of it, one record, or a picture or page of many.
+    """Show what an output or a shard contains.
 
-    With ``where`` it counts and shows the samples of a split that match a query.
+    By default, all splits of an output or all records of a shard are summarised. Other options show
+    one record, a picture of many records, a page about an output, or the samples that match a
+    query.
 
     Args:
-        target: an output, or one shard of any program: a path or URI.
-        split: a split of an output; all by default, ``train`` for one record, a picture or a query.
+        target: the path or URI of an output, or of one shard, which any program may have written.
+        split: a split of an output. By default, all splits are summarised; a record, a picture and
+            a query are of ``train``.
         format: the format of an output in which a record, picture or page is read.
         record: the number of one record, from 0.
-        save: the file for the image of that record.
-        contact_sheet: the file for a picture, ``.png`` or ``.jpg``.
+        save: the file in which the image of that record is stored.
+        contact_sheet: the file for a picture of many records, ``.png`` or ``.jpg``.
         html: the file for a page about an output, ``.html``.
-        images: the number of images on the picture, or of a split on the page; 48 by default.
-        where: a query over the table of samples, as in ``Dataset.where``. The picture has only the
-            samples that match.
+        images: the number of images on the picture, or of each split on the page; 48 by default.
+        where: a query over the table of samples, as in ``Dataset.where``. The picture has only
+            samples that match the query.
         options: endpoint, profile and other options of the store.
 
     Raises:
-        ConfigError: options that do not fit, no such record, not a shard, or a query that is not
-            allowed.
+        ConfigError: options do not fit each other, there is no such record, the target is no
+            shard, or the query is not allowed.
         ManifestMissing: there is no such data set.
         RecordError: the record is damaged.
         StoreError: the store cannot be read.
@@ -138,37 +154,41 @@ def inspect(
     """
     if save and record is None:
         raise ConfigError("--save needs --record N, the record whose image it stores")
-    if [record, contact_sheet, html].count(None) < 2:
-        raise ConfigError("give one of --record, --contact-sheet and --html")
-    if where is not None and (record is not None or html is not None):
-        raise ConfigError("--where counts and shows samples: give it without --record and --html")
-    store, info = _found(target, options)
+    _require_one_view(record, contact_sheet, html, where)
+    store, info = _open_target(target, options)
     if info:
         _require_shard_options(target, split or format, html, where)
     if html is not None:
         return _page(store, split, format, images or IMAGES, Path(html))
     if where is not None:
         return _matching(Dataset(store, split or "train", format), where, contact_sheet, images)
-    whole = record is None and contact_sheet is None
-    if whole and (format or images):
-        raise ConfigError("--format and --images need --record, --contact-sheet or --html")
-    if whole:
-        return _table(_shard(store, info, options)) if info else _overview(store, split)
-    records = (
-        _shard(store, info, options) if info else _Samples(Dataset(store, split or "train", format))
-    )
+    shard = _open_shard(store, info, options) if info else None
+    if record is None and contact_sheet is None:
+        if format or images:
+            raise ConfigError("--format and --images need --record, --contact-sheet or --html")
+        return _overview(store, split) if shard is None else _list_records(shard)
+    records = _Samples(Dataset(store, split or "train", format)) if shard is None else shard
     if contact_sheet is not None:
-        return _sheet(records, Path(contact_sheet), images or IMAGES)
-    return _one(records.read(record or 0), save)
+        return _contact_sheet(records, Path(contact_sheet), images or IMAGES)
+    return _show_record(records.read(record or 0), save)
+
+
+def _require_one_view(
+    record: int | None, contact_sheet: object | None, html: object | None, where: str | None
+) -> None:
+    """Raise ConfigError for options that exclude each other."""
+    if [record, contact_sheet, html].count(None) < 2:
+        raise ConfigError("give one of --record, --contact-sheet and --html")
+    if where is not None and (record is not None or html is not None):
+        raise ConfigError("--where counts and shows samples: give it without --record and --html")
 
 
 def _require_shard_options(
     target: object, choice: str | None, html: object | None, where: str | None
 ) -> None:
-    """Refuse options of an output for one shard.
+    """Raise ConfigError for options of an output, because the target is one shard.
 
-    Raises:
-        ConfigError: a split or format, a page or a query was asked for.
+    ``choice`` is a split or a format.
     """
     if choice:
         raise ConfigError(f"--split and --format choose within an output: {target} is one shard")
@@ -183,7 +203,7 @@ def _require_shard_options(
 def _matching(
     dataset: Dataset, query: str, contact_sheet: str | os.PathLike[str] | None, images: int | None
 ) -> Inspection:
-    """The samples that match a query: their number and the first rows, or a picture of them."""
+    """Show the samples that match a query: their number and first rows, or a picture of them."""
     if images and contact_sheet is None:
         raise ConfigError("--images needs --contact-sheet beside --where")
     numbers: list[int] = dataset.matching(query).tolist()
@@ -202,38 +222,43 @@ def _matching(
             raise ConfigError(f"--contact-sheet: there is nothing to draw: {line}")
         samples = _Samples(dataset, numbers)
         samples.uri += f" where {query}"
-        sheet = _sheet(samples, Path(contact_sheet), images or IMAGES)
+        sheet = _contact_sheet(samples, Path(contact_sheet), images or IMAGES)
         return replace(sheet, content={**content, **sheet.content})
     lines = [line]
     if numbers:
-        rows = dataset.written[list(_ROW_COLUMNS)].iloc[numbers[:_ROWS]].fillna("")
+        shown_numbers = numbers[:_MAX_SHOWN_ROWS]
+        rows = dataset.written[list(_QUERY_COLUMNS)].iloc[shown_numbers].fillna("")
         rows.insert(0, "number", rows.index)
         lines += rows.to_string(index=False).split("\n")
-    if len(numbers) > _ROWS:
-        lines.append(f"and {len(numbers) - _ROWS:,} more; --json prints all numbers")
+    if len(numbers) > _MAX_SHOWN_ROWS:
+        lines.append(f"and {len(numbers) - _MAX_SHOWN_ROWS:,} more; --json prints all numbers")
     return Inspection("\n  ".join(lines), content)
 
 
-def _found(
+def _open_target(
     target: str | os.PathLike[str], options: StoreOptions | None
 ) -> tuple[Store, ObjectInfo | None]:
-    """The store and the shard at a path or URI, or the store of an output there."""
+    """The store that has the shard at a path or URI, and the shard.
+
+    If the target is an output, its store is returned with None as the shard.
+    """
     uri = os.fspath(target)
     if "://" not in uri:
-        uri = os.path.abspath(uri)  # noqa: PTH100  links are not followed
+        uri = os.path.abspath(uri)  # noqa: PTH100  Path.resolve would follow links
     folder, _, name = uri.rstrip("/").rpartition("/")
     try:
         store = open_store(folder or "/", options)
         return store, store.head(name)
-    except (ConfigError, ObjectNotFound, PermissionRefused):  # no object, or s3://bucket itself
+    except (ConfigError, ObjectNotFound, PermissionRefused):
+        # There is no such object, or the target is a whole bucket, s3://bucket.
         return open_store(uri, options), None
     except StoreError as error:
-        error.exit_code = 2  # the request named what cannot be reached
+        error.exit_code = 2  # an argument of the command names a store that cannot be reached
         raise
 
 
-def _shard(store: Store, info: ObjectInfo, options: StoreOptions | None) -> Shard:
-    """A shard; the output that it belongs to tells its format, if its first bytes do not."""
+def _open_shard(store: Store, info: ObjectInfo, options: StoreOptions | None) -> Shard:
+    """Open a shard. If its first bytes do not tell its format, the manifest of its output does."""
 
     def format_in_manifest(candidates: Sequence[str]) -> str | None:
         split = keys.split_of_shard(info.key)
@@ -253,25 +278,27 @@ def _shard(store: Store, info: ObjectInfo, options: StoreOptions | None) -> Shar
 
 
 def _overview(store: Store, split: str | None) -> Inspection:
-    """Every split, or one."""
-    splits = [_summary(store, name, split) for name in ([split] if split else splits_in(store))]
-    text = "\n".join(map(_summary_text, splits))
-    return Inspection(text, {"output": store.uri, "splits": splits})
+    """Summarise one split, or all splits."""
+    names = [split] if split else splits_in(store)
+    summaries = [_summary(store, name, must_be_complete=split is not None) for name in names]
+    text = "\n".join([_summary_text(summary) for summary in summaries])
+    return Inspection(text, {"output": store.uri, "splits": summaries})
 
 
-def _summary(store: Store, split: str, wanted: str | None) -> dict[str, Any]:
-    """The figures of a split from its manifest and its table of samples."""
+def _summary(store: Store, split: str, *, must_be_complete: bool) -> dict[str, Any]:
+    """The figures of a split, from its manifest and its table of samples."""
     try:
         manifest, snapshot = open_split(store, split)
     except ManifestMissing:
-        if wanted:
+        if must_be_complete:
             raise
         return {"split": split, "complete": False, "why": why_missing(store, split)}
-    lengths = [f"{name}_length" for name in manifest.formats]
+    length_columns = [f"{name}_length" for name in manifest.formats]
     with snapshot.unchanged():
-        table = stored_table(store, manifest).frame([*_COLUMNS, *_SIZES, *lengths])
+        table = stored_table(store, manifest).frame([*_COLUMNS, *_SIZES, *length_columns])
     is_written = table["status"] == "written"
-    written, lost = table[is_written], table[~is_written]
+    written = table[is_written]
+    not_written = table[~is_written]
     formats = []
     for name, entry in manifest.formats.items():
         formats.append(
@@ -283,8 +310,8 @@ def _summary(store: Store, split: str, wanted: str | None) -> dict[str, Any]:
             }
         )
     labels = written["label"]
-    counts = labels[labels >= 0].value_counts()  # without a class the label is -1
-    reasons = lost["status"] + ": " + lost["reason"].fillna("")
+    counts = labels[labels >= 0].value_counts()  # a sample without a class has the label -1
+    reasons = not_written["status"] + ": " + not_written["reason"].fillna("")
     return {
         "split": split,
         "complete": True,
@@ -301,47 +328,54 @@ def _summary(store: Store, split: str, wanted: str | None) -> dict[str, Any]:
 
 
 def _spread(values: ArrayLike) -> dict[str, float]:
-    """How whole numbers, of which there is one at least, are distributed."""
+    """The distribution of one or more whole numbers."""
     array = np.asarray(values, np.int64)
     quantiles = np.quantile(array, (0, 0.05, 0.5, 0.95, 1), method="nearest").tolist()
-    named = dict(zip(("least", "p5", "median", "p95", "most"), quantiles, strict=True))
-    return {"count": len(array), **named, "mean": float(array.mean()), "total": int(array.sum())}
+    minimum, p5, median, p95, maximum = quantiles
+    return {
+        "count": len(array),
+        "least": minimum,
+        "p5": p5,
+        "median": median,
+        "p95": p95,
+        "most": maximum,
+        "mean": float(array.mean()),
+        "total": int(array.sum()),
+    }
 
 
 def _summary_text(split: Mapping[str, Any]) -> str:
-    """A line, a table of the figures, and counts."""
+    """The summary of a split as text: a line, a table of the distributions, and counts."""
     if not split["complete"]:
         return f"{split['split']}: not complete: {split['why']}"
-    figures: dict[str, Mapping[str, float]] = {}
+    spreads: dict[str, Mapping[str, float]] = {}
     for entry in split["formats"]:
         labels = f"labels from {entry['label_offset']}" if split["classes"] else "no labels"
         name = f"{entry['name']}, {labels}"
-        figures |= {f"{name}: shards": entry["shards"], f"{name}: records": entry["records"]}
-    figures |= {name: split[name] for name in ("classes", *_SIZES) if split[name]}
-    table = pd.DataFrame(figures).T.to_string(float_format="{:,.0f}".format)
+        spreads[f"{name}: shards"] = entry["shards"]
+        spreads[f"{name}: records"] = entry["records"]
+    for name in ("classes", *_SIZES):
+        if split[name]:
+            spreads[name] = split[name]
+    table = pd.DataFrame(spreads).T.to_string(float_format="{:,.0f}".format)
     samples = split["samples"]
     count = f"{samples['written']:,} of {samples['total']:,} samples"
     lines = [f"{split['split']}: {count}, made {split['created']}", *table.split("\n")]
     for name in ("colorspaces", "actions", "quirks", "reasons"):
-        counts = [f"{what} {count:,}" for what, count in split[name].items()]
+        counts = [f"{value} {count:,}" for value, count in split[name].items()]
         if counts:
             lines.append(f"{name}: {', '.join(counts)}")
     return "\n  ".join(lines)
 
 
-def _table(shard: Shard) -> Inspection:
-    """A line per record, up to the place where the framing is damaged."""
+def _list_records(shard: Shard) -> Inspection:
+    """Show a line for each record of a shard, up to damaged framing."""
     lines = [_line(record) for record in shard]
     count = counted(len(lines), "record")
     text = [f"{escape(shard.uri)}: {shard.format}, {count}, {len(shard) / 1e6:,.1f} MB"]
     if lines:
         table = pd.DataFrame(lines).drop(columns="damaged")
-        text.append(
-            table.to_string(
-                index=False,
-                formatters={"labels": _labels},
-            )
-        )
+        text.append(table.to_string(index=False, formatters={"labels": _labels}))
     if shard.fault:
         text.append(f"fault: {escape(str(shard.fault))}")
     content = {
@@ -352,24 +386,28 @@ def _table(shard: Shard) -> Inspection:
         "fault": str(shard.fault) if shard.fault else None,
         "fault_offset": shard.fault.offset if shard.fault else None,
     }
-    sound = not shard.fault and not any(line["damaged"] for line in lines)
-    return Inspection("\n".join(text), content, sound)
+    is_sound = not shard.fault and not any(line["damaged"] for line in lines)
+    return Inspection("\n".join(text), content, is_sound)
 
 
 def _line(record: Record) -> dict[str, Any]:
-    """A record in short, for the table and for ``--json``. Labels are as they are stored."""
+    """A summary of a record, for the table and for ``--json``. Labels are as they are stored."""
     facts = record.facts or ImageFacts("", 0, 0, "")
+    labels = record.first_values((Int64List, FloatList), "image/class/label", "label")
+    problem = record.damage
+    if not problem and record.facts is None:
+        problem = "no image that can be read"
     return {
         "number": record.number,
         "offset": record.offset,
         "length": record.length,
-        "labels": tuple(record.first((Int64List, FloatList), "image/class/label", "label")),
+        "labels": tuple(labels),
         "synset": record.text("image/class/synset", "synset"),
         "filename": record.text("image/filename", "file_name"),
         "width": facts.width,
         "height": facts.height,
         "format": facts.container,
-        "problem": record.damage or ("" if record.facts else "no image that can be read"),
+        "problem": problem,
         "damaged": bool(record.damage),
     }
 
@@ -378,29 +416,30 @@ def _labels(labels: Sequence[float]) -> str:
     return ",".join(f"{label:g}" for label in labels)
 
 
-def _one(record: Record, save: str | os.PathLike[str] | None) -> Inspection:
-    """All of one record."""
+def _show_record(record: Record, save: str | os.PathLike[str] | None) -> Inspection:
+    """Show all of one record, and store its image in the file ``save``."""
     if record.damage:
-        raise RecordError(f"{record.place}: {record.damage}")
+        raise RecordError(f"{record.location}: {record.damage}")
     fields = [_field(name, feature) for name, feature in sorted(record.features.items())]
     facts = record.facts
     image = "it cannot be read, or there is none"
     if facts:
         image = f"{facts.container} of {facts.width} x {facts.height}, {facts.mode}"
-    place = f"bytes={record.offset}-{record.offset + record.length - 1}"
+    http_range = f"bytes={record.offset}-{record.offset + record.length - 1}"
     lines = [
         f"record {record.number:,} of {escape(record.uri)}",
-        f"{record.format}, {record.length:,} bytes; HTTP range: {place}",
+        f"{record.format}, {record.length:,} bytes; HTTP range: {http_range}",
     ]
-    lines += [f"{name} of sample {record.sample}: {value}" for name, value in record.known.items()]
+    for name, value in record.known.items():
+        lines.append(f"{name} of sample {record.sample}: {value}")
     lines += ["{name}  {type} [{count}]  {shown}".format_map(field) for field in fields]
     lines.append(f"image: {image}")
     content = asdict(replace(record, features={}, image=b""))
     del content["features"], content["image"]
-    content |= {"fields": fields, "range": place}
+    content |= {"fields": fields, "range": http_range}
     if save is not None:
         if not record.image:
-            raise ConfigError(f"--save: {record.place} has no image to store")
+            raise ConfigError(f"--save: {record.location} has no image to store")
         Path(save).write_bytes(record.image)
         content["saved"] = str(save)
         lines.append(f"image stored as {escape(str(save))}")
@@ -408,9 +447,10 @@ def _one(record: Record, save: str | os.PathLike[str] | None) -> Inspection:
 
 
 def _field(name: str, feature: Feature) -> dict[str, Any]:
-    shown = [_value(value) for value in feature.values[:_VALUES]]
+    """A feature of a record, with its first values as text."""
+    shown = [_value(value) for value in feature.values[:_MAX_SHOWN_VALUES]]
     count = len(feature.values)
-    if count > _VALUES:
+    if count > _MAX_SHOWN_VALUES:
         shown.append("…")
     return {
         "name": escape(name),
@@ -421,6 +461,7 @@ def _field(name: str, feature: Feature) -> dict[str, Any]:
 
 
 def _value(value: Any) -> str:
+    """A number, a text or a description of an image."""
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
@@ -429,52 +470,57 @@ def _value(value: Any) -> str:
     facts = image_facts(data)
     if facts:
         return f"{facts.container}, {len(data):,} bytes"
-    text = escape(data[:_TEXT_BYTES].decode("utf-8", "surrogateescape"))
-    return f"'{text}'" if len(data) <= _TEXT_BYTES else f"'{text}…', {len(data):,} bytes"
+    text = escape(data[:_MAX_SHOWN_BYTES].decode("utf-8", "surrogateescape"))
+    if len(data) <= _MAX_SHOWN_BYTES:
+        return f"'{text}'"
+    return f"'{text}…', {len(data):,} bytes"
 
 
-def _sheet(records: _Samples | Shard, path: Path, images: int) -> Inspection:
-    """A picture of records that are evenly spread, in rows: about four wide for three high."""
+def _contact_sheet(records: _Samples | Shard, path: Path, images: int) -> Inspection:
+    """Draw evenly spaced records in a grid, with about four columns for three rows."""
     if path.suffix.lower() not in (".png", ".jpg", ".jpeg"):
         raise ConfigError(f"--contact-sheet {path}: give a name that ends in .png or .jpg")
-    count = records.count()
-    if not count:
+    total = records.count()
+    if not total:
         raise ConfigError(f"--contact-sheet: {records.uri} has no records. {records.fault or ''}")
-    found = _spaced(records, images)
-    numbers = [record.number if record.sample < 0 else record.sample for record in found]
-    wanted = len(found)
-    columns = math.ceil(math.sqrt(wanted * 4 / 3))
-    rows = math.ceil(wanted / columns)
-    sheet = Image.new("RGB", (columns * _CELL, rows * _ROW), "white")
-    for place, record in enumerate(found):
-        row, column = divmod(place, columns)
-        sheet.paste(_cell(record), (column * _CELL, row * _ROW))
+    drawn = _spaced(records, images)
+    numbers = [record.number if record.sample < 0 else record.sample for record in drawn]
+    columns = math.ceil(math.sqrt(len(drawn) * 4 / 3))
+    rows = math.ceil(len(drawn) / columns)
+    sheet = Image.new("RGB", (columns * _CELL_WIDTH, rows * _CELL_HEIGHT), "white")
+    for index, record in enumerate(drawn):
+        row, column = divmod(index, columns)
+        sheet.paste(_cell(record), (column * _CELL_WIDTH, row * _CELL_HEIGHT))
     sheet.save(path, quality=90)
-    faults = _faults(found)
+    faults = _faults(drawn)
     if records.fault:
         faults.append(str(records.fault))
-    content = {"contact_sheet": str(path), "records": numbers, "of": count, "faults": faults}
-    return _drawn(f"{path}: {wanted:,} of {counted(count, 'record')} of {records.uri}", content)
+    content = {"contact_sheet": str(path), "records": numbers, "of": total, "faults": faults}
+    line = f"{path}: {len(drawn):,} of {counted(total, 'record')} of {records.uri}"
+    return _with_faults(line, content)
 
 
 def _spaced(records: _Samples | Shard, images: int) -> list[Record]:
-    """Records that are evenly spread."""
-    count = records.count()
-    wanted = max(1, min(count, images))
-    numbers = [(2 * i + 1) * count // (2 * wanted) for i in range(wanted)]
-    return list(in_order(records.read, numbers, _REQUESTS))
+    """Read at most ``images`` records that are evenly spaced."""
+    total = records.count()
+    count = max(1, min(total, images))
+    # The middle of each of ``count`` equal intervals.
+    numbers = [(2 * interval + 1) * total // (2 * count) for interval in range(count)]
+    return list(in_order(records.read, numbers, _CONCURRENT_REQUESTS))
 
 
 def _page(
     store: Store, split: str | None, format: str | None, images: int, path: Path
 ) -> Inspection:
-    """A page about every split, or one."""
+    """Write a page about one split, or about all splits."""
     from dataprep.inspection_page import Split, render
 
     if path.suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--html {path}: give a name that ends in .html")
     overview = _overview(store, split)
-    splits, missing, found = [], {}, []
+    splits: list[Split] = []
+    missing: dict[str, str] = {}
+    shown: list[Record] = []
     for figures in overview.content["splits"]:
         name = figures["split"]
         if not figures["complete"]:
@@ -483,45 +529,48 @@ def _page(
         dataset = Dataset(store, name, format)
         records = _spaced(_Samples(dataset), images)
         splits.append(Split(figures, dataset.samples, dataset.label_space.labels, records))
-        found += records
+        shown += records
     path.write_bytes(render(store.uri, splits, missing))
-    faults = _faults(found)
+    faults = _faults(shown)
     content = {**overview.content, "html": str(path), "faults": faults}
-    return _drawn(f"{path}: a page about {store.uri}", content)
+    return _with_faults(f"{path}: a page about {store.uri}", content)
 
 
 def _faults(records: Sequence[Record]) -> list[str]:
-    return [f"{record.place}: {record.damage}" for record in records if record.damage]
+    return [f"{record.location}: {record.damage}" for record in records if record.damage]
 
 
-def _drawn(line: str, content: dict[str, Any]) -> Inspection:
-    """A line, and one for each fault."""
+def _with_faults(line: str, content: dict[str, Any]) -> Inspection:
+    """A line about a written file, followed by a line for each of the faults in ``content``."""
     faults = content["faults"]
-    text = "\n  fault: ".join(map(escape, [line, *faults]))
-    return Inspection(text, content, not faults)
+    lines = [escape(line)]
+    lines += [escape(fault) for fault in faults]
+    return Inspection("\n  fault: ".join(lines), content, not faults)
 
 
 def _cell(record: Record) -> Image.Image:
-    """An image, below it label and class, and the base name of the file.
+    """Draw an image with its label, its class and the name of its file.
 
-    Labels of samples count from 0; those of other records are shown as they are stored.
+    Labels of samples count from 0. Labels of other records are shown as they are stored.
     """
-    cell = Image.new("RGB", (_CELL, _ROW), "white")  # cuts off long captions
+    # An image of its own, so that a long caption is cut off.
+    cell = Image.new("RGB", (_CELL_WIDTH, _CELL_HEIGHT), "white")
     draw = ImageDraw.Draw(cell)
     try:
         image = Image.fromarray(decode_whole(record.image))
-        cell.paste(ImageOps.pad(image, (176, 176), color="white"), (6, 6))
+        square = ImageOps.pad(image, (_IMAGE_SIDE, _IMAGE_SIDE), color="white")
+        cell.paste(square, (_MARGIN, _MARGIN))
     except ImageError as error:
-        why = textwrap.fill(record.damage or str(error), 24)
-        draw.text((6, 6), why, "red", font_size=_FONT)
+        problem = textwrap.fill(record.damage or str(error), 24)
+        draw.text((_MARGIN, _MARGIN), problem, "red", font_size=_FONT_SIZE)
     line = _line(record)
-    known = {
+    captions = {
         "label": _labels(line["labels"]),
         "synset": line["synset"],
         "source": line["filename"],
         **record.known,
     }
-    name = known["source"].rpartition("/")[2]
-    caption = f"{known['label']}  {known['synset']}\n{name}"
-    draw.text((6, _CELL), caption, "black", font_size=_FONT)
+    file_name = captions["source"].rpartition("/")[2]
+    caption = f"{captions['label']}  {captions['synset']}\n{file_name}"
+    draw.text((_MARGIN, _IMAGE_SIDE + 2 * _MARGIN), caption, "black", font_size=_FONT_SIZE)
     return cell

@@ -1,4 +1,7 @@
-"""A data set as one HTML file: everything inlined, every name escaped, no network, no script."""
+"""A page about a data set: one HTML file without scripts.
+
+Everything is inlined, so that the page loads nothing from a network. Every name is escaped.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,22 @@ from dataprep.manifest import quirk_name
 from dataprep.names import escape
 from dataprep.shard_records import Record
 
-_THUMBNAIL = 176
-_BINS = 32
-_FILES = 200
+_THUMBNAIL_SIDE = 176  # pixels
+_MAX_BINS = 32  # of a histogram
+_MAX_FILES = 200  # in the list of source files that were not written
 _SIZES = ("source_width", "source_height", "source_bytes", "width", "height")
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A complete split: its figures, its table of samples, its classes, and some records."""
+    """A complete split.
+
+    Attributes:
+        figures: its summary, as ``dataprep inspect --json`` prints it.
+        samples: its table of samples.
+        labels: its classes.
+        records: the records whose images the page shows.
+    """
 
     figures: Mapping[str, Any]
     samples: pd.DataFrame
@@ -40,7 +50,14 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class _Histogram:
-    """How the values of a column are spread, and how many are in each interval."""
+    """A histogram of a column of the table of samples.
+
+    Attributes:
+        column: the name of the column.
+        spread: the distribution of its values: minimum, quantiles, maximum.
+        edges: the limits of the bins.
+        counts: the number of values in each bin.
+    """
 
     column: str
     spread: Mapping[str, float]
@@ -50,7 +67,13 @@ class _Histogram:
 
 @dataclass(frozen=True, slots=True)
 class _Thumbnail:
-    """An image as a data URI, or why there is none, and its row in the table of samples."""
+    """A small image of a sample.
+
+    Attributes:
+        known: the row of the sample in the table of samples.
+        uri: the image as a data URI; empty if it cannot be read.
+        problem: what is wrong with the record; empty if nothing is wrong.
+    """
 
     known: Mapping[str, Any]
     uri: str
@@ -66,7 +89,7 @@ class _Section:
         names: of classes, by label.
         classes: the number of samples of each, by name, the largest first; empty where samples have
             no classes.
-        lost: the first of the source files that are not written.
+        not_written: the first of the source files that are not written.
     """
 
     figures: Mapping[str, Any]
@@ -74,13 +97,19 @@ class _Section:
     classes: pd.Series[int]
     thumbnails: Sequence[_Thumbnail]
     histograms: Sequence[_Histogram]
-    lost: pd.DataFrame
+    not_written: pd.DataFrame
 
 
 def render(uri: str, splits: Sequence[Split], missing: Mapping[str, str]) -> bytes:
-    """The page, UTF-8. ``missing`` has the splits that are not complete, and why.
+    """Render the page.
 
-    A pure function of what was read.
+    Args:
+        uri: the URI of the output.
+        splits: the complete splits.
+        missing: the name of each split that is not complete, with the reason.
+
+    Returns:
+        The HTML file, encoded as UTF-8.
     """
     environment = Environment(
         loader=PackageLoader("dataprep"), autoescape=True, undefined=StrictUndefined
@@ -100,10 +129,10 @@ def _section(split: Split) -> _Section:
     written = samples[is_written]
     names = [_name(label) for label in split.labels]
     labels = written["label"].to_numpy(np.int64)
-    labelled = labels[labels >= 0]  # without a class the label is -1
-    sizes = pd.Series(dtype=np.int64)
-    if len(labelled):
-        sizes = pd.Series(np.bincount(labelled, minlength=len(names)), names)
+    class_labels = labels[labels >= 0]  # a sample without a class has the label -1
+    class_sizes = pd.Series(dtype=np.int64)
+    if len(class_labels):
+        class_sizes = pd.Series(np.bincount(class_labels, minlength=len(names)), names)
     spreads = {name: split.figures[name] for name in _SIZES}
     for entry in split.figures["formats"]:
         column = f"{entry['name']}_length"
@@ -111,32 +140,31 @@ def _section(split: Split) -> _Section:
     histograms = []
     for column, spread in spreads.items():
         histograms.append(_histogram(column, spread, written[column]))
-    lost = samples[~is_written].sort_values("status", kind="stable")
-    lost = lost[["status", "source", "reason"]].head(_FILES).fillna("")
+    not_written = samples[~is_written].sort_values("status", kind="stable")
+    not_written = not_written[["status", "source", "reason"]].head(_MAX_FILES).fillna("")
     return _Section(
         figures=split.figures,
         names=names,
-        classes=sizes.sort_values(ascending=False, kind="stable"),
+        classes=class_sizes.sort_values(ascending=False, kind="stable"),
         thumbnails=[_thumbnail(record) for record in split.records],
         histograms=histograms,
-        lost=lost,
+        not_written=not_written,
     )
 
 
 def _name(label: Label) -> str:
-    """Synset and text, once where they are the same."""
-    words = [label.synset]
-    if label.text != label.synset:
-        words.append(label.text)
-    return escape(" ".join(words))
+    """The synset and the text of a class; only one of them if they are equal."""
+    if label.text == label.synset:
+        return escape(label.synset)
+    return escape(f"{label.synset} {label.text}")
 
 
 def _histogram(column: str, spread: Mapping[str, float], values: pd.Series[int]) -> _Histogram:
-    """Count values in intervals of equal ratio."""
-    least = max(spread["least"], 1)
-    most = max(spread["most"], least + 1)
-    bins = min(_BINS, int(most - least))
-    edges = np.geomspace(least, most, bins + 1)
+    """Count values in bins whose limits have a constant ratio."""
+    minimum = max(spread["least"], 1)
+    maximum = max(spread["most"], minimum + 1)
+    bins = min(_MAX_BINS, int(maximum - minimum))
+    edges = np.geomspace(minimum, maximum, bins + 1)
     counts, _ = np.histogram(values, edges)
     return _Histogram(column, spread, edges, counts)
 
@@ -148,9 +176,9 @@ def _thumbnail(record: Record) -> _Thumbnail:
     except ImageError as error:
         problem = record.damage or str(error)
         return _Thumbnail(record.known, "", problem)
-    image.thumbnail((_THUMBNAIL, _THUMBNAIL))
-    sink = io.BytesIO()
-    image.save(sink, "JPEG", quality=80)
-    content = base64.b64encode(sink.getvalue()).decode()
+    image.thumbnail((_THUMBNAIL_SIDE, _THUMBNAIL_SIDE))
+    jpeg = io.BytesIO()
+    image.save(jpeg, "JPEG", quality=80)
+    content = base64.b64encode(jpeg.getvalue()).decode()
     uri = f"data:image/jpeg;base64,{content}"
     return _Thumbnail(record.known, uri, record.damage)

@@ -1,4 +1,4 @@
-"""Read the records of a shard of any registered format, and describe what they contain."""
+"""Read the records of a shard in any registered format, and describe their content."""
 
 from __future__ import annotations
 
@@ -27,12 +27,18 @@ from dataprep.names import escape
 from dataprep.stores import ObjectInfo, Store, location
 
 _BLOCK_BYTES = 8 * 2**20
-_IMAGES = ("image/encoded", "image")
+_IMAGE_NAMES = ("image/encoded", "image")  # the usual names of the feature with the image
 
 
 @dataclass(frozen=True, slots=True)
 class ImageFacts:
-    """The header of an encoded image; ``mode`` is Pillow's name of its colours."""
+    """What the header of an encoded image says.
+
+    Attributes:
+        container: the format of the image, such as ``JPEG``.
+        width, height: its size in pixels.
+        mode: the name that Pillow gives to its colours, such as ``RGB``.
+    """
 
     container: str
     width: int
@@ -45,16 +51,16 @@ class Record:
     """One record of a shard.
 
     Attributes:
-        uri: the shard.
+        uri: the URI of the shard.
         format: the format of the shard.
-        number: its place in the shard, from 0.
-        offset, length: its bytes in the shard, framing included.
-        features: what it contains, by the names that its format gives.
+        number: the number of the record in the shard, from 0.
+        offset, length: the location of the record in the shard in bytes, with framing.
+        features: the values in the record, by the names that its format gives them.
         image: the encoded image as it is stored; empty if there is none.
-        facts: the header of the image; None if it cannot be read.
-        damage: what is wrong with the record; empty if it is sound.
-        sample: its number in the split, or -1.
-        known: its row in the table of samples; empty if there is no table.
+        facts: what the header of the image says; None if it cannot be read.
+        damage: what is wrong with the record; empty if nothing is wrong.
+        sample: the number of the sample in its split; -1 if it is not known.
+        known: the row of the sample in the table of samples; empty if there is no table.
     """
 
     uri: str
@@ -70,28 +76,34 @@ class Record:
     known: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def place(self) -> str:
-        """Shard, record and byte in words."""
+    def location(self) -> str:
+        """The shard, the number of the record and its offset, as a text."""
         return f"{self.uri}: record {self.number} at byte {self.offset}"
 
-    def first(self, kinds: tuple[type[Feature], ...], *names: str) -> Sequence[Any]:
-        """The values of the first of these features that has one of these types."""
-        found = [self.features.get(name) for name in names]
-        return next((one.values for one in found if isinstance(one, kinds)), ())
+    def first_values(self, types: tuple[type[Feature], ...], *names: str) -> Sequence[Any]:
+        """The values of the first feature with one of these names and types; empty if none."""
+        for name in names:
+            feature = self.features.get(name)
+            if isinstance(feature, types):
+                return feature.values
+        return ()
 
     def text(self, *names: str) -> str:
-        """``first`` of byte strings, as escaped text."""
-        data = b" ".join(map(bytes, self.first((BytesList,), *names)))
-        return escape(data.decode("utf-8", "surrogateescape"))
+        """The byte strings of the first feature with one of these names, as escaped text."""
+        strings = [bytes(value) for value in self.first_values((BytesList,), *names)]
+        return escape(b" ".join(strings).decode("utf-8", "surrogateescape"))
 
 
 class Shard:
-    """The records of one object, in order or by number, and its bytes in blocks, by slices.
+    """One shard in a store, whose records are read in order or by number.
+
+    A slice of a shard has its bytes, which are fetched in blocks.
 
     Attributes:
-        uri: where it is stored.
+        uri: the URI of the shard.
         format: the name of its format.
-        fault: why there are no more records than those that were read or counted; else None.
+        fault: the damage at which reading or counting the records had to end; None if there is no
+            damage.
     """
 
     def __init__(
@@ -100,66 +112,74 @@ class Shard:
         info: ObjectInfo,
         choose: Callable[[Sequence[str]], str | None] | None = None,
     ) -> None:
-        """Open a shard whose first bytes tell its format.
+        """Open a shard. Its first bytes tell its format.
 
-        If shards of several formats begin like this, ``choose`` is called with their names. It
-        returns the name of the right format, or None if that is not known; then the first one is
-        taken.
+        Args:
+            store: the store that has the shard.
+            info: the shard.
+            choose: called with the names of formats if shards of several formats can begin with
+                these bytes. It returns the name of the right format. If it returns None, the first
+                format is used.
 
         Raises:
-            ConfigError: it is a shard of no known format.
+            ConfigError: no registered format has shards that begin with these bytes.
         """
         self.uri = location(store, info.key)
         self.fault: RecordError | None = None
-        self._store, self._info = store, info
-        self._start, self._block = 0, b""
-        self._spans: list[Extent] = []
+        self._store = store
+        self._info = info
+        self._block = b""
+        self._block_start = 0
+        self._extents: list[Extent] = []
         head = self[:HEAD_BYTES]
         candidates = formats_like(head)
-        chosen = choose(candidates) if choose is not None and len(candidates) > 1 else None
         if not candidates:
             raise ConfigError(
                 f"{self.uri} is no shard of a known format ({', '.join(format_names())}), or its "
                 f"first record is damaged: it begins with {head[:12]!r}"
             )
-        self.format = chosen or candidates[0]
+        self.format = candidates[0]
+        if choose is not None and len(candidates) > 1:
+            self.format = choose(candidates) or candidates[0]
 
     def __len__(self) -> int:
-        """Its size in bytes."""
+        """The size of the shard in bytes."""
         return self._info.bytes
 
     def __getitem__(self, where: slice) -> bytes:
-        """Bytes, fetched in blocks; slices should rise."""
+        """Bytes of the shard. Only one block is kept, so slices should be read in rising order."""
         start, stop, _ = where.indices(len(self))
-        if not self._start <= start <= stop <= self._start + len(self._block):
-            wanted = min(max(stop - start, _BLOCK_BYTES), len(self) - start)
-            self._start = start
-            self._block = self._store.get_range(self._info.key, start, wanted)
-        return self._block[start - self._start : stop - self._start]
+        block_stop = self._block_start + len(self._block)
+        if not self._block_start <= start <= stop <= block_stop:
+            length = min(max(stop - start, _BLOCK_BYTES), len(self) - start)
+            self._block = self._store.get_range(self._info.key, start, length)
+            self._block_start = start
+        return self._block[start - self._block_start : stop - self._block_start]
 
     def count(self) -> int:
-        """The number of records before damage, by the headers of all."""
-        self._spans = self._spans or list(self.spans())
-        return len(self._spans)
+        """The number of records before any damage. The headers of all records are read."""
+        if not self._extents:
+            self._extents = list(self.extents())
+        return len(self._extents)
 
     def __iter__(self) -> Iterator[Record]:
-        """Every record, also damaged ones, up to the place where the framing is damaged."""
-        for number, (offset, length) in enumerate(self.spans()):
+        """Yield each record up to damaged framing. Records with other damage are included."""
+        for number, (offset, length) in enumerate(self.extents()):
             data = self[offset : offset + length]
             yield read_record(data, self.uri, self.format, number, offset)
 
     def read(self, number: int) -> Record:
-        """One record.
+        """Read one record by its number in the shard, from 0.
 
         Raises:
-            ConfigError: there is none of this number.
-            RecordError: the framing is damaged before it.
+            ConfigError: there is no record with this number.
+            RecordError: the framing before the record is damaged.
         """
-        spans = self._spans or list(islice(self.spans(), max(0, number + 1)))
-        if self.fault and number >= len(spans):
+        extents = self._extents or list(islice(self.extents(), max(0, number + 1)))
+        if self.fault and number >= len(extents):
             raise self.fault
-        require_number(number, len(spans), self.uri)
-        offset, length = spans[number]
+        require_number(number, len(extents), self.uri)
+        offset, length = extents[number]
         return read_record(
             self._store.get_range(self._info.key, offset, length),
             self.uri,
@@ -168,20 +188,21 @@ class Shard:
             offset,
         )
 
-    def spans(self) -> Iterator[Extent]:
-        """The place of each record, by its header; ends with a ``fault`` at damage."""
+    def extents(self) -> Iterator[Extent]:
+        """Yield offset and length of each record, from its header. Damage sets ``fault``."""
         record_format = get_format(self.format)
         offset = number = 0
         while offset < len(self):
             try:
-                span = record_format.span_at(self, offset, (self.uri, number))
+                extent = record_format.span_at(self, offset, (self.uri, number))
             except RecordError as error:
                 self.fault = error
                 return
-            if span is None:
+            if extent is None:
                 return
-            yield span
-            offset += span[1]
+            yield extent
+            _, length = extent
+            offset += length
             number += 1
         if record_format.trailer:
             problem = "the file ends without the trailer that follows the last record"
@@ -189,40 +210,59 @@ class Shard:
 
 
 def require_number(number: int, count: int, where: str) -> None:
-    """Raise ConfigError if there is no record of this number among ``count``."""
+    """Raise ConfigError if there is no record ``number`` among ``count`` records, from 0."""
     if not 0 <= number < count:
         raise ConfigError(
             f"--record {number}: {where} has {counted(count, 'record')}, counted from 0"
         )
 
 
-def read_record(data: Buffer, uri: str, form: str, number: int, offset: int) -> Record:
-    """The record whose encoded bytes, which begin at ``offset`` of the shard, are ``data``."""
-    record = Record(uri, form, number, offset, len(data))
+def read_record(data: Buffer, uri: str, format_name: str, number: int, offset: int) -> Record:
+    """Decode one record of a shard.
+
+    Args:
+        data: the encoded record.
+        uri: the URI of the shard.
+        format_name: the format of the shard.
+        number: the number of the record in the shard, from 0.
+        offset: the offset of the record in the shard, in bytes.
+    """
+    record = Record(uri, format_name, number, offset, len(data))
     try:
-        (raw,) = get_format(form).read(data, "record")
-    except ValueError as error:
-        what = without_place(str(error))
-        return replace(record, damage=what if isinstance(error, RecordError) else "not one record")
-    features = _features(raw.payload, form)
-    # The image by its customary name, or the largest byte string.
-    found = [features[name] for name in _IMAGES if name in features] or [*features.values()]
-    values = [bytes(value) for one in found if isinstance(one, BytesList) for value in one.values]
-    image = max(values, key=len, default=b"")
+        (raw,) = get_format(format_name).read(data, "record")
+    except RecordError as error:
+        return replace(record, damage=without_place(str(error)))
+    except ValueError:  # unpacking fails unless there is exactly one record
+        return replace(record, damage="not one record")
+    features = _features(raw.payload, format_name)
+    image = _image_in(features)
     return replace(record, features=features, image=image, facts=image_facts(image))
 
 
 def image_facts(image: bytes) -> ImageFacts | None:
-    """The header of an encoded image; None if it is not one."""
+    """What the header of an encoded image says; None if ``image`` is no image."""
     try:
         with without_warnings(), Image.open(io.BytesIO(image), formats=FORMATS) as opened:
             return ImageFacts(opened.format or "", *opened.size, opened.mode)
-    except Exception:  # noqa: BLE001  decoders raise errors of all kinds
+    except Exception:  # noqa: BLE001  decoders raise errors of all types
         return None
 
 
-def _features(payload: Buffer, form: str) -> Mapping[str, Feature]:
+def _image_in(features: Mapping[str, Feature]) -> bytes:
+    """The image under its usual names, or else the largest byte string; empty if there is none."""
+    candidates = [features[name] for name in _IMAGE_NAMES if name in features]
+    if not candidates:
+        candidates = list(features.values())
+    strings: list[bytes] = []
+    for feature in candidates:
+        if isinstance(feature, BytesList):
+            strings += [bytes(value) for value in feature.values]
+    return max(strings, key=len, default=b"")
+
+
+def _features(payload: Buffer, format_name: str) -> Mapping[str, Feature]:
+    """The values in a payload; only the payload itself if it does not have the usual content."""
     try:
-        return get_format(form).fields(payload)
+        return get_format(format_name).fields(payload)
     except RecordError:
         return {"payload": BytesList([payload])}

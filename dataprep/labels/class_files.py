@@ -1,23 +1,29 @@
-"""PURE. Read small files about classes, recognised by their content: tables, JSON, ``meta.mat``.
+"""PURE. Read files about classes: tables, JSON, and ``meta.mat``.
 
-A table has one or two columns, separated by tabs, else by commas or semicolons, else, where every
-line begins with a synset, by the first space. The first line is a header where both cells are in
-``HEADS``, or where a single cell is in ``HEADS_OF_ONE``. Empty lines are ignored, and comments:
-lines that are ``#`` or begin with ``#`` and a space.
+The content of a file decides how it is read.
+
+A table has one or two columns. They are separated by tabs, or else by commas or semicolons. If
+every line begins with a synset, the first space separates the columns. The first line is a header
+if both cells are in ``HEADERS``, or if its single cell is in ``SINGLE_HEADERS``. Empty lines and
+comments are ignored. A comment is ``#``, alone or followed by a space.
 
 JSON is a list of classes, ``{"old": "new"}``, torchvision's ``{"cat": 0}``, Hugging Face's
 ``{"0": "cat"}``, Keras' ``{"0": ["n01440764", "tench"]}``, or a ``labels.json``.
 
-``meta.mat`` of ILSVRC2012's devkit is a MATLAB file with one array of structs, ``synsets``. The
-1,000 classes are those without children; the others are above them in WordNet.
+``meta.mat`` in the devkit of ILSVRC2012 is a MATLAB file with one array of structs, ``synsets``.
+The synsets without children are the 1,000 classes. The other synsets are above them in WordNet.
 
-The classes of validation images, the ground truth, come in three forms:
+The ground truth is the class of each validation image. There are three forms of it:
 
 - Line i of the devkit's ``ILSVRC2012_validation_ground_truth.txt`` is the ILSVRC2012_ID of
   ``ILSVRC2012_val_%08d.JPEG``. These IDs are not in alphabetical order: ``meta.mat`` maps them to
   synsets. Line i of ``synset_labels.txt`` is the synset of that image.
-- Kaggle's ``LOC_val_solution.csv`` has a row an image; its second column begins with the synset.
-- A table of names and classes, or lines ``path label`` with a space between them, as Caffe has.
+- Kaggle's ``LOC_val_solution.csv`` has a row for each image. Its second column begins with the
+  synset.
+- A table of names and classes, or lines ``path label`` with a space between them, as in Caffe.
+
+The files of ``class_names`` options are simpler: line i (from 0) is the name of class i. See
+``class_list``.
 """
 
 from __future__ import annotations
@@ -32,63 +38,144 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from pathlib import PurePosixPath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dataprep.counted import counted
 from dataprep.errors import ConfigError
-from dataprep.labels.space import LabelSpace, is_synset
+from dataprep.labels.space import Label, LabelSpace, is_synset
 
 META = "meta.mat"
 GROUND_TRUTH = "ILSVRC2012_validation_ground_truth.txt"
 _KAGGLE = ("ImageId", "PredictionString")
 _DAMAGED = (tarfile.TarError, zlib.error, OSError, EOFError, ValueError, OverflowError)
-_NUMBER = re.compile("[0-9]{1,9}")
-_FIGURE = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
+_WHOLE_NUMBER = re.compile("[0-9]{1,9}")
+_DECIMAL_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 _EXPECTED = (
     "expected a sample and its class in each line, as in 1.jpg,cat or 1.jpg 3 "
     "(labels.ground_truth). A table of another form is read with --kind listing, "
     "listing.delimiter, listing.path and listing.label"
 )
-HEADS_OF_ONE = frozenset({"class", "label", "synset", "wnid"})
-HEADS = HEADS_OF_ONE | {
-    *("name", "file", "filename", "path", "image", "sample", "id", "index", "idx"),
-    *("category", "prediction", "text", "words", "description", "old", "new", "from", "to"),
+SINGLE_HEADERS = frozenset({"class", "label", "synset", "wnid"})
+"""The cells that are the header of a table with one column, in any case of letters."""
+
+HEADERS = SINGLE_HEADERS | {
+    "name",
+    "file",
+    "filename",
+    "path",
+    "image",
+    "sample",
+    "id",
+    "index",
+    "idx",
+    "category",
+    "prediction",
+    "text",
+    "words",
+    "description",
+    "old",
+    "new",
+    "from",
+    "to",
 }
-"""Words of a header, in any case of letters."""
+"""The cells of the header of a table with two columns, in any case of letters."""
 
 
 class Row(NamedTuple):
-    """One row: its file and place in that, for errors, and one to three cells.
+    """A row of a file.
 
-    Three cells are number, class and text. Whole numbers of JSON and ``meta.mat`` are ``int``.
+    Attributes:
+        location: the file and the line or entry, for errors.
+        cells: one to three cells. Three cells are number, class and text. Whole numbers of JSON
+            and ``meta.mat`` are ``int``.
     """
 
-    place: str
+    location: str
     cells: tuple[str | int, ...]
 
 
 def read_rows(data: bytes, name: str, *, spaced: bool = False) -> list[Row]:
-    """Read a file; errors call it ``name``.
+    """Read a table, JSON, or ``meta.mat``.
 
-    With ``spaced`` the last space of a line may separate two columns.
+    Args:
+        data: the content of the file.
+        name: the name of the file in errors.
+        spaced: whether the last space of a line may separate two columns.
 
     Raises:
         ConfigError: the file is not UTF-8, or a line or entry has another form.
     """
     if data.startswith(b"MATLAB"):
         return _rows_of_matlab(data, name)
+    text = _text_of(data, name)
+    if text.lstrip().startswith(("{", "[")):
+        return _rows_of_json(text, name)
+    return _rows_of_lines(text, name, spaced)
+
+
+def _text_of(data: bytes, name: str) -> str:
+    """The text of a file, without a byte order mark."""
     try:
-        text = data.decode("utf-8-sig")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise ConfigError(f"{name} is not text in UTF-8: save it as UTF-8") from None
-    is_json = text.lstrip().startswith(("{", "["))
-    return _rows_of_json(text, name) if is_json else _rows_of_lines(text, name, spaced)
 
 
-def unpacked(data: bytes, wanted: str, name: str) -> bytes:
-    """Return a file as it is; of the devkit's tarball the member with the base name ``wanted``.
+def class_list(data: bytes, name: str) -> LabelSpace:
+    """Read a file that names classes in the order of their numbers, or a ``labels.json``.
+
+    Line i, from 0, is the name of class i. If a line begins with a WordNet id, the id is the name
+    of the class and the rest of the line is its text.
+
+    Args:
+        data: the content of the file.
+        name: the name of the file. A ``labels.json`` ends with ``.json``.
+
+    Raises:
+        ConfigError: the file is not UTF-8, or it has a class twice or an empty line.
+        DatasetError: it is no ``labels.json`` that can be read.
+    """
+    if name.endswith(".json"):
+        return LabelSpace.from_json(data, name)
+    lines = [line.strip() for line in _text_of(data, name).rstrip().splitlines()]
+    return numbered_classes(lines, name, "line")
+
+
+def numbered_classes(names: Sequence[str], title: str, noun: str) -> LabelSpace:
+    """The label space of classes whose names are in the order of their numbers.
+
+    If a name begins with a WordNet id, the rest of it is the text of the class.
+
+    Args:
+        names: the name of each class.
+        title: the file or column with the names, for errors.
+        noun: what has one name there, such as ``line``. Errors count these from 1.
+
+    Raises:
+        ConfigError: a name is empty, or appears twice.
+    """
+    labels: dict[str, Label] = {}
+    for number, name in enumerate(names):
+        synset, _, text = name.partition(" ")
+        if not is_synset(synset):
+            synset = text = name
+        if not synset or synset in labels:
+            raise ConfigError(
+                f"{title}, {noun} {number + 1}: the class {synset!r} is empty or on a {noun} before"
+            )
+        labels[synset] = Label(number, synset, text.strip())
+    return LabelSpace(tuple(labels.values()))
+
+
+def unpacked(data: bytes, member_name: str, name: str) -> bytes:
+    """The content of a file. If it is the tarball of the devkit, the content of one member.
+
+    Args:
+        data: the file or the tarball.
+        member_name: the base name of the member.
+        name: the name of the file in errors.
 
     Raises:
         ConfigError: the tarball is damaged, or lacks the member.
@@ -98,229 +185,268 @@ def unpacked(data: bytes, wanted: str, name: str) -> bytes:
     try:
         with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
             for member in archive:
-                if member.isfile() and PurePosixPath(member.name).name == wanted:
+                if member.isfile() and PurePosixPath(member.name).name == member_name:
                     return archive.extractfile(member).read()  # type: ignore[union-attr]  # a file
     except _DAMAGED as error:
         raise ConfigError(f"{name} cannot be unpacked: {error}") from None
-    raise ConfigError(f"{name} is not the devkit: it has no {wanted}")
+    raise ConfigError(f"{name} is not the devkit: it has no {member_name}")
 
 
 def has_ids(rows: Sequence[Row]) -> bool:
     """Whether a ground truth consists of ILSVRC2012_IDs, which need ``meta.mat``."""
-    return bool(rows) and all(len(row.cells) == 1 and _are_numbers(row.cells) for row in rows)
+    if not rows:
+        return False
+    return all(len(row.cells) == 1 and _are_numbers(row.cells) for row in rows)
 
 
 def ground_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[str, str]:
-    """Return the class of each sample, by its name in a table or by its name without extension.
+    """The class of each sample.
 
     Args:
-        rows: the content of the file.
+        rows: the content of the file with the ground truth.
         name: the name of the file in errors.
-        meta: the content of ``meta.mat``, or nothing.
+        meta: the content of ``meta.mat``; empty if it is not needed.
+
+    Returns:
+        The name of each sample with its class. Names are as in the table, or without extension.
 
     Raises:
         ConfigError: a row gives no class; the error names it.
     """
-    if rows and rows[0].cells == _KAGGLE:
-        of_kaggle = []
-        for place, (image, prediction) in rows[1:]:
-            synset = str(prediction).partition(" ")[0]
-            of_kaggle.append(Row(place, (image, _require_synset(synset, place))))
-        return two_columns(of_kaggle)
-    if not rows or len(rows[0].cells) > 1:
-        for place, row_cells in rows:
-            if len(row_cells) != 2 or row_cells[1] == "":
-                raise ConfigError(f"{place}: {_shown(row_cells)}: {_EXPECTED}")
-        if not rows:
-            raise ConfigError(f"{name} is empty: {_EXPECTED}")
-        found = two_columns(rows)
-        if all(map(_FIGURE.fullmatch, found.values())):
-            # 3.0 is 3, as in a column of floats.
-            found = {key: re.sub(r"\.0*\Z", "", value) for key, value in found.items()}
-        return found
-    known = {str(cells[0]): str(cells[1]) for _, cells in meta}
-    classes = {}
-    for number, (place, cells) in enumerate(rows, start=1):
-        image = f"ILSVRC2012_val_{number:08d}"
-        if not place.endswith(f" {number}"):
-            raise ConfigError(f"{name}, line {number} is empty, but gives the class of {image}")
-        value = str(cells[0])
-        classes[image] = _require_synset(known.get(value, value), place)
+    if not rows:
+        raise ConfigError(f"{name} is empty: {_EXPECTED}")
+    if rows[0].cells == _KAGGLE:
+        return _kaggle_truth(rows[1:])
+    if len(rows[0].cells) > 1:
+        return _table_truth(rows)
+    return _devkit_truth(rows, name, meta)
+
+
+def _kaggle_truth(rows: Sequence[Row]) -> dict[str, str]:
+    """The classes in ``LOC_val_solution.csv``."""
+    synset_rows = []
+    for location, (image, prediction) in rows:
+        synset = str(prediction).partition(" ")[0]
+        synset_rows.append(Row(location, (image, _require_synset(synset, location))))
+    return two_columns(synset_rows)
+
+
+def _table_truth(rows: Sequence[Row]) -> dict[str, str]:
+    """The classes in a table of names and classes."""
+    for location, cells in rows:
+        if len(cells) != 2 or cells[1] == "":
+            raise ConfigError(f"{location}: {_shown(cells)}: {_EXPECTED}")
+    classes = two_columns(rows)
+    if all(_DECIMAL_NUMBER.fullmatch(label) for label in classes.values()):
+        # In a column of floats, 3.0 is the label 3.
+        return {sample: re.sub(r"\.0*\Z", "", label) for sample, label in classes.items()}
     return classes
 
 
-def _require_synset(value: str, place: str) -> str:
+def _devkit_truth(rows: Sequence[Row], name: str, meta: Sequence[Row]) -> dict[str, str]:
+    """The classes in a file with one ID or synset for each validation image, in order."""
+    synset_by_id = {str(cells[0]): str(cells[1]) for _, cells in meta}
+    classes = {}
+    for number, (location, cells) in enumerate(rows, start=1):
+        image = f"ILSVRC2012_val_{number:08d}"
+        # Empty lines are no rows. After an empty line, the numbers of rows and lines differ.
+        if not location.endswith(f" {number}"):
+            raise ConfigError(f"{name}, line {number} is empty, but gives the class of {image}")
+        value = str(cells[0])
+        classes[image] = _require_synset(synset_by_id.get(value, value), location)
+    return classes
+
+
+def _require_synset(value: str, location: str) -> str:
+    """The value, which must be a synset."""
     if not is_synset(value):
         raise ConfigError(
-            f"{place}: {value[:40]!r} is neither a synset nor an ID in meta.mat: {_EXPECTED}"
+            f"{location}: {value[:40]!r} is neither a synset nor an ID in meta.mat: {_EXPECTED}"
         )
     return value
 
 
 def _shown(cells: Iterable[str | int]) -> str:
-    """The cells of a row, for errors."""
+    """The cells of a row as they are shown in errors."""
     return repr(", ".join(map(str, cells))[:60])
 
 
 def two_columns(rows: Sequence[Row]) -> dict[str, str]:
-    """Return the first column to the second; of three cells class to text.
+    """A mapping from the first column to the second. Of three cells, class and text are used.
 
     Raises:
         ConfigError: a row has one cell, or a key has two values.
     """
     values: dict[str, str] = {}
-    for place, cells in rows:
+    for location, cells in rows:
         if len(cells) == 1:
-            raise ConfigError(f"{place}: {cells[0]!r} has no second column")
-        key, value = map(str, cells[-2:])
-        if values.setdefault(key, value) != value:
-            raise ConfigError(f"{place}: {key!r} is {value!r} here and {values[key]!r} before")
+            raise ConfigError(f"{location}: {cells[0]!r} has no second column")
+        key, value = str(cells[-2]), str(cells[-1])
+        first_value = values.setdefault(key, value)
+        if first_value != value:
+            raise ConfigError(f"{location}: {key!r} is {value!r} here and {first_value!r} before")
     return values
 
 
 def class_order(rows: Sequence[Row], name: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the classes in the order of their labels, and the texts of some of them.
+    """The classes of a file in the order of their labels, and the texts of some of them.
 
-    Numbers beside the classes are their labels; without numbers the place in the file is.
+    Numbers beside the classes are their labels. Without numbers, the order of the file counts.
 
     Raises:
-        ConfigError: there is no class, one is repeated, or labels are not 0 to K-1, each once.
+        ConfigError: there is no class, a class is repeated, or the labels are not 0 to K-1.
     """
     if not rows:
         raise ConfigError(f"{name} names no class")
     _refuse_blanks(rows)
-    names, *others = zip_longest(*(row.cells for row in rows))
+    names, *more_columns = zip_longest(*[row.cells for row in rows])
     labels: Iterable[str | int] = range(len(rows))
-    if len(others) == 1 and _are_numbers(others[0]):
-        is_json = str not in map(type, others[0])  # the label is the value
-        if _are_numbers(names) and names != others[0] and not is_json:
+    if len(more_columns) == 1 and _are_numbers(more_columns[0]):
+        # In JSON, {"cat": 0}, the second column is a number, not a text.
+        is_json = not any(isinstance(cell, str) for cell in more_columns[0])
+        if _are_numbers(names) and names != more_columns[0] and not is_json:
             raise ConfigError(
                 f"{name}: both columns are numbers, and either could be the labels: write the "
                 "classes alone, one a line, in the order of their labels"
             )
-        labels = others.pop()
-    elif others and _are_numbers(names):
-        labels, names = names, others.pop(0)
+        labels = more_columns.pop()
+    elif more_columns and _are_numbers(names):
+        labels = names
+        names = more_columns.pop(0)
     if None in names:
         raise ConfigError(f"{name}: some lines have a number and a class, others one of them")
-    order = dict(zip(map(int, labels), map(str, names), strict=True))
+    class_by_label = {int(label): str(name) for label, name in zip(labels, names, strict=True)}
     count = len(rows)
-    if missing := sorted(set(range(count)) - order.keys()):
+    missing = sorted(set(range(count)) - class_by_label.keys())
+    if missing:
         raise ConfigError(
             f"{name}: the labels of {counted(count, 'class')} must be 0 to {count - 1}, each once, "
             f"but {missing[0]} is missing; without numbers the order of the file counts"
         )
-    repeated, times = Counter(order.values()).most_common(1)[0]
+    most_frequent, times = Counter(class_by_label.values()).most_common(1)[0]
     if times > 1:
-        raise ConfigError(f"{name} names the class {repeated!r} more than once")
-    texts = {}
-    for group, text in zip(names, *others[-1:], strict=True) if others else ():
-        if text:
-            texts[str(group)] = str(text)
-    return tuple(order[label] for label in range(count)), texts
+        raise ConfigError(f"{name} names the class {most_frequent!r} more than once")
+    order = tuple(class_by_label[label] for label in range(count))
+    return order, _texts(names, more_columns[-1] if more_columns else [None] * count)
+
+
+def _texts(names: Sequence[object], column: Sequence[object]) -> dict[str, str]:
+    """The text of each class that has one."""
+    pairs = zip(names, column, strict=True)
+    return {str(name): str(text) for name, text in pairs if text}
 
 
 def _refuse_blanks(rows: Sequence[Row]) -> None:
-    """Refuse lines of a class and its label with a blank between them, as in ``cat 0``.
+    """Refuse a file whose lines have a blank between class and label, as in ``cat 0``.
 
-    They would be classes called "cat 0". Each line of such a file has another number, from 0 or 1,
-    before or behind another class, so that names such as "Boeing 747" stay names.
+    Otherwise, there would be classes called "cat 0". Names such as "Boeing 747" stay names. The
+    numbers in a refused file count from 0 or 1, and all classes differ.
     """
     lines = [str(row.cells[0]).split() for row in rows if len(row.cells) == 1]
-    if len(lines) < max(len(rows), 2) or any(len(words) < 2 for words in lines):
+    if len(lines) < max(len(rows), 2) or any(len(line) < 2 for line in lines):
         return
-    for at in (0, -1):
-        labels = [words[at] for words in lines]
-        classes = {" ".join(words[1:] if at == 0 else words[:-1]) for words in lines}
+    labels_first = [(line[0], line[1:]) for line in lines]
+    labels_last = [(line[-1], line[:-1]) for line in lines]
+    for pairs in (labels_first, labels_last):
+        labels = [label for label, _ in pairs]
+        classes = {" ".join(name) for _, name in pairs}
         if not _are_numbers(labels) or len(classes) < len(rows):
             continue
-        numbers = sorted(map(int, labels))
-        if numbers == list(range(numbers[0], numbers[0] + len(rows))) and numbers[0] in (0, 1):
-            place, cells = rows[0]
-            raise ConfigError(f"{place}: {_shown(cells)} has a blank between class and label")
+        numbers = sorted(int(label) for label in labels)
+        first = numbers[0]
+        if first in (0, 1) and numbers == list(range(first, first + len(rows))):
+            location, cells = rows[0]
+            raise ConfigError(f"{location}: {_shown(cells)} has a blank between class and label")
 
 
 def _are_numbers(column: Iterable[str | int]) -> bool:
-    return all(_NUMBER.fullmatch(str(cell)) for cell in column)
+    """Whether all cells are whole numbers."""
+    return all(_WHOLE_NUMBER.fullmatch(str(cell)) for cell in column)
 
 
 def _rows_of_matlab(data: bytes, name: str) -> list[Row]:
-    """Return the ILSVRC2012_ID, synset and words of each class."""
-    from scipy.io import loadmat  # takes a third of a second
+    """The ILSVRC2012_ID, the synset and the text of each class in ``meta.mat``."""
+    from scipy.io import loadmat  # imported here, because the import takes a third of a second
 
     try:
         content = loadmat(io.BytesIO(data), variable_names=["synsets"], squeeze_me=True)
         rows = []
-        for one in np.atleast_1d(content["synsets"]):
-            if not one["num_children"]:
-                cells = (int(one["ILSVRC2012_ID"]), str(one["WNID"]), str(one["words"]))
+        for synset in np.atleast_1d(content["synsets"]):
+            if not synset["num_children"]:
+                cells = (int(synset["ILSVRC2012_ID"]), str(synset["WNID"]), str(synset["words"]))
                 rows.append(Row(name, cells))
-    except Exception as error:  # noqa: BLE001  SciPy raises many kinds for damaged files
+    except Exception as error:  # noqa: BLE001  SciPy raises errors of many types for damaged files
         raise ConfigError(f"{name} is not the devkit's meta.mat: {error}") from None
     return rows
 
 
 def _rows_of_json(text: str, name: str) -> list[Row]:
+    """The rows of a list, of an object, or of a ``labels.json``."""
     try:
         content = json.loads(text)
         if isinstance(content, dict) and {"schema", "classes"} <= content.keys():
             labels = LabelSpace.from_json(text.encode()).labels
-            return [Row(name, (one.index, one.synset, one.text)) for one in labels]
+            return [Row(name, (label.index, label.synset, label.text)) for label in labels]
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name} is not JSON of classes: {error}") from None
-    entries = content.items() if isinstance(content, dict) else zip(content)
+    entries: list[list[Any]] = []
+    if isinstance(content, dict):
+        for key, value in content.items():
+            entries.append([key, *value] if isinstance(value, list) else [key, value])
+    else:
+        entries = [value if isinstance(value, list) else [value] for value in content]
     rows = []
-    for number, (*keys, value) in enumerate(entries, start=1):
-        place = f"{name}, entry {number}"
-        cells = (*keys, *value) if isinstance(value, list) else (*keys, value)
-        is_numbered = len(cells) == 3 and _are_numbers(cells[:1])
-        if not ({*map(type, cells)} <= {str, int} and (is_numbered or len(cells) in (1, 2))):
-            raise ConfigError(f"{place}: {json.dumps(cells)[:60]} is no class and its text")
-        rows.append(Row(place, cells))
+    for number, cells in enumerate(entries, start=1):
+        location = f"{name}, entry {number}"
+        has_valid_types = all(type(cell) in (str, int) for cell in cells)
+        has_valid_length = len(cells) in (1, 2) or (len(cells) == 3 and _are_numbers(cells[:1]))
+        if not (has_valid_types and has_valid_length):
+            raise ConfigError(f"{location}: {json.dumps(cells)[:60]} is no class and its text")
+        rows.append(Row(location, tuple(cells)))
     return rows
 
 
 def _rows_of_lines(text: str, name: str, spaced: bool) -> list[Row]:
+    """The rows of a table."""
     lines = []
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip() and not f"{line.rstrip()} ".startswith("# "):
             lines.append((f"{name}, line {number}", line))
     if all(is_synset(line.partition(" ")[0]) for _, line in lines):
-        # Texts hold commas, as in "n01440764 tench, Tinca tinca".
-        lines = [(place, line.replace(" ", "\t", 1)) for place, line in lines]
+        # Texts contain commas, as in "n01440764 tench, Tinca tinca".
+        lines = [(location, line.replace(" ", "\t", 1)) for location, line in lines]
     delimiter = _delimiter([line for _, line in lines], spaced)
     rows: list[Row] = []
-    for place, line in lines:
+    for location, line in lines:
         try:
-            found = _split(line, delimiter)
+            cells = [cell.strip() for cell in _split(line, delimiter)]
         except csv.Error as error:
-            raise ConfigError(f"{place}: {error}: {_shown([line])}") from None
-        cells = tuple(cell.strip() for cell in found)
+            raise ConfigError(f"{location}: {error}: {_shown([line])}") from None
         while len(cells) > 2 and not cells[-1]:
-            cells = cells[:-1]
+            cells.pop()
         if len(cells) > 2:
-            of_samples = (
+            advice = (
                 ": remove the others, or read the table with --kind listing, where listing.format "
                 "is csv or tsv, listing.path and listing.label are columns by name or number, "
                 "listing.header is false if there is none, and listing.root is the folder of the "
                 "images"
             )
             raise ConfigError(
-                f"{place} has {len(cells)} columns, expected two: {_shown(cells)}"
-                + (of_samples if spaced else "")
+                f"{location} has {len(cells)} columns, expected two: {_shown(cells)}"
+                + (advice if spaced else "")
             )
         if not cells[0]:
-            raise ConfigError(f"{place}: the first column is empty: {_shown(cells)}")
-        rows.append(Row(place, cells))
+            raise ConfigError(f"{location}: the first column is empty: {_shown(cells)}")
+        rows.append(Row(location, tuple(cells)))
     if not rows:
         return rows
-    heads = HEADS_OF_ONE if len(rows[0].cells) == 1 else HEADS
-    is_header = heads.issuperset(str(cell).lower() for cell in rows[0].cells)
+    headers = SINGLE_HEADERS if len(rows[0].cells) == 1 else HEADERS
+    is_header = all(str(cell).lower() in headers for cell in rows[0].cells)
     return rows[1:] if is_header else rows
 
 
 def _delimiter(lines: Sequence[str], spaced: bool) -> str:
-    """What separates the columns of these lines: a tab, a comma, a semicolon or a space."""
+    """The delimiter of the columns in these lines: a tab, a comma, a semicolon or a space."""
     if any("\t" in line for line in lines):
         return "\t"
     if all("," in line for line in lines):
@@ -339,6 +465,8 @@ def _split(line: str, delimiter: str) -> list[str]:
     if delimiter != " ":
         return next(csv.reader([line], delimiter=delimiter, strict=True, skipinitialspace=True))
     path, label = line.rsplit(maxsplit=1)
-    *_, last = path.split()
-    # A path may have spaces, but numbers before the last one are further labels.
-    return line.split() if path != last and _FIGURE.fullmatch(last) else [path, label]
+    last_word = path.split()[-1]
+    # A path may have spaces. But if the word before the label is a number, it is a label too.
+    if path != last_word and _DECIMAL_NUMBER.fullmatch(last_word):
+        return line.split()
+    return [path, label]

@@ -1,4 +1,4 @@
-"""The 1,000 synsets of ILSVRC2012, and how the classes of a job differ from them."""
+"""The 1,000 synsets of ILSVRC2012, and a comparison of other classes with them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from dataprep.counted import counted
+from dataprep.labels.class_files import class_list
 from dataprep.labels.space import is_synset
 
 ILSVRC2012 = "ilsvrc2012"
@@ -16,17 +17,25 @@ ILSVRC2012 = "ilsvrc2012"
 @cache
 def imagenet_synsets() -> tuple[str, ...]:
     """The 1,000 synsets of ILSVRC2012's classification task, sorted."""
-    return tuple(files("dataprep.labels").joinpath("ilsvrc2012.txt").read_text("ascii").split())
+    name = "ilsvrc2012.txt"
+    data = files("dataprep.labels").joinpath(name).read_bytes()
+    return tuple(class_list(data, name).index)
 
 
 def difference(classes: Iterable[str]) -> str | None:
-    """Say how synsets differ from the 1,000; None where they do not or are no synsets."""
-    found, known = set(classes), set(imagenet_synsets())
-    if found in (set(), known) or not all(map(is_synset, found)):
+    """A sentence on how synsets differ from the 1,000 synsets of ILSVRC2012.
+
+    Returns:
+        None if they do not differ, or if the classes are no synsets.
+    """
+    synsets = set(classes)
+    imagenet = set(imagenet_synsets())
+    if not synsets or synsets == imagenet or not all(map(is_synset, synsets)):
         return None
-    said = f"{len(found & known):,} of ImageNet's 1,000 classes"
+    text = f"{len(synsets & imagenet):,} of ImageNet's 1,000 classes"
     advice = f" (--set labels.classes={ILSVRC2012} keeps the 1,000 indices)"
-    if strange := sorted(found - known):
-        said += f" and {counted(len(strange), 'other')}, such as {strange[0]}"
+    other_synsets = sorted(synsets - imagenet)
+    if other_synsets:
+        text += f" and {counted(len(other_synsets), 'other')}, such as {other_synsets[0]}"
         advice = ""
-    return f"{said}: labels differ from models trained on all of them{advice}"
+    return f"{text}: labels differ from models trained on all of them{advice}"

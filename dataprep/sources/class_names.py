@@ -10,8 +10,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dataprep.errors import DatasetError, ObjectNotFound, SourceError, SourceNotFound
-from dataprep.labels import Label, LabelSpace, is_synset
+from dataprep.errors import (
+    ConfigError,
+    DatasetError,
+    ObjectNotFound,
+    SourceError,
+    SourceNotFound,
+)
+from dataprep.labels import Label, LabelSpace
+from dataprep.labels.class_files import class_list, numbered_classes
 from dataprep.names import by_bytes
 from dataprep.sources.files import split_uri
 from dataprep.stores import StoreOptions, open_store
@@ -28,51 +35,37 @@ class Classes(NamedTuple):
 
 
 def read_class_names(uri: str, options: StoreOptions | None = None) -> LabelSpace:
-    """The classes that a file names: line i (from 0) the class i, or a ``labels.json``.
+    """Read a file that names classes in the order of their numbers, or a ``labels.json``.
 
-    A line is the name; where it begins with a WordNet id, the rest of it is the text.
+    ``dataprep.labels.class_files.class_list`` describes its form.
 
     Raises:
         SourceNotFound: there is no such file.
-        SourceError: it names a class twice, or cannot be read.
+        SourceError: the file cannot be read, or has a class twice.
     """
     folder, key = split_uri(uri)
     try:
         data = open_store(folder, options).get(key)
-        if key.endswith(".json"):
-            return LabelSpace.from_json(data)
-        lines = [line.strip() for line in data.decode("utf-8-sig").rstrip().splitlines()]
     except ObjectNotFound:
         raise SourceNotFound(f"no file {uri!r} of class names (class_names)") from None
-    except (DatasetError, UnicodeDecodeError) as error:
-        raise SourceError(f"{uri}: {error}") from None
-    return named_classes(lines, uri, "line")
+    try:
+        return class_list(data, uri)
+    except (ConfigError, DatasetError) as error:
+        raise SourceError(str(error)) from None
 
 
 def named_classes(names: Sequence[str], title: str, noun: str) -> LabelSpace:
-    """Classes by their names in the order of their numbers.
+    """The label space of classes whose names are in the order of their numbers.
 
-    Where a name begins with a WordNet id, the rest of it is the text.
-
-    Args:
-        names: one for each number, from 0.
-        title: what has the names, for the error.
-        noun: what one name is in there, such as ``line``; lines are counted from 1.
+    ``numbered_classes`` describes the parameters.
 
     Raises:
-        SourceError: a name is empty, or there twice.
+        SourceError: a name is empty, or appears twice.
     """
-    labels: dict[str, Label] = {}
-    for number, name in enumerate(names):
-        synset, _, text = name.partition(" ")
-        if not is_synset(synset):
-            synset, text = name, name
-        if not synset or synset in labels:
-            raise SourceError(
-                f"{title}, {noun} {number + 1}: the class {synset!r} is empty or on a {noun} before"
-            )
-        labels[synset] = Label(number, synset, text.strip())
-    return LabelSpace(tuple(labels.values()))
+    try:
+        return numbered_classes(names, title, noun)
+    except ConfigError as error:
+        raise SourceError(str(error)) from None
 
 
 def refuse_detection(rows: Sequence[Sequence[float]], title: str) -> None:

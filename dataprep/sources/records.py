@@ -452,7 +452,7 @@ def scan(
     try:
         shard = Shard(store, info, lambda names: wanted if wanted in names else None)
         record_format = get_format(shard.format)
-        for offset, length in shard.spans():
+        for offset, length in shard.extents():
             (raw,) = record_format.read(shard[offset : offset + length], "record")
             record = _without_image(raw.payload, at, record_format, fields)
             name = f"{info.key}/{len(found):08d}"

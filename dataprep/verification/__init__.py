@@ -1,4 +1,4 @@
-"""Read an output again and report what is wrong with it, and where."""
+"""Verify an output: read it again, and report what is wrong and where."""
 
 from dataprep.verification.duplicates import Duplicates, leakage
 from dataprep.verification.output import verify

@@ -1,4 +1,7 @@
-"""Find samples of equal content within a split and between splits, by SHA-256 of their sources."""
+"""Find samples with equal content within a split, or in two splits.
+
+Content is equal if the source files have the same SHA-256.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ from dataprep.stores import Store, StoreOptions, open_store
 COLUMNS = ("source", "label", "status", "source_sha256")
 """The columns of the table of samples that are compared."""
 
-_SHOWN = 3
+_MAX_NAMED_SAMPLES = 3  # in a line of text
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """A sample: its escaped source name and its 0-based label."""
+class DuplicateSample:
+    """A sample of a group: the escaped name of its source, and its 0-based label."""
 
     source: str
     label: int
@@ -33,19 +36,31 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Samples of equal content. ``others`` belong to the split that is compared."""
+    """Samples with equal content.
+
+    Attributes:
+        sha256: the SHA-256 of the source files.
+        labels_differ: whether the samples have more than one label.
+        samples: the samples of the split.
+        others: the samples of the split with which it is compared.
+    """
 
     sha256: str
     labels_differ: bool
-    samples: Sequence[Named]
-    others: Sequence[Named]
+    samples: Sequence[DuplicateSample]
+    others: Sequence[DuplicateSample]
 
 
 @dataclass(frozen=True, slots=True)
 class Duplicates:
-    """Groups of equal samples: within ``split``, or in ``split`` and ``against``.
+    """Groups of samples with equal content.
 
-    ``pairs`` counts equal pairs, ``samples`` those of ``split`` that are in a group.
+    Attributes:
+        split: the split whose samples are compared.
+        against: the split with which it is compared; None if samples of one split are compared.
+        pairs: the number of pairs of equal samples.
+        samples: the number of samples of ``split`` that belong to a group.
+        groups: all groups.
     """
 
     split: str
@@ -64,9 +79,11 @@ class Duplicates:
         conflicts = [group for group in self.groups if group.labels_differ]
         if conflicts:
             text += f", {counted(len(conflicts), 'group')} with more than one label"
-        example = [*conflicts, *self.groups][0]
-        equal = [*example.samples, *example.others][:_SHOWN]
-        names = [f"{named.source} ({named.label})" for named in equal]
+        example = conflicts[0] if conflicts else self.groups[0]
+        equal_samples = [*example.samples, *example.others]
+        names = [
+            f"{sample.source} ({sample.label})" for sample in equal_samples[:_MAX_NAMED_SAMPLES]
+        ]
         return f"{text}, such as {' = '.join(names)}"
 
     def as_dict(self) -> dict[str, Any]:
@@ -75,22 +92,29 @@ class Duplicates:
 
 
 def within(split: str, table: pd.DataFrame) -> Duplicates:
-    """Equal samples of one split; ``table`` has ``COLUMNS``."""
+    """Find samples with equal content in one split; ``table`` has ``COLUMNS``."""
     written = _written(table)
-    equal = _grouped(written[written["source_sha256"].duplicated(keep=False)])
-    groups = [_group(sha256, samples, []) for sha256, samples in equal.items()]
-    pairs = sum(math.comb(len(samples), 2) for samples in equal.values())
-    return Duplicates(split, None, pairs, sum(map(len, equal.values())), groups)
+    duplicates = _by_content(written[written["source_sha256"].duplicated(keep=False)])
+    groups = [_group(sha256, samples, []) for sha256, samples in duplicates.items()]
+    pairs = sum(math.comb(len(group.samples), 2) for group in groups)
+    sample_count = sum(len(group.samples) for group in groups)
+    return Duplicates(split, None, pairs, sample_count, groups)
 
 
 def between(split: str, table: pd.DataFrame, against: str, other_table: pd.DataFrame) -> Duplicates:
-    """Samples of ``split`` whose content is also in another split."""
-    one, other = _written(table), _written(other_table)
-    mine = _grouped(one[one["source_sha256"].isin(other["source_sha256"])])
-    theirs = _grouped(other[other["source_sha256"].isin(mine)])
-    groups = [_group(sha256, samples, theirs[sha256]) for sha256, samples in mine.items()]
+    """Find samples of ``split`` whose content is also in the split ``against``.
+
+    Both tables have ``COLUMNS``.
+    """
+    written = _written(table)
+    other_written = _written(other_table)
+    is_shared = written["source_sha256"].isin(other_written["source_sha256"])
+    shared = _by_content(written[is_shared])
+    others = _by_content(other_written[other_written["source_sha256"].isin(shared)])
+    groups = [_group(sha256, samples, others[sha256]) for sha256, samples in shared.items()]
     pairs = sum(len(group.samples) * len(group.others) for group in groups)
-    return Duplicates(split, against, pairs, sum(map(len, mine.values())), groups)
+    sample_count = sum(len(group.samples) for group in groups)
+    return Duplicates(split, against, pairs, sample_count, groups)
 
 
 def leakage(
@@ -100,24 +124,32 @@ def leakage(
     *,
     options: StoreOptions | None = None,
 ) -> tuple[Duplicates, ...]:
-    """Samples of a split, or of every other one, whose source file is also in ``against``.
+    """Find samples of a split whose content is also in the split ``against``.
 
-    Reads the tables of samples of these splits and nothing else.
+    Only the tables of samples of these splits are read.
+
+    Args:
+        output: the path or URI of the output.
+        split: the name of a split; by default, all splits except ``against``.
+        against: the name of the split with which they are compared.
+        options: endpoint, profile and other options of the store.
 
     Raises:
-        ConfigError: the split would be compared with itself, or there is no other one.
-        ManifestMissing: a split has no table: it does not exist or is not complete.
+        ConfigError: the split would be compared with itself, or there is no other split.
+        ManifestMissing: a split has no table, because it does not exist or is not complete.
         DatasetError: a table is damaged.
     """
     store = open_store(output, options)
-    splits = [split] if split else [name for name in splits_in(store) if name != against]
+    other_splits = [name for name in splits_in(store) if name != against]
+    splits = [split] if split else other_splits
     if not splits or split == against:
         raise ConfigError(f"--against {against}: there is no other split to compare it with")
-    other = _table(store, against)
-    return tuple(between(name, _table(store, name), against, other) for name in splits)
+    other_table = _table(store, against)
+    return tuple(between(name, _table(store, name), against, other_table) for name in splits)
 
 
 def _table(store: Store, split: str) -> pd.DataFrame:
+    """The columns of the table of samples that are compared."""
     try:
         return StoredTable.fetch(store, split).frame(COLUMNS)
     except ObjectNotFound:
@@ -128,17 +160,19 @@ def _table(store: Store, split: str) -> pd.DataFrame:
 
 
 def _written(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of samples that were written and have a SHA-256."""
     return table[(table["status"] == "written") & table["source_sha256"].notna()]
 
 
-def _group(sha256: str, samples: list[Named], others: list[Named]) -> Group:
-    labels = {named.label for named in samples + others}
+def _group(sha256: str, samples: list[DuplicateSample], others: list[DuplicateSample]) -> Group:
+    labels = {sample.label for sample in samples + others}
     return Group(sha256, len(labels) > 1, samples, others)
 
 
-def _grouped(table: pd.DataFrame) -> dict[str, list[Named]]:
-    groups: dict[str, list[Named]] = {}
-    columns = [table[name] for name in ("source_sha256", "source", "label")]
-    for sha256, source, label in zip(*columns, strict=True):
-        groups.setdefault(sha256, []).append(Named(source, int(label)))
-    return groups
+def _by_content(table: pd.DataFrame) -> dict[str, list[DuplicateSample]]:
+    """The samples of a table by the SHA-256 of their content."""
+    samples: dict[str, list[DuplicateSample]] = {}
+    rows = zip(table["source_sha256"], table["source"], table["label"], strict=True)
+    for sha256, source, label in rows:
+        samples.setdefault(sha256, []).append(DuplicateSample(source, int(label)))
+    return samples

@@ -1,4 +1,4 @@
-"""The result of a verification: faults, their places, and how to repair them."""
+"""The result of a verification: faults, where they are, and how they can be repaired."""
 
 from __future__ import annotations
 
@@ -10,15 +10,24 @@ from dataprep.verification.duplicates import Duplicates
 
 Depth = Literal["quick", "full", "deep"]
 
-_DONE = {"quick": "; shards were not read", "full": "", "deep": "; every image was decoded"}
+_DEPTH_REMARKS = {
+    "quick": "; shards were not read",
+    "full": "",
+    "deep": "; every image was decoded",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something wrong in the object ``key``, with its record and byte offset if they are known.
+    """Something that is wrong in an output.
 
-    ``remedy`` is the object to delete before ``dataprep shard`` runs again and makes it anew. It
-    is empty if running again is enough, and None if that does not help.
+    Attributes:
+        key: the object that is wrong.
+        what: what is wrong, as a text.
+        record: the number of the record in the shard, from 0; None if it is not one record.
+        offset: the offset of this record in bytes.
+        remedy: the key of the object to delete before ``dataprep shard`` runs again and writes it
+            anew. It is empty if it is enough to run again, and None if this does not help.
     """
 
     key: str
@@ -28,16 +37,25 @@ class Fault:
     remedy: str | None = None
 
     def __str__(self) -> str:
-        place = "" if self.record is None else f", record {self.record}, byte {self.offset}"
-        return f"{self.key}{place}: {self.what}"
+        if self.record is None:
+            return f"{self.key}: {self.what}"
+        return f"{self.key}, record {self.record}, byte {self.offset}: {self.what}"
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was checked in one split, and what was found.
+    """The result of the verification of one split.
 
-    ``shards`` and ``samples`` count once for all formats, ``bytes`` all shards of all formats.
-    Samples of equal content are ``duplicates``, not faults.
+    Attributes:
+        output: the URI of the output.
+        split: the name of the split.
+        depth: how much was read.
+        faults: everything that is wrong.
+        duplicates: samples with equal content, which are no faults.
+        formats: the formats of the split.
+        shards: the number of shards in each format.
+        samples: the number of samples in each format.
+        bytes: the size of all shards in all formats together.
     """
 
     output: str
@@ -57,19 +75,21 @@ class Verification:
 
     @property
     def repair(self) -> str:
-        """What repairs the faults; empty if nothing is known to."""
-        remedies = {fault.remedy: None for fault in self.faults if fault.remedy is not None}
+        """How the faults can be repaired, as a text; empty if no way is known."""
+        remedies = [fault.remedy for fault in self.faults if fault.remedy is not None]
         if not remedies:
             return ""
-        named = ", ".join(filter(None, remedies))
-        delete = f"delete {named} and " if named else ""
-        return f"{delete}run the same dataprep shard again"
+        keys = [key for key in dict.fromkeys(remedies) if key]  # each key once, in order
+        if not keys:
+            return "run the same dataprep shard again"
+        return f"delete {', '.join(keys)} and run the same dataprep shard again"
 
     def __str__(self) -> str:
         count = counted(len(self.faults), "fault") if self.faults else "no faults"
+        size = f"{counted(self.samples, 'sample')}, {self.bytes / 1e6:,.1f} MB"
+        remark = _DEPTH_REMARKS[self.depth]
         lines = [
-            f"{self.split}: {count} in {counted(self.shards, 'shard')} "
-            f"({counted(self.samples, 'sample')}, {self.bytes / 1e6:,.1f} MB){_DONE[self.depth]}"
+            f"{self.split}: {count} in {counted(self.shards, 'shard')} ({size}){remark}",
         ]
         lines += [f"  {fault}" for fault in self.faults]
         if self.repair:

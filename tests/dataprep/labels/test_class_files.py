@@ -15,7 +15,7 @@ from dataprep.errors import ConfigError
 from dataprep.labels import Label, LabelSpace
 from dataprep.labels.class_files import (
     GROUND_TRUTH,
-    HEADS,
+    HEADERS,
     META,
     Row,
     class_order,
@@ -122,7 +122,7 @@ def test_a_labels_json_is_read_back(names: list[str]) -> None:
     assert LabelSpace.in_order(order).with_texts(texts) == space
 
 
-@given(first=st.sampled_from(sorted(HEADS)), second=st.sampled_from(sorted(HEADS)))
+@given(first=st.sampled_from(sorted(HEADERS)), second=st.sampled_from(sorted(HEADERS)))
 def test_a_header_has_a_known_word_in_both_columns(first: str, second: str) -> None:
     """It is left out; where one of the two is no such word it is a row as any other."""
     assert cells_in(f"{first.upper()},{second.title()}\ncat,Cat\n") == [("cat", "Cat")]

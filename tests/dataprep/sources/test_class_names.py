@@ -33,7 +33,7 @@ def test_lines_are_classes_in_their_order(tmp_path: Path) -> None:
     [
         (b"a\nb\na\n", "x, line 3: the class 'a' is empty or on a line before"),
         (b"a\n\nb\n", "x, line 2: the class '' is empty"),
-        (b"a\n\xff\n", "x: 'utf-8' codec can't decode byte 0xff"),
+        (b"a\n\xff\n", "x is not text in UTF-8"),
     ],
 )
 def test_what_names_no_classes_is_refused(data: bytes, message: str, tmp_path: Path) -> None:
