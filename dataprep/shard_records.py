@@ -21,7 +21,7 @@ from dataprep.formats import (
     formats_like,
     get_format,
 )
-from dataprep.formats.protocol import Extent, damaged, without_place
+from dataprep.formats.protocol import Extent, damaged, without_location
 from dataprep.image.containers import FORMATS, without_warnings
 from dataprep.names import escape
 from dataprep.stores import ObjectInfo, Store, location
@@ -231,7 +231,7 @@ def read_record(data: Buffer, uri: str, format_name: str, number: int, offset: i
     try:
         (raw,) = get_format(format_name).read(data, "record")
     except RecordError as error:
-        return replace(record, damage=without_place(str(error)))
+        return replace(record, damage=without_location(str(error)))
     except ValueError:  # unpacking fails unless there is exactly one record
         return replace(record, damage="not one record")
     features = _features(raw.payload, format_name)

@@ -99,8 +99,8 @@ def formats_like(head: Buffer) -> Sequence[str]:
     Formats of this package come first. A format of another package that cannot be loaded is left
     out.
     """
-    own_names = []
-    other_names = []
+    own_names: list[str] = []
+    other_names: list[str] = []
     for record_format in usable_formats():
         if not record_format.matches(head):
             continue

@@ -282,7 +282,7 @@ def damaged(
     return kind(message, record=record, offset=offset)
 
 
-def without_place(message: str) -> str:
+def without_location(message: str) -> str:
     """Remove file name, record number and offset from the message of a reader's error.
 
     Use it for a record that was read alone, so that its number and offset would be misleading.

@@ -34,7 +34,7 @@ from dataprep.labels import LabelSpace, are_whole, is_number
 from dataprep.labels.box_files import find_boxes
 from dataprep.labels.boxes import BoxColumns
 from dataprep.labels.imagenet_synsets import difference
-from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
+from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_shared_classes
 from dataprep.names import by_bytes, to_bytes
 from dataprep.shard_buffer import Records
 from dataprep.sources import (
@@ -126,7 +126,7 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
     labelling = load_labelling(config.labels, source_store)
     listing = Exclusion(config.exclude).applied(source.list())
     before = Classified(listing.classes, listing.problems, listing.label_space)
-    found = labelling.applied(listing.names, before, note)
+    found = labelling.apply(listing.names, before, note)
     problems = {row: Problem(*problem) for row, problem in found.problems.items()}
     listing = replace(listing, classes=found.classes, problems=problems, label_space=found.space)
     source.concurrency = config.source_concurrency or source.concurrency
@@ -365,7 +365,7 @@ def label_space_for(request: Request, store: Store, remove: Sequence[str] = ()) 
             "run the job again that began this output"
         ) from None
     request.labelling.require_order(shared, request.config.split)
-    require_known(shared, request.used_classes, request.config.split)
+    require_shared_classes(shared, request.used_classes, request.config.split)
     return shared
 
 

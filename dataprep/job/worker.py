@@ -32,7 +32,7 @@ from dataprep.formats import IMAGENET, Box, IndexEntry, Layout, RecordOptions, S
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.keys import MAX_SHARD_BYTES
 from dataprep.labels import LabelSpace
-from dataprep.labels.boxes import follow
+from dataprep.labels.boxes import convert_boxes
 from dataprep.labels.options import BoxOptions
 from dataprep.manifest import Place, Receipt, Row, Samples, StoredShard
 from dataprep.names import escape_all, to_bytes
@@ -392,7 +392,7 @@ def encoded(task: ShardTask, outcomes: Iterable[Outcome]) -> Iterator[Chunk]:
             boxes: tuple[Box, ...] = ()
             notes = image.notes
             if task.boxes is not None and item.annotated is not None:
-                boxes, changes = follow(item.annotated, image, label, task.boxes)
+                boxes, changes = convert_boxes(item.annotated, image, label, task.boxes)
                 notes = (*notes, *changes)
             source = to_bytes(item.located.name)
             sample = Sample(

@@ -1,9 +1,9 @@
 """Read bounding boxes and match them to images.
 
-Boxes come from XML files in a folder, from a tar of them, or from a CSV file; local or on S3.
+Boxes are in XML files in a folder, in a tar of XML files, or in a CSV file, on a disk or on S3.
 
-XML files are those of ILSVRC and Pascal VOC. An image has the name of its file, since
-``<filename>`` is ``%s`` in some of ILSVRC's. CSV files have three forms: TensorFlow's
+XML files have the form of ILSVRC and Pascal VOC. The name of the file is the name of the image,
+because ``<filename>`` is ``%s`` in some files of ILSVRC. CSV files have three forms: TensorFlow's
 ``filename,xmin,ymin,xmax,ymax[,label]`` without a header, columns named by a header, or Kaggle's
 ``ImageId,PredictionString``, whose second column is ``synset xmin ymin xmax ymax`` in pixels, once
 for each box.
@@ -38,15 +38,18 @@ from dataprep.stores.protocol import BROKEN, LEAVES
 _TARS = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 _TABLES = (".csv", ".csv.gz", ".txt")
 _COLUMNS = ("filename", *SIDES, "label")
-_KAGGLE = ["ImageId", "PredictionString"]
+_KAGGLE_HEADER = ["ImageId", "PredictionString"]
 _DAMAGED = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError)
-_LARGEST_SIDE = 2**24  # float32 has all whole numbers up to it
+_CONCURRENT_REQUESTS = 32
+_SIDE_LIMIT = 2**24  # float32 represents all whole numbers up to it
 
 
-class Drawn(NamedTuple):
-    """The boxes of one image: the class of each, empty where none is given, and its sides.
+class Annotation(NamedTuple):
+    """The boxes of one image as they are in a file.
 
-    ``width`` and ``height`` are those of ``Annotated``.
+    Attributes:
+        width, height: the size of the annotated image, as in ``Annotated``.
+        boxes: the class of each box, which may be empty, and its sides.
     """
 
     width: int
@@ -54,12 +57,12 @@ class Drawn(NamedTuple):
     boxes: list[tuple[str, tuple[float, ...]]]
 
 
-_NOTHING = Drawn(1, 1, [])
-Annotations = list[tuple[str, Drawn]]
-"""Paths of annotations, or names of images in a table, with their boxes."""
+_NO_BOXES = Annotation(1, 1, [])
+Annotations = list[tuple[str, Annotation]]
+"""Annotations by the path of the XML file, or by the name of the image in a table."""
 
 ListFiles = Callable[[Store], Iterable[ObjectInfo]]
-"""Lists all files of a store, with links followed as the caller wants it."""
+"""Lists all files of a store, and decides which links are followed."""
 
 
 def _list_files(store: Store) -> Iterable[ObjectInfo]:
@@ -75,16 +78,17 @@ def find_boxes(
     note: Callable[[str], None],
     list_files: ListFiles = _list_files,
 ) -> BoxColumns:
-    """Read the boxes of images and report how many were found.
+    """Read the boxes of images, and report how many images have boxes.
 
-    A box without a class has the label of its image; one whose class is not in ``classes`` has -1.
+    A box without a class has the label of its image. A box whose class is not in ``classes`` has
+    the label -1.
 
     Args:
         options: where the boxes are, and how they are matched to images.
-        store: how the place is reached.
-        names: of the images, relative to their source; None for a row that is no image.
-        labels: int32, of the images.
-        classes: class name to label.
+        store: options of the store that has the boxes.
+        names: the name of each image, relative to its source; None for a row that is no image.
+        labels: the label of each image, int32.
+        classes: the label of each class, by its name.
         note: called with each line for the user.
         list_files: lists the files of a folder of annotations.
 
@@ -93,51 +97,57 @@ def find_boxes(
         SourceError, StoreError: the boxes cannot be read.
     """
     annotations = read_annotations(options, store, list_files)
-    by_key: dict[str, list[Drawn]] = {}
-    for path, drawn in annotations:
-        by_key.setdefault(_key(path, options), []).append(drawn)
-    ends, sides, sizes, box_labels = [0], [], [], []
-    found: set[str] = set()
+    by_key: dict[str, list[Annotation]] = {}
+    for path, annotation in annotations:
+        by_key.setdefault(_key(path, options), []).append(annotation)
+    ends = [0]
+    sides: list[tuple[float, ...]] = []
+    sizes: list[tuple[int, int]] = []
+    box_labels: list[int] = []
+    matched_keys: set[str] = set()
     for name, label in zip(names, labels.tolist(), strict=True):
-        drawn = _NOTHING
+        annotation = _NO_BOXES
         key = _key(name or "", options)
         if name and key in by_key:
-            drawn, *others = by_key[key]
-            if others or key in found:
+            annotation = by_key[key][0]
+            if len(by_key[key]) > 1 or key in matched_keys:
                 raise ConfigError(
                     f"several images or annotations have the name {key!r}: give boxes.key=path to "
                     "distinguish them by their folders"
                 )
-            found.add(key)
-        for group, four in drawn.boxes:
-            own = options.labels == "own" and group
-            box_labels.append(classes.get(group, -1) if own else label)
-            sides.append(four)
+            matched_keys.add(key)
+        for class_name, box_sides in annotation.boxes:
+            has_own_class = options.labels == "own" and class_name
+            box_labels.append(classes.get(class_name, -1) if has_own_class else label)
+            sides.append(box_sides)
         ends.append(len(sides))
-        sizes.append(drawn[:2])
+        sizes.append((annotation.width, annotation.height))
     images = [name for name in names if name]
-    if not found:
+    if not matched_keys:
         raise ConfigError(
             f"no image has boxes at {options.source!r}: its annotations have names such as "
             f"{next(iter(by_key))!r}, images such as {images[0]!r} (boxes.key is {options.key!r})"
         )
-    annotated = len(set(ends)) - 1  # images without boxes end where the one before ends
+    with_boxes = len(set(ends)) - 1  # an image without boxes repeats the end before it
     note(
-        f"{options.source}: {counted(len(annotations), 'annotation')} read; {annotated:,} of "
+        f"{options.source}: {counted(len(annotations), 'annotation')} read; {with_boxes:,} of "
         f"{counted(len(images), 'image')} have {counted(len(sides), 'box')}"
     )
-    if unknown := box_labels.count(-1):
+    unknown_classes = box_labels.count(-1)
+    if unknown_classes:
         note(
-            f"{counted(unknown, 'box')} of classes that labels.json does not know: they get the "
-            "label of their image"
+            f"{counted(unknown_classes, 'box')} of classes that labels.json does not know: they "
+            "get the label of their image"
         )
-    return BoxColumns.made(ends, sides, box_labels, sizes)
+    return BoxColumns.from_lists(ends, sides, box_labels, sizes)
 
 
 def _key(name: str, options: BoxOptions) -> str:
-    """Return what is the same for an image and its annotation: no extension, perhaps no folder."""
+    """What an image and its annotation have in common: the name or path without extension."""
     path = PurePosixPath(name)
-    return path.stem if options.key == "name" else str(path.parent / path.stem)
+    if options.key == "name":
+        return path.stem
+    return str(path.parent / path.stem)
 
 
 def read_annotations(
@@ -146,38 +156,41 @@ def read_annotations(
     """Read all annotations at ``options.source``.
 
     Raises:
-        SourceNotFound: nothing is there, or no annotation is in it.
-        SourceError: it cannot be read, or a link leads to nothing or is not followed.
-        ConfigError: a CSV file of another form.
+        SourceNotFound: the source does not exist, or has no annotation.
+        SourceError: the source cannot be read, or a link is broken or is not followed.
+        ConfigError: a CSV file has another form.
     """
     uri = options.source.rstrip("/")
     lower = uri.lower()
     try:
         if options.format == "csv" or (options.format == "auto" and lower.endswith(_TABLES)):
-            data = _whole(uri, store)
-            found = parse_csv(gzip.decompress(data) if lower.endswith(".gz") else data, options)
+            data = _read_file(uri, store)
+            if lower.endswith(".gz"):
+                data = gzip.decompress(data)
+            annotations = parse_csv(data, options)
         elif lower.endswith(_TARS):
-            found = _parsed(_in_tar(_whole(uri, store)))
+            annotations = _parse_files(_files_in_tar(_read_file(uri, store)))
         else:
             opened = open_store(uri, store)
             entries = list(list_files(opened))
             _refuse_links(uri, entries)
             keys = sorted(entry.key for entry in entries if _is_annotation(entry.key))
-            contents = in_order(opened.get, keys, 32 if "://" in uri else 0)  # concurrent reads
-            found = _parsed(zip(keys, contents, strict=True))
+            concurrent_reads = _CONCURRENT_REQUESTS if "://" in uri else 0
+            contents = in_order(opened.get, keys, concurrent_reads)
+            annotations = _parse_files(zip(keys, contents, strict=True))
     except ObjectNotFound:
-        found = []
+        annotations = []
     except _DAMAGED as error:
         raise SourceError(f"{uri!r} is not a whole archive: {error}") from None
-    if not found:
+    if not annotations:
         raise SourceNotFound(
             f"no boxes at {uri!r}: boxes.source is XML files, a tar of them, or a CSV file"
         )
-    return found
+    return annotations
 
 
 def _refuse_links(uri: str, entries: Iterable[ObjectInfo]) -> None:
-    """Refuse links to nothing, and links that ``entries`` do not follow: boxes would be missing."""
+    """Refuse links that are broken or not followed, because boxes would be missing."""
     for entry in entries:
         is_hidden = entry.key.startswith(".") or "/." in entry.key
         if entry.problem in (BROKEN, LEAVES) and not is_hidden:
@@ -187,44 +200,47 @@ def _refuse_links(uri: str, entries: Iterable[ObjectInfo]) -> None:
             )
 
 
-def _whole(uri: str, options: StoreOptions | None) -> bytes:
+def _read_file(uri: str, options: StoreOptions | None) -> bytes:
     folder, slash, name = uri.rpartition("/")
     return open_store(folder or slash, options).get(name)
 
 
-def _in_tar(data: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield XML files, also those in inner tars, as in ILSVRC's older archives."""
+def _files_in_tar(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield XML files, also files in inner tars, which older archives of ILSVRC have."""
     with tarfile.open(fileobj=io.BytesIO(data), mode="r:*") as tar:
         while (member := tar.next()) is not None:
-            tar.members = []  # type: ignore[attr-defined]  # it would keep all of them
+            # Otherwise, the tar keeps a list of all members.
+            tar.members = []  # type: ignore[attr-defined]
             content = tar.extractfile(member) if member.isfile() else None
             if content and member.name.lower().endswith(_TARS):
-                yield from _in_tar(content.read())
+                yield from _files_in_tar(content.read())
             elif content and _is_annotation(member.name):
                 yield member.name.removeprefix("./"), content.read()
 
 
 def _is_annotation(name: str) -> bool:
+    """Whether a file is an XML file and not hidden."""
     path = PurePosixPath(name)
     return path.suffix.lower() == ".xml" and not path.name.startswith(".")
 
 
-def _parsed(files: Iterable[tuple[str, bytes]]) -> Annotations:
-    """Parse XML files, given by path and content."""
-    found: Annotations = []
+def _parse_files(files: Iterable[tuple[str, bytes]]) -> Annotations:
+    """Parse XML files, which are pairs of path and content."""
+    annotations: Annotations = []
     for path, data in files:
         try:
-            found.append((path, parse_xml(data)))
+            annotations.append((path, parse_xml(data)))
         except ValueError as error:
-            raise SourceError(f"{path!r} of boxes.source: {error}; mend or remove it") from None
-    return found
+            raise SourceError(f"{path!r} of boxes.source: {error}; repair or remove it") from None
+    return annotations
 
 
-def parse_xml(data: bytes) -> Drawn:
-    """Parse one XML file. Boxes of an object's parts (a person's head) are left out.
+def parse_xml(data: bytes) -> Annotation:
+    """Parse one XML file. Boxes of the parts of an object, such as a head, are left out.
 
     Raises:
-        ValueError: not XML, with a document type, no annotation, or a box without numbers.
+        ValueError: the file is no XML, has a document type, is no annotation, or has a box whose
+            sides are no numbers.
     """
     try:
         root = fromstring(data, forbid_dtd=True)
@@ -233,72 +249,73 @@ def parse_xml(data: bytes) -> Drawn:
     if root.tag != "annotation":
         raise ValueError(f"<{root.tag[:40]}> is no annotation")
     size = _size(root.findtext("size/width", ""), root.findtext("size/height", ""))
-    drawn = Drawn(*size, [])
+    annotation = Annotation(*size, [])
     for item in root.iter("object"):
-        group = item.findtext("name", "").strip()
+        class_name = item.findtext("name", "").strip()
         for box in item.findall("bndbox"):
-            sides = _sides(box.findtext(side, "") for side in SIDES)
-            drawn.boxes.append((group, sides))
-    return drawn
+            sides = _sides([box.findtext(side, "") for side in SIDES])
+            annotation.boxes.append((class_name, sides))
+    return annotation
 
 
 def _sides(texts: Iterable[str]) -> tuple[float, ...]:
-    sides = tuple(map(float, texts))
-    if not all(abs(side) < _LARGEST_SIDE for side in sides):
+    """The sides of a box as numbers. Raises ValueError."""
+    sides = tuple(float(text) for text in texts)
+    if not all(abs(side) < _SIDE_LIMIT for side in sides):
         raise ValueError(f"{sides} are not four sides")
     return sides
 
 
 def _size(width: str, height: str) -> tuple[int, int]:
-    """Return width and height in pixels; 0 and 0 where one is not given."""
+    """Width and height in pixels; 0 and 0 unless both are given."""
     size = int(width.strip() or 0), int(height.strip() or 0)
     return size if min(size) > 0 else (0, 0)
 
 
 def parse_csv(data: bytes, options: BoxOptions) -> Annotations:
-    """Parse a CSV file: one annotation for each image, boxes in the order of the lines.
+    """Parse a CSV file. An image has one annotation, with boxes in the order of the lines.
 
     Raises:
-        ConfigError: a column is missing, or a line is no box; the error names it.
+        ConfigError: a column is missing, or a line is no box; the error names the line.
     """
     text = io.StringIO(data.decode("utf-8-sig", "surrogateescape"))
     reader = csv.reader(text, skipinitialspace=True, strict=True)
-    found: dict[str, Drawn] = {}
+    annotations: dict[str, Annotation] = {}
     try:
         for name, size, boxes in _rows(filter(any, reader), options):
-            drawn = found.setdefault(name, Drawn(*size, []))
-            for group, *sides in boxes:
-                drawn.boxes.append((group, _sides(sides)))
+            annotation = annotations.setdefault(name, Annotation(*size, []))
+            for class_name, *sides in boxes:
+                annotation.boxes.append((class_name, _sides(sides)))
     except (csv.Error, ValueError) as error:
         raise ConfigError(f"{options.source}, line {reader.line_num:,}: {error}") from None
-    relative = [drawn.boxes for drawn in found.values() if drawn.width == 1]
-    largest = [max(sides) for _, sides in chain(*relative)]
-    if largest and np.median(largest) > 1.5:
+    max_sides = []
+    for annotation in annotations.values():
+        if annotation.width == 1:  # its sides should be shares of the image
+            max_sides += [max(sides) for _, sides in annotation.boxes]
+    if max_sides and np.median(max_sides) > 1.5:
         raise ConfigError(
             f"{options.source}: its boxes look like pixels, not like shares of the image: give "
             "boxes.units=pixels"
         )
-    return list(found.items())
+    return list(annotations.items())
 
 
 def _rows(
     lines: Iterator[list[str]], options: BoxOptions
 ) -> Iterator[tuple[str, tuple[int, int], list[list[str]]]]:
-    """Yield image, its size, and class and sides of each box, for each line of a CSV file."""
+    """Yield the image, its size, and the class and sides of each box, for each line."""
     header = [cell.strip() for cell in next(lines, [])]
-    if header == _KAGGLE:
+    if header == _KAGGLE_HEADER:
         for image, prediction in lines:
-            words = prediction.split()
-            if len(words) % 5:
-                raise ValueError("expected a synset and four sides for each box")
-            yield image.strip(), (0, 0), [words[i : i + 5] for i in range(0, len(words), 5)]
+            yield image.strip(), (0, 0), _kaggle_boxes(prediction)
         return
     columns = options.columns.model_dump()
-    if any(cell.replace(".", "").isdecimal() for cell in header[1:5]):
+    has_header = not any(cell.replace(".", "").isdecimal() for cell in header[1:5])
+    if not has_header:
         lines = chain([header], lines)
         header = list(_COLUMNS[: len(header)])
-        columns = dict(zip(_COLUMNS, _COLUMNS, strict=True))
-    image, *sides, label = (columns[name] for name in _COLUMNS)
+        columns = {name: name for name in _COLUMNS}
+    image, *sides, label = [columns[name] for name in _COLUMNS]
     if not {image, *sides} <= set(header):
         raise ValueError(
             f"expected a header with the columns {','.join([image, *sides])}, as boxes.columns "
@@ -311,4 +328,13 @@ def _rows(
         size = (1, 1)
         if options.units == "pixels":
             size = _size(row.get("width", ""), row.get("height", ""))
-        yield row[image], size, [[row.get(label, ""), *(row[side] for side in sides)]]
+        box = [row.get(label, "")] + [row[side] for side in sides]
+        yield row[image], size, [box]
+
+
+def _kaggle_boxes(prediction: str) -> list[list[str]]:
+    """The synset and the four sides of each box in Kaggle's second column."""
+    cells = prediction.split()
+    if len(cells) % 5:
+        raise ValueError("expected a synset and four sides for each box")
+    return [cells[start : start + 5] for start in range(0, len(cells), 5)]

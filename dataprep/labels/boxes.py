@@ -1,10 +1,10 @@
-"""PURE. Bounding boxes of many images as columns, and how they follow their pixels.
+"""PURE. Bounding boxes of many images as columns, and their conversion with the images.
 
-A box is drawn on the image as it is stored, or as it is displayed where the annotating program
-obeyed EXIF. ILSVRC's were drawn in browsers that did not. The size in an annotation is that of the
-image shown to the annotator, often a smaller copy, so sides are taken relative to it. As in
-TensorFlow's ``process_bounding_boxes.py`` swapped sides change places, and what is outside of the
-image is cut off.
+A box is drawn on the stored image, or on the displayed image if the annotation program applied the
+Exif orientation. The boxes of ILSVRC were drawn in browsers that ignored it. The size in an
+annotation is the size of the image that the annotator saw. It is often a smaller copy. Therefore
+sides are divided by this size. As in TensorFlow's ``process_bounding_boxes.py``, swapped sides are
+exchanged, and boxes are cut at the edges of the image.
 """
 
 from __future__ import annotations
@@ -23,16 +23,26 @@ from dataprep.image.geometry import Geometry
 from dataprep.labels.options import BoxOptions
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")
-_COLUMNS = ["box_width", "box_height", *(f"box_{side}" for side in SIDES), "box_label"]
-_LEAST_SIDE = 1e-6  # of the image: the resolution of float32 near 1
-_INVERSE = {6: 8, 8: 6}
+_COLUMNS = [
+    "box_width",
+    "box_height",
+    "box_xmin",
+    "box_ymin",
+    "box_xmax",
+    "box_ymax",
+    "box_label",
+]
+_MIN_SIDE = 1e-6  # as a share of the image: the resolution of float32 near 1
+_INVERSE_ORIENTATIONS = {6: 8, 8: 6}  # all other orientations are their own inverses
 
 
 class Annotated(NamedTuple):
-    """The boxes of one image as drawn, in units of an image of ``width`` x ``height``.
+    """The boxes of one image, as they were drawn.
 
-    1 x 1 stands for relative sides, 0 x 0 for pixels of the stored image. A box of an unknown class
-    has label -1.
+    Attributes:
+        boxes: the boxes. A box of an unknown class has the label -1.
+        width, height: the size of the annotated image, in the units of the sides. It is 1 x 1 if
+            the sides are shares of the image, and 0 x 0 if they are pixels of the stored image.
     """
 
     boxes: tuple[Box, ...] = ()
@@ -42,113 +52,144 @@ class Annotated(NamedTuple):
 
 @dataclass(frozen=True)
 class BoxColumns:
-    """The boxes of rows, which are images; ILSVRC2012's 615,299 take some 20 MB.
+    """The boxes of many images, a row for each image. ILSVRC2012's 615,299 boxes take 20 MB.
 
     Attributes:
-        table: the columns of the stored plan: ``box_width`` and ``box_height`` (int32) as in
-            ``Annotated``, and for each image a list of ``box_xmin``, ``box_ymin``, ``box_xmax`` and
-            ``box_ymax`` (float32) in its units, and of ``box_label`` (int32; -1 for an unknown
-            class).
+        table: the columns as they are in the stored plan. ``box_width`` and ``box_height`` (int32)
+            are the size in ``Annotated``. ``box_xmin``, ``box_ymin``, ``box_xmax`` and ``box_ymax``
+            (float32) are lists of sides. ``box_label`` (int32) is a list of labels; -1 stands for
+            an unknown class.
     """
 
     table: pa.Table
 
     @classmethod
-    def made(
+    def from_lists(
         cls,
         ends: Sequence[int],
         sides: Sequence[Sequence[float]],
         labels: Sequence[int],
         sizes: Sequence[Sequence[int]],
     ) -> BoxColumns:
-        """Make the columns from ``sides`` and ``labels`` of all boxes, image after image.
+        """The columns from lists of all boxes, image after image.
 
-        ``ends`` are 0 and where the boxes of each image end; ``sizes`` are of the images.
+        Args:
+            ends: 0, and for each image the number of boxes up to its last box.
+            sides: xmin, ymin, xmax and ymax of each box.
+            labels: the label of each box.
+            sizes: the width and height of each annotated image, as in ``Annotated``.
         """
-        starts = pa.array(ends, pa.int32())
+        offsets = pa.array(ends, pa.int32())
         xmin, ymin, xmax, ymax = np.array(sides, np.float32).reshape(-1, 4).T
-        of_boxes = (xmin, ymin, xmax, ymax, np.array(labels, np.int32))
-        lists = [pa.ListArray.from_arrays(starts, pa.array(values)) for values in of_boxes]
+        box_columns = (xmin, ymin, xmax, ymax, np.array(labels, np.int32))
+        lists = [pa.ListArray.from_arrays(offsets, pa.array(values)) for values in box_columns]
         widths, heights = np.array(sizes, np.int32).reshape(-1, 2).T
         return cls(pa.table([pa.array(widths), pa.array(heights), *lists], _COLUMNS))
 
     def of(self, rows: slice) -> list[Annotated]:
-        """Return the boxes of some images."""
-        part = self.table.slice(rows.start, rows.stop - rows.start)
-        images = zip(*(column.to_pylist() for column in part.columns), strict=True)
-        return [
-            Annotated(tuple(map(Box, *boxes)), width, height) for width, height, *boxes in images
-        ]
+        """The boxes of the images in these rows."""
+        selected = self.table.slice(rows.start, rows.stop - rows.start)
+        columns = [column.to_pylist() for column in selected.columns]
+        images = []
+        for width, height, *box_columns in zip(*columns, strict=True):
+            boxes = tuple(Box(*values) for values in zip(*box_columns, strict=True))
+            images.append(Annotated(boxes, width, height))
+        return images
 
     def take(self, rows: NDArray[np.int64]) -> BoxColumns:
-        """Return some rows, in the order given."""
+        """The columns with only these rows, in this order."""
         return BoxColumns(self.table.take(rows))
 
     def to_arrow(self) -> dict[str, pa.Array]:
-        """Return columns for the stored plan."""
+        """The columns for the stored plan."""
         return dict(zip(_COLUMNS, self.table.combine_chunks().columns, strict=True))
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> BoxColumns | None:
-        """Read columns made by ``to_arrow``; None where the table has no boxes."""
-        return cls(table.select(_COLUMNS)) if "box_label" in table.column_names else None
+        """The columns in a stored plan, as ``to_arrow`` returns them; None if it has no boxes."""
+        if "box_label" not in table.column_names:
+            return None
+        return cls(table.select(_COLUMNS))
 
 
-def follow(
+def convert_boxes(
     annotated: Annotated, converted: Converted, image_label: int, options: BoxOptions
 ) -> tuple[tuple[Box, ...], tuple[str, ...]]:
-    """Return boxes relative to the converted image, and the kinds of changes made.
+    """Move the boxes of an image as its pixels were turned, scaled and cropped.
 
-    Kinds: ``boxes_rescaled`` (the annotation is of an image of another size), ``boxes_mended``
-    (sides were swapped), ``boxes_clipped`` (sides were outside), ``boxes_dropped`` (nothing, or too
-    little, is left of a box), ``boxes_unknown_class`` (it gets the image's label).
+    Args:
+        annotated: the boxes of the source image.
+        converted: the converted image.
+        image_label: the label of the image, for boxes of an unknown class.
+        options: how boxes are interpreted.
+
+    Returns:
+        The boxes relative to the converted image, and the sorted kinds of changes:
+        ``boxes_rescaled`` (the annotated image had another size), ``boxes_mended`` (sides were
+        swapped), ``boxes_clipped`` (sides were outside of the image), ``boxes_dropped`` (too little
+        of a box is left), ``boxes_unknown_class`` (a box got the label of its image).
     """
-    displayed = _is_displayed(annotated, converted, options.frame)
-    turn = converted.orientation_applied
-    if displayed:
-        exif = converted.exif_orientation
-        turn = _INVERSE.get(exif, exif) if turn == 1 else 1
-    real = (converted.source_width, converted.source_height)
-    if displayed and converted.exif_orientation >= 5:
-        real = real[::-1]
-    size = annotated[1:] if annotated.width else real
-    width, height = size
-    kinds, boxes = set(), []
-    if annotated.boxes and size not in (real, (1, 1)):
-        kinds.add("boxes_rescaled")
+    is_displayed = _is_displayed(annotated, converted, options.frame)
+    orientation = _box_orientation(converted, is_displayed)
+    source_size = (converted.source_width, converted.source_height)
+    if is_displayed and converted.exif_orientation >= 5:
+        source_size = (converted.source_height, converted.source_width)
+    annotated_size = source_size
+    if annotated.width:
+        annotated_size = (annotated.width, annotated.height)
+    width, height = annotated_size
+    boxes: list[Box] = []
+    changes: set[str] = set()
+    if annotated.boxes and annotated_size not in (source_size, (1, 1)):
+        changes.add("boxes_rescaled")
     for left, top, right, bottom, label in annotated.boxes:
         xmin, xmax = sorted((left / width, right / width))
         ymin, ymax = sorted((top / height, bottom / height))
-        mended = Box(xmin, ymin, xmax, ymax, label)
-        box = _clipped(mended)
-        seen = _clipped(_cropped(_turned(box, turn), converted.geometry))
+        relative = Box(xmin, ymin, xmax, ymax, label)
+        in_source = _clipped(relative)
+        in_crop = _clipped(_cropped(_turned(in_source, orientation), converted.geometry))
         if left > right or top > bottom:
-            kinds.add("boxes_mended")
-        if box != mended:
-            kinds.add("boxes_clipped")
+            changes.add("boxes_mended")
+        if in_source != relative:
+            changes.add("boxes_clipped")
         if label < 0:
-            kinds.add("boxes_unknown_class")
-            seen = seen._replace(label=image_label)
-        if _is_visible(seen, box, converted.geometry, options.least_visible):
-            boxes.append(seen)
+            changes.add("boxes_unknown_class")
+            in_crop = in_crop._replace(label=image_label)
+        if _is_visible(in_crop, in_source, converted.geometry, options.least_visible):
+            boxes.append(in_crop)
         else:
-            kinds.add("boxes_dropped")
-    return tuple(boxes), tuple(sorted(kinds))
+            changes.add("boxes_dropped")
+    return tuple(boxes), tuple(sorted(changes))
+
+
+def _box_orientation(converted: Converted, is_displayed: bool) -> int:
+    """The Exif orientation by which boxes must be turned.
+
+    Boxes of the stored image are turned like the pixels. Boxes of the displayed image are turned
+    back if the pixels were not turned.
+    """
+    if not is_displayed:
+        return converted.orientation_applied
+    if converted.orientation_applied != 1:
+        return 1
+    exif = converted.exif_orientation
+    return _INVERSE_ORIENTATIONS.get(exif, exif)
 
 
 def _is_displayed(annotated: Annotated, converted: Converted, frame: str) -> bool:
-    """Whether boxes were drawn on the image as EXIF turns it."""
+    """Whether boxes were drawn on the image as it is displayed, turned by its Exif orientation."""
     if frame != "auto":
         return frame == "displayed"
     if annotated.width <= 1 or converted.exif_orientation < 5:
         return False
-    # The annotation is wide where the stored image is tall, or the reverse.
-    tall = converted.source_height - converted.source_width
-    return (annotated.width - annotated.height) * tall > 0
+    # The annotated image is wide and the stored image is tall, or the reverse.
+    stored_tallness = converted.source_height - converted.source_width
+    annotated_wideness = annotated.width - annotated.height
+    return annotated_wideness * stored_tallness > 0
 
 
 def _turned(box: Box, orientation: int) -> Box:
-    """Turn a box by the EXIF orientation, as ``image.resize.turn`` turns pixels."""
+    """Turn a box by an Exif orientation, as ``image.resize.turn`` turns pixels."""
     left, top, right, bottom, label = box
     if orientation >= 5:
         left, top, right, bottom = top, left, bottom, right
@@ -160,7 +201,7 @@ def _turned(box: Box, orientation: int) -> Box:
 
 
 def _cropped(box: Box, geometry: Geometry) -> Box:
-    """Return a box relative to the crop, whose first pixel is that of ``image.resize.fit``."""
+    """A box relative to the crop that ``image.resize.fit`` cuts out."""
     width, height, crop_width, crop_height = geometry
     if (width, height) == (crop_width, crop_height):
         return box
@@ -175,15 +216,21 @@ def _cropped(box: Box, geometry: Geometry) -> Box:
 
 
 def _clipped(box: Box) -> Box:
-    left, top, right, bottom = (min(max(side, 0.0), 1.0) for side in box[:4])
+    """A box without its parts outside of the image."""
+    left, top, right, bottom = [min(max(side, 0.0), 1.0) for side in box[:4]]
     return Box(left, top, right, bottom, box.label)
 
 
-def _is_visible(seen: Box, whole: Box, geometry: Geometry, least: float) -> bool:
-    """Whether enough of a box is in the crop; ``seen`` is relative to that."""
-    width, height = seen.xmax - seen.xmin, seen.ymax - seen.ymin
-    if min(width, height) < _LEAST_SIDE:
+def _is_visible(in_crop: Box, in_source: Box, geometry: Geometry, min_share: float) -> bool:
+    """Whether the crop has at least ``min_share`` of the area of a box.
+
+    ``in_crop`` is relative to the crop, and ``in_source`` to the source image.
+    """
+    width = in_crop.xmax - in_crop.xmin
+    height = in_crop.ymax - in_crop.ymin
+    if min(width, height) < _MIN_SIDE:
         return False
-    share = geometry.crop_width * geometry.crop_height / (geometry.width * geometry.height)
-    area = (whole.xmax - whole.xmin) * (whole.ymax - whole.ymin)
-    return width * height * share >= least * area * (1 - 1e-9)
+    crop_area = geometry.crop_width * geometry.crop_height / (geometry.width * geometry.height)
+    source_area = (in_source.xmax - in_source.xmin) * (in_source.ymax - in_source.ymin)
+    rounding = 1 - 1e-9
+    return width * height * crop_area >= min_share * source_area * rounding

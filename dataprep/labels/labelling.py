@@ -1,4 +1,4 @@
-"""Class information beyond the source: read the files of ``LabelOptions`` and apply them."""
+"""Classes from files beside the source: read the files of ``LabelOptions`` and apply them."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ _EXPECTED = {
     "labels.texts": f"{_TWO_COLUMNS}, as in n02123045,tabby cat",
     "labels.classes": "expected a class in each line, or a class and its label, as in cat,0",
 }
-"""What the files of these settings hold, for errors."""
+"""The form of the file that a setting names, for errors."""
 
-_NEGATIVE = re.compile("-[0-9]+")
+_NEGATIVE_NUMBER = re.compile("-[0-9]+")
 
 
 class Classified(NamedTuple):
     """The classes of a listing's entries, as columns of ``dataprep.sources.Listing``.
 
     Attributes:
-        classes: the class of each entry; empty where it has none.
-        problems: row to status (failed or skipped) and reason, for entries that are no samples.
-        space: the classes as their numbers order them; None where their names do.
+        classes: the class of each entry; empty for an entry without a class.
+        problems: the status (failed or skipped) and the reason of each entry that is no sample, by
+            row.
+        space: the classes in the order of their numbers; None if their names order them.
     """
 
     classes: Sequence[str]
@@ -57,78 +58,102 @@ class Classified(NamedTuple):
 
 @dataclass(frozen=True)
 class Labelling:
-    """The content of the files; empty where there are none.
+    """The content of the files that ``LabelOptions`` names. It is empty for files not named.
 
     Attributes:
-        truth: sample to class.
-        truth_name: the file that ``truth`` was read from.
-        mapped: class to its new name.
-        order: classes in the order of their labels; empty where they are sorted.
-        texts: class to its text.
-        is_numeric: whether classes, which are numbers, are ordered by their values.
+        truth: the ground truth: the class of each sample, by its name.
+        truth_name: the file with the ground truth.
+        new_names: the new name of each class that is renamed, by its old name.
+        order: the classes in the order of their labels; empty if they are sorted.
+        texts: the text of each class.
+        is_numeric: whether classes are numbers and are ordered by their values.
     """
 
     truth: Mapping[str, str] = field(default_factory=dict)
     truth_name: str = ""
-    mapped: Mapping[str, str] = field(default_factory=dict)
+    new_names: Mapping[str, str] = field(default_factory=dict)
     order: tuple[str, ...] = ()
     texts: Mapping[str, str] = field(default_factory=dict)
     is_numeric: bool = False
 
-    def applied(
-        self, names: Sequence[str], found: Classified, note: Callable[[str], None]
+    def apply(
+        self, names: Sequence[str], classified: Classified, note: Callable[[str], None]
     ) -> Classified:
-        """Apply ground truth, then the map, to the entries of these names.
+        """Apply the ground truth, and then the new names, to the entries of a listing.
 
-        A sample without ground truth fails; one whose class is mapped to nothing is skipped.
-        Classes that the source numbers keep its order: a renamed one takes the place of the first
-        with its new name. Classes that the ground truth numbers are their own labels. Those that
-        become whole numbers by the map are in numeric order.
+        A sample without ground truth fails. A sample whose class has an empty new name is skipped.
+
+        If the source numbers its classes, they keep their order. A renamed class gets the position
+        of the first class with its new name. Numbers in the ground truth are labels. Classes whose
+        new names are whole numbers are in numeric order.
+
+        Args:
+            names: the name of each entry.
+            classified: the classes that the source gives.
+            note: called with each line for the user.
 
         Raises:
             ConfigError: the ground truth has none of the samples.
         """
-        if not (self.truth or self.mapped):
-            return found
-        classes, problems, differ = list(found.classes), dict(found.problems), 0
-        before: set[str] = set()
+        if not (self.truth or self.new_names):
+            return classified
         lookup = _TruthLookup(self.truth, self.truth_name)
+        classes = list(classified.classes)
+        problems = dict(classified.problems)
+        old_names: set[str] = set()
+        contradictions = 0
         for row, name in enumerate(names):
             if row in problems:
                 continue
-            group, reason = lookup.class_of(name) if self.truth else (classes[row], "")
-            differ += bool(group) and classes[row] not in ("", group)
-            before.add(group)
-            classes[row] = self.mapped.get(group, group)
+            old_name, reason = classes[row], ""
+            if self.truth:
+                old_name, reason = lookup.class_of(name)
+                contradictions += bool(old_name) and classes[row] not in ("", old_name)
+            old_names.add(old_name)
+            classes[row] = self.new_names.get(old_name, old_name)
             if reason:
                 problems[row] = ("failed", reason)
-            elif group and not classes[row]:
+            elif old_name and not classes[row]:
                 problems[row] = ("skipped", "its class is mapped to nothing")
-        if differ:
+        old_names.discard("")
+        space = classified.space
+        if self.truth:
+            if not old_names and len(classified.problems) < len(names):
+                lookup.refuse(names)
+            self._note_contradictions(contradictions, note)
+            space = self._space_of_truth(old_names, note)
+        self._note_unused_names(old_names, space, note)
+        return Classified(classes, problems, self._renamed_space(space, old_names))
+
+    def _note_contradictions(self, count: int, note: Callable[[str], None]) -> None:
+        """Report samples whose folder contradicts the ground truth."""
+        if count:
             note(
-                f"{counted(differ, 'sample')} in the folder of another class than in "
+                f"{counted(count, 'sample')} in the folder of another class than in "
                 f"{self.truth_name}, which takes precedence"
             )
-        before.discard("")
-        if self.truth and not before and len(found.problems) < len(names):
-            lookup.refuse(names)
-        space = found.space
-        if self.truth:
-            space = self._numbered_by_truth(before, note)
-        if unused := sorted(self.mapped.keys() - before - set(space.index if space else ())):
+
+    def _note_unused_names(
+        self, old_names: set[str], space: LabelSpace | None, note: Callable[[str], None]
+    ) -> None:
+        """Report new names of classes that the source does not have."""
+        unused = self.new_names.keys() - old_names
+        if space is not None:
+            unused -= space.index.keys()
+        if unused:
             note(
                 f"labels.map renames {counted(len(unused), 'class')} that the source does not "
-                f"have, such as {unused[0]!r}"
+                f"have, such as {min(unused)!r}"
             )
-        return Classified(classes, problems, self._renumbered(space, before))
 
-    def _numbered_by_truth(
-        self, classes: set[str], note: Callable[[str], None]
-    ) -> LabelSpace | None:
-        """Return whole numbers as their own labels; None where names decide."""
+    def _space_of_truth(self, classes: set[str], note: Callable[[str], None]) -> LabelSpace | None:
+        """The label space of a ground truth whose classes are numbers; None for other classes.
+
+        Each number is its own label, unless it is too high, or the classes are renamed afterwards.
+        """
         if not are_whole(classes):
             return None
-        if self.mapped:
+        if self.new_names:
             return LabelSpace.numbered(classes)
         try:
             return LabelSpace.as_numbered(classes)
@@ -139,104 +164,124 @@ class Labelling:
             )
             return LabelSpace.numbered(classes)
 
-    def _renumbered(self, space: LabelSpace | None, before: set[str]) -> LabelSpace | None:
-        """Return how classes are numbered after the map; None where their names decide."""
+    def _renamed_space(self, space: LabelSpace | None, old_names: set[str]) -> LabelSpace | None:
+        """The label space after classes were renamed; None if the new names order the classes."""
         if space is None:
-            after = {self.mapped.get(name, name) for name in before} - {""}
-            # Folders whose names are numbers are sorted as texts, with a map as without one.
-            is_numbered = are_whole(after) and not are_whole(before)
-            return LabelSpace.numbered(after) if is_numbered else None
-        old = list(space.index)
-        names = list(dict.fromkeys(filter(None, (self.mapped.get(name, name) for name in old))))
-        by_number = not are_whole(old) or old == sorted(old, key=int)
-        in_order = LabelSpace.numbered if by_number and are_whole(names) else LabelSpace.in_order
-        return in_order(names).with_texts({label.synset: label.text for label in space.labels})
+            names = {self.new_names.get(name, name) for name in old_names} - {""}
+            # Folders whose names are numbers are sorted as texts, whether renamed or not.
+            if are_whole(names) and not are_whole(old_names):
+                return LabelSpace.numbered(names)
+            return None
+        old_order = list(space.index)
+        renamed = [self.new_names.get(name, name) for name in old_order]
+        new_order = [name for name in dict.fromkeys(renamed) if name]  # each name once
+        had_other_order = are_whole(old_order) and old_order != sorted(old_order, key=int)
+        if are_whole(new_order) and not had_other_order:
+            new_space = LabelSpace.numbered(new_order)
+        else:
+            new_space = LabelSpace.in_order(new_order)
+        return new_space.with_texts({label.synset: label.text for label in space.labels})
 
     def space(self, classes: Iterable[str], numbered: LabelSpace | None = None) -> LabelSpace:
-        """Return the label space of these classes; ``numbered`` is ``Classified.space``.
+        """The label space of a split.
+
+        Args:
+            classes: the classes of the samples.
+            numbered: the label space in ``Classified``.
 
         Raises:
-            ConfigError: ``labels.classes`` lacks some of them, or they are to be ordered by value
-                and are no numbers.
+            ConfigError: ``labels.classes`` lacks some of the classes, or classes that must be
+                ordered by value are no numbers.
         """
         if self.is_numeric:
             return _by_value(numbered.index if numbered else classes).with_texts(self.texts)
         if not self.order:
             return (numbered or LabelSpace.of(classes)).with_texts(self.texts)
-        strangers = sorted(set(classes) - set(self.order))
-        if strangers:
+        unnamed = sorted(set(classes) - set(self.order))
+        if unnamed:
             raise ConfigError(
-                f"labels.classes does not name {counted(len(strangers), 'class')} of the source, "
-                f"such as {strangers[0]!r}: add them, or map them (labels.map)"
+                f"labels.classes does not name {counted(len(unnamed), 'class')} of the source, "
+                f"such as {unnamed[0]!r}: add them, or map them (labels.map)"
             )
         return LabelSpace.in_order(self.order).with_texts(self.texts)
 
     def require_order(self, shared: LabelSpace, split: str) -> None:
-        """Refuse an order of classes other than that of the output's labels.json.
+        """Raise an error unless labels.json of the output has the order of these options.
 
-        Other texts are no conflict: the stored ones are kept.
+        Different texts are no conflict. The texts in labels.json are kept.
+
+        Args:
+            shared: the content of labels.json.
+            split: the split that would share its labels.
 
         Raises:
-            OutputConflict: it names the first label that differs.
+            OutputConflict: the order differs; the error names the first label that differs.
         """
-        if self.is_numeric and [*shared.index] != [*_by_value(shared.index).index]:
+        if self.is_numeric and list(shared.index) != list(_by_value(shared.index).index):
             raise OutputConflict(
                 f"labels.json of this output, with which split {split!r} would share its labels, "
                 "has other classes than in numeric order: leave labels.order out, or use another "
                 "--output"
             )
-        for label, (stored, here) in enumerate(zip_longest(shared.index, self.order)):
-            if self.order and stored != here:
+        if not self.order:
+            return
+        for label, (shared_name, name) in enumerate(zip_longest(shared.index, self.order)):
+            if shared_name != name:
                 raise OutputConflict(
                     f"labels.classes gives split {split!r} other labels than labels.json of this "
-                    f"output: label {label} is {stored!r} in labels.json and {here!r} in "
+                    f"output: label {label} is {shared_name!r} in labels.json and {name!r} in "
                     "labels.classes. All splits share one label space: leave labels.classes out, "
                     "or use another --output"
                 )
 
 
 def _by_value(names: Iterable[str]) -> LabelSpace:
-    """Number classes by their values. Raises ConfigError if one is no number."""
-    different = {*names}
-    for name in by_bytes(different):
+    """Number classes in the order of their values. Raises ConfigError if a class is no number."""
+    classes = by_bytes(set(names))
+    for name in classes:
         if not is_number(name):
             raise ConfigError(
                 f"labels.order is numeric, but the class {name!r} is no whole number: leave "
                 "labels.order out, or give the order with labels.classes=FILE"
             )
-    return LabelSpace.in_order(sorted(by_bytes(different), key=int))
+    return LabelSpace.in_order(sorted(classes, key=int))
 
 
 class _TruthLookup:
-    """Looks samples up in a ground truth, whose paths may begin with other folders."""
+    """Finds samples in a ground truth. Its paths may begin with other folders than the source's."""
 
     def __init__(self, truth: Mapping[str, str], title: str) -> None:
-        self._truth, self._title = truth, title
+        self._truth = truth
+        self._title = title
 
     def class_of(self, name: str) -> tuple[str, str]:
-        """Return the class of a sample, or nothing and the reason.
+        """The class of a sample and an empty reason, or no class and the reason.
 
-        It is looked up by its whole name, its base name, and that without extension; then among
-        longer paths that end with its name, or shorter ones that its name ends with.
+        A sample is found by its full name, its base name, or its base name without extension. If
+        these are not there, it is found by a path that ends with its name, or by a path with which
+        its name ends.
         """
-        path, truth = PurePosixPath(name), self._truth
-        group = truth.get(name) or truth.get(path.name) or truth.get(path.stem, "")
-        if not group:
+        path = PurePosixPath(name)
+        truth = self._truth
+        class_name = truth.get(name) or truth.get(path.name) or truth.get(path.stem, "")
+        if not class_name:
             keys = self._with_folders.get(path.name) or self._with_folders.get(path.stem, [])
-            fitting = [key for key in keys if _ends_alike(key, name)]
-            groups = {truth[key] for key in fitting}
-            if len(groups) > 1:
-                shown = " and ".join(map(repr, fitting[:2]))
-                return "", f"{self._title} has several classes for it: {shown}"
-            group = next(iter(groups), "")
-        if not group:
+            matching = [key for key in keys if _ends_alike(key, name)]
+            classes = {truth[key] for key in matching}
+            if len(classes) > 1:
+                examples = " and ".join([repr(key) for key in matching[:2]])
+                return "", f"{self._title} has several classes for it: {examples}"
+            if not classes:
+                return "", f"{self._title} has no class for it"
+            class_name = classes.pop()
+        if not class_name:
             return "", f"{self._title} has no class for it"
-        if _NEGATIVE.fullmatch(group):
-            return "", f"{self._title} gives it the label {group}; classes count from 0"
-        return group, ""
+        if _NEGATIVE_NUMBER.fullmatch(class_name):
+            return "", f"{self._title} gives it the label {class_name}; classes count from 0"
+        return class_name, ""
 
     def refuse(self, names: Sequence[str]) -> None:
-        """Refuse a ground truth that gives none of these samples a class. Raises ConfigError."""
+        """Raise ConfigError for a ground truth that has a class for none of these samples."""
         key = next(iter(self._truth))
         raise ConfigError(
             f"{self._title} (labels.ground_truth) has no class for any sample: it has {key!r} with "
@@ -245,52 +290,59 @@ class _TruthLookup:
 
     @cached_property
     def _with_folders(self) -> dict[str, list[str]]:
-        """Base name to the paths in the ground truth that have folders."""
-        found: dict[str, list[str]] = {}
+        """The paths in the ground truth that have folders, by their base names."""
+        paths: dict[str, list[str]] = {}
         for key in self._truth:
             *folders, base = _parts(key)
             if folders or key != base:
-                found.setdefault(base, []).append(key)
-        return found
+                paths.setdefault(base, []).append(key)
+        return paths
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    """The parts of a path of Linux or of Windows."""
+    """The parts of a path, which may be one of Windows."""
     return PurePosixPath(path.replace("\\", "/")).parts
 
 
 def _ends_alike(key: str, name: str) -> bool:
-    """Whether one path ends with the other, extensions aside where ``key`` has none."""
-    parts, sample = _parts(key), _parts(name)
-    if parts[-1] != sample[-1]:
-        sample = (*sample[:-1], PurePosixPath(name).stem)
-    shared = min(len(parts), len(sample))
-    return parts[-shared:] == sample[-shared:]
+    """Whether one path ends with the other. If ``key`` has no extension, it is ignored."""
+    key_parts = _parts(key)
+    name_parts = _parts(name)
+    if key_parts[-1] != name_parts[-1]:
+        name_parts = (*name_parts[:-1], PurePosixPath(name).stem)
+    count = min(len(key_parts), len(name_parts))
+    return key_parts[-count:] == name_parts[-count:]
 
 
-def require_known(shared: LabelSpace, classes: Iterable[str], split: str) -> None:
-    """Refuse a split with classes that the output's labels.json lacks.
+def require_shared_classes(shared: LabelSpace, classes: Iterable[str], split: str) -> None:
+    """Raise an error if a split has classes that labels.json of the output does not have.
+
+    Args:
+        shared: the content of labels.json.
+        classes: the classes of the split.
+        split: the name of the split.
 
     Raises:
-        OutputConflict: it names one of them.
+        OutputConflict: there are such classes; the error names one of them.
     """
-    strangers = by_bytes(set(classes) - shared.index.keys())
-    if strangers and not shared.labels:
+    unshared = by_bytes(set(classes) - shared.index.keys())
+    if not unshared:
+        return
+    if not shared.labels:
         raise OutputConflict(
             f"labels.json of this output has no classes, since its splits are unlabelled, and "
-            f"split {split!r} has some, such as {strangers[0]!r}: make the split with classes "
-            "first, give labels.classes with the unlabelled one, or use another --output"
+            f"split {split!r} has some, such as {unshared[0]!r}: make the split with classes "
+            "first, give labels.classes with the unlabelled split, or use another --output"
         )
-    if strangers:
-        raise OutputConflict(
-            f"split {split!r} has {counted(len(strangers), 'class')} that labels.json of this "
-            f"output does not know, such as {strangers[0]!r}. All splits share one label space: "
-            "use another --output, or check the source"
-        )
+    raise OutputConflict(
+        f"split {split!r} has {counted(len(unshared), 'class')} that labels.json of this "
+        f"output does not know, such as {unshared[0]!r}. All splits share one label space: "
+        "use another --output, or check the source"
+    )
 
 
 def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labelling:
-    """Read the files that ``options`` names.
+    """Read all files that ``options`` names.
 
     Raises:
         ConfigError: a file is missing or has another form.
@@ -299,20 +351,20 @@ def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labell
     if options.order == "numeric" and options.classes is not None:
         raise ConfigError("labels.classes and labels.order exclude each other: give one")
     truth, texts = _ground_truth(options, stores)
-    mapped = _table("labels.map", options.map, stores)
+    new_names = _table("labels.map", options.map, stores)
     order: tuple[str, ...] = ()
     if options.classes == ILSVRC2012:
         order = imagenet_synsets()
     elif options.classes is not None:
         with _explained("labels.classes"):
             rows = _rows("labels.classes", options.classes, stores)
-            order, its_texts = class_order(rows, options.classes)
-        texts |= its_texts
+            order, texts_of_order = class_order(rows, options.classes)
+        texts |= texts_of_order
     texts |= _table("labels.texts", options.texts, stores, META)
     return Labelling(
         truth=truth,
         truth_name=options.ground_truth or "",
-        mapped=mapped,
+        new_names=new_names,
         order=order,
         texts=texts,
         is_numeric=options.order == "numeric",
@@ -322,12 +374,13 @@ def load_labelling(options: LabelOptions, stores: StoreOptions | None) -> Labell
 def _ground_truth(
     options: LabelOptions, stores: StoreOptions | None
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the class of each sample, and the texts in ``meta.mat``."""
+    """The class of each sample, and the text of each class in ``meta.mat``."""
     if options.ground_truth is None:
         return {}, {}
     data, name = _read("labels.ground_truth", options.ground_truth, stores, GROUND_TRUTH)
     rows = read_rows(data, name, spaced=True)
-    key, meta_uri = "labels.meta", options.meta
+    key = "labels.meta"
+    meta_uri = options.meta
     if meta_uri is None and has_ids(rows):
         key = f"{name} has ILSVRC2012_IDs, which need labels.meta, the devkit's meta.mat"
         meta_uri = name
@@ -340,34 +393,50 @@ def _ground_truth(
 def _table(
     key: str, uri: str | None, stores: StoreOptions | None, within: str = ""
 ) -> dict[str, str]:
+    """The mapping in a file of two columns; empty if ``uri`` is None."""
     with _explained(key):
         return two_columns(_rows(key, uri, stores, within))
 
 
 @contextmanager
 def _explained(key: str) -> Iterator[None]:
-    """Add to errors in the content of a file what it should hold, and the setting that names it."""
+    """Add the expected form of the file, and the setting that names it, to errors."""
     try:
         yield
     except ConfigError as error:
-        if str(error).startswith(f"{key}: "):  # there is no file
+        if str(error).startswith(f"{key}: "):  # the file does not exist
             raise
         raise ConfigError(f"{error}: {_EXPECTED[key]} ({key})") from None
 
 
 def _rows(key: str, uri: str | None, stores: StoreOptions | None, within: str = "") -> list[Row]:
-    return [] if uri is None else read_rows(*_read(key, uri, stores, within))
+    """The rows of a file; empty if ``uri`` is None."""
+    if uri is None:
+        return []
+    data, name = _read(key, uri, stores, within)
+    return read_rows(data, name)
 
 
 def _read(key: str, uri: str, stores: StoreOptions | None, within: str) -> tuple[bytes, str]:
-    """Return a file, unpacked, and its name.
+    """Read a file. The devkit may be given instead of a file in it.
 
-    ``key`` is the setting that names it, for errors; ``within`` the file wanted where ``uri`` is
-    the folder of the devkit or its tarball.
+    Args:
+        key: the setting that names the file, for errors.
+        uri: the file, or the folder of the devkit, or its tarball.
+        stores: options of the store.
+        within: the base name of the file in the devkit; empty for a file that is not in it.
+
+    Returns:
+        The content, unpacked from a tarball, and the name of the file.
+
+    Raises:
+        ConfigError: there is no such file.
     """
-    folder = uri.rstrip("/")
-    inside = (f"{folder}/{within}", f"{folder}/data/{within}") if within else ()
-    for name in (uri, *inside):
+    names = [uri]
+    if within:
+        folder = uri.rstrip("/")
+        names += [f"{folder}/{within}", f"{folder}/data/{within}"]
+    for name in names:
         parent, slash, base = name.rpartition("/")
         with suppress(ObjectNotFound, IsADirectoryError):
             data = open_store(parent + slash or ".", stores).get(base)

@@ -1,4 +1,4 @@
-"""PURE. The label space: the classes of an output and their numbers (``labels.json``)."""
+"""PURE. The label space: the classes of an output and their labels (``labels.json``)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,20 @@ from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1
 HIGHEST_NUMBER = 999_999
-"""The highest class number that is its own label although classes below it have no samples."""
-_NUMBERED = re.compile(r"\d+\.(.+)")
-_WHOLE = re.compile(r"0|[1-9][0-9]*")
+"""The highest class number that can be its own label if there are gaps below it."""
+_NUMBER_AND_TEXT = re.compile(r"\d+\.(.+)")
+_WHOLE_NUMBER = re.compile(r"0|[1-9][0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One class: ``synset`` is the name of its folder, ``text`` its name in words."""
+    """A class.
+
+    Attributes:
+        index: the label, which counts from 0.
+        synset: the name of the class, such as that of its folder.
+        text: a description of the class.
+    """
 
     index: int
     synset: str
@@ -37,34 +43,34 @@ is_number = re.compile(r"-?[0-9]+").fullmatch
 
 
 def are_whole(names: Collection[str]) -> bool:
-    """Whether there are names, and all are whole numbers in normal form: 10, not 010."""
-    return bool(names) and all(_WHOLE.fullmatch(name) for name in names)
+    """Whether there are names and all of them are whole numbers in normal form: 10, not 010."""
+    return bool(names) and all(_WHOLE_NUMBER.fullmatch(name) for name in names)
 
 
 @dataclass(frozen=True)
 class LabelSpace:
-    """Classes in the order of their labels: a label is an index into ``labels``."""
+    """The classes of an output, in order: the label of a class is its index in ``labels``."""
 
     labels: tuple[Label, ...]
 
     @classmethod
     def of(cls, names: Iterable[str]) -> LabelSpace:
-        """Number these classes in the byte order of their names; repeats are ignored."""
+        """Number classes in the byte order of their names. Repeated names are ignored."""
         return cls.in_order(by_bytes(set(names)))
 
     @classmethod
     def numbered(cls, names: Iterable[str]) -> LabelSpace:
         """Number classes whose names are whole numbers in numeric order: 10 comes after 9.
 
-        Where the names are 0 to K-1 each class is its own label.
+        If the names are 0 to K-1, each class is its own label.
         """
         return cls.in_order(sorted(set(names), key=int))
 
     @classmethod
     def as_numbered(cls, names: Collection[str]) -> LabelSpace:
-        """Number classes whose names are whole numbers so that each of them is its own label.
+        """Number classes whose names are whole numbers, so that each class is its own label.
 
-        Numbers between them are classes too. Without this, the labels of a file would change.
+        Numbers between them become classes without samples. Otherwise, labels would change.
 
         Raises:
             ValueError: a number is above ``HIGHEST_NUMBER``.
@@ -76,21 +82,21 @@ class LabelSpace:
 
     @classmethod
     def in_order(cls, names: Sequence[str]) -> LabelSpace:
-        """Number these classes, all different, in the order given."""
+        """Number classes in the given order. All names must differ."""
         return cls(tuple(Label(i, name, _default_text(name)) for i, name in enumerate(names)))
 
     def with_texts(self, texts: Mapping[str, str]) -> LabelSpace:
-        """Return the same classes with the texts that ``texts`` gives, by class name."""
-        labels = [replace(one, text=texts.get(one.synset, one.text)) for one in self.labels]
+        """The same classes with other texts. ``texts`` has the text of some classes by name."""
+        labels = [replace(label, text=texts.get(label.synset, label.text)) for label in self.labels]
         return LabelSpace(tuple(labels))
 
     @cached_property
     def index(self) -> dict[str, int]:
-        """Class name to label."""
+        """The label of each class, by its name."""
         return {label.synset: label.index for label in self.labels}
 
     def synset_of(self, label: int) -> str:
-        """The class with this label; empty for -1, the label of a sample without a class."""
+        """The name of the class with this label; empty for -1, which means no class."""
         return self.labels[label].synset if label >= 0 else ""
 
     @cached_property
@@ -99,26 +105,27 @@ class LabelSpace:
         return bool(self.labels) and all(is_synset(label.synset) for label in self.labels)
 
     def to_json(self) -> bytes:
-        """Return the content of ``labels.json``.
+        """The content of ``labels.json``.
 
-        It is what ``json.dumps`` writes with an indent of 1, which is slow for many classes.
+        It has the format of ``json.dumps`` with an indent of 1, which would be slow for many
+        classes.
         """
         if not self.labels:
             return json.dumps({"schema": SCHEMA, "classes": []}, indent=1).encode() + b"\n"
-        classes = json.dumps(
-            [
-                {"index": one.index, "synset": escape(one.synset), "text": escape(one.text)}
-                for one in self.labels
-            ],
-            separators=(",\n   ", ": "),
-        ).replace("},\n   {", "\n  },\n  {\n   ")
+        rows = []
+        for label in self.labels:
+            synset, text = escape(label.synset), escape(label.text)
+            rows.append({"index": label.index, "synset": synset, "text": text})
+        compact = json.dumps(rows, separators=(",\n   ", ": "))
+        classes = compact.replace("},\n   {", "\n  },\n  {\n   ")
+        content = classes[2:-2]  # without "[{" and "}]"
         return (
-            f'{{\n "schema": {SCHEMA},\n "classes": [\n  {{\n   {classes[2:-2]}\n  }}\n ]\n}}\n'
+            f'{{\n "schema": {SCHEMA},\n "classes": [\n  {{\n   {content}\n  }}\n ]\n}}\n'
         ).encode()
 
     @classmethod
     def from_json(cls, data: bytes, name: str = "labels.json") -> LabelSpace:
-        """Read ``labels.json``; errors call it ``name``.
+        """Read ``labels.json``. Errors call the file ``name``.
 
         Raises:
             DatasetError: the file has another form.
@@ -126,7 +133,10 @@ class LabelSpace:
         """
         with malformed_as(DatasetError, f"{name} cannot be read"):
             classes = typed(list[Label], parse(data, name, SCHEMA)["classes"])
-            labels = [Label(one.index, unescape(one.synset), unescape(one.text)) for one in classes]
+            labels = [
+                Label(label.index, unescape(label.synset), unescape(label.text))
+                for label in classes
+            ]
             numbers = [label.index for label in labels]
             require(numbers == list(range(len(labels))), "its 'index' does not count from 0")
             space = cls(tuple(labels))
@@ -135,8 +145,11 @@ class LabelSpace:
 
 
 def _default_text(name: str) -> str:
-    """Return a text made from a class name: Caltech's ``001.ak47`` is "ak47", a synset has none."""
+    """The text of a class without a text. It is empty for a synset.
+
+    For a name as in Caltech-256, ``001.ak47``, it is the part after the number.
+    """
     if is_synset(name):
         return ""
-    numbered = _NUMBERED.fullmatch(name)
-    return numbered[1] if numbered else name
+    match = _NUMBER_AND_TEXT.fullmatch(name)
+    return match[1] if match else name

@@ -46,7 +46,7 @@ from dataprep.formats import (
     preferred_format,
     usable_formats,
 )
-from dataprep.formats.protocol import without_place
+from dataprep.formats.protocol import without_location
 from dataprep.labels import LabelSpace
 from dataprep.names import unescape_all
 from dataprep.ordered import in_order
@@ -137,7 +137,7 @@ class RecordsSource:
             raise SourceChanged(str(error)) from None
         except RecordError as error:
             where = f"record at byte {item.offset} of {item.container}"
-            raise CorruptImage(f"{where}: {without_place(str(error))}") from None
+            raise CorruptImage(f"{where}: {without_location(str(error))}") from None
         except (ObjectNotFound, PermissionRefused) as error:
             raise read_error(error, self._store, item.container, self.uri) from None
 
@@ -462,7 +462,7 @@ def scan(
             raise shard.fault
     except ValueError as error:  # also where the object became shorter meanwhile
         raise SourceError(
-            f"{info.key}: damaged at byte {at}: {without_place(str(error))}: copy the shard "
+            f"{info.key}: damaged at byte {at}: {without_location(str(error))}: copy the shard "
             "again, or move it out of the source and set records.incomplete=true. A shard "
             "that is compressed as a whole has to be decompressed first (gzip -d)"
         ) from None
@@ -476,7 +476,7 @@ def _without_image(
     try:
         record = content_of(payload, record_format, fields)
     except RecordError as error:
-        return Record(problem=f"damaged at byte {at}: {without_place(str(error))}")
+        return Record(problem=f"damaged at byte {at}: {without_location(str(error))}")
     return record._replace(image=b"", bytes=memoryview(record.image).nbytes)
 
 

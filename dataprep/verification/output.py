@@ -24,7 +24,7 @@ from dataprep.errors import (
     SchemaTooNew,
 )
 from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, format_names, get_format
-from dataprep.formats.protocol import Buffer, without_place
+from dataprep.formats.protocol import Buffer, without_location
 from dataprep.image import check
 from dataprep.job.jobfile import JobFile
 from dataprep.job.resume import keys_of_shard, stored_labels, stored_plan
@@ -484,7 +484,7 @@ class _RecordChecks:
             # Unpacking raises a plain ValueError if there are no records, or more than one.
             is_own_error = isinstance(error, DataprepError)
             problem = str(error) if is_own_error else "not exactly one record"
-            yield f"{without_place(problem)} ({row.source})"
+            yield f"{without_location(problem)} ({row.source})"
             return
         for attribute, expected in self._expected(row).items():
             stored = getattr(sample, attribute)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from dataprep.errors import ConfigError, SourceError, SourceNotFound
 from dataprep.job.planning import annotation_files
 from dataprep.labels.box_files import (
+    Annotation,
     Annotations,
-    Drawn,
     find_boxes,
     parse_csv,
     parse_xml,
@@ -141,7 +141,7 @@ class TestPlaces:
         data = b"a.jpg,0,0,1,1\n"
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
         found = read_annotations(BoxOptions(source=str(tmp_path / name), format=kind))
-        assert found == [("a.jpg", Drawn(1, 1, [("", (0, 0, 1, 1))]))]
+        assert found == [("a.jpg", Annotation(1, 1, [("", (0, 0, 1, 1))]))]
 
     @pytest.mark.parametrize(
         ("data", "why"),
@@ -151,7 +151,7 @@ class TestPlaces:
         """The error has its path, the reason and what to do."""
         (folder / "bad.xml").write_bytes(data)
         with pytest.raises(
-            SourceError, match=rf"'bad\.xml' of boxes\.source: {why}.*mend or remove"
+            SourceError, match=rf"'bad\.xml' of boxes\.source: {why}.*repair or remove"
         ):
             read_annotations(BoxOptions(source=str(folder)))
 
@@ -187,14 +187,14 @@ ILSVRC = b"""<annotation>
 		<bndbox><xmin>70.5</xmin><ymin>2</ymin><xmax>60</xmax><ymax>390</ymax></bndbox>
 	</object>
 </annotation>"""
-NO_BOXES = Drawn(0, 0, [])
+NO_BOXES = Annotation(0, 0, [])
 LAUGHS = b"".join(b'<!ENTITY l%d "%s">' % (i, b"&l%d;" % (i - 1) * 10) for i in range(1, 10))
 
 
 class TestXml:
     def test_boxes_of_one_image(self) -> None:
         """Size, sides as drawn, swapped and outside ones too, and names, in file order."""
-        assert parse_xml(ILSVRC) == Drawn(
+        assert parse_xml(ILSVRC) == Annotation(
             500,
             375,
             [
@@ -291,25 +291,25 @@ TABLES: dict[str, tuple[bytes, dict[str, Any], Annotations]] = {
         [
             (
                 "n00007846_64193.JPEG",
-                Drawn(1, 1, [("", (0.006, 0.262, 0.7545, 0.994)), ("", (0.5, 0.5, 0.6, 0.6))]),
+                Annotation(1, 1, [("", (0.006, 0.262, 0.7545, 0.994)), ("", (0.5, 0.5, 0.6, 0.6))]),
             ),
-            ("n00007846_1.JPEG", Drawn(1, 1, [("", (0.1, 0.2, 0.3, 0.4))])),
+            ("n00007846_1.JPEG", Annotation(1, 1, [("", (0.1, 0.2, 0.3, 0.4))])),
         ],
     ),
     "a sixth column is the class": (
         b"a.jpg,0,0,1,1, cat \n",
         {},
-        [("a.jpg", Drawn(1, 1, [("cat", (0, 0, 1, 1))]))],
+        [("a.jpg", Annotation(1, 1, [("cat", (0, 0, 1, 1))]))],
     ),
     "columns of other names in any order": (
         b"x2,image,label,y1,x1,kind,y2\n40,d/a.png,7,2,1.5,dog,30\n",
         {"units": "pixels", "columns": {**OWN, "label": "kind"}},
-        [("d/a.png", Drawn(0, 0, [("dog", (1.5, 2, 40, 30))]))],
+        [("d/a.png", Annotation(0, 0, [("dog", (1.5, 2, 40, 30))]))],
     ),
     "no class": (
         b"filename,xmin,ymin,xmax,ymax\na.jpg,0,0,1,1\n",
         {},
-        [("a.jpg", Drawn(1, 1, [("", (0, 0, 1, 1))]))],
+        [("a.jpg", Annotation(1, 1, [("", (0, 0, 1, 1))]))],
     ),
     "Kaggle's LOC_train_solution.csv": (
         b"ImageId,PredictionString\n"
@@ -317,10 +317,10 @@ TABLES: dict[str, tuple[bytes, dict[str, Any], Annotations]] = {
         b"n02017213_1,n02017213 1 2 3 4 n02017214 5 6 7 8 \n",
         {},
         [
-            ("n02017213_7894", Drawn(0, 0, [("n02017213", (115, 49, 448, 294))])),
+            ("n02017213_7894", Annotation(0, 0, [("n02017213", (115, 49, 448, 294))])),
             (
                 "n02017213_1",
-                Drawn(0, 0, [("n02017213", (1, 2, 3, 4)), ("n02017214", (5, 6, 7, 8))]),
+                Annotation(0, 0, [("n02017213", (1, 2, 3, 4)), ("n02017214", (5, 6, 7, 8))]),
             ),
         ],
     ),
@@ -328,19 +328,19 @@ TABLES: dict[str, tuple[bytes, dict[str, Any], Annotations]] = {
         DETECTION,
         {"units": "pixels", "columns": {"label": "class"}},
         [
-            ("a.jpg", Drawn(500, 375, [("dog", (5, 6, 70, 80)), ("dog", (1, 1, 2, 2))])),
-            ("b.jpg", Drawn(640, 480, [("cat", (1, 2, 3, 4))])),
+            ("a.jpg", Annotation(500, 375, [("dog", (5, 6, 70, 80)), ("dog", (1, 1, 2, 2))])),
+            ("b.jpg", Annotation(640, 480, [("cat", (1, 2, 3, 4))])),
         ],
     ),
     "a name that is not UTF-8": (
         b"caf\xe9.jpg,0,0,1,1\n",
         {},
-        [("caf\udce9.jpg", Drawn(1, 1, [("", (0, 0, 1, 1))]))],
+        [("caf\udce9.jpg", Annotation(1, 1, [("", (0, 0, 1, 1))]))],
     ),
     "a byte order mark": (
         "café.jpg,0,0,1,1\n".encode("utf-8-sig"),
         {},
-        [("café.jpg", Drawn(1, 1, [("", (0, 0, 1, 1))]))],
+        [("café.jpg", Annotation(1, 1, [("", (0, 0, 1, 1))]))],
     ),
 }
 

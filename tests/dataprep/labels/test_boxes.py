@@ -21,7 +21,7 @@ from dataprep.errors import ConfigError
 from dataprep.formats import Box
 from dataprep.image import Converted, ImagePolicy, convert
 from dataprep.image.geometry import Geometry, plan_geometry
-from dataprep.labels.boxes import Annotated, BoxColumns, follow
+from dataprep.labels.boxes import Annotated, BoxColumns, convert_boxes
 from dataprep.labels.options import BoxOptions
 
 WIDTH, HEIGHT = 400, 240
@@ -70,7 +70,7 @@ def followed(
 ) -> tuple[tuple[Box, ...], tuple[str, ...]]:
     """``follow`` for an image of class 7."""
     options = {"source": "boxes", "frame": frame, "least_visible": least}
-    return follow(annotated, converted, 7, BoxOptions.model_validate(options))
+    return convert_boxes(annotated, converted, 7, BoxOptions.model_validate(options))
 
 
 def turned(orientation: int) -> tuple[tuple[int, int, int, int], tuple[int, int]]:
@@ -288,7 +288,7 @@ def columns(images: list[Annotated]) -> BoxColumns:
     boxes = [box for image in images for box in image.boxes]
     ends = np.cumsum([0, *(len(image.boxes) for image in images)]).tolist()
     sides, labels = [box[:4] for box in boxes], [box.label for box in boxes]
-    return BoxColumns.made(ends, sides, labels, [image[1:] for image in images])
+    return BoxColumns.from_lists(ends, sides, labels, [image[1:] for image in images])
 
 
 @given(images=st.lists(annotated_images, min_size=1, max_size=6), data=st.data())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dataprep.errors import ConfigError, OutputConflict
 from dataprep.labels import Label, LabelSpace
 from dataprep.labels.class_files import GROUND_TRUTH, META
-from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_known
+from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_shared_classes
 from dataprep.labels.options import LabelOptions
 from dataprep.stores import StoreOptions, open_store
 from iobench.s3_server import MotoServer
@@ -70,8 +70,8 @@ def applied(
 ) -> Classified:
     """What these tables make of samples 00.jpg, 01.jpg and so on."""
     names = [f"{row:02}.jpg" for row in range(len(found.classes))]
-    labelling = Labelling(truth=truth or {}, truth_name="truth", mapped=mapped or {})
-    return labelling.applied(names, found, lambda line: None)
+    labelling = Labelling(truth=truth or {}, truth_name="truth", new_names=mapped or {})
+    return labelling.apply(names, found, lambda line: None)
 
 
 def order_of(found: Classified) -> list[str] | None:
@@ -82,7 +82,7 @@ def order_of(found: Classified) -> list[str] | None:
 class TestLoad:
     def test_nothing_is_asked_for(self) -> None:
         """Without files nothing changes."""
-        assert load().applied(NAMES, FOUND, unheard) is FOUND
+        assert load().apply(NAMES, FOUND, unheard) is FOUND
         assert load().space("ba") == LabelSpace.of("ab")
 
     def test_the_devkit_wherever_it_is(
@@ -162,7 +162,7 @@ class TestGroundTruth:
         """Samples get the class of the file, by any of their names; a note counts disagreements."""
         notes: list[str] = []
         truth = {"a/1.jpg": "x", "2.jpg": "a", "3": "y"}
-        found = Labelling(truth=truth, truth_name="t.csv").applied(NAMES, FOUND, notes.append)
+        found = Labelling(truth=truth, truth_name="t.csv").apply(NAMES, FOUND, notes.append)
         assert found == Classified(["x", "a", "y", ""], FOUND.problems, None)
         assert notes == [
             "2 samples in the folder of another class than in t.csv, which takes precedence"
@@ -171,7 +171,7 @@ class TestGroundTruth:
     def test_a_sample_that_it_lacks_fails(self) -> None:
         """The reason has the name of the file, and the others go on."""
         labelling = Labelling(truth={"1": "a", "2": "a"}, truth_name="truth")
-        found = labelling.applied(NAMES, FOUND, unheard)
+        found = labelling.apply(NAMES, FOUND, unheard)
         assert found.classes == ["a", "a", "", ""]
         assert found.problems[2] == ("failed", "truth has no class for it")
 
@@ -190,14 +190,14 @@ class TestGroundTruth:
     def test_its_paths_may_begin_with_other_folders(self, key: str, name: str) -> None:
         """A sample is found where its path and that in the file end alike."""
         labelling = Labelling(truth={"other/2.jpg": "b", key: "a"}, truth_name="t")
-        found = labelling.applied([name], Classified([""], {}, None), unheard)
+        found = labelling.apply([name], Classified([""], {}, None), unheard)
         assert found.classes == ["a"]
 
     def test_paths_that_fit_a_sample_alike_are_not_guessed(self) -> None:
         """Of two classes under one base name neither is taken; the reason names both paths."""
         truth = {"a/1.jpg": "cat", "b/1.jpg": "dog", "2.jpg": "cat"}
         labelling = Labelling(truth=truth, truth_name="t")
-        found = labelling.applied(["1.jpg", "2.jpg", "c/1.jpg"], one_each([""] * 3), unheard)
+        found = labelling.apply(["1.jpg", "2.jpg", "c/1.jpg"], one_each([""] * 3), unheard)
         assert found.classes == ["", "cat", ""]
         why = "t has several classes for it: 'a/1.jpg' and 'b/1.jpg'"
         assert found.problems[0] == ("failed", why)
@@ -207,7 +207,7 @@ class TestGroundTruth:
         """The error shows a path of the file and one of the source."""
         labelling = Labelling(truth={"x.jpg": "3"}, truth_name="t")
         with pytest.raises(ConfigError, match=r"labels\.ground_truth.* 'x\.jpg'.* 'a/1\.jpg'"):
-            labelling.applied(["a/1.jpg"], one_each([""]), unheard)
+            labelling.apply(["a/1.jpg"], one_each([""]), unheard)
 
     def test_numbers_are_the_labels(self) -> None:
         """Labels are as in the file, also where classes between them have no samples."""
@@ -221,7 +221,7 @@ class TestGroundTruth:
         """IDs of seven digits would make millions of classes; a note says what they become."""
         notes: list[str] = []
         labelling = Labelling(truth={"a": "9000000", "b": "7000000"}, truth_name="t")
-        found = labelling.applied(["a", "b"], one_each(["", ""]), notes.append)
+        found = labelling.apply(["a", "b"], one_each(["", ""]), notes.append)
         assert order_of(found) == ["7000000", "9000000"]
         assert "numbered anew" in notes[0]
 
@@ -244,9 +244,9 @@ class TestGroundTruth:
 class TestMap:
     def test_it_merges_and_leaves_out(self) -> None:
         """Classes are renamed; one that becomes empty is skipped, one that is not named stays."""
-        merged = Labelling(mapped={"a": "b"}).applied(NAMES, FOUND, unheard)
+        merged = Labelling(new_names={"a": "b"}).apply(NAMES, FOUND, unheard)
         assert merged.classes == ["b", "b", "b", ""]
-        found = Labelling(mapped={"a": ""}).applied(NAMES, FOUND, unheard)
+        found = Labelling(new_names={"a": ""}).apply(NAMES, FOUND, unheard)
         assert found.classes == ["", "", "b", ""]
         assert [found.problems[row][0] for row in (0, 1, 3)] == ["skipped"] * 3
         assert found.problems[0][1] == "its class is mapped to nothing"
@@ -256,7 +256,7 @@ class TestMap:
         notes: list[str] = []
         found = one_each(["1", "0"], LabelSpace.numbered("012"))
         mapped = {"catt": "bird", "1": "one", "2": "two", "z": "y"}
-        Labelling(mapped=mapped).applied(["a", "b"], found, notes.append)
+        Labelling(new_names=mapped).apply(["a", "b"], found, notes.append)
         assert notes == [
             "labels.map renames 2 classes that the source does not have, such as 'catt'"
         ]
@@ -300,9 +300,9 @@ class TestLaterSplit:
     def test_unknown_classes_are_refused(self) -> None:
         """One of them is named; a subset is accepted."""
         space = LabelSpace.of("abc")
-        require_known(space, "ab", "validation")
+        require_shared_classes(space, "ab", "validation")
         with pytest.raises(OutputConflict, match=r"'validation' has 2 classes .*such as 'x'\."):
-            require_known(space, "axz", "validation")
+            require_shared_classes(space, "axz", "validation")
 
     @pytest.mark.parametrize(
         ("order", "said"),

@@ -94,7 +94,7 @@ def contents(source: ILSVRC, listing: Listing) -> dict[str, bytes]:
     return {listing.names[row]: source.read(listing.located(row)) for row in rows}
 
 
-def without_places(listing: Listing) -> tuple[object, ...]:
+def without_locations(listing: Listing) -> tuple[object, ...]:
     """What class folders would list as well."""
     return (
         list(listing.names),
@@ -121,7 +121,7 @@ def test_every_shape_lists_as_class_folders_do(
     """Names, sizes, classes and problems are those of class folders; every byte is read."""
     source = ILSVRC(put(tmp_path, SHAPES[shape]()))
     listing = source.list()
-    assert without_places(listing) == without_places(folders)
+    assert without_locations(listing) == without_locations(folders)
     assert listing.sizes.dtype == listing.offsets.dtype == np.int64
     expected = {name: data for name, data in TREE.items() if "DS_Store" not in name}
     assert contents(source, listing) == expected
@@ -138,7 +138,7 @@ def test_on_s3(
     S3Store(f"s3://{bucket}/deep", options).put("archive", SHAPES[shape]())
     source = ILSVRC(f"s3://{bucket}/deep/archive", options)
     listing = source.list()
-    assert without_places(listing) == without_places(folders)
+    assert without_locations(listing) == without_locations(folders)
     assert contents(source, listing)["n01440764/n01440764_10.JPEG"] == b"\xff\xd8ten"
     assert source.concurrency > 4
     assert pickle.loads(pickle.dumps(source)).read(listing.located(1)) is not None
@@ -293,7 +293,7 @@ def test_kaggles_archive_by_folder(tmp_path: Path, folders: Listing) -> None:
     with pytest.raises(SourceError, match=r"--set ilsvrc\.folder=ILSVRC/Data/CLS-LOC/train"):
         ILSVRC(path).list()
     train = ILSVRC(path, None, ILSVRCOptions(folder="ILSVRC/Data/CLS-LOC/train")).list()
-    assert without_places(train) == without_places(folders)
+    assert without_locations(train) == without_locations(folders)
     for folder in ("./ILSVRC/Data//CLS-LOC/train/.", "/ILSVRC/./Data/CLS-LOC/train/"):
         same = ILSVRC(path, None, ILSVRCOptions(folder=folder)).list()
         assert same.digest() == train.digest()
