@@ -1,4 +1,4 @@
-"""The libraries that determine bytes, and those worth knowing."""
+"""The versions of libraries that determine the bytes of an output, and of other libraries."""
 
 from __future__ import annotations
 
@@ -11,97 +11,105 @@ from dataprep._version import __version__
 from dataprep.errors import JobError
 
 PIPELINE = 5
-"""Raised whenever this package makes other bytes of the same source."""
+"""The version of the conversion. It grows when this package writes other bytes for a source."""
 
-_DETERMINING = ("simplejpeg", "opencv-python-headless", "pillow")
+_CODECS = ("simplejpeg", "opencv-python-headless", "pillow")
 _FRAMEWORKS = ("torch", "tensorflow", "tensorflow-cpu", "mxnet", "nvidia-dali-cuda120")
-_INFORMING = ("numpy", "dask", "distributed", "boto3", "pyarrow")
+_OTHER_LIBRARIES = ("numpy", "dask", "distributed", "boto3", "pyarrow")
 
 
 @lru_cache(maxsize=2)
 def determining(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
-    """Name and version of what decides the bytes; part of the fingerprint.
+    """The names and versions of everything that determines the bytes of an output.
 
-    Where bytes are not the same on every processor, its architecture and vector instructions are
-    among them.
+    They are part of the fingerprint of a job.
+
+    Args:
+        same_everywhere: whether the bytes are the same on every processor. If not, the architecture
+            and the vector instructions of this processor are included.
     """
-    versions = {name: version(name) for name in _DETERMINING}
-    found = {"pipeline": str(PIPELINE), **versions, "resizer": resizer()}
+    versions = {"pipeline": str(PIPELINE)}
+    for name in _CODECS:
+        versions[name] = version(name)
+    versions["resizer"] = resizer()
     if not same_everywhere:
-        import cv2  # here, since it is slow to import and rarely needed
+        import cv2  # imported here, because the import is slow and rarely needed
 
-        found["processor"] = f"{platform.machine()} {cv2.getCPUFeaturesLine()}".strip()
-    return tuple(found.items())
+        versions["processor"] = f"{platform.machine()} {cv2.getCPUFeaturesLine()}".strip()
+    return tuple(versions.items())
 
 
 @cache
 def resizer() -> str:
-    """The library that resizes here: the one that ``image.resize`` imports.
+    """The library with which ``image.resize`` resizes on this machine.
 
-    NumPy without its version: it adds whole numbers.
+    NumPy has no version here, because all versions add integers in the same way.
     """
     try:
-        import cykooz_resizer  # noqa: F401  here, since it brings Pillow
+        import cykooz_resizer  # noqa: F401  imported here, because it imports Pillow
     except ImportError:
         return "numpy"
     return f"cykooz-resizer {version('cykooz-resizer')}"
 
 
 def other_resizer(planned: Mapping[str, str]) -> str:
-    """How the resizer here differs from that of a job with such versions; empty if it does not.
+    """How the resizer of this machine differs from the resizer of a job; empty if it does not.
 
-    Jobs of earlier versions do not name theirs: it made the pixels of cykooz-resizer.
+    Jobs of earlier versions do not name their resizer. It gave the pixels of cykooz-resizer.
+
+    Args:
+        planned: the versions with which the job was planned.
     """
-    here = resizer()
-    known = here if here.startswith("cykooz-resizer") else "cykooz-resizer"
-    wanted = planned.get("resizer", known)
-    if wanted == here:
+    own_resizer = resizer()
+    default = own_resizer if own_resizer.startswith("cykooz-resizer") else "cykooz-resizer"
+    planned_resizer = planned.get("resizer", default)
+    if planned_resizer == own_resizer:
         return ""
     return (
-        f"planned with the resizer {wanted}, but {platform.node()} has {here}: a job keeps to one "
-        f"resizer; use machines with {wanted}"
+        f"planned with the resizer {planned_resizer}, but {platform.node()} has {own_resizer}: a "
+        f"job keeps to one resizer; use machines with {planned_resizer}"
     )
 
 
 def installed() -> str:
-    """The codecs and frameworks of this environment, in two lines."""
-    codecs = [f"{name} {version(name)}" for name in _DETERMINING]
-    found = []
+    """Two lines with the versions of the codecs and frameworks in this environment."""
+    codecs = [f"{name} {version(name)}" for name in _CODECS]
+    codecs.append(resizer())
+    frameworks = []
     for name in _FRAMEWORKS:
         try:
-            found.append(f"{name} {version(name)}")
+            frameworks.append(f"{name} {version(name)}")
         except PackageNotFoundError:
             continue
-    codecs.append(resizer())
-    return f"codecs: {', '.join(codecs)}\nframeworks: {', '.join(found) or 'none'}"
+    return f"codecs: {', '.join(codecs)}\nframeworks: {', '.join(frameworks) or 'none'}"
 
 
 def informing() -> dict[str, str]:
-    """Versions worth noting that decide nothing."""
-    return {
-        "dataprep-iobench": __version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in _INFORMING},
-    }
+    """Versions that do not determine the bytes, but are useful to know."""
+    versions = {"dataprep-iobench": __version__, "python": platform.python_version()}
+    for name in _OTHER_LIBRARIES:
+        versions[name] = version(name)
+    return versions
 
 
 def require_versions(planned: tuple[tuple[str, str], ...]) -> None:
-    """Refuse to work with other libraries than the job was planned with.
+    """Raise an error unless this machine has the libraries with which the job was planned.
 
     Raises:
-        JobError: it names the differences.
+        JobError: versions differ; the error names the differences.
     """
-    if other := other_resizer(dict(planned)):
-        raise JobError(f"the job was {other}")
-    exact = "processor" not in dict(planned)
-    here = dict(determining(same_everywhere=exact))
-    different = [
-        f"{name} {here.get(name, 'missing')} instead of {wanted}"
-        for name, wanted in planned
-        if here.get(name) != wanted
-    ]
-    if different:
+    resizer_problem = other_resizer(dict(planned))
+    if resizer_problem:
+        raise JobError(f"the job was {resizer_problem}")
+    same_everywhere = "processor" not in dict(planned)
+    own_versions = dict(determining(same_everywhere=same_everywhere))
+    differences = []
+    for name, planned_version in planned:
+        own_version = own_versions.get(name, "missing")
+        if own_version != planned_version:
+            differences.append(f"{name} {own_version} instead of {planned_version}")
+    if differences:
         raise JobError(
-            f"worker {platform.node()} has {', '.join(different)}: its bytes would differ from "
+            f"worker {platform.node()} has {', '.join(differences)}: its bytes would differ from "
             "the other workers': install the same versions everywhere"
         )

@@ -1,4 +1,4 @@
-"""What is to be made of an image: every choice, with its default."""
+"""PURE. The policy of image conversion: all choices and their defaults."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ Note = Literal[
     "upscaled",
     "wrong_container",
 ]
-"""Of a sample that was written; ``too_small`` alone is of one that was skipped."""
+"""Remarks about a written sample. Only ``too_small`` is about a skipped sample."""
 
 Notes: TypeAlias = tuple[Note, ...]
 
 Refusal = Literal["alpha", "animation", "cmyk", "depth", "palette", "wrong_container"]
-"""What a policy can refuse: the kind of a ``RefusedImage``, counted as ``failed_`` and it."""
+"""The kinds of images that a policy can refuse. The manifest counts them as ``failed_`` + kind."""
 
 MAX_SIDE = 16_384
 Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
 Byte = Annotated[int, Field(ge=0, le=255)]
 
-# Pillow's own threshold: 2**30 bytes / 4 / 3 pixels, a quarter of a GiB of RGB.
+# The threshold of Pillow: 2**30 bytes / 4 / 3, which is a quarter of a GiB of RGB pixels.
 DEFAULT_MAX_PIXELS = 89_478_485
 PILLOW_HARD_LIMIT = 2 * DEFAULT_MAX_PIXELS
 
@@ -59,72 +59,77 @@ _HEX_COLOUR = re.compile("#?([0-9a-fA-F]{6})")
 
 
 class ImagePolicy(BaseModel):
-    """How one image is resized and stored; ``docs/images.md`` says what is counted of it."""
+    """How images are resized and stored. ``docs/images.md`` describes the notes about them."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
     mode: Mode = "none"
-    """Scale the `short` or `long` side to `size`; `exact`: both sides; `crop`: cover `size` and
-    keep its centre; `none`: keep the size. With a `size` the default is `short`."""
+    """`short` or `long`: scale this side to `size`. `exact`: scale both sides. `crop`: scale so
+    that the image covers `size`, and keep its centre. `none`: keep the size. With a `size`, the
+    default is `short`."""
     size: Side | tuple[Side, Side] | None = None
-    """Pixels; for `exact` and `crop` also width and height."""
+    """Size in pixels: one number, or width and height for `exact` and `crop`."""
     upscale: bool = False
-    """Allow sides to grow; otherwise `exact` and `crop` may give less than `size`."""
+    """Allow sides to grow. Otherwise, `exact` and `crop` may give images smaller than `size`."""
     filter: Filter = "bicubic"
-    """Antialiased; `area` and `lanczos` start from the full image."""
+    """Filter for scaling. All are antialiased. `area` and `lanczos` start from the full image."""
     min_size: Annotated[int, Field(ge=0, le=65_535)] = 0
     """Skip images with a side below this many pixels."""
     encoding: Encoding = "jpeg"
-    """Stored format. Files that have it and need no change are stored byte for byte, whatever the
-    next six keys say."""
+    """Format of stored images. Files that have this format and need no change are stored byte for
+    byte; the next six keys do not apply to them."""
     quality: Annotated[int, Field(ge=1, le=100)] = 95
-    """Of JPEG and lossy WebP."""
+    """Quality of JPEG and lossy WebP."""
     subsampling: Literal["420", "422", "444", "keep"] = "420"
-    """Of JPEG's colours; `keep`: the source's, else 420."""
+    """Subsampling of the colours in a JPEG. `keep`: as in the source, or 420 if it has none."""
     progressive: bool = False
     """Encode progressive JPEGs."""
     optimize: bool = False
-    """Encode JPEGs with their own Huffman tables."""
+    """Compute Huffman tables for each JPEG."""
     png_compression: Annotated[int, Field(ge=0, le=9)] = 6
-    """Zlib's level."""
+    """Compression level of PNG."""
     webp_lossless: bool = False
     """Encode lossless WebP."""
     orientation: Literal["ignore", "apply"] = "ignore"
-    """Exif orientation: ignored, as training decoders do, or applied. Stored files have 1."""
+    """Exif orientation: ignore it, as decoders for training do, or turn the pixels. Stored files
+    have the orientation 1."""
     icc: Literal["drop", "keep", "srgb"] = "drop"
-    """Colour profiles of encoded images: omitted, embedded, or converted to sRGB."""
+    """Colour profiles of encoded images: drop or embed them, or convert the colours to sRGB."""
     cmyk: Literal["convert", "fail"] = "convert"
-    """CMYK and YCCK: to RGB, or refused."""
+    """Images in CMYK and YCCK: convert them to RGB, or refuse them."""
     palette: Literal["convert", "fail"] = "convert"
-    """Palettes: to RGB, or refused."""
+    """Images with a palette: convert them to RGB, or refuse them."""
     depth: Literal["reduce", "fail"] = "reduce"
-    """More than 8 bits per sample: reduced to 8, also in PNG, or refused."""
+    """Images with more than 8 bits per sample: reduce them to 8 (also in PNG), or refuse them."""
     greyscale: Literal["keep", "rgb"] = "keep"
-    """Greyscale: one channel, or three."""
+    """Greyscale images: keep one channel, or store three."""
     alpha: Literal["flatten", "keep", "fail"] = "flatten"
-    """Transparency: on `background`, kept (PNG and WebP), or refused."""
+    """Transparent images: put them on `background`, keep the transparency (PNG and WebP), or refuse
+    them."""
     background: tuple[Byte, Byte, Byte] = (255, 255, 255)
-    """Colour behind transparency; also `"#rrggbb"`."""
+    """Colour behind transparent images: red, green and blue, or `"#rrggbb"`."""
     animation: Literal["first", "fail"] = "first"
-    """Several frames or pages: the first, or refused."""
+    """Files with several frames or pages: store the first, or refuse them."""
     wrong_container: Literal["convert", "fail"] = "convert"
-    """Another format than the extension says: accepted, or refused."""
+    """Files with another format than the extension says: convert them, or refuse them."""
     truncated: Literal["fail", "keep"] = "fail"
-    """Files that end early: refused, or what decodes is kept."""
+    """Files that end early: refuse them, or keep the part that can be decoded."""
     check: Literal["decode", "header"] = "decode"
-    """Test of JPEGs that are stored unchanged: that they decode, or (faster) how they begin and
-    end."""
+    """Check of JPEGs that are stored unchanged: decode them, or (faster) look at the header and the
+    end only."""
     max_pixels: Annotated[int, Field(ge=1, le=PILLOW_HARD_LIMIT)] = DEFAULT_MAX_PIXELS
-    """Images with more fail before decoding. At most 178,956,970."""
+    """Images with more pixels fail before they are decoded. At most 178,956,970."""
     max_source_bytes: Annotated[int, Field(ge=1)] = 256 * 2**20
-    """Larger files fail without being read."""
+    """Files with more bytes fail without being read."""
 
     @model_validator(mode="before")
     @classmethod
     def _as_written(cls, values: Any) -> Any:
-        """A size implies a mode, and YAML takes 420 for a number."""
+        """Add the mode that a size implies, and make 420 a text, which YAML reads as a number."""
         if isinstance(values, dict):
-            values = {key: value for key, value in values.items() if (key, value) != ("mode", None)}
+            values = dict(values)
+            if values.get("mode", "") is None:
+                del values["mode"]
             if values.get("size") is not None:
                 values.setdefault("mode", "short")
             if type(values.get("subsampling")) is int:
@@ -133,7 +138,8 @@ class ImagePolicy(BaseModel):
 
     @field_validator("background", mode="before")
     @classmethod
-    def _colour(cls, value: Any) -> Any:
+    def _parse_colour(cls, value: Any) -> Any:
+        """Accept three numbers, or a text such as ``#ffffff``."""
         if isinstance(value, str) and (match := _HEX_COLOUR.fullmatch(value)):
             return tuple(bytes.fromhex(match[1]))
         if isinstance(value, (list, tuple)) and len(value) == 3:
@@ -158,9 +164,9 @@ class ImagePolicy(BaseModel):
 
     @property
     def same_everywhere(self) -> bool:
-        """Whether the bytes are the same on every processor.
+        """Whether the stored bytes are the same on every processor.
 
-        Not those of zlib-ng and libwebp, which choose by the processor's instructions, nor
-        those of LittleCMS, which computes its tables in floating point.
+        The bytes of zlib-ng (PNG) and libwebp depend on the instructions of the processor. The
+        colours of LittleCMS depend on them too, because its tables are computed in floating point.
         """
         return self.encoding == "jpeg" and self.icc != "srgb"

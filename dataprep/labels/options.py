@@ -12,36 +12,36 @@ _CONFIG = ConfigDict(
 
 
 class LabelOptions(BaseModel):
-    """Files about classes, each a path or URI. The content of a file decides how it is read."""
+    """Files about classes. Each is a path or URI. The content of a file decides how it is read."""
 
     model_config = _CONFIG
 
     ground_truth: str | None = None
-    """The class of each sample, instead of its folder."""
+    """File with the class of each sample, which replaces the class of its folder."""
 
     meta: str | None = None
-    """The devkit or its `meta.mat`. (default: the one beside the ground truth)"""
+    """The devkit or its `meta.mat`. (default: the file beside the ground truth)"""
 
     map: str | None = None
-    """Old and new class names, to rename, merge or skip classes."""
+    """File with old and new class names, to rename, merge or skip classes."""
 
     classes: str | None = None
-    """The label of each class, or the word `ilsvrc2012`. (default: sorted)"""
+    """File with the label of each class, or `ilsvrc2012`. (default: classes are sorted)"""
 
     order: Literal["names", "numeric"] = "names"
-    """Order of classes without `classes`: by their names as texts, or by value, if all are
+    """Order of the classes if there is no `classes` file: by name, or by value if all classes are
     numbers."""
 
     split_folders: Literal["refuse", "classes"] = "refuse"
-    """Folders that look like splits or are called after kinds of files (`train`, `val_images`,
-    `masks`): refuse them, or make them classes."""
+    """Folders with the names of splits or kinds of files (`train`, `val_images`, `masks`): refuse
+    them, or use them as classes."""
 
     texts: str | None = None
-    """The classes in words."""
+    """File with a description of each class."""
 
 
 class BoxNames(BaseModel):
-    """Column names of a CSV file with a header; the column ``label`` is optional."""
+    """Column names of a CSV file with a header. The column ``label`` is optional."""
 
     model_config = _CONFIG
 
@@ -61,11 +61,11 @@ class BoxNames(BaseModel):
     """Lower side."""
 
     label: str = "label"
-    """Name of the box's class."""
+    """Class of the box."""
 
 
 class BoxOptions(BaseModel):
-    """Bounding boxes stored beside the images; see docs/boxes.md."""
+    """Bounding boxes in files beside the images; see docs/boxes.md."""
 
     model_config = _CONFIG
 
@@ -73,24 +73,24 @@ class BoxOptions(BaseModel):
     """Folder or tar of XML files, or a CSV file: a path or `s3://bucket/key`."""
 
     format: Literal["auto", "xml", "csv"] = "auto"
-    """Format of `source`; `auto`: by its name."""
+    """Format of `source`. `auto`: the name of the file decides."""
 
     units: Literal["relative", "pixels"] = "relative"
-    """Units of a CSV file: shares, or pixels of the stored image or of the columns `width` and
-    `height`."""
+    """Units in a CSV file: shares of the image, or pixels. Pixels refer to the size in the columns
+    `width` and `height`, or to the stored image."""
 
     columns: BoxNames = BoxNames()
     """Column names of a CSV file with a header."""
 
     key: Literal["name", "path"] = "name"
-    """Match images by base name or by path, without extension."""
+    """Match annotations and images by base name or by path, without extension."""
 
     frame: Literal["auto", "stored", "displayed"] = "auto"
-    """Which image was annotated, if EXIF turns it. `auto`: the one with the annotated size, else
-    `stored`."""
+    """Image on which boxes were drawn if it has an Exif orientation: the `stored` or the
+    `displayed` image. `auto`: the image with the annotated size, or else `stored`."""
 
     labels: Literal["own", "image"] = "own"
-    """Class of a box: its own if known, or its image's."""
+    """Class of a box: its `own`, if that is one of the classes, or the class of its `image`."""
 
     least_visible: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.1
-    """Drop a box if a crop leaves less than this share."""
+    """Drop a box if a crop leaves less than this share of it."""
