@@ -1,8 +1,9 @@
-"""Decode every image that is no plain JPEG, by Pillow, to 8-bit pixels.
+"""PURE. Decode images that libjpeg-turbo does not decode, by Pillow, to 8-bit pixels.
 
-PNG chunks after ISO/IEC 15948, 5.3; brands of HEIF after ISO/IEC 23008-12, of JPEG XL after
-18181-2. Of raw files those are known by name that begin unlike a TIFF, and Canon's CR2, which has
-``CR`` at byte 8. NEF, ARW and DNG begin as any TIFF does.
+Sources: PNG chunks, ISO/IEC 15948, 5.3; HEIF brands, ISO/IEC 23008-12; JPEG XL, ISO/IEC 18181-2.
+
+Raw files of cameras are recognised if they do not begin like a TIFF, and so is Canon's CR2, which
+has ``CR`` at byte 8. NEF, ARW and DNG cannot be distinguished from a TIFF.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from dataprep.image.geometry import Pixels, Source, describe, require_size
 from dataprep.image.policy import ImagePolicy, Note, Refusal
 from dataprep.image.resize import turn
 
-# Named, so that no decoder which runs a program (EPS) or accepts anything (TGA) is reached.
+# The formats that are read. Decoders that run a program (EPS) or accept any file (TGA) are not.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "DIB", "TIFF", "WEBP", "PPM", "JPEG2000", "AVIF")
 _EXTENSIONS = {
     "JPEG": "jpeg jpg jpe jfif",
@@ -47,7 +48,7 @@ _EXTENSIONS = {
     "AVIF": "avif avifs",
 }
 _KNOWN_EXTENSIONS = frozenset(" ".join(_EXTENSIONS.values()).split())
-# What a file that Pillow cannot identify may be.
+# The beginning of files that Pillow cannot identify, with the error and the message.
 _UNIDENTIFIED: tuple[tuple[re.Pattern[bytes], type[ImageError], str], ...] = (
     (
         re.compile(rb"....ftyp(?:hei[cxms]|hev[cx]|mif1|msf1)", re.DOTALL),
@@ -80,9 +81,9 @@ _UNIDENTIFIED: tuple[tuple[re.Pattern[bytes], type[ImageError], str], ...] = (
         "broken image: its header cannot be read",
     ),
 )
-# Where a file's header says that it has more than 8 bits a sample, though Pillow gives 8: PNG's
-# IHDR; width, height and largest sample of PPM; ITU-T T.800, A.5.1; AV1 in ISOBMFF, 2.3.3.
-_DEEP = {
+# Headers of files with more than 8 bits a sample of which Pillow returns 8 bits. Sources: IHDR of
+# PNG; width, height and largest sample of PPM; ITU-T T.800, A.5.1; AV1 in ISOBMFF, 2.3.3.
+_DEEP_HEADERS = {
     "PNG": re.compile(rb"\A\x89.{23}[\x09-\xff]", re.DOTALL),
     "PPM": re.compile(
         rb"\AP\d(?:(?:\s|#.*\n)+\d+){2}(?:\s|#.*\n)+(?:25[6-9]|2[6-9]\d|[3-9]\d\d|\d{4})"
@@ -90,18 +91,21 @@ _DEEP = {
     "JPEG2000": re.compile(rb"\xff\x4f\xff\x51.{38}[\x08-\x7f\x88-\xff]", re.DOTALL),
     "AVIF": re.compile(rb"av1C..[\x40-\x7f\xc0-\xff]", re.DOTALL),
 }
-_GREY_PNG_WITH_ALPHA = re.compile(rb"\x89.{24}\x04", re.DOTALL)  # Pillow opens 16 bits as RGBA
-_SIGNED = 2  # TIFF 6.0, section 19
-_WHITE_IS_ZERO = 0  # section 8
+_GREY_PNG_WITH_ALPHA = re.compile(rb"\x89.{24}\x04", re.DOTALL)  # with 16 bits, Pillow says RGBA
+_SIGNED_SAMPLES = 2  # TIFF 6.0, section 19
+_WHITE_IS_ZERO = 0  # TIFF 6.0, section 8
 
-_IGNORE_PILLOW = ("ignore", None, Warning, re.compile(r"PIL\."), 0)  # an entry of warnings.filters
+# An entry of warnings.filters.
+_IGNORE_PILLOW = ("ignore", None, Warning, re.compile(r"PIL\."), 0)
 
 
 class Opened(NamedTuple):
-    """Decoded pixels, turned as the policy says, and their source.
+    """A decoded image.
 
-    The source's colour space is Pillow's name for its mode. ``as_stored`` is true if every decoder
-    gets these pixels from the file.
+    Attributes:
+        pixels: the pixels, turned as the policy says.
+        source: the image in the file. Its colour space is the name of its mode in Pillow.
+        as_stored: whether every decoder gets these pixels from the file.
     """
 
     pixels: Pixels
@@ -111,94 +115,102 @@ class Opened(NamedTuple):
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Ignore Pillow's warnings of broken Exif and of images near its size limit.
+    """Ignore Pillow's warnings about broken Exif data and about images near its size limit.
 
-    Both are decided here, and the caller's filters may turn warnings into errors. These filters
-    belong to the whole process, and several threads decode at a time. Therefore each call adds an
-    entry of its own and removes one. ``warnings.filterwarnings`` would make Python show again what
-    it shows once, and ``warnings.catch_warnings`` would lose the filters of other threads.
+    This package decides about both. But the program that uses it may turn warnings into errors.
+
+    The list of filters belongs to the whole process, and several threads decode at the same time.
+    Therefore each call adds an entry and removes an entry. ``warnings.filterwarnings`` would make
+    Python repeat warnings that it shows once, and ``warnings.catch_warnings`` would drop the
+    filters of other threads.
     """
     filters = cast("list[object]", warnings.filters)
     filters.insert(0, _IGNORE_PILLOW)
     try:
         yield
     finally:
-        with suppress(ValueError):  # the caller has reset all filters meanwhile
+        with suppress(ValueError):  # the program may have reset all filters meanwhile
             filters.remove(_IGNORE_PILLOW)
 
 
 def open_image(data: bytes, policy: ImagePolicy) -> Opened:
-    """Decode with Pillow, colours, alpha and the like as the policy says.
+    """Decode an image by Pillow, and convert its colours and transparency as the policy says.
 
     Raises:
-        NotAnImage: no format that is read.
-        CorruptImage: the image ends early or is broken.
+        NotAnImage: the file has no format that is read.
+        CorruptImage: the image is truncated or broken.
         UnsupportedImage: its samples have no fixed range (floating point, 32 bits).
-        RefusedImage: the policy refuses images of its kind.
-        ImageTooLarge: more than ``max_pixels``.
-        ImageTooSmall: a side below ``min_size``.
+        RefusedImage: the policy refuses images of this kind.
+        ImageTooLarge: the image has more than ``max_pixels`` pixels.
+        ImageTooSmall: a side is below ``min_size``.
     """
     try:
         with without_warnings(), Image.open(io.BytesIO(data), formats=FORMATS) as image:
             require_size(image.width, image.height, policy)
             return _decode(image, data, policy)
-    except Image.DecompressionBombError:  # above Pillow's own limit, the highest of max_pixels
+    except Image.DecompressionBombError:  # above the limit of Pillow, the maximum of max_pixels
         raise ImageTooLarge(
             f"its pixels are more than max_pixels allows ({policy.max_pixels:,})"
         ) from None
     except UnidentifiedImageError:
-        for begins, error, words in _UNIDENTIFIED:
-            if begins.match(data):
-                raise error(words) from None
+        for beginning, error_type, message in _UNIDENTIFIED:
+            if beginning.match(data):
+                raise error_type(message) from None
         raise NotAnImage(f"not an image: begins with {data[:12]!r}") from None
     except (ImageError, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001  decoders raise whatever they like
+    except Exception as error:  # noqa: BLE001  decoders raise errors of any type
         raise CorruptImage(f"broken image: {str(error) or type(error).__name__}") from None
 
 
 def name_notes(name: str, container: str, policy: ImagePolicy) -> tuple[Note, ...]:
-    """Compare a file's name with its content.
+    """The note for a file whose name has the extension of another format.
 
-    A name without an extension, or with one that is no image's, promises nothing.
+    Names without an extension, or with an extension that is not of an image, are ignored.
 
     Raises:
-        RefusedImage: it has the extension of another container, and the policy refuses that.
+        RefusedImage: the extension is of another format, and the policy refuses this.
     """
-    stem, _, extension = name.rpartition("/")[2].lower().rpartition(".")
-    promises_other = extension in _KNOWN_EXTENSIONS.difference(_EXTENSIONS[container].split())
-    if not stem or not promises_other:
+    file_name = name.rpartition("/")[2].lower()
+    stem, _, extension = file_name.rpartition(".")
+    is_right = extension in _EXTENSIONS[container].split()
+    if not stem or is_right or extension not in _KNOWN_EXTENSIONS:
         return ()
     if policy.wrong_container == "fail":
         raise _refused(f"{container}, which its name does not say", "wrong_container")
     return ("wrong_container",)
 
 
-def _refused(what: str, kind: Refusal) -> RefusedImage:
-    return RefusedImage(f"{what}: image.{kind} says 'fail'", kind)
+def _refused(property_name: str, kind: Refusal) -> RefusedImage:
+    """The error for an image with a property that the policy refuses."""
+    return RefusedImage(f"{property_name}: image.{kind} says 'fail'", kind)
 
 
 def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> Opened:
-    container, mode = opened.format or "unknown", opened.mode
-    notes = _traits(opened, data, policy)
-    turned = container == "TIFF"  # by Pillow: a TIFF's orientation is the order of its rows
-    tag = _orientation(opened) if turned else None
-    notes += _load(opened, policy)
-    tag = _orientation(opened) if tag is None else tag  # may come after the pixels
-    vars(opened).pop("_decoder", None)  # WebP's keeps two more canvases in memory
+    container = opened.format or "unknown"
+    mode = opened.mode
+    notes = _header_notes(opened, data, policy)
+    # Pillow turns a TIFF while it decodes, because its orientation is the order of its rows.
+    turned_by_pillow = container == "TIFF"
+    if turned_by_pillow:
+        tag = _orientation(opened)
+        notes += _load(opened, policy)
+    else:
+        notes += _load(opened, policy)
+        tag = _orientation(opened)  # in the file, it may come after the pixels
+    vars(opened).pop("_decoder", None)  # the decoder of WebP keeps two more canvases in memory
     profile = opened.info.get("icc_profile") or None
     image: Image.Image = opened
     if container == "JPEG" and mode == "CMYK" and "adobe" not in opened.info:
-        # Pillow takes every CMYK JPEG for Adobe's, which is stored inverted.
+        # Pillow inverts every CMYK JPEG, but only files of Adobe are stored inverted.
         image = ImageChops.invert(opened)
     if mode.startswith("I"):
         image = _to_8_bits(opened)
-    image = _picture(image, data, profile, policy, notes)
-    managed = "icc_converted" in notes or "icc_broken" in notes
-    as_stored = notes in ([], ["alpha_kept"]) and image.mode == mode
+    image = _converted(image, data, profile, policy, notes)
+    is_profile_used = "icc_converted" in notes or "icc_broken" in notes
     orientation = int(tag) if tag in range(1, 9) else 1
     width, height = image.size
-    if turned and orientation >= 5:
+    if turned_by_pillow and orientation >= 5:
         width, height = height, width
     source = describe(
         policy,
@@ -207,63 +219,77 @@ def _decode(opened: ImageFile.ImageFile, data: bytes, policy: ImagePolicy) -> Op
         height=height,
         colorspace=mode,
         orientation=orientation,
-        profile=None if managed else profile,
+        profile=None if is_profile_used else profile,
         notes=tuple(notes),
-        always_turned=turned,
+        always_turned=turned_by_pillow,
     )
     pixels = np.asarray(image).reshape(image.height, image.width, -1)
-    return Opened(
-        pixels if turned else turn(pixels, source.applied),
-        source,
-        as_stored and (container == "WEBP" or (container == "PNG" and _is_sound_png(data))),
-    )
+    if not turned_by_pillow:
+        pixels = turn(pixels, source.applied)
+    as_stored = notes in ([], ["alpha_kept"]) and image.mode == mode
+    if container == "PNG":
+        as_stored = as_stored and _is_sound_png(data)
+    elif container != "WEBP":
+        as_stored = False
+    return Opened(pixels, source, as_stored)
 
 
 def _orientation(image: Image.Image) -> Any:
-    """Exif's. Pillow would take XMP's where Exif has none."""
+    """The orientation in the Exif data. XMP data is removed, because Pillow would use it too."""
     for xmp in ("xmp", "XML:com.adobe.xmp"):
         image.info.pop(xmp, None)
     return image.getexif().get(ExifTags.Base.Orientation, 1)
 
 
-def _traits(image: Image.Image, data: bytes, policy: ImagePolicy) -> list[Note]:
-    """What the header says, before a pixel is decoded. Raises RefusedImage."""
-    if image.mode == "F" or _SIGNED in _tag(image, SAMPLEFORMAT, ()):
+def _header_notes(image: Image.Image, data: bytes, policy: ImagePolicy) -> list[Note]:
+    """The notes that result from the header, before a pixel is decoded.
+
+    Raises:
+        RefusedImage: the policy refuses images with such a header.
+        UnsupportedImage: samples are floats, or have a sign.
+    """
+    if image.mode == "F" or _SIGNED_SAMPLES in _tag(image, SAMPLEFORMAT, ()):
         raise UnsupportedImage("floating-point or signed samples: no fixed range to scale from")
-    # Counting frames would read all of them.
+    # This is faster than counting the frames, for which all of them are read.
     animated = getattr(image, "is_animated", False) and image.format != "MPO"
-    found: tuple[tuple[bool, Refusal, str, Note], ...] = (
+    properties: tuple[tuple[bool, Refusal, str, Note], ...] = (
         (animated, "animation", "more than one frame", "first_frame_kept"),
         (_is_deep(image, data), "depth", "more than 8 bits a sample", "depth_reduced"),
         (image.mode in ("P", "PA"), "palette", "a palette of colours", "palette_converted"),
         (image.mode == "CMYK", "cmyk", "four inks (CMYK)", "cmyk_converted"),
     )
     notes: list[Note] = []
-    for is_so, key, what, note in found:
-        if is_so and getattr(policy, key) == "fail":
-            raise _refused(what, key)
-        if is_so:
-            notes.append(note)
+    for has_property, policy_key, property_name, note in properties:
+        if not has_property:
+            continue
+        if getattr(policy, policy_key) == "fail":
+            raise _refused(property_name, policy_key)
+        notes.append(note)
     return notes
 
 
 def _is_deep(image: Image.Image, data: bytes) -> bool:
+    """Whether the file has more than 8 bits a sample."""
     if image.mode.startswith(("I", "F")):
         return True
     if image.format == "TIFF":
         return any(bits > 8 for bits in _tag(image, BITSPERSAMPLE, ()))
-    return image.format in _DEEP and _DEEP[image.format].search(data) is not None
+    if image.format not in _DEEP_HEADERS:
+        return False
+    return _DEEP_HEADERS[image.format].search(data) is not None
 
 
 def _tag(image: Image.Image, tag: int, default: Any) -> Any:
+    """The value of a tag of a TIFF; ``default`` for other files."""
     return getattr(image, "tag_v2", {}).get(tag, default)
 
 
 def _load(image: ImageFile.ImageFile, policy: ImagePolicy) -> list[Note]:
-    """Decode; of what ends early, as far as it goes, if the policy says so.
+    """Decode the pixels. A truncated file is decoded as far as possible if the policy says so.
 
-    Pillow has a switch for it, which is one for all threads. It leaves what it has decoded in
-    the image; with no tile left to decode, the image counts as loaded.
+    Pillow has a switch for truncated files, but it applies to all threads. Without it, the image
+    has the pixels that were decoded before the error. If no tile is left to decode, Pillow regards
+    the image as loaded.
     """
     try:
         image.load()
@@ -277,40 +303,47 @@ def _load(image: ImageFile.ImageFile, policy: ImagePolicy) -> list[Note]:
     return []
 
 
-def _picture(
+def _converted(
     image: Image.Image, data: bytes, profile: bytes | None, policy: ImagePolicy, notes: list[Note]
 ) -> Image.Image:
-    """The image as L, RGB or RGBA: its inks, profile and transparency as the policy says."""
-    alpha = image.has_transparency_data
-    grey = image.mode in ("1", "L", "LA", "La") or _GREY_PNG_WITH_ALPHA.match(data) is not None
-    if alpha and policy.alpha == "fail":
+    """Convert an image to L, RGB or RGBA, and its profile and transparency as the policy says.
+
+    Notes about the conversion are added to ``notes``.
+    """
+    has_alpha = image.has_transparency_data
+    is_grey = image.mode in ("1", "L", "LA", "La") or _GREY_PNG_WITH_ALPHA.match(data) is not None
+    if has_alpha and policy.alpha == "fail":
         raise _refused("transparency", "alpha")
     if image.format == "PNG":
         _scale_transparent_colour(image, data)
     if image.mode != "CMYK":
-        image = _as_mode(image, ("L" if grey else "RGB") + "A" * alpha)
+        colours = "L" if is_grey else "RGB"
+        image = _as_mode(image, colours + "A" if has_alpha else colours)
     if policy.icc == "srgb" and profile is not None:
         image, note = icc.to_srgb(image, profile)
-        notes += [note] if note else []
-    if not alpha:
-        return _as_mode(image, "L" if grey else "RGB")
-    notes.append("alpha_kept" if policy.alpha == "keep" else "alpha_flattened")
+        if note is not None:
+            notes.append(note)
+    if not has_alpha:
+        return _as_mode(image, "L" if is_grey else "RGB")
     if policy.alpha == "keep":
+        notes.append("alpha_kept")
         return _as_mode(image, "RGBA")
+    notes.append("alpha_flattened")
     flat = Image.new("RGB", image.size, policy.background)
-    if grey and len({*policy.background}) == 1:
+    if is_grey and len(set(policy.background)) == 1:
         flat = flat.convert("L")
     flat.paste(image, mask=image.getchannel("A"))
     return flat
 
 
 def _scale_transparent_colour(image: Image.Image, data: bytes) -> None:
-    """Bring a PNG's transparent colour, as the file has it, to the 8 bits of the pixels.
+    """Scale the transparent colour of a PNG from the depth of the file to the 8 bits of pixels.
 
-    Of 16 bits Pillow keeps the high byte: all colours with that of the transparent one become
-    transparent too.
+    Of 16 bits, Pillow keeps the high byte. Therefore all colours with the same high byte as the
+    transparent colour become transparent too.
     """
-    depth, transparent = data[24], image.info.get("transparency")
+    depth = data[24]
+    transparent = image.info.get("transparency")
     if depth == 16 and isinstance(transparent, tuple):
         image.info["transparency"] = tuple(sample >> 8 for sample in transparent)
     elif depth in (2, 4) and isinstance(transparent, int) and image.mode == "L":
@@ -318,21 +351,23 @@ def _scale_transparent_colour(image: Image.Image, data: bytes) -> None:
 
 
 def _as_mode(image: Image.Image, mode: str) -> Image.Image:
-    return image if image.mode == mode else image.convert(mode)  # which would copy it
+    """The image in this mode. An image that has the mode is not copied."""
+    return image if image.mode == mode else image.convert(mode)
 
 
 def _to_8_bits(image: Image.Image) -> Image.Image:
-    """16 bits to 8 by scaling the range, never by clipping it; a transparent level to alpha.
+    """Scale grey samples of 12 or 16 bits to 8 bits. A transparent level becomes alpha.
 
     Raises:
-        UnsupportedImage: samples beyond 16 bits.
+        UnsupportedImage: a sample has more than 16 bits.
     """
     samples = np.asarray(image)
-    # Pillow leaves 12 bits of a TIFF as they are, and 16 bits that count from white.
-    most = 4_095 if 12 in _tag(image, BITSPERSAMPLE, ()) else 65_535
-    if samples.min() < 0 or samples.max() > most:
+    max_sample = 4_095 if 12 in _tag(image, BITSPERSAMPLE, ()) else 65_535
+    if samples.min() < 0 or samples.max() > max_sample:
         raise UnsupportedImage("32-bit samples have no fixed range to scale from")
-    levels = ((np.arange(most + 1) * 255 + most // 2) // most).astype(np.uint8)
+    scaled = (np.arange(max_sample + 1) * 255 + max_sample // 2) // max_sample
+    levels = scaled.astype(np.uint8)
+    # Pillow does not invert such samples if 0 is white.
     if _tag(image, PHOTOMETRIC_INTERPRETATION, 1) == _WHITE_IS_ZERO:
         levels = 255 - levels
     eight = Image.fromarray(levels[samples])
@@ -343,13 +378,13 @@ def _to_8_bits(image: Image.Image) -> Image.Image:
 
 
 def _is_sound_png(data: bytes) -> bool:
-    """Whether it has 8 bits a sample, and the right checksum in each chunk before the last.
+    """Whether a PNG has 8 bits a sample, and right checksums in all chunks but the last.
 
-    Pillow does not compare those of pixels when it decodes.
+    Pillow does not verify the checksums of pixels when it decodes.
     """
     try:
         with Image.open(io.BytesIO(data), formats=["PNG"]) as image:
             image.verify()
-    except Exception:  # noqa: BLE001  decoders raise whatever they like
+    except Exception:  # noqa: BLE001  decoders raise errors of any type
         return False
     return data[24] == 8

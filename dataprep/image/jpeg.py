@@ -1,8 +1,10 @@
-"""Read, repair and decode JPEGs.
+"""PURE. Read, repair and decode JPEGs.
 
-Markers after ITU-T T.81, Annex B; profiles in segments after ICC.1:2022, B.4; the orientation tag
-after Exif 2.32, 4.6.4. libjpeg-turbo decodes, and every warning that it gives is read here: most of
-them mean lost pixels.
+Sources: markers, ITU-T T.81, Annex B; profiles in segments, ICC.1:2022, B.4; the orientation tag,
+Exif 2.32, 4.6.4.
+
+libjpeg-turbo decodes the pixels. Most of its warnings mean that pixels are lost. Therefore this
+module interprets each warning.
 """
 
 from __future__ import annotations
@@ -21,56 +23,66 @@ from dataprep.image.policy import Notes
 
 SOI = b"\xff\xd8"
 EOI = b"\xff\xd9"
-_SCAN = b"\xff\xda\0"  # a scan's marker, and the high byte of its length
-_SOS = 0xDA
-_APP1, _APP2 = 0xE1, 0xE2
+_SCAN_START = b"\xff\xda\0"  # the marker of a scan, and the high byte of its length
+_SOS = 0xDA  # start of scan
+_APP1 = 0xE1  # Exif
+_APP2 = 0xE2  # an ICC profile
 _METADATA = frozenset({_APP1, _APP2})
-_SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC9, 0xCA})  # Huffman or arithmetic
+_SOF = frozenset({0xC0, 0xC1, 0xC2, 0xC9, 0xCA})  # start of frame: Huffman or arithmetic coding
 _UNSUPPORTED_SOF = frozenset({0xC3, 0xC5, 0xC6, 0xC7, 0xCB, 0xCD, 0xCE, 0xCF})
-_MEASURED = frozenset({*range(0xC0, 0xD0), *range(0xDA, 0xFF)})  # a length follows
-_HEAD = struct.Struct(">BBH")
-# A marker with a length, or the end: fill bytes and whatever libjpeg skips are passed over.
+# Markers that a length follows.
+_MARKERS_WITH_LENGTH = frozenset({*range(0xC0, 0xD0), *range(0xDA, 0xFF)})
+_SEGMENT_HEAD = struct.Struct(">BBH")  # 0xff, the marker, and the length
+# A marker with a length, or the end of the image. Fill bytes and other bytes that libjpeg skips
+# are not matched.
 _NEXT_MARKER = re.compile(rb"\xff[\x02-\xcf\xd9-\xfe]")
 _CHANNELS = {"Gray": 1, "YCbCr": 3, "RGB": 3, "CMYK": 4, "YCCK": 4}
-_ICC = b"ICC_PROFILE\0"
-_ICC_HEADER_BYTES = 12 + 2  # name, number and total
-_ICC_PART_BYTES = 65_519  # 65,535 less the length's own two, the name's twelve and two numbers
+_ICC_NAME = b"ICC_PROFILE\0"
+_ICC_HEADER_BYTES = 12 + 2  # the name, and one byte each for the number and the total
+_ICC_PART_BYTES = 65_535 - 2 - _ICC_HEADER_BYTES  # two bytes are the length of the segment
 _BYTE_ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
-_ORIENTATION = 0x0112
-# Files use all of TIFF's integer types for this tag.
+_ORIENTATION_TAG = 0x0112
+# The size of each integer type of TIFF in bytes. Files use all of them for this tag.
 _INTEGER_BYTES = {1: 1, 3: 2, 4: 4, 6: 1, 8: 2, 9: 4}
 
-_MOST_SCANNED_PIXELS = 10**9  # pixels times scans: a few seconds of work
-_FEW_SCANS = 24  # allowed at any size: libjpeg itself writes up to 18
+_MAX_SCANNED_PIXELS = 10**9  # pixels times scans, which takes a few seconds
+_ALWAYS_ALLOWED_SCANS = 24  # libjpeg writes up to 18
 
 _PROFILE_WARNING = "bad ICC marker"
-_SCAN_PARAMETERS = "Invalid SOS parameters for sequential"
-_HARMLESS = re.compile(rf"{_PROFILE_WARNING}|{_SCAN_PARAMETERS}|extraneous bytes before marker")
-_STRAY_END = re.compile(r"(\d+) extraneous bytes before marker 0xd9")
-_SEQUENTIAL = b"\x00\x3f\x00"  # T.81, table B.3: all 64 coefficients at once, in full
-# The file ends early, or its pixels do before an end marker.
+_SCAN_PARAMETER_WARNING = "Invalid SOS parameters for sequential"
+_HARMLESS_WARNING = re.compile(
+    rf"{_PROFILE_WARNING}|{_SCAN_PARAMETER_WARNING}|extraneous bytes before marker"
+)
+_STRAY_BYTES_BEFORE_END = re.compile(r"(\d+) extraneous bytes before marker 0xd9")
+_SEQUENTIAL_PARAMETERS = b"\x00\x3f\x00"  # T.81, table B.3: all 64 coefficients in one scan
+# In the warnings for a file that ends early, and for pixels that end before the end marker.
 _ENDS_EARLY = "remature end of"
-_FILLED = 128  # what libjpeg puts where it has no data
-_LEAST_SHARE = 0.01
+_FILL_VALUE = 128  # libjpeg fills missing pixels with it
+_MIN_DECODED_SHARE = 0.01  # of the pixels of a truncated file
 
 
 Orientations: TypeAlias = list[tuple[int, int]]
-"""The value of each orientation tag, and the offset of the byte that has it."""
+"""The value of each orientation tag, and the offset of the byte that holds the value."""
 
 
 class UnreadHeader(UnsupportedImage):
-    """TurboJPEG does not take the JPEG: it is broken, or its colours are sampled unusually."""
+    """TurboJPEG cannot read the header: it is broken, or has unusual subsampling."""
 
 
 class JpegHeader(NamedTuple):
-    """What the segments before the first scan say. Sizes in pixels, as stored.
+    """The information before the first scan.
 
-    ``channels`` are components a pixel: 1, 3 or 4. ``orientation`` is Exif's, 1 to 8; 1 where there
-    is none that is valid. ``orientations`` are the values from 0 to 8 of all such tags, each with
-    the offset of the byte that has it. ``profile`` is the ICC profile: None where there is none,
-    empty where a part is missing or comes twice. ``subsampling`` is such as ``420``.
-    ``several_scans`` says whether the first scan, whose pixels begin at ``scan_offset``, leaves
-    anything to others.
+    Attributes:
+        width, height: the stored size in pixels.
+        channels: the number of components of a pixel: 1, 3 or 4.
+        colorspace: ``Grayscale``, ``YCbCr``, ``RGB``, ``CMYK`` or ``YCCK``.
+        orientation: the orientation in the Exif data, 1 to 8; 1 if there is no valid one.
+        orientations: the values of all orientation tags, 0 to 8, with their offsets.
+        profile: the ICC profile; None if there is none, and empty if parts of it are missing or
+            repeated.
+        subsampling: the subsampling of the colours, such as ``420``.
+        several_scans: whether the first scan does not contain the whole image.
+        scan_offset: the offset of the first byte of the pixels in the first scan.
     """
 
     width: int
@@ -86,22 +98,27 @@ class JpegHeader(NamedTuple):
 
 
 def read_header(data: bytes) -> JpegHeader:
-    """Walk the segments up to the first scan.
+    """Read the segments up to the first scan.
 
     Raises:
-        CorruptImage: the segments end early or do not follow each other.
-        UnsupportedImage: lossless, hierarchical or not 8 bits a sample.
-        UnreadHeader: TurboJPEG does not take it.
+        CorruptImage: the file ends before its first scan, or a segment runs past its end.
+        UnsupportedImage: the JPEG is lossless, hierarchical, or has not 8 bits a sample.
+        UnreadHeader: TurboJPEG cannot read the header.
     """
     metadata = []
-    size, start, end, marker = len(data), 0, len(SOI), 0
-    while marker != _SOS:  # as in ``segments``, without a generator's step for each
-        start = end + _HEAD.size
+    size = len(data)
+    start = 0
+    end = len(SOI)
+    marker = 0
+    # This loop does the same as ``segments``. It saves time, because it is no generator, and calls
+    # ``_segment`` only if there is something unusual.
+    while marker != _SOS:
+        start = end + _SEGMENT_HEAD.size
         if start <= size:
-            first, marker, length = _HEAD.unpack_from(data, end)
+            first, marker, length = _SEGMENT_HEAD.unpack_from(data, end)
             end += 2 + length
-        if start > end or end > size or first != 0xFF or marker not in _MEASURED:
-            marker, start, end = _segment(data, start - _HEAD.size)
+        if start > end or end > size or first != 0xFF or marker not in _MARKERS_WITH_LENGTH:
+            marker, start, end = _segment(data, start - _SEGMENT_HEAD.size)
         if marker in _METADATA:
             metadata.append((marker, start, end))
         elif marker in _UNSUPPORTED_SOF or (marker in _SOF and data[start : start + 1] != b"\x08"):
@@ -109,7 +126,7 @@ def read_header(data: bytes) -> JpegHeader:
     try:
         height, width, colorspace, subsampling = simplejpeg.decode_jpeg_header(data, strict=False)
     except (ValueError, KeyError):
-        raise UnreadHeader("JPEG whose header TurboJPEG does not take") from None
+        raise UnreadHeader("JPEG whose header TurboJPEG cannot read") from None
     channels = _CHANNELS[colorspace]
     orientations, profile = _read_metadata(data, metadata)
     return JpegHeader(
@@ -117,34 +134,44 @@ def read_header(data: bytes) -> JpegHeader:
         height=height,
         channels=channels,
         colorspace="Grayscale" if channels == 1 else colorspace,
-        orientation=next((value for value, _ in orientations if value), 1),
+        orientation=_first_valid(orientations),
         orientations=tuple(orientations),
         profile=profile,
         subsampling=subsampling,
-        # A sequential scan says that it ends with coefficient 63.
+        # A scan with the whole image has all components, and ends with coefficient 63.
         several_scans=(data[start], data[end - 2]) != (channels, 63),
         scan_offset=end,
     )
 
 
+def _first_valid(orientations: Orientations) -> int:
+    """The first orientation that is not 0; 1 if there is none."""
+    for value, _ in orientations:
+        if value:
+            return value
+    return 1
+
+
 def segments(data: bytes | bytearray) -> Iterator[tuple[int, int, int]]:
-    """Marker, and start and end of the payload, of each segment up to the first scan's.
+    """Yield the marker, and the start and end of the payload, of each segment up to the first scan.
 
     Raises:
-        CorruptImage: they end early.
+        CorruptImage: the file ends before its first scan, or a segment runs past its end.
     """
-    end, marker = len(SOI), 0
+    end = len(SOI)
+    marker = 0
     while marker != _SOS:
         marker, start, end = _segment(data, end)
         yield marker, start, end
 
 
 def _segment(data: bytes | bytearray, position: int) -> tuple[int, int, int]:
-    """The segment at ``position``, or behind what libjpeg skips there."""
-    found = _NEXT_MARKER.search(data, position)
-    if found is None:
+    """The segment at ``position``, or after the bytes there that libjpeg skips."""
+    match = _NEXT_MARKER.search(data, position)
+    if match is None:
         raise CorruptImage("truncated JPEG: it ends before its first scan")
-    marker, position = data[found.start() + 1], found.end()
+    marker = data[match.start() + 1]
+    position = match.end()
     if marker == EOI[1]:
         raise CorruptImage("corrupt JPEG: it ends before its first scan")
     length = int.from_bytes(data[position : position + 2], "big")
@@ -154,63 +181,84 @@ def _segment(data: bytes | bytearray, position: int) -> tuple[int, int, int]:
 
 
 def _read_metadata(
-    data: bytes, found: Sequence[tuple[int, int, int]]
+    data: bytes, metadata: Sequence[tuple[int, int, int]]
 ) -> tuple[Orientations, bytes | None]:
-    """Exif's orientations, and the ICC profile."""
+    """The orientations in the Exif data, and the ICC profile as in ``JpegHeader``."""
     orientations: Orientations = []
     parts = []
-    for marker, start, end in found:
+    for marker, start, end in metadata:
         if marker == _APP1 and data.startswith(b"Exif\0\0", start):
             orientations += _orientations(data, start + 6, end)
-        elif marker == _APP2 and data.startswith(_ICC, start) and end >= start + _ICC_HEADER_BYTES:
-            number, total = data[start + 12], data[start + 13]
-            parts.append((number, total, data[start + _ICC_HEADER_BYTES : end]))
+        elif marker == _APP2 and data.startswith(_ICC_NAME, start):
+            content_start = start + _ICC_HEADER_BYTES
+            if end >= content_start:
+                number, total = data[start + 12], data[start + 13]
+                parts.append((number, total, data[content_start:end]))
+    return orientations, _joined_profile(parts)
+
+
+def _joined_profile(parts: list[tuple[int, int, bytes]]) -> bytes | None:
+    """The ICC profile in parts, which are number, total and content; empty if it is not complete.
+
+    Returns None if there are no parts.
+    """
     if not parts:
-        return orientations, None
-    parts.sort()
-    whole = [part[:2] for part in parts] == [(n + 1, len(parts)) for n in range(len(parts))]
-    return orientations, b"".join(part[2] for part in parts) if whole else b""
+        return None
+    parts = sorted(parts)
+    for expected_number, (number, total, _) in enumerate(parts, 1):
+        if number != expected_number or total != len(parts):
+            return b""
+    return b"".join(content for _, _, content in parts)
 
 
 def _orientations(data: bytes, tiff: int, end: int) -> Orientations:
-    """Orientation entries in the first directory of the TIFF structure at ``tiff``.
+    """The orientation tags in the first directory of the TIFF structure at ``tiff``.
 
-    Their type and count may be any: some decoders follow tags that Exif does not know so.
+    Tags of any integer type and count are accepted, because some decoders obey tags whose type
+    differs from the one in the Exif standard.
     """
     order = _BYTE_ORDERS.get(data[tiff : tiff + 4])
     if order is None or end < tiff + 8:
         return []
-    start = tiff + struct.unpack_from(order + "I", data, tiff + 4)[0] + 2
+    (directory_offset,) = struct.unpack_from(order + "I", data, tiff + 4)
+    start = tiff + directory_offset + 2
     if start > end:
         return []
-    count = min(struct.unpack_from(order + "H", data, start - 2)[0], (end - start) // 12)
-    found = []
+    (announced_count,) = struct.unpack_from(order + "H", data, start - 2)
+    count = min(announced_count, (end - start) // 12)
+    orientations: Orientations = []
     for entry in range(start, start + 12 * count, 12):
-        tag, kind, _, content = struct.unpack_from(order + "HHI4s", data, entry)
-        if tag == _ORIENTATION and kind in _INTEGER_BYTES:
-            size = _INTEGER_BYTES[kind]
+        tag, integer_type, _, content = struct.unpack_from(order + "HHI4s", data, entry)
+        if tag == _ORIENTATION_TAG and integer_type in _INTEGER_BYTES:
+            size = _INTEGER_BYTES[integer_type]
             low_byte = 0 if order == "<" else size - 1
-            if sum(content[:size]) == content[low_byte] <= 8:  # the other bytes are 0
-                found.append((content[low_byte], entry + 8 + low_byte))
-    return found
+            value = content[low_byte]
+            if value <= 8 and sum(content[:size]) == value:  # all other bytes are 0
+                orientations.append((value, entry + 8 + low_byte))
+    return orientations
 
 
 def require_few_scans(data: bytes, header: JpegHeader) -> None:
-    """Refuse a JPEG of more scans than encoders write: libjpeg decodes each over the whole image.
+    """Refuse a JPEG with more scans than encoders write.
+
+    libjpeg decodes each scan over the whole image, so that a small file with many scans could take
+    hours.
 
     Raises:
-        ImageTooLarge: so many that a small file would take minutes or hours.
+        ImageTooLarge: the file has too many scans.
     """
-    most = max(_FEW_SCANS, _MOST_SCANNED_PIXELS // (header.width * header.height))
-    if 1 + data.count(_SCAN, header.scan_offset) > most:
+    pixels = header.width * header.height
+    max_scans = max(_ALWAYS_ALLOWED_SCANS, _MAX_SCANNED_PIXELS // pixels)
+    scans = 1 + data.count(_SCAN_START, header.scan_offset)
+    if scans > max_scans:
         raise ImageTooLarge(
-            f"more than {most} scans of {header.width} x {header.height} pixels: no encoder writes "
-            "as many"
+            f"more than {max_scans} scans of {header.width} x {header.height} pixels: no encoder "
+            "writes as many"
         )
 
 
 def reset_orientation(data: bytes, header: JpegHeader) -> bytes:
-    """The same file with every orientation tag set to 1; ``data`` itself where all are."""
+    """The same file with all orientation tags set to 1. It is ``data`` itself if they are 1."""
     if all(value == 1 for value, _ in header.orientations):
         return data
     upright = bytearray(data)
@@ -220,44 +268,51 @@ def reset_orientation(data: bytes, header: JpegHeader) -> bytes:
 
 
 def with_profile(data: bytes, profile: bytes) -> bytes:
-    """The same JPEG with an ICC profile, behind the JFIF segment with which it begins."""
-    parts = range(0, len(profile), _ICC_PART_BYTES)
-    embedded = []
-    for number, start in enumerate(parts, 1):
-        payload = _ICC + bytes([number, len(parts)]) + profile[start : start + _ICC_PART_BYTES]
-        embedded.append(b"\xff\xe2" + (2 + len(payload)).to_bytes(2, "big") + payload)
-    at = 4 + int.from_bytes(data[4:6], "big")
-    return b"".join([data[:at], *embedded, data[at:]])
+    """The same JPEG with an ICC profile. The file must begin with a JFIF segment."""
+    starts = range(0, len(profile), _ICC_PART_BYTES)
+    profile_segments = []
+    for number, start in enumerate(starts, 1):
+        part = profile[start : start + _ICC_PART_BYTES]
+        payload = _ICC_NAME + bytes([number, len(starts)]) + part
+        length = (2 + len(payload)).to_bytes(2, "big")
+        profile_segments.append(b"\xff\xe2" + length + payload)
+    end_of_jfif = 4 + int.from_bytes(data[4:6], "big")
+    return data[:end_of_jfif] + b"".join(profile_segments) + data[end_of_jfif:]
 
 
 def decode(
     data: bytes,
     header: JpegHeader,
     colorspace: str,
-    least: tuple[int, int] = (0, 0),
+    min_size: tuple[int, int] = (0, 0),
     *,
     keep_truncated: bool = False,
 ) -> tuple[Pixels, Notes]:
-    """Pixels at the smallest size that is not below ``least``, and the file's quirks.
+    """Decode a JPEG at the smallest size that is not below ``min_size``.
 
     Args:
-        data: a JPEG.
+        data: the JPEG.
         header: its header.
-        colorspace: ``RGB``, ``GRAY``, or ``CMYK`` for what is stored as that or YCCK. RGB is a
-            view of memory of four bytes a pixel (``resize``).
-        least: width and height in pixels; 0 x 0 stands for the whole size.
-        keep_truncated: whether a JPEG that ends early is decoded as far as it goes; libjpeg
-            fills the rest with grey.
+        colorspace: the colour space of the pixels: ``RGB`` or ``GRAY``, or ``CMYK`` for images that
+            are stored as CMYK or YCCK. RGB pixels are a view of four bytes a pixel, as ``resize``
+            describes.
+        min_size: the minimum width and height in pixels; 0 x 0 stands for the full size.
+        keep_truncated: whether the part of a truncated JPEG that can be decoded is returned.
+            libjpeg fills the rest with grey.
+
+    Returns:
+        The pixels, and notes about the file.
 
     Raises:
-        CorruptImage: it is broken, or ends early.
+        CorruptImage: the JPEG is broken, or is truncated and ``keep_truncated`` is false.
     """
-    rgb = colorspace == "RGB"
+    is_rgb = colorspace == "RGB"
+    min_width, min_height = min_size
     load = partial(
         simplejpeg.decode_jpeg,
-        colorspace="BGRX" if rgb else colorspace,
-        min_height=least[1],
-        min_width=least[0],
+        colorspace="BGRX" if is_rgb else colorspace,
+        min_height=min_height,
+        min_width=min_width,
     )
     notes: Notes = ()
     try:
@@ -266,7 +321,9 @@ def decode(
         pixels, notes = _decode_flawed(
             data, header, str(error), load, keep_truncated=keep_truncated
         )
-    return pixels[:, :, 2::-1] if rgb else pixels, notes
+    if is_rgb:
+        pixels = pixels[:, :, 2::-1]
+    return pixels, notes
 
 
 def _decode_flawed(
@@ -277,20 +334,22 @@ def _decode_flawed(
     *,
     keep_truncated: bool,
 ) -> tuple[Pixels, Notes]:
-    """Decode again without a flaw that costs no pixel; raise or keep what is left otherwise.
+    """Decode a JPEG for which libjpeg has given a warning.
 
-    libjpeg reports its first warning only: a harmless one may hide another one that is not.
+    Harmless flaws are removed, and the JPEG is decoded again, because libjpeg reports its first
+    warning only. This warning may hide another one that means lost pixels.
     """
-    head, scans = data[: header.scan_offset], data[header.scan_offset :]
+    head = data[: header.scan_offset]
+    scans = data[header.scan_offset :]
     notes: Notes = ()
-    for _ in range(3):  # flaws of the header twice, then before the end
-        plain = _plain_head(head, sequential=_SCAN_PARAMETERS in warning)
-        stray = _STRAY_END.search(warning)
-        if head != plain and _HARMLESS.search(warning):
-            head = plain
-        elif stray:
+    for _ in range(3):  # a flaw of the header, another one, and stray bytes before the end
+        repaired_head = _repaired_head(head, sequential=_SCAN_PARAMETER_WARNING in warning)
+        stray_bytes = _STRAY_BYTES_BEFORE_END.search(warning)
+        if head != repaired_head and _HARMLESS_WARNING.search(warning):
+            head = repaired_head
+        elif stray_bytes:
             end = scans.find(EOI)
-            scans = scans[: end - int(stray[1])] + scans[end:]
+            scans = scans[: end - int(stray_bytes[1])] + scans[end:]
         else:
             break
         if _PROFILE_WARNING not in warning:
@@ -304,24 +363,25 @@ def _decode_flawed(
             pixels = load(head + scans, strict=False)
         except ValueError as error:
             raise CorruptImage(f"corrupt JPEG: {error}") from None
-        if (pixels[:, :, :3] != _FILLED).any(axis=2).mean() < _LEAST_SHARE:
+        is_decoded = (pixels[:, :, :3] != _FILL_VALUE).any(axis=2)
+        if is_decoded.mean() < _MIN_DECODED_SHARE:
             raise CorruptImage("truncated JPEG: hardly a pixel of it decodes")
         return pixels, (*notes, "truncated_kept")
-    is_short = "Premature end of JPEG" in warning
-    raise CorruptImage(f"{'truncated' if is_short else 'corrupt'} JPEG: {warning}")
+    damage = "truncated" if "Premature end of JPEG" in warning else "corrupt"
+    raise CorruptImage(f"{damage} JPEG: {warning}")
 
 
-def _plain_head(head: bytes, *, sequential: bool) -> bytes:
-    """The segments before the first scan, without stray bytes between them or an ICC profile.
+def _repaired_head(head: bytes, *, sequential: bool) -> bytes:
+    """The segments before the first scan, without bytes between them and without an ICC profile.
 
-    The parameters of a ``sequential`` scan become what libjpeg takes them for.
+    The scan parameters of a ``sequential`` JPEG are replaced by the values that libjpeg uses.
     """
     parts = [SOI]
     for marker, start, end in segments(head):
         segment = bytearray(head[start - 4 : end])
-        if marker == _APP2 and head.startswith(_ICC, start):
+        if marker == _APP2 and head.startswith(_ICC_NAME, start):
             segment.clear()
         elif marker == _SOS and sequential:
-            segment[-3:] = _SEQUENTIAL
+            segment[-3:] = _SEQUENTIAL_PARAMETERS
         parts.append(bytes(segment))
     return b"".join(parts)

@@ -1,4 +1,4 @@
-"""Drawn photographs like ImageNet's, with or without defects, for demo and tests."""
+"""Draw images like those of ImageNet, with or without defects, for the demo and for tests."""
 
 from dataprep.sample.ilsvrc import draw_ilsvrc
 from dataprep.sample.tree import SampleTree, draw_tree

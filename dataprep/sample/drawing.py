@@ -1,9 +1,9 @@
-"""Draw pictures with the statistics of photographs from random numbers.
+"""Draw images with the statistics of photographs from random numbers.
 
-A scene is "dead leaves": ellipses that cover one another, with sizes after a power law (Lee,
-Mumford and Huang, "Occlusion models for natural images", IJCV 2001), in uneven light, with the
-grain of a sensor. Sizes and JPEG settings are distributed as in 1,000 training images of
-ILSVRC2012.
+The model of a scene is "dead leaves": ellipses that cover one another, whose sizes follow a power
+law (Lee, Mumford and Huang, "Occlusion models for natural images", IJCV 2001). Uneven light and the
+grain of a sensor are added. Image sizes and JPEG settings have the distribution of 1,000 training
+images of ILSVRC2012.
 """
 
 from __future__ import annotations
@@ -17,23 +17,25 @@ from numpy.typing import NDArray
 
 Pixels = NDArray[np.uint8]
 Random = np.random.Generator | int | tuple[int, ...]
-"""A source of random numbers, or a seed of one."""
+"""A random number generator, or its seed."""
 
-# Shares of the images, and the largest value that these have; values between them are
-# interpolated. Flickr's medium size has a long side of 500.
+# Cumulative distributions: shares of the images, and the maximum value in each share. Other values
+# are interpolated. Many images have a long side of 500 pixels, the medium size of Flickr.
 _LONG_SIDES = (0, 0.03, 0.15, 0.88, 0.98, 1), (75, 250, 500, 500, 740, 1632)
 _ASPECTS = (0, 0.05, 0.1, 0.35, 0.45, 0.85, 1), (0.29, 0.62, 0.667, 0.667, 0.75, 0.75, 1)
 _QUALITIES = (75, 80, 85, 90, 93, *[96] * 10)
 _FULL_COLOUR_SHARE = 0.25
 _PORTRAIT_SHARE = 0.255
-# The least and the most of hue, saturation and value of what surrounds a subject.
-_DULL = (20, 0.05, 0.15), (220, 0.4, 0.9)
+# The minimum and the maximum of hue, saturation and value in the surroundings of a subject.
+_SURROUNDINGS_HSV = (20, 0.05, 0.15), (220, 0.4, 0.9)
 
 
 class Style(NamedTuple):
-    """The colours that the images of one class share: RGB from 0 to 255.
+    """The colours that all images of a class have, as RGB values from 0 to 255.
 
-    ``subject`` is float32 (3,), ``surroundings`` is float32 (9, 3).
+    Attributes:
+        subject: the colour of the subject, float32 of shape (3,).
+        surroundings: the colours around it, float32 of shape (9, 3).
     """
 
     subject: NDArray[np.float32]
@@ -41,8 +43,8 @@ class Style(NamedTuple):
 
 
 def draw_style(random: Random, hue: float) -> Style:
-    """Draw a style with a subject of this hue, 0 to 1."""
-    hsv = np.random.default_rng(random).uniform(*_DULL, (10, 3)).astype(np.float32)
+    """Choose the colours of a class whose subject has this hue, from 0 to 1."""
+    hsv = np.random.default_rng(random).uniform(*_SURROUNDINGS_HSV, (10, 3)).astype(np.float32)
     hsv[0] = 360 * hue, 0.7, 0.8
     rgb = cv2.cvtColor(hsv[np.newaxis], cv2.COLOR_HSV2RGB)[0]
     colours = np.asarray(rgb * 255, np.float32)
@@ -50,7 +52,7 @@ def draw_style(random: Random, hue: float) -> Style:
 
 
 def draw_photo(random: Random, style: Style | None = None) -> bytes:
-    """Draw a JPEG with a size and settings as in ImageNet."""
+    """Draw a JPEG with a random size and settings, distributed as in ImageNet."""
     rng = np.random.default_rng(random)
     width = np.interp(rng.random(), *_LONG_SIDES)
     height = width * np.interp(rng.random(), *_ASPECTS)
@@ -70,9 +72,16 @@ def draw_image(
     *,
     detail: float | None = None,
 ) -> Pixels:
-    """Draw one RGB scene, uint8 (height, width, 3).
+    """Draw one scene.
 
-    ``detail`` is how busy it is, from 0 (a clear sky) to 1 (foliage); drawn where it is None.
+    Args:
+        random: a random number generator, or its seed.
+        width, height: the size in pixels.
+        style: the colours; random by default.
+        detail: the amount of detail, from 0 (a clear sky) to 1 (foliage); random by default.
+
+    Returns:
+        RGB pixels, uint8 of shape (height, width, 3).
     """
     rng = np.random.default_rng(random)
     style = style or draw_style(rng, rng.random())
@@ -80,10 +89,10 @@ def draw_image(
     size = np.sqrt(width * height)
     canvas = np.full((height, width, 3), style.surroundings[0], np.uint8)
     count = round(8 + 200 * detail**1.4)
-    # The density of sizes falls with the third power, so that every scale covers as much.
-    smallest = 0.03 + 0.1 * (1 - detail)
-    drawn = np.sqrt(1 - rng.random((count, 1)))
-    lengths = size * np.minimum(smallest / drawn, 0.6)
+    # The density falls with the third power of the size, so that all scales cover the same area.
+    min_length = 0.03 + 0.1 * (1 - detail)
+    divisors = np.sqrt(1 - rng.random((count, 1)))
+    lengths = size * np.minimum(min_length / divisors, 0.6)
     axes = lengths * rng.uniform(0.4, 1, (count, 2))
     centres = rng.normal(0.5, 0.35, (count, 2)) * (width, height)
     angles = rng.uniform(0, 180, count)
@@ -95,7 +104,7 @@ def draw_image(
     centre = rng.uniform(0.35, 0.65, 2) * (width, height)
     axes = size * rng.uniform(0.25, 0.65, 2)
     angle = rng.uniform(0, 180)
-    for step in np.linspace(0, 1, 9):  # darker at its edge, as a round body
+    for step in np.linspace(0, 1, 9):  # the subject is darker at its edge, like a round body
         colour = style.subject * (0.45 + 0.65 * step)
         inner = axes * (1 - 0.75 * step)
         _fill(canvas, (centre, inner, angle), colour)

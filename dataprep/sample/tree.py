@@ -1,6 +1,6 @@
-"""Draw an image folder like ImageNet's: DEST/nXXXXXXXX/nXXXXXXXX_N.JPEG.
+"""Draw an image folder like that of ImageNet: DEST/nXXXXXXXX/nXXXXXXXX_N.JPEG.
 
-Odd and broken files, as found in collections of photographs, can be among them.
+Unusual and broken files, which occur in collections of photographs, can be added.
 """
 
 from __future__ import annotations
@@ -22,17 +22,28 @@ from dataprep.labels.imagenet_synsets import imagenet_synsets
 from dataprep.sample.drawing import Pixels, Style, draw_image, draw_photo, draw_style
 
 Expected: TypeAlias = Literal["written", "failed", "skipped"]
-"""What a job does with a file."""
+"""What a job does with the sample of a file."""
 
 _GOLDEN_RATIO = 0.618034
-# Streams of random numbers: one for each class, image, defect and held-out image.
-_CLASS, _IMAGE, _DEFECT, HELD_OUT = range(4)
-_NAMES = (
-    *("lower.jpeg", "lower.jpg", "with some spaces.JPEG", "café.JPEG", "漢字.JPEG"),
-    *("new\nline.JPEG", "tab\tulator.JPEG", "back\\slash.JPEG"),
-    *("<script>alert('x')<script>.JPEG", "bytes-\udcff\udcfe.JPEG"),
+# The first numbers of the seeds of classes, images, defects and held-out images.
+_CLASS = 0
+_IMAGE = 1
+_DEFECT = 2
+HELD_OUT = 3
+
+_UNUSUAL_NAMES = (
+    "lower.jpeg",
+    "lower.jpg",
+    "with some spaces.JPEG",
+    "café.JPEG",
+    "漢字.JPEG",
+    "new\nline.JPEG",
+    "tab\tulator.JPEG",
+    "back\\slash.JPEG",
+    "<script>alert('x')<script>.JPEG",
+    "bytes-\udcff\udcfe.JPEG",
 )
-_CLUTTER = {
+_OTHER_FILES = {
     ".DS_Store": b"\0\0\0\1Bud1",
     "Thumbs.db": b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
     "README.txt": b"Pictures of one kind of thing.\n",
@@ -40,14 +51,14 @@ _CLUTTER = {
 
 
 class SampleTree(NamedTuple):
-    """What was drawn.
+    """A description of the drawn files.
 
     Attributes:
-        root: the folder.
-        images: sound images, of ``bytes`` in all.
-        classes: class folders.
-        bytes: of the sound images.
-        defects: what a job does with each odd or broken file, by its path below ``root``.
+        root: the folder that contains them.
+        images: the number of ordinary images.
+        classes: the number of class folders.
+        bytes: the size of all ordinary images together.
+        defects: what a job does with each unusual or broken file, by its path below ``root``.
     """
 
     root: Path
@@ -60,14 +71,14 @@ class SampleTree(NamedTuple):
 def draw_tree(
     dest: Path, *, images: int = 200, classes: int = 10, seed: int = 0, defects: bool = False
 ) -> SampleTree:
-    """Draw ``images`` JPEGs into ``classes`` folders below ``dest``, the same for the same seed.
+    """Draw JPEGs into class folders. The same seed gives the same files.
 
     Args:
         dest: a new or empty folder.
-        images: how many, at least one for each class.
-        classes: 1 to 1,000.
-        seed: 0 or more.
-        defects: whether to add odd and broken files.
+        images: the number of images, at least one for each class.
+        classes: the number of classes, 1 to 1,000.
+        seed: the seed, 0 or more.
+        defects: whether unusual and broken files are added.
 
     Raises:
         ConfigError: a number is out of range, or ``dest`` is not empty.
@@ -80,22 +91,27 @@ def draw_tree(
         total_bytes = 0
         for number, (synset, style) in zip(range(images), cycle(styles.items()), strict=False):
             rng = np.random.default_rng((seed, _IMAGE, number))
-            # Numbers have gaps, as ImageNet's do.
+            # The numbers in names have gaps, as in ImageNet.
             name = f"{synset}_{number // classes * 16 + rng.integers(1, 17)}.JPEG"
             total_bytes += (dest / synset / name).write_bytes(draw_photo(rng, style))
-        odd = _add_defects(dest, styles, seed) if defects else {}
-        return SampleTree(dest, images, classes, total_bytes, odd)
+        expected = _add_defects(dest, styles, seed) if defects else {}
+        return SampleTree(dest, images, classes, total_bytes, expected)
 
 
 @contextmanager
 def new_folder(dest: Path, images: int, classes: int, seed: int) -> Iterator[None]:
-    """Check the request, and create ``dest``, into which the caller writes."""
+    """Check the arguments and create the folder ``dest``, into which the caller writes.
+
+    Raises:
+        ConfigError: a number is out of range, or ``dest`` is not empty.
+    """
     if not 1 <= classes <= min(images, len(imagenet_synsets())) or seed < 0:
         raise ConfigError(
             f"{images:,} images in {classes:,} classes with seed {seed} cannot be drawn: expected "
             "1 to 1,000 classes, an image or more for each, and a seed of 0 or more"
         )
-    if dest.exists() and not (dest.is_dir() and not any(dest.iterdir())):
+    is_empty_folder = dest.is_dir() and not any(dest.iterdir())
+    if dest.exists() and not is_empty_folder:
         raise ConfigError(f"{dest} is not an empty folder: name a new or an empty one")
     dest.mkdir(parents=True, exist_ok=True)
     changes = Changes()
@@ -105,7 +121,7 @@ def new_folder(dest: Path, images: int, classes: int, seed: int) -> Iterator[Non
 
 
 def class_styles(seed: int, classes: int) -> dict[str, Style]:
-    """Return the style of each class, by synset; hues are far apart."""
+    """The colours of each class by its synset. The hues of the classes are far apart."""
     return {
         synset: draw_style((seed, _CLASS, number), hue=number * _GOLDEN_RATIO % 1)
         for number, synset in enumerate(imagenet_synsets()[:classes])
@@ -113,42 +129,49 @@ def class_styles(seed: int, classes: int) -> dict[str, Style]:
 
 
 def _add_defects(dest: Path, synsets: Iterable[str], seed: int) -> dict[str, Expected]:
-    """Write odd files, each into the next folder; return what a job does with them by path."""
-    written: dict[str, Expected] = {}
+    """Write unusual and broken files into the folders, one after the other.
+
+    Returns:
+        What a job does with each file, by its path.
+    """
+    expected_by_path: dict[str, Expected] = {}
     folders = cycle(synsets)
     image = draw_image((seed, _DEFECT), 360, 270)
     jpeg = _encoded(image)
     readable = _readable(image)
     readable["trailing.JPEG"] = jpeg + b"rubbish \xff\x00\xff\xd8" * 40
-    for number, name in enumerate(_NAMES):
+    for number, name in enumerate(_UNUSUAL_NAMES):
         readable[name] = jpeg + bytes(number)
-    odd: dict[Expected, Mapping[str, bytes | Path]] = {
+    files_by_result: dict[Expected, Mapping[str, bytes | Path]] = {
         "written": readable,
         "failed": _unreadable(jpeg),
-        "skipped": {"link-to-the-folder-above": Path(".."), **_CLUTTER},
+        "skipped": {"link-to-the-folder-above": Path(".."), **_OTHER_FILES},
     }
-    for expected, files in odd.items():
+    for expected, files in files_by_result.items():
         for name, content in files.items():
             synset = next(folders)
-            path = f"{synset}/{name}" if name in _CLUTTER else f"{synset}/{synset}_{name}"
+            file_name = name if name in _OTHER_FILES else f"{synset}_{name}"
+            path = f"{synset}/{file_name}"
             try:
                 if isinstance(content, Path):
                     (dest / path).symlink_to(content)
                 else:
                     (dest / path).write_bytes(content)
-                written[path] = expected
-            except OSError:  # file systems of macOS refuse names that are not UTF-8
+                expected_by_path[path] = expected
+            except OSError:
+                # File systems of macOS refuse names that are not UTF-8.
                 if name.isascii():
                     raise
-    return written
+    return expected_by_path
 
 
 def _readable(image: Pixels) -> dict[str, bytes]:
+    """Unusual files that can be converted, by the end of their names."""
     save = partial(_encoded, image)
     turned = Image.Exif()
     turned[0x0112] = 6  # the orientation
     profile = bytearray(ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes())
-    profile[24:36] = bytes(12)  # the date, which would change the file from day to day
+    profile[24:36] = bytes(12)  # the date, so that the file is the same every day
     upside_down = Image.fromarray(image[::-1])
     return {
         "cmyk.JPEG": save("JPEG", "CMYK"),
@@ -173,9 +196,10 @@ def _readable(image: Pixels) -> dict[str, bytes]:
 
 
 def _unreadable(jpeg: bytes) -> dict[str, bytes | Path]:
+    """Files and links that cannot be converted, by the end of their names."""
     middle = len(jpeg) // 2
     garbage = b"\xff\xc0" + bytes(range(256))
-    size = jpeg.index(b"\xff\xc0") + 5
+    size_offset = jpeg.index(b"\xff\xc0") + 5  # of the height and the width in the header
     return {
         "empty.JPEG": b"",
         "text.JPEG": b"<html><body>404 Not Found</body></html>\n",
@@ -183,13 +207,14 @@ def _unreadable(jpeg: bytes) -> dict[str, bytes | Path]:
         "half.JPEG": jpeg[:middle],
         "only-header.JPEG": jpeg[:100],
         "garbage-inside.JPEG": jpeg[:middle] + garbage + jpeg[middle + 258 :],
-        "bomb-of-65500x65500.JPEG": jpeg[:size] + b"\xff\xdc" * 2 + jpeg[size + 4 :],
+        "bomb-of-65500x65500.JPEG": jpeg[:size_offset] + b"\xff\xdc" * 2 + jpeg[size_offset + 4 :],
         "link-out-of-the-folder.JPEG": Path("/etc/passwd"),
         "link-to-nothing.JPEG": Path("missing.JPEG"),
     }
 
 
-def _encoded(image: Pixels, kind: str = "JPEG", mode: str = "RGB", **options: Any) -> bytes:
-    sink = io.BytesIO()
-    Image.fromarray(image).convert(mode).save(sink, kind, **options)
-    return sink.getvalue()
+def _encoded(image: Pixels, container: str = "JPEG", mode: str = "RGB", **options: Any) -> bytes:
+    """The image encoded by Pillow."""
+    content = io.BytesIO()
+    Image.fromarray(image).convert(mode).save(content, container, **options)
+    return content.getvalue()
