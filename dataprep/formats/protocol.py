@@ -1,4 +1,7 @@
-"""What a record format does: turn samples into records and back. Formats see bytes, not paths."""
+"""PURE. The protocol of record formats, which turn samples into records and back.
+
+Formats work on bytes. They do not know where shards are stored.
+"""
 
 from __future__ import annotations
 

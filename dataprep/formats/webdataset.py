@@ -1,4 +1,4 @@
-"""WebDataset: tars in which neighbouring members with the same key are a sample.
+"""PURE. WebDataset: tars in which neighbouring members with the same key are a sample.
 
 A record has the members of one sample, in this order:
 
@@ -55,7 +55,7 @@ _TIME = b"00000000000\0"
 _AFTER_CHECKSUM = b"0" + bytes(100) + b"ustar\x0000" + bytes(2 * 32 + 2 * 8 + 155 + 12)
 # For the checksum of a header, the bytes of the checksum itself count as spaces.
 _FIXED_SUM = sum(_MODE_AND_OWNERS) + sum(_TIME) + sum(_AFTER_CHECKSUM) + 8 * ord(" ")
-_MOST_DIGITS = 18  # of a label or a key, so that it is an int64
+_MAX_DIGITS = 18  # of a label or a key, so that it is an int64
 _OTHER_TARS = "--kind webdataset reads tars of other programs"
 _to_json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 
@@ -260,18 +260,18 @@ def _members_at(data: Window, offset: int, where: Where) -> list[_Member] | None
     Raises CorruptRecord or TruncatedRecord unless the members are an image, at most one ``.cls``
     and a ``.json``, all with the same key.
     """
-    here = (*where, offset)
+    location = (*where, offset)
     start = bytes(data[offset : offset + len(TRAILER)])
     if start[:BLOCK_BYTES] == _ZEROS:
         if start == TRAILER:
             return None
         if any(start):
-            raise damaged(CorruptRecord, *here, "a block of zeros is followed by other bytes")
-        raise damaged(TruncatedRecord, *here, "the file ends inside its end marker")
-    image = _member_at(data, offset, here)
+            raise damaged(CorruptRecord, *location, "a block of zeros is followed by other bytes")
+        raise damaged(TruncatedRecord, *location, "the file ends inside its end marker")
+    image = _member_at(data, offset, location)
     if image.extension not in _ENCODINGS:
         problem = f"the sample begins with {image.name}, not with a .jpg, .png or .webp"
-        raise damaged(CorruptRecord, *here, f"{problem} ({_OTHER_TARS})")
+        raise damaged(CorruptRecord, *location, f"{problem} ({_OTHER_TARS})")
     members = [image]
     while members[-1].extension != b"json":
         last = members[-1]
@@ -279,54 +279,60 @@ def _members_at(data: Window, offset: int, where: Where) -> list[_Member] | None
         if data[last.end : last.end + BLOCK_BYTES] == _ZEROS:
             follower = "the end of the tar"
         else:
-            member = _member_at(data, last.end, here)
+            member = _member_at(data, last.end, location)
             if member.key == image.key and member.extension in expected:
                 members.append(member)
                 continue
             follower = member.name
         names = " or ".join(f".{extension.decode()}" for extension in expected)
         problem = f"{follower} follows {last.name}, where its {names} belongs"
-        raise damaged(CorruptRecord, *here, f"{problem} ({_OTHER_TARS})")
+        raise damaged(CorruptRecord, *location, f"{problem} ({_OTHER_TARS})")
     return members
 
 
-def _member_at(data: Window, at: int, here: tuple[str, int, int]) -> _Member:
-    """The member whose header is at byte ``at``.
+def _member_at(data: Window, header_start: int, location: tuple[str, int, int]) -> _Member:
+    """The member whose header begins at byte ``header_start``.
 
-    ``here`` says in errors which record this is: file, number and offset. Raises as
-    ``_members_at``.
+    ``location`` is the file, the number and the offset of the record, for errors. Raises the errors
+    of ``_members_at``.
     """
-    header = bytes(data[at : at + BLOCK_BYTES])
+    header = bytes(data[header_start : header_start + BLOCK_BYTES])
     if len(header) < BLOCK_BYTES:
-        raise damaged(TruncatedRecord, *here, f"the file ends inside the header at byte {at}")
+        raise damaged(
+            TruncatedRecord, *location, f"the file ends inside the header at byte {header_start}"
+        )
     if not _has_checksum(header):
-        problem = f"the checksum of the header at byte {at} does not match"
-        raise damaged(CorruptRecord, *here, problem)
+        problem = f"the checksum of the header at byte {header_start} does not match"
+        raise damaged(CorruptRecord, *location, problem)
     member_type = header[156:157]
     if member_type not in (b"0", b"\0"):
         problem = f"a member of type {member_type!r}"
         if member_type in (b"x", b"g"):
             problem = "a pax header"
-        raise damaged(CorruptRecord, *here, f"{problem} at byte {at} ({_OTHER_TARS})")
+        raise damaged(CorruptRecord, *location, f"{problem} at byte {header_start} ({_OTHER_TARS})")
     size = _octal(header[124:136])
     if size is None:
-        raise damaged(CorruptRecord, *here, f"the header at byte {at} has no octal size")
+        raise damaged(
+            CorruptRecord, *location, f"the header at byte {header_start} has no octal size"
+        )
     name = header[:100].partition(b"\0")[0]
     if header[257:263] == b"ustar\0" and header[345]:
         name = header[345:500].partition(b"\0")[0] + b"/" + name
     folder, slash, base = name.rpartition(b"/")
     stem, _, extension = base.partition(b".")
-    member = _Member(folder + slash + stem, extension.lower(), at + BLOCK_BYTES, size)
+    member = _Member(folder + slash + stem, extension.lower(), header_start + BLOCK_BYTES, size)
     if member.end > len(data):
         problem = f"the {size} bytes of {member.name} run past the end of the file at {len(data)}"
-        raise damaged(TruncatedRecord, *here, problem)
+        raise damaged(TruncatedRecord, *location, problem)
     return member
 
 
 def _has_checksum(header: bytes) -> bool:
     """Whether a block of a tar contains the right checksum of a header."""
-    stored = header[148:156]
-    return _octal(stored) == sum(header) - sum(stored) + len(stored) * ord(" ")
+    checksum = header[148:156]
+    # The bytes of the checksum itself count as spaces.
+    expected = sum(header) - sum(checksum) + len(checksum) * ord(" ")
+    return _octal(checksum) == expected
 
 
 def _octal(field: bytes) -> int | None:
@@ -360,14 +366,14 @@ def _label_of(view: memoryview, members: Sequence[_Member]) -> int | None:
     if content is None:
         return None
     digits = content.removeprefix(b"-")
-    if not digits.isdigit() or len(digits) > _MOST_DIGITS:
+    if not digits.isdigit() or len(digits) > _MAX_DIGITS:
         raise CorruptRecord(f"{members[0].name}: its .cls is {content[:40]!r}, not a whole number")
     return int(content)
 
 
 def _number_of(key: bytes) -> int:
     """The number of the sample in the plan, which is its key; 0 if the key is not a number."""
-    return int(key) if key.isdigit() and len(key) <= _MOST_DIGITS else 0
+    return int(key) if key.isdigit() and len(key) <= _MAX_DIGITS else 0
 
 
 def _metadata_of(view: memoryview, members: Sequence[_Member]) -> dict[str, Any]:
