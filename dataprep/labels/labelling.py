@@ -108,7 +108,7 @@ class Labelling:
             old_name, reason = classes[row], ""
             if self.truth:
                 old_name, reason = lookup.class_of(name)
-                contradictions += bool(old_name) and classes[row] not in ("", old_name)
+                contradictions += int(_contradict(classes[row], old_name))
             old_names.add(old_name)
             classes[row] = self.new_names.get(old_name, old_name)
             if reason:
@@ -233,6 +233,11 @@ class Labelling:
                     "labels.classes. All splits share one label space: leave labels.classes out, "
                     "or use another --output"
                 )
+
+
+def _contradict(source_class: str, truth_class: str) -> bool:
+    """Whether the source and the ground truth give a sample different classes."""
+    return bool(source_class and truth_class) and source_class != truth_class
 
 
 def _by_value(names: Iterable[str]) -> LabelSpace:
