@@ -18,7 +18,7 @@ from dataprep.counted import counted
 from iobench.analysis.analyse import summarised
 from iobench.clock import since_1970_s
 from iobench.errors import Unavailable
-from iobench.loops.spans import MOST_SPANS
+from iobench.loops.spans import MAX_SPANS
 from iobench.machine.environment import describe
 from iobench.machine.sampling import Columns, Samples
 from iobench.result import STEADY_STATE, Result, trial_line
@@ -215,13 +215,13 @@ def _epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
     )
     return [
         Span("epochs", f"epoch {int(epoch)}", begin_s - origin_s, end_s - begin_s, wait_s)
-        for epoch, begin_s, end_s, wait_s in epochs.tail(MOST_SPANS).itertuples(name=None)
+        for epoch, begin_s, end_s, wait_s in epochs.tail(MAX_SPANS).itertuples(name=None)
     ]
 
 
 def _ends_of_epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
     """How long the loop waited to learn that an epoch had ended: in no step, but in the waiting."""
-    ends = rows[rows.samples == NO_BATCH].tail(MOST_SPANS)
+    ends = rows[rows.samples == NO_BATCH].tail(MAX_SPANS)
     values = zip(ends.epoch, ends.called_s - origin_s, ends.wait_s, strict=True)
     return [
         Span("steps", f"end of epoch {int(epoch)}", float(called_s), float(wait_s), float(wait_s))

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
-from iobench.loops import opening, training
-from iobench.loops.training_plan import Training, plan
+from iobench.loops import loader_opening, training_trial
+from iobench.loops.training_settings import Training, training_points
 from iobench.machine.sampling import Samples
 from iobench.result import STEADY_STATE, Result, trial_line
 from iobench.rundir import add_line, begin_log, read, read_spans, run_trace, write_results
@@ -205,13 +205,13 @@ class TestBalance:
         self, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Three epochs with their starts; and steps of a batch that is already there."""
-        monkeypatch.setattr(opening, "LOADERS", Only(SlowLoader))
-        monkeypatch.setattr(training, "CONSUMERS", Only(SlowConsumer))
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(SlowLoader))
+        monkeypatch.setattr(training_trial, "CONSUMERS", Only(SlowConsumer))
         settings = {"loader": "mock", "batch_size": SAMPLES, "steps": 8, "workers": 1}
-        (params,) = plan(Training.model_validate({**settings, "inputs": source}))
+        (params,) = training_points(Training.model_validate({**settings, "inputs": source}))
         clock = VirtualClock(100.0)
         context = Context({}, clock, lambda done, unit: None)
-        outcome = training.run(TrialSpec("train", params), context)
+        outcome = training_trial.run(TrialSpec("train", params), context)
         trial = trained(params=params, metrics=outcome.metrics)
         content = traced(saved(tmp_path, trial, series=outcome.series, spans=outcome.spans))
         steps = len(outcome.series["wait_s"])
