@@ -23,9 +23,9 @@ from iobench.loops.rate_measurement import measure_rate
 from iobench.loops.rate_plan import plan_rate
 from iobench.loops.window import Minimum
 from iobench.machine.sampling import Samples
-from iobench.watching.loader import Epoch
+from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
-from iobench.watching.report import outcome, step_table
+from iobench.watching.report import outcome, read_step_log
 from iobench.watching.session import StepLog
 
 WITHIN = 0.05
@@ -134,10 +134,10 @@ def watched_waits(clock: Clock, steps: int) -> Check:
 
     records = BytesIO()
     log = StepLog(records.write)
-    for _ in Epoch(batches, 0, 0, log, clock=clock.now_s):
+    for _ in TimedEpoch(batches, 0, 0, log, clock=clock.now_s):
         works.take(_WORK_S)
     log.flush()
-    watched = outcome(step_table(records.getvalue()), 0, Samples({}, 0.0, ()), step_cost_s=0.0)
+    watched = outcome(read_step_log(records.getvalue()), 0, Samples({}, 0.0, ()), step_cost_s=0.0)
     found = float(watched.metrics["wait_share"])
     return Check("watched loop, 50 ms of 200 waited for: share", 0.25, found, 0.02, "")
 
@@ -154,10 +154,10 @@ def watched_loss(clock: Clock, steps: int) -> Check:
     records = BytesIO()
     log = StepLog(records.write)
     replay = Replay(_REPLAY, 0, log, clock=clock.now_s)
-    for _ in Epoch(batches, 0, 0, log, replay=replay, clock=clock.now_s):
+    for _ in TimedEpoch(batches, 0, 0, log, replay=replay, clock=clock.now_s):
         works.take(_EVEN_S)
     log.flush()
-    table = step_table(records.getvalue())
+    table = read_step_log(records.getvalue())
     watched = outcome(
         *(table, 0, Samples({}, 0.0, ())), step_cost_s=0.0, replay_batches=_REPLAY.batches
     )

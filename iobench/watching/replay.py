@@ -1,4 +1,4 @@
-"""Hand out batches of a loader again: how fast the loop is without its loader.
+"""Repeat batches of a loader to measure how fast the loop is without its loader.
 
 After the warm-up, the replay keeps a few batches while the loop takes them. Then the loop gets the
 kept batches again and again for a number of steps, and goes on with the loader's next batch. No
@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from iobench.watching.batches import content_marks, in_new_containers, leaves
-from iobench.watching.live import LiveFigures
-from iobench.watching.session import REPLAY, StepLog
+from iobench.watching.prometheus import LiveFigures
+from iobench.watching.session import REPLAY_MARK, StepLog
 
 DEFAULT_STEPS = 100
-FEWEST_STEPS = 40
+MIN_STEPS = 40
 """The fewest steps of a replay. Each of the two measured parts then has 10 steps."""
 WARM_UP_STEPS = 100
 """Steps on the loader's own batches before any batch is kept. If the loop waits for no batch after
@@ -223,7 +223,7 @@ class Replay:
         """
         self._wait()
         now_s, steps = self._clock(), self._repeated
-        record = (self._loader, epoch, now_s, steps, self.settings.steps, REPLAY)
+        record = (self._loader, epoch, now_s, steps, self.settings.steps, REPLAY_MARK)
         self._log.add(record, now_s)
         if self._live is not None and steps == self.settings.unmeasured_steps:
             self._live.replay_is_measured(now_s)

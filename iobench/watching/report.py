@@ -6,7 +6,7 @@ import math
 import os
 import timeit
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,13 +25,22 @@ from iobench.result import STEADY_STATE, Result, trial_line
 from iobench.rundir import add_line, begin_log, write_results
 from iobench.stats import quantiles
 from iobench.trial import Outcome, Span, Trial, TrialSpec
-from iobench.watching.ceiling import Replayed, loss_metrics, without_replay
-from iobench.watching.loader import Epoch
-from iobench.watching.rates import loop_rate
-from iobench.watching.session import IDLE, NO_BATCH, REPLAY, STEP_FIELDS, UNKNOWN, StepLog
+from iobench.watching.ceiling import StepsWithoutReplay, loss_metrics, take_out_replay
+from iobench.watching.loop_rate import loop_rate
+from iobench.watching.proxy import TimedEpoch
+from iobench.watching.session import (
+    DEVICE_IDLE,
+    END_OF_EPOCH,
+    REPLAY_MARK,
+    STEP_FIELDS,
+    UNKNOWN_SAMPLES,
+    StepLog,
+    WatchedLoader,
+    WatchSettings,
+)
 
-MOST_STEPS = 200_000
-"""Series and quantiles are of the last so many steps; sums are of all steps."""
+MAX_STEPS = 200_000
+"""Series and quantiles are of this many steps, the last ones. Sums are of all steps."""
 
 NOTES = (
     "waiting for data is the time that the loop spent in next() on the host, with the start of "
@@ -46,74 +55,94 @@ _RECORD_BYTES = 8 * len(STEP_FIELDS)
 
 def write(
     folder: Path,
-    settings: Mapping[str, Any],
-    loaders: Sequence[Mapping[str, Any]],
+    settings: WatchSettings,
+    loaders: Sequence[WatchedLoader],
     records: bytes,
     samples: Samples,
     *,
-    ended: bool,
+    announced_end: bool,
 ) -> str:
-    """Write the run directory: result, tables and report; returns the verdict.
+    """Write the run folder: result, tables and report. Returns the verdict.
 
-    ``ended``: the script said that it ends.
+    Args:
+        folder: the run folder.
+        settings: the settings of the run.
+        loaders: the watched loaders, in the order of their numbers.
+        records: the log of steps.
+        samples: the readings of the machine.
+        announced_end: whether the script has announced its end. If not, it may have been killed.
 
     Raises:
         StoreError: a file cannot be written.
     """
-    config = {"watch": {key: settings[key] for key in ("per_s", "samplers")}}
-    result = Result(settings["name"], settings["started"], describe({}), config, rates=STEADY_STATE)
+    config = {"watch": {"per_s": settings.per_s, "samplers": list(settings.samplers)}}
+    result = Result(settings.name, settings.started, describe({}), config, rates=STEADY_STATE)
     begin_log(folder, result)
-    table, cost_s = step_table(records), step_cost_s()
+    table, cost_s = read_step_log(records), step_cost_s()
     for number, loader in enumerate(loaders):
-        params = {key: loader[key] for key in ("loader", "batch_size") if loader.get(key)}
-        if settings["world_size"] > 1:
-            params |= {key: settings[key] for key in ("rank", "world_size")}
-        spec = TrialSpec("watch", params)
-        trial, found = Trial(spec.id, spec.kind, params, spec.repeat, "done"), Outcome({})
+        spec = TrialSpec("watch", _params(settings, loader))
+        trial = Trial(spec.id, spec.kind, spec.params, spec.repeat, "done")
+        loop = Outcome({})
         try:
-            found = outcome(
-                *(table, number, samples),
+            loop = outcome(
+                table,
+                number,
+                samples,
                 step_cost_s=cost_s,
-                notes=() if ended else (KILLED,),
-                replay_batches=loader.get("replay", 0),
+                notes=() if announced_end else (KILLED,),
+                replay_batches=loader.replay,
             )
-            _, lasted_s = found.counted_s or (0.0, 0.0)
-            begun_s = since_1970_s(found.origin_s or 0.0)
+            _, ended_s = loop.counted_s or (0.0, 0.0)
+            begun_s = since_1970_s(loop.origin_s or 0.0)
             trial = replace(
                 trial,
-                metrics=found.metrics,
+                metrics=loop.metrics,
                 started_s=round(begun_s, 3),
-                seconds=round(lasted_s, 3),
+                seconds=round(ended_s, 3),
                 time_zero_s=begun_s,
             )
         except Unavailable as error:
             trial = replace(trial, status="skipped", reason=str(error))
         result = result.with_trial(trial)
-        add_line(folder, trial_line(trial, found.series, found.samples, found.spans))
+        add_line(folder, trial_line(trial, loop.series, loop.samples, loop.spans))
     result = summarised(result)
     write_results(folder, result)
     return str(result.summary["verdict"])
 
 
+def _params(settings: WatchSettings, loader: WatchedLoader) -> dict[str, Any]:
+    """The parameters of the trial of a loader. Unknown values and a single process are left out."""
+    params: dict[str, Any] = {}
+    if loader.loader:
+        params["loader"] = loader.loader
+    if loader.batch_size:
+        params["batch_size"] = loader.batch_size
+    if settings.world_size > 1:
+        params["rank"] = settings.rank
+        params["world_size"] = settings.world_size
+    return params
+
+
 def step_cost_s() -> float:
     """Seconds that watching adds to a step, measured by watched and plain passes over a list.
 
-    The smallest of three, since other work on the machine only adds time.
+    It is the smallest of three measurements, since other work on the machine only adds time.
     """
     batches = [([0] * 32, [0] * 32)] * _CALIBRATION
 
     def watched() -> None:
-        deque(Epoch(lambda: iter(batches), 0, 0, StepLog(len)), 0)
+        deque(TimedEpoch(lambda: iter(batches), 0, 0, StepLog(len)), 0)
 
     watched_s = min(timeit.repeat(watched, number=1, repeat=3))
     plain_s = min(timeit.repeat(lambda: deque(batches, 0), number=1, repeat=3))
     return max(0.0, watched_s - plain_s) / _CALIBRATION
 
 
-def step_table(records: bytes) -> pd.DataFrame:
+def read_step_log(records: bytes) -> pd.DataFrame:
     """The log of a script as a table of records, without duplicates."""
-    whole = len(records) // _RECORD_BYTES * _RECORD_BYTES
-    rows = np.frombuffer(records[:whole]).reshape(-1, len(STEP_FIELDS))
+    # A script that was killed may have written only a part of its last record.
+    complete_bytes = len(records) // _RECORD_BYTES * _RECORD_BYTES
+    rows = np.frombuffer(records[:complete_bytes]).reshape(-1, len(STEP_FIELDS))
     return pd.DataFrame(rows, columns=list(STEP_FIELDS)).drop_duplicates(ignore_index=True)
 
 
@@ -129,18 +158,26 @@ def outcome(
     """The figures of the loop over one loader.
 
     The first step counts in no share. Waiting for the end of an epoch counts. Complete passes over
-    other watched loaders within a step, such as validation, do not count. ``rates`` says how
-    samples/s are counted, and ``ceiling`` what a replay of ``replay_batches`` batches shows. Its
-    steps count in no other figure.
+    other watched loaders within a step, such as validation, do not count. Steps of a replay only
+    count for the ceiling. ``iobench.watching.loop_rate`` explains how samples/s are counted.
+
+    Args:
+        table: the log of steps of all loaders.
+        loader: the number of the loader.
+        samples: the readings of the machine.
+        step_cost_s: the seconds that watching adds to a step.
+        notes: notes about the whole run.
+        replay_batches: the number of batches that were to be repeated; 0 without a replay.
 
     Raises:
         Unavailable: the table has no step after the loader's first.
     """
     own = table[table.loader == loader]
-    replayed = without_replay(_timed(own[own.samples > IDLE], table), own[own.samples == REPLAY])
+    own_steps = _timed(own[own.samples > DEVICE_IDLE], table)
+    replayed = take_out_replay(own_steps, own[own.samples == REPLAY_MARK])
     rows = replayed.rows
     first, rest = rows.iloc[0], rows.iloc[1:]
-    steps = rest[rest.samples != NO_BATCH]
+    steps = rest[rest.samples != END_OF_EPOCH]
     if steps.empty:
         raise Unavailable("no step after the first has ended, so the loop has no figures")
     origin_s, ended_s = float(first.called_s), float(rows.ended_s.iloc[-1])
@@ -149,7 +186,7 @@ def outcome(
     metrics: dict[str, Any] = {
         "seconds": seconds,
         "steps": len(steps),
-        "epochs": int(rows[rows.samples != NO_BATCH].epoch.nunique()),
+        "epochs": int(rows[rows.samples != END_OF_EPOCH].epoch.nunique()),
         "wait_share": float(rest.wait_s.sum()) * per_second,
         "time_to_first_batch_s": float(first.wait_s),
         "first_step_s": float(first.step_s - first.wait_s),
@@ -160,7 +197,7 @@ def outcome(
         "notes": [*notes, *NOTES, *replayed.notes(replay_batches), *_notes(rows, steps)],
         **replayed.metrics(replay_batches),
     }
-    if (steps.samples != UNKNOWN).all():
+    if (steps.samples != UNKNOWN_SAMPLES).all():
         metrics["samples"] = int(steps.samples.sum())
         rate = loop_rate(rows, replayed.rows_before)
         if rate is not None:
@@ -171,14 +208,14 @@ def outcome(
     if len(starts):
         metrics["epoch_start_s"] = float(starts.wait_s.mean())
         metrics["epoch_start_share"] = float(starts.wait_s.sum()) * per_second
-    idle = own[own.samples == IDLE]
+    idle = own[own.samples == DEVICE_IDLE]
     if len(idle):
         idle_s = idle.set_index("called_s").got_s
         # Requests for repeated batches are not among the rows.
         of_steps, of_starts = idle_s.index.isin(rest.called_s), idle_s.index.isin(starts.called_s)
         metrics["device_wait_share"] = float(idle_s[of_steps].sum()) * per_second
         metrics["device_epoch_start_share"] = float(idle_s[of_starts].sum()) * per_second
-    last = steps.tail(MOST_STEPS)
+    last = steps.tail(MAX_STEPS)
     for name, column in (("step_s", last.step_s), ("batch_wait_s", last.wait_s)):
         metrics |= {f"{name}_{q}": value for q, value in quantiles(column.tolist()).items()}
     series: dict[str, Sequence[float]] = {
@@ -220,8 +257,11 @@ def _epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
 
 
 def _ends_of_epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
-    """How long the loop waited to learn that an epoch had ended: in no step, but in the waiting."""
-    ends = rows[rows.samples == NO_BATCH].tail(MAX_SPANS)
+    """How long the loop waited until it learned that an epoch had ended.
+
+    This wait belongs to no step, but it counts as waiting.
+    """
+    ends = rows[rows.samples == END_OF_EPOCH].tail(MAX_SPANS)
     values = zip(ends.epoch, ends.called_s - origin_s, ends.wait_s, strict=True)
     return [
         Span("steps", f"end of epoch {int(epoch)}", float(called_s), float(wait_s), float(wait_s))
@@ -229,8 +269,8 @@ def _ends_of_epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
     ]
 
 
-def _replay_spans(replayed: Replayed, origin_s: float) -> list[Span]:
-    """The steps of a replay and those after it that do not count, which are no steps of a trace."""
+def _replay_spans(replayed: StepsWithoutReplay, origin_s: float) -> list[Span]:
+    """The time of the replay and of the steps after it that do not count."""
     name = f"{counted(replayed.repeated, 'repeated step')}, {replayed.left_out:,} left out"
     return [
         Span("replay", name, begin_s - origin_s, end_s - begin_s)
@@ -239,25 +279,29 @@ def _replay_spans(replayed: Replayed, origin_s: float) -> list[Span]:
 
 
 def _timed(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """Steps from the first batch on, with ``wait_s``, ``elsewhere_s`` and ``step_s``.
+    """The steps from the first batch on, with columns ``wait_s``, ``elsewhere_s`` and ``step_s``.
 
-    ``elsewhere_s`` is the time of complete passes over any loader within the step's work.
+    ``elsewhere_s`` is the time of complete passes over any watched loader within a step, such as
+    validation. It is not part of ``step_s``.
+
+    Raises:
+        Unavailable: the loader gave no batch.
     """
-    begun = (rows.samples != NO_BATCH).cummax()
+    begun = (rows.samples != END_OF_EPOCH).cummax()
     if not begun.any():
         raise Unavailable("no batch came through this loader: does the loop iterate over it?")
     rows = rows[begun]
     got_s, ended_s = rows.got_s.to_numpy(), rows.ended_s.to_numpy()
     elsewhere_s = np.zeros(len(rows))
     covered_s = -math.inf
-    # Begin and end of each complete pass over a loader, outer passes before those within.
-    epochs = table[table.samples > IDLE].groupby(["loader", "epoch"])
+    # Begin and end of each complete pass over a loader. A pass comes before the passes within it.
+    epochs = table[table.samples > DEVICE_IDLE].groupby(["loader", "epoch"])
     spans = epochs.agg(begun_s=("called_s", "first"), ended_s=("ended_s", "last"))
-    whole = spans[epochs.samples.last() == NO_BATCH]
+    whole = spans[epochs.samples.last() == END_OF_EPOCH]
     ordered = whole.sort_values(["begun_s", "ended_s"], ascending=[True, False])
     for begin_s, end_s in ordered.itertuples(index=False, name=None):
         step = int(np.searchsorted(got_s, begin_s, side="right")) - 1
-        # Of a pass within a pass only the outer one counts.
+        # A pass within another pass is already included in the outer pass.
         if step >= 0 and end_s <= ended_s[step] and begin_s >= covered_s:
             elsewhere_s[step] += end_s - begin_s
             covered_s = end_s
@@ -276,8 +320,10 @@ def _within(columns: Columns, begin_s: float, end_s: float) -> pd.DataFrame:
 
 
 def _means(readings: pd.DataFrame, pauses: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """How busy CPUs and disks were, without the readings in pauses."""
-    for begin_s, end_s in pauses if len(readings) else ():
+    """How busy CPUs and disks were. Readings in pauses are left out."""
+    if readings.empty:
+        return {}
+    for begin_s, end_s in pauses:
         readings = readings[~readings.time_s.between(begin_s, end_s)]
     means = {}
     for name, columns, unit in (
@@ -291,6 +337,7 @@ def _means(readings: pd.DataFrame, pauses: Sequence[tuple[float, float]]) -> dic
 
 
 def _notes(rows: pd.DataFrame, steps: pd.DataFrame) -> list[str]:
+    """Sentences about time in other loaders, unknown samples, and steps that are left out."""
     notes = []
     elsewhere_s = rows.elsewhere_s.sum()
     if elsewhere_s > 0:
@@ -298,13 +345,11 @@ def _notes(rows: pd.DataFrame, steps: pd.DataFrame) -> list[str]:
             f"{elsewhere_s:,.3g} s within its steps were whole passes over other watched "
             "loaders, such as validation: its figures leave them out"
         )
-    if (steps.samples == UNKNOWN).any():
+    if (steps.samples == UNKNOWN_SAMPLES).any():
+        notes.append("the number of samples in a batch is unknown: use watch(loader, batch_size=N)")
+    if len(steps) > MAX_STEPS:
         notes.append(
-            "the number of samples in a batch is unknown: give watch(loader, batch_size=N)"
-        )
-    if len(steps) > MOST_STEPS:
-        notes.append(
-            f"series and quantiles are of the last {MOST_STEPS:,} of {len(steps):,} steps; "
+            f"series and quantiles are of the last {MAX_STEPS:,} of {len(steps):,} steps; "
             "shares and rates are of all"
         )
     return notes

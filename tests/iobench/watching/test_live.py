@@ -18,8 +18,8 @@ import iobench
 from dataprep.errors import ConfigError
 from iobench.clock import VirtualClock
 from iobench.watching.batches import bytes_in
-from iobench.watching.live import BUCKETS_S, LiveFigures, MetricsServer
-from iobench.watching.loader import Epoch
+from iobench.watching.prometheus import BUCKETS_S, LiveFigures, MetricsServer
+from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
 from tests.iobench.watching.logged import MemoryLog
 from tests.iobench.watching.scripts import free_port
@@ -73,7 +73,7 @@ def loop(live: LiveFigures, clock: VirtualClock, steps: int = 5) -> None:
             yield np.zeros((4, 100), np.uint16)
         clock.sleep(0.5)
 
-    for _ in Epoch(batches, 0, 7, MemoryLog(), live=live, clock=clock.now_s):
+    for _ in TimedEpoch(batches, 0, 7, MemoryLog(), live=live, clock=clock.now_s):
         clock.sleep(2.0)
 
 
@@ -130,7 +130,7 @@ def test_a_wait_that_is_under_way_is_part_of_the_waiting() -> None:
                 seen.append(waited())
             yield 1
 
-    for _ in Epoch(batches, 0, 0, MemoryLog(), live=live, clock=clock.now_s):
+    for _ in TimedEpoch(batches, 0, 0, MemoryLog(), live=live, clock=clock.now_s):
         seen.append(waited())
         clock.sleep(5.0)
         seen.append(waited())
@@ -160,7 +160,7 @@ def test_repeated_steps_are_no_samples_and_give_the_ceiling() -> None:
             clock.sleep(0.04)
             yield [0] * 4
 
-    epoch = Epoch(batches, 0, 0, log, replay=replay, live=live, clock=clock.now_s)
+    epoch = TimedEpoch(batches, 0, 0, log, replay=replay, live=live, clock=clock.now_s)
     for _ in epoch:
         clock.sleep(0.02)
         scrape()

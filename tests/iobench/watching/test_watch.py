@@ -208,7 +208,7 @@ def test_each_rank_writes_for_itself(tmp_path: Path) -> None:
 
 
 def test_a_notebook_ends_it_by_hand(tmp_path: Path) -> None:
-    """It shows a table. The loader goes on unwatched; what is watched later is another run."""
+    """It shows a table. The loader goes on unwrap_loader; what is watched later is another run."""
     done = run(
         tmp_path,
         """

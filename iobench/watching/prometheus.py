@@ -19,8 +19,21 @@ from iobench.watching.batches import bytes_in
 
 HIGHEST_PORT = 65535
 BUCKETS_S = (
-    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
-    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
 )
 """Upper bounds of the buckets of the histogram of steps, in seconds. One more bucket has no upper
 bound."""
