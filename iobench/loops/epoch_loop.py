@@ -20,7 +20,7 @@ class EpochTimings:
     """Timings of all steps of one epoch, or of the part of it that was read.
 
     Attributes:
-        whole: from the request for the epoch until the device has done its last step.
+        all_steps: from the request for the epoch until the device has done its last step.
         window: the steps that count by the rule; None if the rule has accepted none.
         is_over: whether the loader gave all batches of the epoch.
         time_to_first_batch_s: from the request to the first batch.
@@ -32,7 +32,7 @@ class EpochTimings:
             not take them.
     """
 
-    whole: Window
+    all_steps: Window
     window: Window | None
     is_over: bool
     time_to_first_batch_s: float
@@ -109,7 +109,7 @@ def run_epoch(
     if not steps:
         raise TrialFailed(_no_batch_reason(dropped_samples, full_batch))
     return EpochTimings(
-        whole=Window(start, end),
+        all_steps=Window(start, end),
         window=rule.window,
         is_over=is_over,
         time_to_first_batch_s=first_batch_s - requested_s,
@@ -124,7 +124,7 @@ def run_epoch(
 def _no_batch_reason(dropped_samples: int, full_batch: int | None) -> str:
     if dropped_samples:
         return (
-            f"the loader gave no whole batch of {full_batch:,}, only {dropped_samples:,} samples "
+            f"the loader gave no full batch of {full_batch:,}, only {dropped_samples:,} samples "
             "in smaller batches: use more images or a smaller batch_size"
         )
     return "the loader gave no batch"

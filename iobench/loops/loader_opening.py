@@ -180,7 +180,7 @@ class ReopenedLoader:
         Files that a process has mapped cannot be evicted from the page cache. Only in this case the
         workers of the loader end, and the loader is created again.
         """
-        cache.judge_epoch(timings.whole.samples)
+        cache.judge_epoch(timings.all_steps.samples)
         must_close = cache.prepare()
         if must_close:
             self._earlier_notes += self.loader.notes

@@ -79,7 +79,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         first_epoch = measurement.epochs[0]
         first_batch = first_batch_metrics(reopened.loader, first_epoch.time_to_first_batch_s)
         batches = reopened.worker_batches()
-        cold = cache.judge_trial(sum(epoch.whole.samples for epoch in measurement.epochs))
+        cold = cache.judge_trial(sum(epoch.all_steps.samples for epoch in measurement.epochs))
     finally:
         reopened.loader.close()
     timings = combine_epochs(measurement.counted_timings())
@@ -163,11 +163,11 @@ def _epoch_metrics(measurement: RateMeasurement, verdicts: Sequence[Cold]) -> di
     metrics: dict[str, Any] = {"epochs": epoch_records(ended, verdicts)}
     if measurement.rule == "epochs":
         metrics["whole_epochs"] = len(ended)
-        metrics["first_epoch_s"] = ended[0].whole.seconds
+        metrics["first_epoch_s"] = ended[0].all_steps.seconds
         later = ended[1:]
-        later_s = sum(epoch.whole.seconds for epoch in later)
+        later_s = sum(epoch.all_steps.seconds for epoch in later)
         if later_s > 0:
-            later_samples = sum(epoch.whole.samples for epoch in later)
+            later_samples = sum(epoch.all_steps.samples for epoch in later)
             metrics["steady_samples_per_s"] = later_samples / later_s
     return metrics
 
@@ -175,7 +175,7 @@ def _epoch_metrics(measurement: RateMeasurement, verdicts: Sequence[Cold]) -> di
 def _pauses(measurement: RateMeasurement) -> list[tuple[float, float]]:
     """The times between windows, in seconds after the request for the first counted epoch."""
     first_number = measurement.counted_numbers[0]
-    origin_s = measurement.epochs[first_number].whole.start.time_s
+    origin_s = measurement.epochs[first_number].all_steps.start.time_s
     windows = measurement.windows
     pauses = []
     for before, after in pairwise(windows):
@@ -264,7 +264,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
 
     def between_epochs(timings: EpochTimings) -> None:
         if cache.evicts:
-            read_samples.append(timings.whole.samples)
+            read_samples.append(timings.all_steps.samples)
             shared.end_epoch()
             shared.prepare()
 
@@ -272,7 +272,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
         measurement = _measure(
             trial, context, reopened, data, between_epochs=between_epochs, minimum=minimum
         )
-        all_samples = sum(epoch.whole.samples for epoch in measurement.epochs)
+        all_samples = sum(epoch.all_steps.samples for epoch in measurement.epochs)
         read_samples.append(all_samples - sum(read_samples))
         shared.end_epoch()
         batches = last_batches(reopened.worker_batches(), trial.world_size)

@@ -251,8 +251,8 @@ def epoch_records(
     for number, epoch in enumerate(epochs[:_MAX_EPOCH_RECORDS]):
         record = EpochRecord(
             number,
-            epoch.whole.samples,
-            epoch.whole.seconds,
+            epoch.all_steps.samples,
+            epoch.all_steps.seconds,
             epoch.time_to_first_batch_s,
             verdicts[number] if number < len(verdicts) else None,
         )

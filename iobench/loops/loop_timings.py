@@ -134,12 +134,12 @@ def window_timings(epoch: EpochTimings, window: Window) -> LoopTimings:
     compute_s = np.array(epoch.compute_s)
     arrived = window.arrived
     return LoopTimings(
-        requested_s=epoch.whole.start.time_s,
+        requested_s=epoch.all_steps.start.time_s,
         time_to_first_batch_s=epoch.time_to_first_batch_s,
         begun_s=window.start.time_s,
         seconds=window.seconds,
         samples=window.samples,
-        taken=epoch.whole.samples,
+        taken=epoch.all_steps.samples,
         wait_s=wait_s,
         step_s=np.maximum(np.diff(ends_s), 0.0),
         compute_s=compute_s[first:end],

@@ -504,7 +504,7 @@ def _run_rank_epoch(
     )
     if epoch.window is None:
         raise TrialFailed(
-            f"the loader gave {epoch.whole.end.steps} full batches, but "
+            f"the loader gave {epoch.all_steps.end.steps} full batches, but "
             f"{left_out + trial.steps} were counted before the loop"
         )
     return window_timings(epoch, epoch.window)

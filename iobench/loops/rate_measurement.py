@@ -95,7 +95,7 @@ def measure_rate(
         )
         if number == 0 and opening_s:
             timings = _with_opening_time(timings, opening_s)
-        earlier_samples += timings.whole.samples
+        earlier_samples += timings.all_steps.samples
         if state.is_done_after(timings, rule):
             return state.measurement()
         between_epochs(timings)
@@ -159,14 +159,14 @@ class _State:
             return True
         # The epoch was too short for the rule, so whole epochs count from now on.
         self._rule = "epochs"
-        whole_epochs = [epoch.whole for epoch in self._epochs]
+        whole_epochs = [epoch.all_steps for epoch in self._epochs]
         minimum = self._plan.minimum
         return len(whole_epochs) >= minimum.epochs and minimum.is_reached(whole_epochs)
 
     def measurement(self) -> RateMeasurement:
         """The epochs that were read, and the parts of them that count."""
         if self._rule == "epochs":
-            whole_epochs = [epoch.whole for epoch in self._epochs]
+            whole_epochs = [epoch.all_steps for epoch in self._epochs]
             numbers = range(len(whole_epochs))
             return RateMeasurement("epochs", self._epochs, whole_epochs, numbers)
         counted_numbers = [
@@ -178,7 +178,7 @@ class _State:
 
     def _failure(self, samples: int, now_s: float) -> str:
         """The reason of a failure within an epoch of which ``samples`` were read."""
-        earlier_samples = sum(epoch.whole.samples for epoch in self._epochs)
+        earlier_samples = sum(epoch.all_steps.samples for epoch in self._epochs)
         done = len(self._epochs)
         epoch_samples: float | None = self._plan.epoch_samples
         if done:
@@ -215,9 +215,9 @@ def _too_few_epochs_reason(
 
 def _with_opening_time(timings: EpochTimings, opening_s: float) -> EpochTimings:
     """The same epoch, requested ``opening_s`` earlier: its loader was created just for it."""
-    start = replace(timings.whole.start, time_s=timings.whole.start.time_s - opening_s)
+    start = replace(timings.all_steps.start, time_s=timings.all_steps.start.time_s - opening_s)
     return replace(
         timings,
-        whole=Window(start, timings.whole.end),
+        all_steps=Window(start, timings.all_steps.end),
         time_to_first_batch_s=timings.time_to_first_batch_s + opening_s,
     )

@@ -117,7 +117,7 @@ def check_full_batches(
     samples = data.samples if data is not None else 0
     raise TrialFailed(
         f"{samples:,} images among {counted(len(full_batches), 'rank')} with "
-        f"{counted(trial.workers, 'worker')} have no whole batch of {trial.batch_size} for each: "
+        f"{counted(trial.workers, 'worker')} have no full batch of {trial.batch_size} for each: "
         "use more images, more shards, a smaller batch_size or fewer workers"
     )
 

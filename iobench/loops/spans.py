@@ -29,8 +29,8 @@ def epoch_spans(epochs: Sequence[EpochTimings], origin_s: float) -> list[Span]:
             Span(
                 "epochs",
                 f"epoch {number}",
-                epoch.whole.start.time_s - origin_s,
-                epoch.whole.seconds,
+                epoch.all_steps.start.time_s - origin_s,
+                epoch.all_steps.seconds,
                 epoch.time_to_first_batch_s,
             )
         )

@@ -190,7 +190,7 @@ def _train_on_epochs(
         first_epoch = measurement.epochs[0]
         first_batch = first_batch_metrics(reopened.loader, first_epoch.time_to_first_batch_s)
         batches = reopened.worker_batches()
-        cold = cache.judge_trial(sum(epoch.whole.samples for epoch in measurement.epochs))
+        cold = cache.judge_trial(sum(epoch.all_steps.samples for epoch in measurement.epochs))
     finally:
         reopened.loader.close()
     more_metrics = {

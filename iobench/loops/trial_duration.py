@@ -223,7 +223,7 @@ def _too_few_images(spec: TrialSpec, data: DataSummary | None) -> str:
         return ""
     return (
         f"{params_words(spec.kind, spec.params)}: {data.samples:,} images among "
-        f"{counted(ranks, 'rank')} have no whole batch of {trial.batch_size} for each: use more "
+        f"{counted(ranks, 'rank')} have no full batch of {trial.batch_size} for each: use more "
         "images or a smaller batch_size"
     )
 

@@ -174,8 +174,8 @@ def outcome(
     """
     own = table[table.loader == loader]
     own_steps = _timed(own[own.samples > DEVICE_IDLE], table)
-    replayed = take_out_replay(own_steps, own[own.samples == REPLAY_MARK])
-    rows = replayed.rows
+    without_replay = take_out_replay(own_steps, own[own.samples == REPLAY_MARK])
+    rows = without_replay.rows
     first, rest = rows.iloc[0], rows.iloc[1:]
     steps = rest[rest.samples != END_OF_EPOCH]
     if steps.empty:
@@ -183,6 +183,18 @@ def outcome(
     origin_s, ended_s = float(first.called_s), float(rows.ended_s.iloc[-1])
     seconds = float(rest.step_s.sum())
     per_second = 1 / seconds if seconds > 0 else 0.0
+    rate = None
+    has_samples = bool((steps.samples != UNKNOWN_SAMPLES).all())
+    if has_samples:
+        rate = loop_rate(rows, without_replay.rows_before)
+    all_notes = [*notes, *NOTES]
+    all_notes += without_replay.notes(replay_batches)
+    all_notes += _notes(rows, steps)
+    if rate is not None and rate.note:
+        all_notes.append(rate.note)
+    readings = _within(samples.columns, origin_s, ended_s)
+    pauses = [(begin_s - origin_s, end_s - origin_s) for begin_s, end_s in without_replay.pauses]
+    last_steps = steps.tail(MAX_STEPS)
     metrics: dict[str, Any] = {
         "seconds": seconds,
         "steps": len(steps),
@@ -194,45 +206,25 @@ def outcome(
         "harness_share": step_cost_s * len(steps) * per_second,
         "sampling_core_share": samples.core_share,
         "sampling_notes": list(samples.notes),
-        "notes": [*notes, *NOTES, *replayed.notes(replay_batches), *_notes(rows, steps)],
-        **replayed.metrics(replay_batches),
+        "notes": all_notes,
     }
-    if (steps.samples != UNKNOWN_SAMPLES).all():
+    metrics.update(without_replay.metrics(replay_batches))
+    if has_samples:
         metrics["samples"] = int(steps.samples.sum())
-        rate = loop_rate(rows, replayed.rows_before)
         if rate is not None:
-            metrics |= rate.metrics
-            metrics["notes"] += [rate.note] if rate.note else []
-        metrics |= loss_metrics(rate, replayed.ceiling)
+            metrics.update(rate.metrics)
+        metrics.update(loss_metrics(rate, without_replay.ceiling))
     starts = steps[steps.epoch != first.epoch].drop_duplicates("epoch")
     if len(starts):
         metrics["epoch_start_s"] = float(starts.wait_s.mean())
         metrics["epoch_start_share"] = float(starts.wait_s.sum()) * per_second
-    idle = own[own.samples == DEVICE_IDLE]
-    if len(idle):
-        idle_s = idle.set_index("called_s").got_s
-        # Requests for repeated batches are not among the rows.
-        of_steps, of_starts = idle_s.index.isin(rest.called_s), idle_s.index.isin(starts.called_s)
-        metrics["device_wait_share"] = float(idle_s[of_steps].sum()) * per_second
-        metrics["device_epoch_start_share"] = float(idle_s[of_starts].sum()) * per_second
-    last = steps.tail(MAX_STEPS)
-    for name, column in (("step_s", last.step_s), ("batch_wait_s", last.wait_s)):
-        metrics |= {f"{name}_{q}": value for q, value in quantiles(column.tolist()).items()}
-    series: dict[str, Sequence[float]] = {
-        # As for a training loop, without the unknown time of the device.
-        "step_end_s": last.step_s.cumsum().tolist(),
-        "time_s": (last.ended_s - origin_s).tolist(),
-        "wait_s": last.wait_s.tolist(),
-        "epoch": last.epoch.astype(int).tolist(),
-    }
-    if last.elsewhere_s.any():
-        series["elsewhere_s"] = last.elsewhere_s.tolist()
-    readings = _within(samples.columns, origin_s, ended_s)
-    pauses = [(begin_s - origin_s, end_s - origin_s) for begin_s, end_s in replayed.pauses]
-    metrics |= _means(readings, pauses)
+    metrics.update(_device_metrics(own[own.samples == DEVICE_IDLE], rest, starts, per_second))
+    metrics.update(_named_quantiles("step_s", last_steps.step_s))
+    metrics.update(_named_quantiles("batch_wait_s", last_steps.wait_s))
+    metrics.update(_means(readings, pauses))
     return Outcome(
         metrics=metrics,
-        series=series,
+        series=_series(last_steps, origin_s),
         origin_s=origin_s,
         counted_s=(float(first.ended_s) - origin_s, ended_s - origin_s),
         samples={str(name): column.tolist() for name, column in readings.items()},
@@ -240,9 +232,49 @@ def outcome(
         spans=[
             *_epochs(rows, origin_s),
             *_ends_of_epochs(rows, origin_s),
-            *_replay_spans(replayed, origin_s),
+            *_replay_spans(without_replay, origin_s),
         ],
     )
+
+
+def _device_metrics(
+    idle: pd.DataFrame, steps: pd.DataFrame, starts: pd.DataFrame, per_second: float
+) -> dict[str, float]:
+    """The share of the time in which the GPU was idle, waiting for batches; empty if not measured.
+
+    Args:
+        idle: the records of the GPU's idle time.
+        steps: the steps and ends of epochs that count.
+        starts: the steps with which an epoch begins.
+        per_second: 1 / the seconds of all steps.
+    """
+    if idle.empty:
+        return {}
+    idle_s = idle.set_index("called_s").got_s
+    # Requests for repeated batches are not among the steps, so their idle time is left out.
+    is_step = idle_s.index.isin(steps.called_s)
+    is_start = idle_s.index.isin(starts.called_s)
+    return {
+        "device_wait_share": float(idle_s[is_step].sum()) * per_second,
+        "device_epoch_start_share": float(idle_s[is_start].sum()) * per_second,
+    }
+
+
+def _named_quantiles(prefix: str, values: pd.Series[float]) -> dict[str, float]:
+    return {f"{prefix}_{name}": value for name, value in quantiles(values.tolist()).items()}
+
+
+def _series(steps: pd.DataFrame, origin_s: float) -> dict[str, Sequence[float]]:
+    """The columns of a training loop, without the computing time of the device (unknown)."""
+    series: dict[str, Sequence[float]] = {
+        "step_end_s": steps.step_s.cumsum().tolist(),
+        "time_s": (steps.ended_s - origin_s).tolist(),
+        "wait_s": steps.wait_s.tolist(),
+        "epoch": steps.epoch.astype(int).tolist(),
+    }
+    if steps.elsewhere_s.any():
+        series["elsewhere_s"] = steps.elsewhere_s.tolist()
+    return series
 
 
 def _epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
@@ -269,12 +301,13 @@ def _ends_of_epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
     ]
 
 
-def _replay_spans(replayed: StepsWithoutReplay, origin_s: float) -> list[Span]:
+def _replay_spans(without_replay: StepsWithoutReplay, origin_s: float) -> list[Span]:
     """The time of the replay and of the steps after it that do not count."""
-    name = f"{counted(replayed.repeated, 'repeated step')}, {replayed.left_out:,} left out"
+    repeated_steps = counted(without_replay.repeated, "repeated step")
+    name = f"{repeated_steps}, {without_replay.left_out:,} left out"
     return [
         Span("replay", name, begin_s - origin_s, end_s - begin_s)
-        for begin_s, end_s in replayed.pauses
+        for begin_s, end_s in without_replay.pauses
     ]
 
 
@@ -287,19 +320,19 @@ def _timed(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     Raises:
         Unavailable: the loader gave no batch.
     """
-    begun = (rows.samples != END_OF_EPOCH).cummax()
-    if not begun.any():
+    has_had_batch = (rows.samples != END_OF_EPOCH).cummax()
+    if not has_had_batch.any():
         raise Unavailable("no batch came through this loader: does the loop iterate over it?")
-    rows = rows[begun]
+    rows = rows[has_had_batch]
     got_s, ended_s = rows.got_s.to_numpy(), rows.ended_s.to_numpy()
     elsewhere_s = np.zeros(len(rows))
     covered_s = -math.inf
     # Begin and end of each complete pass over a loader. A pass comes before the passes within it.
-    epochs = table[table.samples > DEVICE_IDLE].groupby(["loader", "epoch"])
-    spans = epochs.agg(begun_s=("called_s", "first"), ended_s=("ended_s", "last"))
-    whole = spans[epochs.samples.last() == END_OF_EPOCH]
-    ordered = whole.sort_values(["begun_s", "ended_s"], ascending=[True, False])
-    for begin_s, end_s in ordered.itertuples(index=False, name=None):
+    passes = table[table.samples > DEVICE_IDLE].groupby(["loader", "epoch"])
+    spans = passes.agg(begun_s=("called_s", "first"), ended_s=("ended_s", "last"))
+    complete = spans[passes.samples.last() == END_OF_EPOCH]
+    complete = complete.sort_values(["begun_s", "ended_s"], ascending=[True, False])
+    for begin_s, end_s in complete.itertuples(index=False, name=None):
         step = int(np.searchsorted(got_s, begin_s, side="right")) - 1
         # A pass within another pass is already included in the outer pass.
         if step >= 0 and end_s <= ended_s[step] and begin_s >= covered_s:

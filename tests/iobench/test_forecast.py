@@ -222,7 +222,7 @@ class TestFailures:
     def test_there_is_no_whole_batch(self) -> None:
         """Each rank needs a batch."""
         (warning,) = self.warnings(loader="torch-map", accelerators=2, batch_size=2_048)
-        assert "4,000 images among 2 ranks have no whole batch of 2048" in warning
+        assert "4,000 images among 2 ranks have no full batch of 2048" in warning
 
     def test_a_trial_that_can_end_in_time(self) -> None:
         """Causes no warning."""

@@ -22,6 +22,7 @@ from iobench.rundir import add_line, begin_log, read, read_spans, run_trace, wri
 from iobench.trace import SavedRun, trace_of
 from iobench.trial import Context, Span, Trial, TrialSpec
 from iobench.watching.report import write
+from iobench.watching.session import WatchedLoader, WatchSettings
 from tests.commandline import iobench
 from tests.iobench import trace_format
 from tests.iobench.loops.fakes import (
@@ -232,11 +233,10 @@ class TestBalance:
             (0, 1, 40.5, 41.0, 41.0, -1),
             *epoch(0, 28.0, 2, loader=1),  # within the last step
         ]
-        settings: dict[str, Any] = {"per_s": 2, "samplers": [], "name": "n", "world_size": 1}
-        settings["started"] = EMPTY.started
-        loaders = [{"loader": "training"}, {"loader": "validation"}]
+        settings = WatchSettings("", "n", EMPTY.started, 2.0, [])
+        loaders = [WatchedLoader("training"), WatchedLoader("validation")]
         samples = Samples({}, 0.0, ())
-        write(tmp_path, settings, loaders, packed(*records), samples, ended=True)
+        write(tmp_path, settings, loaders, packed(*records), samples, announced_end=True)
         content = traced(tmp_path)
         first, second = sorted({event["pid"] for event in content["traceEvents"]})
         for process, trial in zip((first, second), read(tmp_path).trials, strict=True):

@@ -67,7 +67,7 @@ def test_a_whole_epoch_begins_with_its_request() -> None:
     """Its start is the wait of its first step, and is in its time."""
     epoch = driven(5, WholeEpoch())
     assert (epoch.is_over, epoch.window) == (True, None)
-    times = window_timings(epoch, epoch.whole)
+    times = window_timings(epoch, epoch.all_steps)
     assert times.wait_s.tolist() == [START_S + WAIT_S, *[WAIT_S] * 4]
     assert times.seconds == START_S + 5 * (WAIT_S + STEP_S) == times.step_s.sum()
     assert times.epoch_starts_s.tolist() == [START_S + WAIT_S]
@@ -87,7 +87,7 @@ def test_utilisation_leaves_out_the_first_step_alone() -> None:
     times = counted(epoch)
     assert times.samples_per_s == SAMPLES / STEP_S
     assert times.au_mlperf == pytest.approx(3 * STEP_S / (3 * STEP_S + 1.0))
-    whole = window_timings(epoch, epoch.whole)
+    whole = window_timings(epoch, epoch.all_steps)
     assert whole.au_mlperf == times.au_mlperf
 
 
@@ -143,13 +143,13 @@ def test_a_consumer_goes_on_from_epoch_to_epoch() -> None:
 def test_a_smaller_last_batch() -> None:
     """A loader alone takes it with its samples; a training loop drops it and counts them."""
     taken = driven(3, WholeEpoch(), last_samples=4)
-    assert (taken.whole.samples, taken.whole.steps, taken.dropped_samples) == (
+    assert (taken.all_steps.samples, taken.all_steps.steps, taken.dropped_samples) == (
         2 * SAMPLES + 4,
         3,
         0,
     )
     dropped = driven(3, WholeEpoch(), last_samples=4, full_batch=SAMPLES)
-    assert (dropped.whole.samples, dropped.whole.steps) == (2 * SAMPLES, 2)
+    assert (dropped.all_steps.samples, dropped.all_steps.steps) == (2 * SAMPLES, 2)
     assert dropped.dropped_samples == 4
 
 
@@ -176,14 +176,14 @@ def test_what_arrives_belongs_to_the_steps_that_count() -> None:
     times = counted(epoch)
     assert (times.arrived_samples, times.arrived_bytes) == (10, 1_000)
     assert times.balance == 10 / (2 * SAMPLES)
-    assert epoch.whole.arrived == ReadTotals(30, 3_000)
+    assert epoch.all_steps.arrived == ReadTotals(30, 3_000)
 
 
 @pytest.mark.parametrize(
     ("batches", "reason"),
     [
         (0, r"^the loader gave no batch$"),
-        (1, "gave no whole batch of 10, only 4 samples in smaller batches: use more images"),
+        (1, "gave no full batch of 10, only 4 samples in smaller batches: use more images"),
     ],
 )
 def test_a_loop_without_a_batch_fails(batches: int, reason: str) -> None:
@@ -198,7 +198,7 @@ def test_time_is_up_within_an_epoch() -> None:
     with pytest.raises(TrialFailed, match=r"^40 samples at 106\.00 s$"):
         driven(9, WholeEpoch(105.5, lambda samples, at_s: f"{samples} samples at {at_s:.2f} s"))
     left = driven(9, WholeEpoch(100 + START_S + 2 * step_s))
-    assert (left.is_over, left.whole.steps) == (False, 2)
+    assert (left.is_over, left.all_steps.steps) == (False, 2)
 
 
 def test_a_loop_keeps_no_object_for_each_step() -> None:
@@ -208,7 +208,7 @@ def test_a_loop_keeps_no_object_for_each_step() -> None:
     consumer = NullConsumer(ConsumerSettings(), clock)
     before = sys.getallocatedblocks()
     epoch = run_epoch(lambda: loader.epoch(0), consumer, clock, FixedSteps(1, 19_999, 10))
-    assert epoch.whole.steps == 20_000
+    assert epoch.all_steps.steps == 20_000
     assert sys.getallocatedblocks() - before < 1_000
 
 

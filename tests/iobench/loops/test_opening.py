@@ -123,7 +123,7 @@ def test_a_rank_without_a_batch_fails_them_all() -> None:
     """The reason says how many share the images, and what to do."""
     with pytest.raises(
         TrialFailed,
-        match="205 images among 2 ranks with 2 workers have no whole batch of 10 for each: use",
+        match="205 images among 2 ranks with 2 workers have no full batch of 10 for each: use",
     ):
         check_full_batches(trial(), DATA, [9, 0])
     check_full_batches(trial(), DATA, [9, 1])

@@ -237,7 +237,7 @@ def test_too_few_samples_are_refused_before_any_rank_begins(shards: Place) -> No
     status, _, reason = tried("torch-map", places={"shards@disk": shards}, batch_size=80)
     assert status == "failed"
     assert reason == (
-        "120 images among 2 ranks with 0 workers have no whole batch of 80 for each: give more "
+        "120 images among 2 ranks with 0 workers have no full batch of 80 for each: use more "
         "images, more shards, a smaller batch_size or fewer workers"
     )
 
