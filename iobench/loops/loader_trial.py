@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -39,7 +39,51 @@ from iobench.loops.rate_plan import plan_rate, rank_samples
 from iobench.loops.spans import epoch_spans, last_batches, process_spans, worker_spans
 from iobench.loops.window import MIN_EPOCHS, Minimum
 from iobench.stored import DataSummary
-from iobench.trial import Cold, Context, Outcome, TrialSpec
+from iobench.trial import Cold, Context, Metrics, Outcome, TrialSpec
+
+
+@dataclass(frozen=True, slots=True)
+class _RankReport:
+    """What one of several loading processes has measured. It sends this as JSON values.
+
+    Attributes:
+        epochs: the timings of its epochs that count.
+        rule: its rate rule.
+        cache: the page cache in each epoch (``RankCacheEpoch``), as JSON values.
+        read_samples: the samples that it read in each of these epochs.
+        notes: the notes of its loader.
+        batches: the last batches that its workers made.
+    """
+
+    epochs: list[LoopTimings]
+    rule: str
+    cache: list[dict[str, Any]]
+    read_samples: list[int]
+    notes: list[str]
+    batches: list[WorkerBatch]
+
+    def as_metrics(self) -> dict[str, Any]:
+        """JSON values, from which ``from_metrics`` makes the same report."""
+        return {
+            "epochs": [timings.as_json() for timings in self.epochs],
+            "rule": self.rule,
+            "cache": self.cache,
+            "read_samples": self.read_samples,
+            "notes": self.notes,
+            "batches": self.batches,
+        }
+
+    @classmethod
+    def from_metrics(cls, metrics: Metrics) -> _RankReport:
+        """The report whose ``as_metrics`` has passed through JSON."""
+        return cls(
+            epochs=[LoopTimings.from_json(timings) for timings in metrics["epochs"]],
+            rule=str(metrics["rule"]),
+            cache=metrics["cache"],
+            read_samples=metrics["read_samples"],
+            notes=[str(note) for note in metrics["notes"]],
+            batches=[WorkerBatch(*batch) for batch in metrics["batches"]],
+        )
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
@@ -207,16 +251,15 @@ def _run_several_processes(
     data = summarize_loader_data(location, loader)
     loader.close()
     cache = EpochCache(trial, trial.cache, location, data, before_every_epoch=True)
-    environment = dict(os.environ)
-    ranks = run_ranks(
-        "loading-rank", spec.params, trial.processes, context, environment=environment
+    metrics_of_ranks = run_ranks(
+        "loading-rank", spec.params, trial.processes, context, environment=dict(os.environ)
     )
-    epochs_of_ranks = [[LoopTimings.from_json(epoch) for epoch in rank["epochs"]] for rank in ranks]
-    combined, rates = combine_processes(epochs_of_ranks)
-    rules = sorted({str(rank["rule"]) for rank in ranks})
+    reports = [_RankReport.from_metrics(metrics) for metrics in metrics_of_ranks]
+    combined, rates = combine_processes([report.epochs for report in reports])
+    rules = sorted({report.rule for report in reports})
     notes: dict[str, None] = {}
-    for rank in ranks:
-        notes.update(dict.fromkeys(str(note) for note in rank["notes"]))
+    for report in reports:
+        notes.update(dict.fromkeys(report.notes))
     metrics = {
         **loop_metrics(combined, data, " and ".join(rules)),
         **harness_metrics(trial.loader, "null", context.clock, combined),
@@ -226,18 +269,17 @@ def _run_several_processes(
         "process_evenness": min(rates) / max(rates) if max(rates) > 0 else 1.0,
         "notes": list(notes),
     }
-    samples_of_epochs = zip(*(rank["read_samples"] for rank in ranks), strict=True)
+    samples_of_epochs = zip(*(report.read_samples for report in reports), strict=True)
     read_samples = [sum(samples_of_ranks) for samples_of_ranks in samples_of_epochs]
-    cache_reports = [rank["cache"] for rank in ranks]
+    cache_reports = [report.cache for report in reports]
     cold = cache.judge_shared_epochs(shared_epochs(cache_reports, read_samples))
     counted_from_s = combined.begun_s - combined.requested_s
-    batches_of_ranks = [[WorkerBatch(*batch) for batch in rank["batches"]] for rank in ranks]
     return Outcome(
         metrics,
         cold,
         origin_s=combined.requested_s,
         counted_s=(counted_from_s, counted_from_s + combined.seconds),
-        spans=process_spans(batches_of_ranks, combined.requested_s),
+        spans=process_spans([report.batches for report in reports], combined.requested_s),
     )
 
 
@@ -278,13 +320,12 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
         batches = last_batches(reopened.worker_batches(), trial.world_size)
     finally:
         reopened.loader.close()
-    return Outcome(
-        {
-            "epochs": [timings.as_json() for timings in measurement.counted_timings()],
-            "rule": measurement.rule,
-            "cache": [epoch.as_json() for epoch in shared.epochs],
-            "read_samples": read_samples,
-            "notes": reopened.notes,
-            "batches": batches,
-        }
+    report = _RankReport(
+        epochs=measurement.counted_timings(),
+        rule=measurement.rule,
+        cache=[epoch.as_json() for epoch in shared.epochs],
+        read_samples=read_samples,
+        notes=reopened.notes,
+        batches=list(batches),
     )
+    return Outcome(report.as_metrics())

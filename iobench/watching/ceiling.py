@@ -60,12 +60,13 @@ class StepsWithoutReplay:
 
     Attributes:
         rows: the steps and ends of epochs that count.
-        rows_before: how many of ``rows`` came before the replay; None if there was no replay.
-        repeated: how many steps were made on repeated batches.
-        planned: how many repeated steps were planned; 0 if the replay did not begin.
-        left_out: how many steps after the replay do not count.
-        ceiling: None if the replay was not complete, or the samples of a batch are unknown.
-        pauses: start and end of each time in which no step counts, in seconds.
+        rows_before: the number of ``rows`` before the replay; None if there was no replay.
+        repeated: the number of steps on repeated batches.
+        planned: the planned number of repeated steps; 0 if the replay did not begin.
+        left_out: the number of steps after the replay that do not count.
+        ceiling: the rate on repeated batches; None if the replay was not complete, or the samples
+            of a batch are unknown.
+        pauses: the start and the end of each time in which no step counts, in seconds.
     """
 
     rows: pd.DataFrame
@@ -80,7 +81,7 @@ class StepsWithoutReplay:
         """The ceiling and the size of the replay; empty if the replay did not begin.
 
         Args:
-            batches: how many batches were repeated.
+            batches: the number of batches that were repeated.
         """
         if not self.planned:
             return {}
@@ -95,7 +96,7 @@ class StepsWithoutReplay:
         """Sentences for the report about how the ceiling was measured, or why it is unknown.
 
         Args:
-            batches: how many batches were to be repeated; 0 if no replay was asked for.
+            batches: the number of batches that should be repeated; 0 without a replay.
         """
         if not batches:
             return [

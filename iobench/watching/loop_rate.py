@@ -76,7 +76,7 @@ class LoopRate:
 
     Attributes:
         bounds: the two bounds of the rate.
-        ready: how many batches may have been ready before the first request.
+        ready: the number of batches that may have been ready before the first request.
     """
 
     bounds: Bounds
@@ -119,7 +119,7 @@ def loop_rate(rows: pd.DataFrame, before_replay: int | None = None) -> LoopRate 
     Args:
         rows: steps and ends of epochs in order, from the first batch on, without repeated steps.
             The columns are ``epoch``, ``called_s``, ``samples``, ``wait_s`` and ``step_s``.
-        before_replay: how many rows came before the replay; None if there was no replay.
+        before_replay: the number of rows before the replay; None if there was no replay.
     """
     steps = _Steps(rows)
     bounds = _by_epochs(steps) or _by_steps(steps, before_replay)

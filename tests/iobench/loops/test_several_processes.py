@@ -59,4 +59,4 @@ def test_a_loader_that_does_not_share_is_skipped(third_party: ThirdParty) -> Non
     status, _, reason = tried(loader="odd-steady")
     assert status == "skipped"
     assert "does not share its samples among several processes" in reason
-    assert reason.endswith("or processes: 1")
+    assert reason.endswith("or set processes: 1")
