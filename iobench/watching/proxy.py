@@ -230,11 +230,11 @@ class TimedEpoch:
         if step is not None:
             self._add(step[0], step[1], called_s, step[2])
             if self._live is not None:
-                self._live.step_ended(called_s - step[0])
+                self._live.note_step_end(called_s - step[0])
         if self._opened_s is not None:
             called_s, self._opened_s = self._opened_s, None
         if self._live is not None:
-            self._live.requested(self._number, called_s)
+            self._live.note_request(self._number, called_s)
         requested = None if self._idle is None else self._idle.mark()
         try:
             if self._replay is None:
@@ -250,7 +250,7 @@ class TimedEpoch:
         samples = samples_in(batch) if self._batch_size is None else self._batch_size
         if self._live is not None:
             is_repeated = self._replay is not None and self._replay.is_running
-            self._live.arrived(batch, samples, got_s, is_repeated=is_repeated)
+            self._live.note_batch(batch, samples, got_s, is_repeated=is_repeated)
         # This comes last, so that a step interrupted by Ctrl-C is not recorded.
         self._step = (called_s, got_s, UNKNOWN_SAMPLES if samples is None else samples)
         return batch
@@ -268,7 +268,7 @@ class TimedEpoch:
         if self._replay is not None:
             self._replay.epoch_ended()
         if self._live is not None:
-            self._live.ended(now_s)
+            self._live.note_epoch_end(now_s)
         self._has_ended = True
 
     def _add(self, called_s: float, got_s: float, ended_s: float, samples: float) -> None:

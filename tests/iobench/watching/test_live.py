@@ -169,8 +169,8 @@ def test_repeated_steps_are_no_samples_and_give_the_ceiling() -> None:
     assert figures.counters["repeated_steps"] == 40
     # The first request after the replay waited for the device as well, but not for the loader.
     assert figures.counters["wait_seconds"] == pytest.approx(30 * 0.04)
-    assert sum(figures.steps) == 30
-    assert figures.steps_s == pytest.approx(30 * 0.06 + 0.1)
+    assert sum(figures.steps_by_bucket) == 30
+    assert figures.total_step_s == pytest.approx(30 * 0.06 + 0.1)
     # 20 steps, and two waits for the device, which are part of them.
     ceiling = figures.gauges["ceiling_samples_per_second"]
     assert ceiling == pytest.approx(20 * 4 / (20 * 0.02 + 2 * 0.1))
@@ -266,9 +266,9 @@ def test_each_metric_of_the_page_is_exported(server: MetricsServer) -> None:
     clock = VirtualClock()
     live = server.add("train", 3, Reads())
     loop(live, clock)
-    live.replay_is_measured(0.0)
-    live.arrived([0] * 4, 4, 1.0, is_repeated=True)
-    live.replay_ended(1.0)
+    live.note_replay_measurement(0.0)
+    live.note_batch([0] * 4, 4, 1.0, is_repeated=True)
+    live.note_replay_end(1.0)
     exported = set(scraped(server.port))
     page = PAGE.read_text()
     queries = blocks("promql")
