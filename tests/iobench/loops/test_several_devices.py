@@ -126,7 +126,7 @@ def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
         ("odd-killedrank", "killed by SIGKILL (out of memory?): "),
         ("odd-exitingrank", "ended with exit code 3: license expired"),
         ("odd-leavingrank", "ended with exit code 3: license expired"),
-        ("odd-shortrank", "the loader gave 6 full batches, where 24 were counted beforehand"),
+        ("odd-shortrank", "the loader gave 6 full batches, but 24 were counted before the loop"),
     ],
 )
 def test_a_rank_that_fails_ends_the_trial(third_party: ThirdParty, loader: str, said: str) -> None:
