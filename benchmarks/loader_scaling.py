@@ -30,10 +30,12 @@ from iobench.clock import SystemClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders.protocol import Batch, ReadPattern
-from iobench.loops.counted import Least, flow_of, rule_of
-from iobench.loops.epochs import RatePlan, measure
-from iobench.loops.figures import counted_epochs
-from iobench.loops.times import epochs_as_one
+from iobench.loops.loop_timings import combine_epochs
+from iobench.loops.rate_measurement import measure_rate
+from iobench.loops.rate_plan import RatePlan
+from iobench.loops.samples_in_flight import sample_flow
+from iobench.loops.window import Minimum
+from iobench.loops.window_rules import choose_rule
 
 PREFETCH = 2
 """Batches that each worker has ready: the default of ``DataLoader``."""
@@ -77,14 +79,14 @@ def rate_at(shards: str, point: Point, seconds: float) -> LoaderRate:
             yield Batch(images, labels, len(labels))
 
     streams = point.count if point.by == "workers" else 1
-    flow = flow_of(ReadPattern(streams), batch_size=BATCH, workers=streams, prefetch=PREFETCH)
-    rule = rule_of(flow, counts_reads=True, epoch_samples=len(dataset), by_epochs=False)
-    plan = RatePlan(rule, flow, Least(seconds=seconds), epoch_samples=len(dataset))
+    flow = sample_flow(ReadPattern(streams), batch_size=BATCH, workers=streams, prefetch=PREFETCH)
+    rule = choose_rule(flow, counts_reads=True, epoch_samples=len(dataset), by_epochs=False)
+    plan = RatePlan(rule, flow, Minimum(seconds=seconds), epoch_samples=len(dataset))
     clock = SystemClock()
-    measured = measure(
+    measured = measure_rate(
         request, NullConsumer(ConsumerSettings(), clock), clock, plan, arrived=counter.totals
     )
-    times = epochs_as_one(counted_epochs(measured))
+    times = combine_epochs(measured.counted_timings())
     return LoaderRate(
         point.by, point.count, point.dtype, times.samples_per_s, measured.rule, times.balance
     )

@@ -28,7 +28,7 @@ from iobench.loaders.own import SYNTHETIC
 from iobench.loaders.protocol import Batch, BuffersSamples, CountsBatches, Framework, Loader
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.processes import peak_memory
-from iobench.stored import Stored, stored
+from iobench.stored import DataSummary, summarize_data
 from iobench.trial import Params, Place
 
 Access: TypeAlias = Literal["direct", "file", "pipe", "lazy", "mount"]
@@ -138,7 +138,7 @@ class DownloadedLoader:
         """The number of whole batches in epoch 0."""
         if isinstance(self._inner, CountsBatches):
             return self._inner.whole_batches()
-        return stored(self._place, self._copied).samples // self._batch_size
+        return summarize_data(self._place, self._copied).samples // self._batch_size
 
     def epoch(self, number: int) -> Iterator[Batch]:
         """The loader's epoch; the first time after the download."""
@@ -245,7 +245,7 @@ def counting() -> Iterator[Counter]:
 
 @contextlib.contextmanager
 def metered(
-    params: Params, loader: Loader, place: Place | None, data: Stored | None
+    params: Params, loader: Loader, place: Place | None, data: DataSummary | None
 ) -> Iterator[Mapping[str, Any]]:
     """Measure the requests and the resources of the block; the mapping is filled when it ends.
 

@@ -1,10 +1,15 @@
-"""``python -m iobench.child FD PARENT``: one trial in a process of its own.
+"""The program of a trial's own process: ``python -m iobench.child DESCRIPTOR PARENT``.
 
-Reads the trial from stdin (``iobench.child_process``). Writes JSON lines to the file
-descriptor FD: any number of ``{"progress": [done, unit]}``, then ``{"outcome": ...}``,
-``{"skipped": why}`` or ``{"failed": why, "at_s": when}``. A trial that is to begin together with
-others sends ``{"ready": true}`` when it is prepared, and waits for a line on stdin. What the trial
-prints goes to stdout and stderr, which are not parsed.
+It reads a request for one trial from stdin (see ``iobench.child_process``), runs the trial, and
+writes JSON lines to the file descriptor DESCRIPTOR:
+
+- ``{"progress": [done, unit]}``, any number of times;
+- ``{"ready": true}`` if the request says that the trial waits. The trial is then prepared, and
+  begins when a line arrives on stdin;
+- one of ``{"outcome": ...}``, ``{"skipped": reason}`` and ``{"failed": reason, "at_s": moment}``.
+
+The output of the trial itself goes to stdout and stderr, which nobody parses. PARENT is the id of
+the process that started this one. If that process ends, this one is killed.
 """
 
 from __future__ import annotations
@@ -27,114 +32,130 @@ from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.processes import end_with
 from iobench.trial import Context, begin_at_once
 
-KINDS = {
+TRIAL_FUNCTIONS = {
     "disk": "iobench.probes.disk:run",
     "layout": "iobench.probes.layout:run",
     "object": "iobench.probes.object_store.probe:run",
-    "loader": "iobench.loops.loading:run",
-    "train": "iobench.loops.training:run",
-    # Parts of a trial, which it starts itself in processes of their own.
-    "rank": "iobench.loops.several_devices:run_rank",
-    "loading-rank": "iobench.loops.loading:run_rank",
+    "loader": "iobench.loops.loader_trial:run",
+    "train": "iobench.loops.training_trial:run",
+    # A trial of several processes starts each of them as a trial of one of these kinds.
+    "rank": "iobench.loops.multi_device_training:run_rank",
+    "loading-rank": "iobench.loops.loader_trial:run_rank",
 }
+"""The function that runs a trial, by the kind of the trial."""
 
-_EVERY_S = 0.25
-_LONGEST_REASON = 400
+_PROGRESS_EVERY_S = 0.25
+_MAX_REASON_CHARACTERS = 400
 
 
-class Lines:
-    """JSON lines to a file descriptor; progress at most four times a second."""
+class MessageWriter:
+    """Writes JSON lines to a file descriptor, and progress at most four times a second."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._clock = SystemClock()
-        self._last_s = -_EVERY_S
+        self._last_progress_s = -_PROGRESS_EVERY_S
 
     def progress(self, done: float, unit: str) -> None:
-        """Send how much is done so far."""
+        """Send how much is done so far, unless progress was sent a moment ago."""
         now_s = self._clock.now_s()
-        if now_s - self._last_s >= _EVERY_S:
-            self._last_s = now_s
+        if now_s - self._last_progress_s >= _PROGRESS_EVERY_S:
+            self._last_progress_s = now_s
             self.send({"progress": [done, unit]})
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send one line."""
-        data = json.dumps(message, allow_nan=False).encode() + b"\n"
-        while data:
-            data = data[os.write(self._descriptor, data) :]
+        """Send one message."""
+        unsent = json.dumps(message, allow_nan=False).encode() + b"\n"
+        while unsent:
+            written_bytes = os.write(self._descriptor, unsent)
+            unsent = unsent[written_bytes:]
 
 
 def main() -> int:
-    """Run the trial; the exit code is 0 also if the trial failed and said so."""
-    lines = Lines(int(sys.argv[1]))
+    """Run the requested trial. The exit code is 0 also if the trial failed and reported that."""
+    writer = MessageWriter(int(sys.argv[1]))
     end_with(int(sys.argv[2]))
-    # TensorFlow would take all memory of every GPU, also of those that it does not use.
+    # By default TensorFlow takes all memory of every GPU, also of GPUs that it does not use.
     os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
-    request = _request()
+    request = _read_request()
     spec, clock = request.spec, SystemClock()
+    begin = begin_at_once
+    if request.waits:
+        begin = partial(_wait_for_begin, writer, clock)
     context = Context(
-        request.places,
+        request.locations,
         clock,
-        lines.progress,
+        writer.progress,
         request.scratch,
         give_up_s=clock.now_s() + request.ends_within_s,
-        begin=partial(_begin_when_told, lines, clock) if request.waits else begin_at_once,
+        begin=begin,
     )
     message: dict[str, Any]
     try:
-        outcome = resolve_name(KINDS[spec.kind])(spec, context)
+        run_trial = resolve_name(TRIAL_FUNCTIONS[spec.kind])
+        outcome = run_trial(spec, context)
         message = {"outcome": asdict(outcome)}
+        # If the outcome is not JSON, the trial has failed.
         json.dumps(message, allow_nan=False)
     except Unavailable as error:
         message = {"skipped": str(error)}
-    except Exception as error:  # noqa: BLE001  anything from a third-party loader
-        message = {"failed": reason(error), "at_s": clock.now_s()}
+    except Exception as error:  # noqa: BLE001  a third-party loader may raise any error
+        message = {"failed": describe_error(error), "at_s": clock.now_s()}
         traceback.print_exc()
-    lines.send(message)
+    writer.send(message)
     return 0
 
 
-def _request() -> TrialRequest:
-    """Read the request of the parent, and nothing after it: a line may follow much later."""
-    size = int.from_bytes(sys.stdin.buffer.read(REQUEST_SIZE_BYTES), "little")
-    request: TrialRequest = pickle.loads(sys.stdin.buffer.read(size))  # noqa: S301  its parent wrote it
+def _read_request() -> TrialRequest:
+    """Read the request of the parent process.
+
+    Exactly its bytes are read. If the trial waits, the line that lets it begin comes much later.
+    """
+    size_bytes = int.from_bytes(sys.stdin.buffer.read(REQUEST_SIZE_BYTES), "little")
+    data = sys.stdin.buffer.read(size_bytes)
+    request: TrialRequest = pickle.loads(data)  # noqa: S301  the parent process wrote it
     return request
 
 
-def _begin_when_told(lines: Lines, clock: SystemClock) -> float:
-    """Say that the trial is prepared, and wait until its parent lets it begin.
+def _wait_for_begin(writer: MessageWriter, clock: SystemClock) -> float:
+    """Report that the trial is prepared, and wait until the parent process lets it begin.
 
-    Returns the seconds that it waited.
+    Returns the waiting time in seconds.
 
     Raises:
-        TrialFailed: the parent has closed stdin instead.
+        TrialFailed: the parent process has closed stdin instead.
     """
     ready_s = clock.now_s()
-    lines.send({"ready": True})
+    writer.send({"ready": True})
     if not sys.stdin.buffer.readline():
-        raise TrialFailed("the trial was not told to begin")
+        raise TrialFailed("the parent process ended before it let the trial begin")
     return clock.now_s() - ready_s
 
 
-def reason(error: Exception) -> str:
-    """The error in one line of bounded length, with its type unless it is one of this package."""
+def describe_error(error: Exception) -> str:
+    """An error as one line of limited length.
+
+    The line begins with the type of the error, except for errors of this package, whose message is
+    complete without it.
+    """
     text = " ".join(str(error).split())
-    if len(text) > _LONGEST_REASON:  # TensorFlow's may fill a screen
-        text = f"{text[:_LONGEST_REASON]} ..."
+    if len(text) > _MAX_REASON_CHARACTERS:  # A message of TensorFlow may fill a screen.
+        text = f"{text[:_MAX_REASON_CHARACTERS]} ..."
     if isinstance(error, DataprepError):
         return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    type_name = type(error).__name__
+    return f"{type_name}: {text}" if text else type_name
 
 
 if __name__ == "__main__":
     try:
         code = main()
-    except SystemExit as error:  # of a library that takes the process for its own
+    except SystemExit as error:  # A library may call sys.exit as if the process were its own.
         if isinstance(error.code, str):
             sys.stderr.write(f"{error.code}\n")
         code = error.code if isinstance(error.code, int) else int(error.code is not None)
-    # A normal exit may hang in threads of frameworks, or release what other processes wait for
-    # before this one has ended. All messages are sent.
+    # All messages are sent. A normal exit could hang in threads of a framework. It could also close
+    # connections that other ranks wait for, before they can see that this process has ended.
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,8 +1,11 @@
-"""Run one trial in a process of its own, with a time limit; nothing of it is left afterwards.
+"""The process of one trial, as its parent process sees it: send it a request, read its messages.
 
 The process runs ``iobench.child``. It reads a pickled request from its stdin, and answers with JSON
-lines on a pipe. If the trial is to begin together with those of other hosts, a line on its stdin
-lets it begin.
+lines on a pipe. If the trial must begin at the same time as trials of other hosts or ranks, it
+waits for a line on its stdin.
+
+``iobench.trial_timeout`` uses this to run a trial with a time limit, and
+``iobench.loops.rank_processes`` uses it to run the ranks of a trial.
 """
 
 from __future__ import annotations
@@ -12,96 +15,93 @@ import json
 import math
 import os
 import pickle
-import selectors
 import signal
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from dataprep.names import escape
-from dataprep.schema import typed
-from iobench.errors import TrialFailed
-from iobench.machine.processes import SuspendedTime, starting
-from iobench.machine.sampling import SamplingSettings, beside
-from iobench.machine.usage import sampled
-from iobench.trial import GIVE_UP_SHARE, Outcome, Place, Status, TrialSpec
+from iobench.machine.processes import starting
+from iobench.trial import Place, TrialSpec
 
 Message: TypeAlias = Mapping[str, Any]
-Verdict = tuple[Status, Outcome | None, str]
 
 REQUEST_SIZE_BYTES = 8
-"""Length of the little-endian number before a request: the size of the request in bytes."""
+"""A request begins with a little-endian number of this many bytes: the size of the rest."""
 
 LOOK_EVERY_S = 0.5
-"""How often to check whether a process has ended: its workers may hold its pipe open."""
+"""How often to check whether a process has ended. Its workers may keep its pipe open."""
 
-_TAIL_BYTES = 4096
+_MAX_PRINTED_BYTES = 4096
+"""How much of the end of the output is searched for the last line."""
 _READ_BYTES = 1 << 16
-_LONGEST_SAID = 300
-_GRACE_S = 2.0
-_WORTH_A_WORD_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class TrialRequest:
-    """What a child process is asked for.
+    """A request to a process to run one trial.
 
     Attributes:
-        spec, places: the trial, and the places that its parameters name.
-        scratch: a folder that it may write to.
-        ends_within_s: seconds after which the trial ends by itself.
-        waits: whether the trial waits between its preparation and its measurement, until
-            ``ChildProcess.begin`` is called.
+        spec: the trial.
+        locations: the locations that the parameters of the trial name, by their names.
+        scratch: a folder that the trial may write to; None if it needs none.
+        ends_within_s: the seconds after which the trial ends by itself, with a reason.
+        waits: whether the trial waits after its preparation, until ``ChildProcess.let_begin`` is
+            called.
     """
 
     spec: TrialSpec
-    places: Mapping[str, Place]
+    locations: Mapping[str, Place]
     scratch: Path | None = None
     ends_within_s: float = math.inf
     waits: bool = False
 
 
 class ChildProcess:
-    """A process that runs one trial; a selector can wait for its ``messages``.
+    """A process that runs one trial. A selector can wait for its messages.
 
     Args:
-        environment: all of its environment.
-        own_session: whether it leads a session, and so a process group, of its own.
-        keep: descriptors that it inherits.
+        environment: all environment variables of the process.
+        own_session: whether the process leads a session, and so a process group, of its own.
+        inherited_descriptors: file descriptors that the process inherits.
 
     Raises:
-        TrialFailed: the system refuses to start it.
+        TrialFailed: the system refuses to start the process.
     """
 
     def __init__(
-        self, environment: Mapping[str, str], *, own_session: bool, keep: Iterable[int] = ()
+        self,
+        environment: Mapping[str, str],
+        *,
+        own_session: bool,
+        inherited_descriptors: Iterable[int] = (),
     ) -> None:
-        self._pending = b""
+        self._incomplete_line = b""
         self.closed = False
         """Whether every process that could write messages has ended."""
         with starting("the process of the trial"), contextlib.ExitStack() as unless_started:
             read_end, write_end = os.pipe()
-            self._lines = unless_started.enter_context(os.fdopen(read_end, "rb", buffering=0))
+            self._pipe = unless_started.enter_context(os.fdopen(read_end, "rb", buffering=0))
             with os.fdopen(write_end, "wb", buffering=0):
                 os.set_blocking(read_end, False)
-                self._log = unless_started.enter_context(tempfile.TemporaryFile())
+                self._output = unless_started.enter_context(tempfile.TemporaryFile())
                 self._process = subprocess.Popen(
-                    # -P: a file of the user's that is named like a module is not taken for it.
+                    # -P: Python must not import a file of the user instead of a module of the
+                    # same name.
                     [sys.executable, "-P", "-m", "iobench.child", str(write_end), str(os.getpid())],
                     stdin=subprocess.PIPE,
-                    stdout=self._log,
-                    stderr=self._log,
-                    pass_fds=[write_end, *keep],
+                    stdout=self._output,
+                    stderr=self._output,
+                    pass_fds=[write_end, *inherited_descriptors],
                     env=environment,
                     start_new_session=own_session,
                 )
             unless_started.pop_all()
-        assert self._process.stdin is not None  # noqa: S101  it was asked for
+        assert self._process.stdin is not None  # noqa: S101  stdin=PIPE
         self._stdin = self._process.stdin
         self.pid = self._process.pid
 
@@ -112,15 +112,15 @@ class ChildProcess:
         self.end(0)
         with contextlib.suppress(BrokenPipeError):
             self._stdin.close()
-        self._lines.close()
-        self._log.close()
+        self._pipe.close()
+        self._output.close()
 
     def fileno(self) -> int:
-        """The descriptor of the pipe with its messages."""
-        return self._lines.fileno()
+        """The descriptor of the pipe with the messages, for selectors."""
+        return self._pipe.fileno()
 
-    def ask(self, request: TrialRequest) -> None:
-        """Request a trial."""
+    def request(self, request: TrialRequest) -> None:
+        """Send the request for a trial. A process takes one request."""
         data = pickle.dumps(request)
         with contextlib.suppress(BrokenPipeError):
             self._stdin.write(len(data).to_bytes(REQUEST_SIZE_BYTES, "little") + data)
@@ -128,168 +128,66 @@ class ChildProcess:
             if not request.waits:
                 self._stdin.close()
 
-    def begin(self) -> None:
-        """Let a trial begin that was asked for with ``waits`` and has sent ``ready``."""
+    def let_begin(self) -> None:
+        """Let the measurement begin, if the request had ``waits`` and ``ready`` has arrived."""
         with contextlib.suppress(BrokenPipeError), self._stdin:
             self._stdin.write(b"begin\n")
 
     def messages(self) -> list[Message]:
-        """All messages that have arrived since the last call; does not wait.
+        """All messages that have arrived since the last call. This does not wait.
 
-        A pipe may hold more than one read gives: 1 MiB where memory has pages of 64 KiB.
+        It reads until the pipe is empty. A pipe may hold more than one read returns: 1 MiB on a
+        machine with memory pages of 64 KiB.
         """
-        arrived = [self._pending]
-        while data := self._lines.read(_READ_BYTES):
-            arrived.append(data)
-        self.closed = data is not None  # empty: nobody holds the other end; None: nothing is there
-        *whole, self._pending = b"".join(arrived).split(b"\n")
-        return [json.loads(line) for line in whole]
+        pieces = [self._incomplete_line]
+        data = self._pipe.read(_READ_BYTES)
+        while data:
+            pieces.append(data)
+            data = self._pipe.read(_READ_BYTES)
+        # No bytes mean that nobody holds the other end. None means that nothing is there yet.
+        self.closed = data is not None
+        lines = b"".join(pieces).split(b"\n")
+        self._incomplete_line = lines.pop()
+        return [json.loads(line) for line in lines]
 
     @property
     def ended(self) -> bool:
-        """Whether the process has ended; its workers may not have."""
+        """Whether the process has ended. Its workers may still run."""
         return self._process.poll() is not None
 
-    def wait(self, seconds: float) -> None:
-        """Wait at most so long for its end."""
+    def wait(self, limit_s: float) -> None:
+        """Wait until the process has ended, at most ``limit_s`` seconds."""
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(seconds)
+            self._process.wait(limit_s)
 
     def end(self, grace_s: float) -> None:
-        """Wait so long for its end, then kill it."""
+        """Wait until the process has ended, at most ``grace_s`` seconds, then kill it."""
         self.wait(grace_s)
         self._process.kill()
         self._process.wait()
 
     @property
-    def how(self) -> str:
-        """How it ended, and the last line that it printed."""
-        return f"{_how(self._process.returncode)}: {self.last_line or 'it said nothing'}"
+    def ending(self) -> str:
+        """How the process ended, and the last line that it printed."""
+        last_line = self.last_line or "it printed nothing"
+        return f"{_describe_exit_code(self._process.returncode)}: {last_line}"
 
     @property
     def last_line(self) -> str:
-        """The last line that it printed; empty if it printed none."""
-        self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, self._log.tell() - _TAIL_BYTES))
-        lines = self._log.read().decode(errors="surrogateescape").strip().splitlines()
+        """The last line that the process printed; empty if it printed nothing."""
+        self._output.seek(0, os.SEEK_END)
+        size_bytes = self._output.tell()
+        self._output.seek(max(0, size_bytes - _MAX_PRINTED_BYTES))
+        lines = self._output.read().decode(errors="surrogateescape").strip().splitlines()
         return escape(lines[-1]) if lines else ""
 
 
-def run_isolated(
-    spec: TrialSpec,
-    places: Mapping[str, Place],
-    *,
-    timeout_s: float,
-    environment: Mapping[str, str],
-    progress: Callable[[float, str], None],
-    sampling: SamplingSettings | None = None,
-    scratch: Path | None = None,
-    begin: Callable[[], None] | None = None,
-) -> Verdict:
-    """Run one trial; returns its status, its outcome if it is done, and else the reason.
-
-    The machine is sampled meanwhile as ``sampling`` says. ``scratch`` is a folder that the trial
-    may write to; the caller removes it. The process group of the trial is killed at the end. A
-    trial whose process cannot be started has failed.
-
-    ``begin`` is called when the trial is prepared. It waits for other hosts, which does not count
-    as time of the trial, and raises TrialFailed if they do not begin together.
-    """
-    try:
-        return _run(spec, places, timeout_s, environment, progress, sampling, scratch, begin)
-    except TrialFailed as error:
-        return "failed", None, str(error)
-
-
-def _run(
-    spec: TrialSpec,
-    places: Mapping[str, Place],
-    timeout_s: float,
-    environment: Mapping[str, str],
-    progress: Callable[[float, str], None],
-    sampling: SamplingSettings | None,
-    scratch: Path | None,
-    begin: Callable[[], None] | None,
-) -> Verdict:
-    with ChildProcess({**os.environ, **environment}, own_session=True) as child:
-        message, still_s = None, 0.0
-        begun_s = time.perf_counter()
-        try:
-            with beside(sampling, child.pid) as meanwhile:
-                # A trial that cannot end in time says so itself, before it is killed.
-                ends_within_s = GIVE_UP_SHARE * timeout_s
-                waits = begin is not None
-                child.ask(TrialRequest(spec, dict(places), scratch, ends_within_s, waits))
-                message, still_s = _listen(child, timeout_s, progress, begin)
-        finally:
-            # Then kill whatever is left of its process group.
-            child.wait(0 if message is None else _GRACE_S)
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
-            child.end(0)
-        status, outcome, reason = _verdict(message, child, timeout_s)
-        if outcome is not None and meanwhile is not None:
-            outcome = sampled(outcome, meanwhile.samples, begun_s)
-        if outcome is not None and still_s >= _WORTH_A_WORD_S:
-            metrics = {**outcome.metrics, "stood_still_s": round(still_s, 1)}
-            outcome = replace(outcome, metrics=metrics)
-        return status, outcome, reason
-
-
-def _listen(
-    child: ChildProcess,
-    timeout_s: float,
-    progress: Callable[[float, str], None],
-    begin: Callable[[], None] | None,
-) -> tuple[Message | None, float]:
-    """The last message and the seconds for which either process was stopped.
-
-    The message is empty if the trial ended without one, and None if time ran out. Time for which
-    this process was stopped, or waited for other hosts, does not count as the trial's.
-    """
-    suspended = SuspendedTime(child.pid)
-    with selectors.DefaultSelector() as selector:
-        selector.register(child, selectors.EVENT_READ)
-        while (left_s := timeout_s - suspended.awake_s) > 0:
-            ready = selector.select(min(left_s, LOOK_EVERY_S))
-            suspended.look()
-            if not ready:
-                # Workers that outlive it hold the pipe open.
-                if child.ended and not selector.select(0):
-                    return {}, suspended.seconds
-                continue
-            for message in child.messages():
-                if "progress" in message:
-                    done, unit = message["progress"]
-                    progress(done, unit)
-                elif "ready" in message and begin is not None:
-                    begin()
-                    child.begin()
-                    suspended.skip()
-                else:
-                    return message, suspended.seconds
-            if child.closed:
-                return {}, suspended.seconds
-    return None, suspended.seconds
-
-
-def _verdict(message: Message | None, child: ChildProcess, timeout_s: float) -> Verdict:
-    if message is None:
-        said = child.last_line
-        last = f"; it last said: {said[:_LONGEST_SAID]}" if said else ""
-        return "failed", None, f"not done after {timeout_s:g} s (trial_timeout_s): killed{last}"
-    if "outcome" in message:
-        return "done", typed(Outcome, message["outcome"]), ""
-    if "skipped" in message:
-        return "skipped", None, str(message["skipped"])
-    if "failed" in message:
-        return "failed", None, str(message["failed"])
-    return "failed", None, child.how
-
-
-def _how(code: int | None) -> str:
-    if code is not None and code < 0:
-        # Real-time signals have numbers only.
-        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
-        return f"killed by {name}" + (" (out of memory?)" if name == "SIGKILL" else "")
-    return f"ended with exit code {code}"
+def _describe_exit_code(code: int | None) -> str:
+    if code is None or code >= 0:
+        return f"ended with exit code {code}"
+    number = -code
+    if number not in set(signal.Signals):  # Real-time signals have numbers but no names.
+        return f"killed by signal {number}"
+    name = signal.Signals(number).name
+    hint = " (out of memory?)" if name == "SIGKILL" else ""
+    return f"killed by {name}{hint}"

@@ -276,7 +276,7 @@ def _measure(
     from iobench import run as running
     from iobench.analysis.analyse import result_lines
     from iobench.forecast import forecast, require_leave
-    from iobench.hosts.meeting import leading
+    from iobench.hosts.joint_run import leading
     from iobench.rundir import default_folder
     from iobench.words import ladder_table
 
@@ -288,20 +288,20 @@ def _measure(
     folder = output or default_folder(config.name)
     shown = display.choose()
     with ExitStack() as stack:
-        first = None
+        leader = None
         if meeting is not None:
-            first = stack.enter_context(leading(meeting, config, shown))
+            leader = stack.enter_context(leading(meeting, config, shown))
         done = running.run(
             config,
             folder,
             shown,
             resume=begun is not None,
             forecast=ahead.totals(),
-            first=first,
+            leader=leader,
             host_counts=meeting.counts if meeting is not None else (),
         )
-        if first is not None:
-            first.exit_code = done.exit_code
+        if leader is not None:
+            leader.exit_code = done.exit_code
     summary, page = done.result.summary, escape(str(done.folder / "report.html"))
     if as_json:
         found = {key: summary.get(key) for key in ("verdict", "ladder")}
@@ -319,7 +319,7 @@ def _measure(
 def _follow(config: BenchConfig, output: Path | None, meeting: HostSettings) -> None:
     """Measure together with host 0, which writes the report."""
     from iobench import display
-    from iobench.hosts.meeting import follow
+    from iobench.hosts.joint_run import follow
     from iobench.rundir import default_folder
 
     folder = (output or default_folder(config.name)) / f"host-{meeting.host}"

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, ValidationError, field_validator, mo
 from dataprep.config_file import read_config
 from iobench.data.settings import DataSettings, check_home
 from iobench.loops.loader_grid import LoaderGrid
-from iobench.loops.training_plan import Training
+from iobench.loops.training_settings import Training
 from iobench.machine.page_cache import DropCaches
 from iobench.machine.sampling import SamplingSettings
 from iobench.probes.settings import DiskSettings, ObjectStoreSettings

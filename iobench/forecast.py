@@ -1,6 +1,6 @@
 """Predict a run: its time, and its requests to Amazon's S3 with their price.
 
-``iobench.loops.lengths`` has the assumptions about the lengths of trials.
+``iobench.loops.trial_duration`` has the assumptions about the lengths of trials.
 
 Requests are upper bounds. A probe ends after its seconds or its ``max_requests``. A loader or a
 loop ends when its rate is known and its least length is over, or after ``trial_timeout_s``. S3
@@ -30,14 +30,14 @@ from iobench.data.settings import AS_FILES, DataSettings, split_name
 from iobench.errors import NotApproved
 from iobench.ladder import HELD_RUNGS
 from iobench.loaders.memory import MOST_THREADS
-from iobench.loops.counted import LEAST_EPOCHS
-from iobench.loops.lengths import Length, length_of, rate_key
+from iobench.loops.trial_duration import TrialDuration, estimate_duration, rate_key
+from iobench.loops.window import MIN_EPOCHS
 from iobench.machine.object_stores import describe_store, endpoint_of
 from iobench.plan import clashes, in_config_order, others, places_of, trials
 from iobench.probes.object_store import pool
 from iobench.result import STEADY_STATE, Result, usable
 from iobench.rundir import differing_machine, holds_run, read
-from iobench.stored import Stored
+from iobench.stored import DataSummary
 from iobench.trial import Params, Trial, TrialSpec
 from iobench.words import duration_words, point_words, range_words
 
@@ -70,7 +70,7 @@ class Step:
     """A trial to come, and about how long it takes."""
 
     spec: TrialSpec
-    length: Length
+    length: TrialDuration
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Forecast:
         ]
         if verbose:
             for step in self.steps:
-                range_s = range_words(step.length.least_s, step.length.most_s)
+                range_s = range_words(step.length.min_s, step.length.max_s)
                 lines.append(f"  {range_s:>16}  {escape(point_words(step.spec))}")
         else:
             kinds = Counter(spec.kind for spec in self.listed)
@@ -282,8 +282,8 @@ def require_leave(
 
 
 def _range_s(steps: Sequence[Step]) -> tuple[float, float]:
-    least_s = sum(step.length.least_s for step in steps)
-    return least_s, sum(step.length.most_s for step in steps)
+    least_s = sum(step.length.min_s for step in steps)
+    return least_s, sum(step.length.max_s for step in steps)
 
 
 class _Earlier:
@@ -309,18 +309,20 @@ class _Earlier:
         if rate:
             self._rates[rate_key(spec)].append(float(rate))
 
-    def length(self, spec: TrialSpec, data: Stored | None, timeout_s: float) -> Length:
+    def length(self, spec: TrialSpec, data: DataSummary | None, timeout_s: float) -> TrialDuration:
         """The times of equal trials; else a time by the rate of a trial of another length."""
         rates = self._rates.get(rate_key(spec))
-        length = length_of(spec, data, timeout_s, statistics.median(rates) if rates else None)
+        length = estimate_duration(
+            spec, data, timeout_s, statistics.median(rates) if rates else None
+        )
         seconds = self._seconds.get(TrialSpec(spec.kind, spec.params).id)
         if not seconds:
             return length
         return replace(
             length,
-            least_s=min(*seconds, timeout_s),
+            min_s=min(*seconds, timeout_s),
             likely_s=min(statistics.median(seconds), timeout_s),
-            most_s=min(max(seconds), timeout_s),
+            max_s=min(max(seconds), timeout_s),
         )
 
 
@@ -413,7 +415,7 @@ def _connections(spec: TrialSpec, workers: int) -> int:
 
 def _most_samples(params: Params, samples: int, ranks: int) -> int:
     """The most samples that a trial reads until its rate is known, and its steps are done."""
-    whole_epochs = max(LEAST_EPOCHS, int(params.get("epochs") or 1)) * samples
+    whole_epochs = max(MIN_EPOCHS, int(params.get("epochs") or 1)) * samples
     if "steps" not in params:
         return whole_epochs
     # The last epoch may be read in part, and half of each epoch may not count.

@@ -1,4 +1,4 @@
-"""Resolve the names that trials use to places: data, disk targets, stores, the run's own server."""
+"""Resolve the names that trials use to locations: data, disk targets, stores, the own S3 server."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ from iobench.trial import Place
 _BUCKET = "iobench"
 
 
-class Places:
-    """Resolves names while a run lasts, and removes what its probes wrote when it ends.
+class Locations:
+    """Resolves names while a run lasts, and removes the files and objects of its probes at the end.
 
-    Probes write below a folder or prefix that is named after the run, so that other runs on the
-    same disk or store, also of other hosts, keep theirs. A place that could not be made is not
-    tried twice: the same error is raised again.
+    Names are ``disk/LABEL`` and ``store/LABEL``, where probes write, and names of data such as
+    ``shards@disk``. Probes write below a folder or prefix that is named after the run, so that they
+    do not touch the files of other runs on the same disk or store, also of other hosts. If a
+    location cannot be prepared, no second attempt is made: the same error is raised again.
 
     Args:
-        config: of the run.
+        config: the config of the run.
         note: receives a line about each piece of work.
-        run_id: the run's own name (``Result.run_id``).
-        earlier: names that trials used before this run was resumed: their files may still be there.
+        run_id: the name of the run (``Result.run_id``), or a longer name on other hosts.
+        earlier_names: names that trials used before this run was resumed. Their files may still
+            exist.
     """
 
     def __init__(
@@ -42,77 +44,89 @@ class Places:
         config: BenchConfig,
         note: Callable[[str], None],
         run_id: str,
-        earlier: Iterable[str] = (),
+        earlier_names: Iterable[str] = (),
     ) -> None:
-        self._config, self._run_id = config, run_id
-        self._earlier = set(earlier)
-        disks = config.disk.targets if config.disk else ()
-        self._disks = {target.label: Path(target.path).expanduser() for target in disks}
-        stores = config.object_store.targets if config.object_store else ()
-        self._stores = {target.label: target for target in stores}
-        self._note = note
+        self._config, self._note, self._run_id = config, note, run_id
+        self._earlier_names = set(earlier_names)
+        disk_targets = config.disk.targets if config.disk else ()
+        self._disks = {target.label: Path(target.path).expanduser() for target in disk_targets}
+        store_targets = config.object_store.targets if config.object_store else ()
+        self._stores = {target.label: target for target in store_targets}
         self._server: MotoServer | None = None
         self._stack = contextlib.ExitStack()
         self._maker = Maker(config.data, self._bucket, note, partial(formats_read, trials(config)))
-        self._found: dict[str, Place | Exception] = {}
+        self._resolved: dict[str, Place | Exception] = {}
+        """The location of each name so far, or the error that prevented it."""
 
-    def __enter__(self) -> Places:
+    def __enter__(self) -> Locations:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._stack:  # ends the run's own server, which keeps everything in memory
-            for name in {*self._found, *self._earlier}:
+        with self._stack:  # At its end the own S3 server stops, which keeps everything in memory.
+            for name in {*self._resolved, *self._earlier_names}:
                 self._clean(name)
 
     def get(self, name: str) -> Place:
-        """The place called ``name``; it is made if it does not exist.
+        """The location called ``name``. Data that do not exist yet are made.
 
         Raises:
-            Unavailable: what it needs is not on this machine.
-            TrialFailed: a process that it needs could not be started; tried again by the next call.
-            DataprepError, OSError: it cannot be made.
+            Unavailable: this machine lacks something that the location needs.
+            TrialFailed: a process that it needs could not be started. The next call tries again.
+            DataprepError, OSError: the location cannot be prepared.
         """
-        if name not in self._found:
+        if name not in self._resolved:
             try:
-                self._found[name] = self._resolve(name)
+                self._resolved[name] = self._resolve(name)
             except TrialFailed:
                 raise
-            except Exception as error:  # noqa: BLE001  raised below, now and later
-                self._found[name] = error
-        found = self._found[name]
-        if isinstance(found, Exception):
-            raise found
-        return found
+            except Exception as error:  # noqa: BLE001  raised below, and by later calls
+                self._resolved[name] = error
+        location = self._resolved[name]
+        if isinstance(location, Exception):
+            raise location
+        return location
 
-    def found(self, names: Iterable[str]) -> dict[str, Place]:
-        """The places of ``names`` that are available."""
-        found = {name: self._found.get(name) for name in names}
-        return {name: place for name, place in found.items() if isinstance(place, Place)}
+    def resolved(self, names: Iterable[str]) -> dict[str, Place]:
+        """The locations of ``names`` that could be resolved so far."""
+        locations = {}
+        for name in names:
+            location = self._resolved.get(name)
+            if isinstance(location, Place):
+                locations[name] = location
+        return locations
 
     def environment(self, names: Iterable[str]) -> Mapping[str, str]:
-        """What a trial that uses these places needs in its environment."""
-        endpoints = {place.store.endpoint_url for place in self.found(names).values()}
-        own = self._server is not None and self._server.url in endpoints
-        return MotoServer.ENVIRONMENT if own else {}
+        """The environment variables that a trial needs for these locations.
+
+        These are credentials, if one of the locations is on the own S3 server.
+        """
+        if self._server is None:
+            return {}
+        endpoints = {location.store.endpoint_url for location in self.resolved(names).values()}
+        return MotoServer.ENVIRONMENT if self._server.url in endpoints else {}
 
     def _resolve(self, name: str) -> Place:
-        room, slash, label = name.partition("/")
-        if slash and room == "disk":
+        prefix, slash, label = name.partition("/")
+        if slash and prefix == "disk":
             return Place(str(disk.folder_of_run(self._disks[label], self._run_id)), "empty")
-        if slash and room == "store":
-            return pool.place_of_run(self._on_store(self._stores[label]), self._run_id)
+        if slash and prefix == "store":
+            return pool.place_of_run(self._store_location(self._stores[label]), self._run_id)
         return self._maker.place(name)
 
     @contextlib.contextmanager
     def _bucket(self) -> Iterator[Place]:
-        """Where copies of data on a store go; with moto's credentials on the run's own server."""
-        bucket = self._config.data.bucket
-        place = self._on_store(bucket)
-        with signed_in() if bucket.uri == LOCAL else contextlib.nullcontext():
-            yield place
+        """The location for copies of data on a store.
 
-    def _on_store(self, bucket: BucketSettings) -> Place:
-        """The configured bucket, or one on the run's own server."""
+        While the block runs, the environment has the credentials of the own S3 server if the
+        location is there.
+        """
+        bucket = self._config.data.bucket
+        location = self._store_location(bucket)
+        with signed_in() if bucket.uri == LOCAL else contextlib.nullcontext():
+            yield location
+
+    def _store_location(self, bucket: BucketSettings) -> Place:
+        """The configured bucket, or a bucket on the own S3 server, which is started if needed."""
         if bucket.uri != LOCAL:
             return Place(bucket.uri, "empty", bucket.store)
         if self._server is None:
@@ -128,21 +142,28 @@ class Places:
         return Place(f"s3://{_BUCKET}", "empty", options)
 
     def _clean(self, name: str) -> None:
-        """Remove what this run's probes wrote to a place; note what may be left there."""
-        room, slash, label = name.partition("/")
-        if slash and room == "disk":
-            target = self._disks[label]
-            try:
-                disk.clean(target, self._run_id)
-            except OSError as error:
-                folder = disk.folder_of_run(target, self._run_id)
-                self._note(f"files may be left in {folder}: {error.strerror or error}")
-        elif slash and room == "store" and self._stores[label].uri != LOCAL:
-            store = self._on_store(self._stores[label])
-            try:
-                pool.clean(store, self._run_id)
-            except (DataprepError, OSError) as error:
-                # Any other error kept the probes from writing, too.
-                if pool.is_overload(str(error)):
-                    prefix = pool.place_of_run(store, self._run_id).uri
-                    self._note(f"objects may be left below {prefix}/: {without_advice(str(error))}")
+        """Remove the files or objects of this run's probes at a location.
+
+        If they cannot be removed, a note says where they are.
+        """
+        prefix, slash, label = name.partition("/")
+        if slash and prefix == "disk":
+            self._clean_disk(self._disks[label])
+        elif slash and prefix == "store" and self._stores[label].uri != LOCAL:
+            self._clean_store(self._store_location(self._stores[label]))
+
+    def _clean_disk(self, target: Path) -> None:
+        try:
+            disk.clean(target, self._run_id)
+        except OSError as error:
+            folder = disk.folder_of_run(target, self._run_id)
+            self._note(f"files may be left in {folder}: {error.strerror or error}")
+
+    def _clean_store(self, location: Place) -> None:
+        try:
+            pool.clean(location, self._run_id)
+        except (DataprepError, OSError) as error:
+            # Other errors than an overload have also kept the probes from writing.
+            if pool.is_overload(str(error)):
+                prefix = pool.place_of_run(location, self._run_id).uri
+                self._note(f"objects may be left below {prefix}/: {without_advice(str(error))}")

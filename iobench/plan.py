@@ -15,8 +15,8 @@ from iobench.consumers import CONSUMERS
 from iobench.ladder import HOST_RUNGS, RUNGS
 from iobench.loaders import LOADERS
 from iobench.loaders.own import FORMAT_READ, FROM_MEMORY, SYNTHETIC
-from iobench.loops import loader_grid, training_plan
-from iobench.loops.training_plan import Training
+from iobench.loops import loader_grid, training_settings
+from iobench.loops.training_settings import Training
 from iobench.machine.page_cache import WHEN_NEEDED
 from iobench.probes.object_store.clients import CLIENTS
 from iobench.probes.settings import plan_disks, plan_layouts, plan_objects
@@ -180,9 +180,11 @@ def _parts(config: BenchConfig) -> Iterator[Sequence[Point]]:
         yield [("layout", dict(params)) for params in plan_layouts(config.disk)]
     if config.object_store is not None:
         yield [("object", dict(params)) for params in plan_objects(config.object_store)]
-    yield [("loader", params) for grid in config.loaders for params in loader_grid.plan(grid)]
+    yield [
+        ("loader", params) for grid in config.loaders for params in loader_grid.loader_points(grid)
+    ]
     for group in config.training:
-        yield [("train", params) for params in training_plan.plan(group)]
+        yield [("train", params) for params in training_settings.training_points(group)]
 
 
 def _dropping(config: BenchConfig, params: dict[str, Any]) -> dict[str, Any]:

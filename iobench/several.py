@@ -1,4 +1,4 @@
-"""What all configs share: a base class, and values that may be one or a list (a grid)."""
+"""Types of config keys: the base class of all settings, and keys that take one value or a list."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ Item = TypeVar("Item")
 
 
 class Settings(BaseModel):
-    """A part of a config: frozen, no unknown keys, described by the strings below its fields."""
+    """Base class of a part of a config.
+
+    It is frozen and refuses unknown keys. The string below a field describes the field.
+    """
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
@@ -30,28 +33,28 @@ def _as_tuple(value: Any) -> Any:
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
-def _some(values: Any) -> Any:
+def _not_empty(values: Any) -> Any:
     if not values:
         raise ValueError("give at least 1")
     return values
 
 
-def _distinct(values: tuple[Any, ...]) -> tuple[Any, ...]:
+def _without_duplicates(values: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(values))
 
 
-class _OneOrSeveral:
-    """Says in the JSON schema that one value needs no list around it."""
+class _ValueOrListSchema:
+    """Adds to the JSON schema of a list that a single value needs no list around it."""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        found = handler(schema)
-        return {"anyOf": [found["items"], found]}
+        list_schema = handler(schema)
+        return {"anyOf": [list_schema["items"], list_schema]}
 
 
 class AlsoNull:
-    """Says in the JSON schema that YAML's null is accepted as a name."""
+    """Adds to the JSON schema of a name that YAML's null is accepted as well."""
 
     def __get_pydantic_json_schema__(
         self, schema: CoreSchema, handler: GetJsonSchemaHandler
@@ -59,17 +62,24 @@ class AlsoNull:
         return {"anyOf": [handler(schema), {"type": "null"}]}
 
 
-AnyNumber = Annotated[
-    tuple[Item, ...], AfterValidator(_distinct), BeforeValidator(_as_tuple), _OneOrSeveral()
-]
-# Checked before its items are: one that is refused is not missing as well.
-Several = Annotated[
+ZeroOrMore = Annotated[
     tuple[Item, ...],
-    AfterValidator(_distinct),
-    BeforeValidator(_some),
+    AfterValidator(_without_duplicates),
     BeforeValidator(_as_tuple),
-    _OneOrSeveral(),
+    _ValueOrListSchema(),
 ]
+"""A key that takes one value or a list, which may be empty. Duplicates are removed."""
+
+# Pydantic runs the last validator first. An empty list is refused before its items are checked, so
+# that an invalid item does not also count as a missing one.
+OneOrMore = Annotated[
+    tuple[Item, ...],
+    AfterValidator(_without_duplicates),
+    BeforeValidator(_not_empty),
+    BeforeValidator(_as_tuple),
+    _ValueOrListSchema(),
+]
+"""A key that takes one value or a list, which must not be empty. Duplicates are removed."""
 
 
 def bare_null(value: Any) -> Any:
@@ -78,6 +88,6 @@ def bare_null(value: Any) -> Any:
 
 
 def grid(axes: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    """Every combination, the last axis fastest."""
+    """Yield every combination of the values of all axes. The last axis changes fastest."""
     for values in itertools.product(*axes.values()):
         yield dict(zip(axes, values, strict=True))

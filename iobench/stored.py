@@ -1,4 +1,4 @@
-"""The files, samples and bytes at a place, without reading its samples."""
+"""Summarize the data at a location: number of files, samples and bytes. No sample is read."""
 
 from __future__ import annotations
 
@@ -21,9 +21,13 @@ from iobench.trial import Place
 
 
 class ImageFiles(NamedTuple):
-    """``names`` with, for each, its ``sizes`` in bytes and its ``labels``, (N,) int64.
+    """Image files in class folders.
 
-    ``classes`` is the number of classes that the labels are counted in.
+    Attributes:
+        names: the name of each file below the root.
+        sizes: the size of each file in bytes, (N,) int64.
+        labels: the label of each file, (N,) int64.
+        classes: the number of classes; labels are 0 to ``classes`` - 1.
     """
 
     names: list[str]
@@ -32,32 +36,43 @@ class ImageFiles(NamedTuple):
     classes: int
 
     def located(self, index: int) -> Located:
-        """The file as a request to a source."""
+        """The request to a source for one of the files."""
         return Located(self.names[index], int(self.sizes[index]))
 
 
 def image_files(listing: Listing, every: int = 1) -> ImageFiles:
-    """The files that are named as images, or every so many of them; nothing is opened.
+    """The files of a listing whose names are those of images. No file is opened.
 
-    Labels are those that ``dataprep shard`` gives the same folders. As in torchvision's
-    ``ImageFolder`` the name decides: a loader of folders has to know before it reads.
+    Labels are the same as ``dataprep shard`` gives these folders. Only the name of a file decides,
+    as in torchvision's ``ImageFolder``: a loader of folders must know its samples before it reads.
+
+    Args:
+        listing: the listing of the folders.
+        every: 1 to take all images, 2 to take every second one, and so on.
     """
-    taken = [row for row in range(len(listing)) if row not in listing.problems]
-    index = LabelSpace.of(listing.classes[row] for row in taken).index
-    rows = [row for row in taken if promises_image(listing.names[row])][::every]
+    valid_rows = [row for row in range(len(listing)) if row not in listing.problems]
+    label_of_class = LabelSpace.of(listing.classes[row] for row in valid_rows).index
+    image_rows = [row for row in valid_rows if promises_image(listing.names[row])]
+    rows = image_rows[::every]
+    labels = [label_of_class[listing.classes[row]] for row in rows]
     return ImageFiles(
-        [listing.names[row] for row in rows],
-        listing.sizes[rows],
-        np.array([index[listing.classes[row]] for row in rows], np.int64),
-        len(index),
+        names=[listing.names[row] for row in rows],
+        sizes=listing.sizes[rows],
+        labels=np.array(labels, np.int64),
+        classes=len(label_of_class),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """The data at a place: ``files`` are local paths, ``objects`` is the number of files or shards.
+class DataSummary:
+    """The size of the data at a location.
 
-    A remote place has no ``files``.
+    Attributes:
+        samples: the number of samples.
+        bytes: their size as stored, in bytes.
+        classes: the number of classes.
+        files: the paths of all files or shards; empty if the location is a store.
+        objects: the number of files or shards.
     """
 
     samples: int
@@ -68,69 +83,78 @@ class Stored:
 
     @property
     def object_bytes(self) -> float | None:
-        """Mean size of a shard, or of a small file."""
+        """Mean size of a file or shard in bytes; None if there is none."""
         return self.bytes / self.objects if self.objects else None
 
     @property
     def sample_bytes(self) -> float:
-        """Mean stored size of a sample."""
+        """Mean stored size of a sample in bytes."""
         return self.bytes / self.samples if self.samples else 0.0
 
 
-def stored(place: Place, reads: str) -> Stored:
-    """Describe the data at ``place`` for a reader of the format ``reads``, or of ``files``.
+def summarize_data(location: Place, reads: str) -> DataSummary:
+    """Summarize the data at ``location`` for a reader.
 
-    Without a name it is the format in which shards are opened if none is named.
+    Args:
+        location: where the data are.
+        reads: ``files``, or the record format that the reader takes. An empty name stands for the
+            format in which shards are opened if no format is named.
 
     Raises:
-        Unavailable: the place holds something else, or no shards of that format.
+        Unavailable: the location holds files instead of shards, or shards instead of files, or no
+            shards in this format.
         DatasetError, SourceError: there are no data.
         PermissionRefused: the key of a shard leads out of the output.
     """
-    check_form(place, reads)
-    folder = LocalStore(place.uri)  # refuses keys that lead out of it
+    check_data_form(location, reads)
+    folder = LocalStore(location.uri)  # It refuses keys that lead out of it.
     if reads == "files":
-        found = image_files(ImageFolder(place.uri, place.store).list(), place.every)
-        return Stored(
-            samples=len(found.names),
-            bytes=int(found.sizes.sum()),
-            classes=found.classes,
-            files=() if place.is_remote else tuple(map(folder.path, found.names)),
-            objects=len(found.names),
+        images = image_files(ImageFolder(location.uri, location.store).list(), location.every)
+        paths = () if location.is_remote else tuple(folder.path(name) for name in images.names)
+        return DataSummary(
+            samples=len(images.names),
+            bytes=int(images.sizes.sum()),
+            classes=images.classes,
+            files=paths,
+            objects=len(images.names),
         )
-    dataset = open_shards(place, reads or None)
+    dataset = open_shards(location, reads or None)
     entry = dataset.manifest.formats[dataset.format]
-    return Stored(
+    paths = () if location.is_remote else tuple(folder.path(shard.key) for shard in entry.shards)
+    return DataSummary(
         samples=entry.records,
         bytes=entry.bytes,
         classes=len(dataset.label_space.labels),
-        files=() if place.is_remote else tuple(folder.path(shard.key) for shard in entry.shards),
+        files=paths,
         objects=len(entry.shards),
     )
 
 
-def open_shards(place: Place, format: str | None = None) -> Dataset:
-    """The shards of ``place`` that are read, in one of its formats; TFRecord if it has that.
+def open_shards(location: Place, format: str | None = None) -> Dataset:
+    """Open the shards at ``location``; only every ``location.every``-th shard is read.
+
+    Without ``format`` they are opened as TFRecord if they exist in that format, else in another of
+    their formats.
 
     Raises:
-        Unavailable: it was not made in that format.
+        Unavailable: the data set does not exist in this format.
         ManifestMissing: there is no complete data set.
     """
     try:
-        dataset = open_dataset(place.uri, place.split, format=format, options=place.store)
+        dataset = open_dataset(location.uri, location.split, format=format, options=location.store)
     except FormatMissing as error:
         raise Unavailable(f"{error}: shard it with --format {format}") from None
-    if place.every == 1:
+    if location.every == 1:
         return dataset
-    return dataset.of_shards(range(0, len(dataset.shards()), place.every))
+    return dataset.of_shards(range(0, len(dataset.shards()), location.every))
 
 
-def check_form(place: Place, reads: str) -> None:
-    """Refuse data of a form that a reader of ``reads`` does not take.
+def check_data_form(location: Place, reads: str) -> None:
+    """Refuse files for a reader of shards, and shards for a reader of files.
 
     Raises:
-        Unavailable: shards for one of files, or the other way round.
+        Unavailable: the location holds the other form of data.
     """
-    wanted = "files" if reads == "files" else "shards"
-    if place.holds != wanted:
-        raise Unavailable(f"this loader reads {wanted}; these data are {place.holds}")
+    form = "files" if reads == "files" else "shards"
+    if location.holds != form:
+        raise Unavailable(f"this loader reads {form}; these data are {location.holds}")

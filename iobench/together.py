@@ -1,4 +1,4 @@
-"""PURE. One set of figures from those of all hosts of a trial."""
+"""PURE. Combine the figures of all hosts that ran a trial at the same time."""
 
 from __future__ import annotations
 
@@ -6,81 +6,102 @@ from collections.abc import Sequence
 
 from iobench.trial import HostPart, Metrics, Together
 
-RATES = (
-    *("samples_per_s", "samples_per_s_low", "samples_per_s_high"),
-    *("mb_per_s", "requests_per_s", "iops"),
+RATE_METRICS = (
+    "samples_per_s",
+    "samples_per_s_low",
+    "samples_per_s_high",
+    "mb_per_s",
+    "requests_per_s",
+    "iops",
 )
-"""Metrics whose sum over hosts has a meaning; the first that a trial has decides who is slowest."""
+"""Metrics that can be summed over hosts. Hosts are compared by the first of them that they have."""
 
 
-def together(hosts: int, parts: Sequence[HostPart]) -> Together:
-    """The figures of a trial that several hosts ran.
+def combine_host_parts(hosts: int, parts: Sequence[HostPart]) -> Together:
+    """Combine the parts of all hosts in one trial: sums of rates, the slowest host, start times.
 
     Args:
-        hosts: the number of hosts that were to run it.
-        parts: the part of each of these hosts.
+        hosts: the number of hosts that should have run the trial.
+        parts: the part of each of these hosts, in any order.
     """
     ordered = sorted(parts, key=lambda part: part.host)
     measured = [part for part in ordered if part.status == "done"]
     sums = {}
-    for name in RATES:
-        rates = [rate for part in measured if (rate := _number(part.metrics, name)) is not None]
-        # A sum over some of the hosts would look like the sum over all.
-        if rates and len(rates) == len(measured):
-            sums[name] = sum(rates)
+    for name in RATE_METRICS:
+        rates = [_rate(part.metrics, name) for part in measured]
+        known_rates = [rate for rate in rates if rate is not None]
+        # A sum over some of the hosts would look like the sum over all hosts.
+        if known_rates and len(known_rates) == len(measured):
+            sums[name] = sum(known_rates)
     return Together(
         hosts=hosts,
         parts=ordered,
         sums=sums,
-        slowest=_slowest(measured),
+        slowest=_slowest_host(measured),
         start_spread_s=_start_spread_s(measured),
         together_share=_together_share(measured),
     )
 
 
 def main_rate(metrics: Metrics) -> tuple[str, float] | None:
-    """The name and value of the rate by which hosts are compared; None if there is none."""
-    for name in RATES:
-        rate = _number(metrics, name)
+    """The name and value of the rate by which hosts are compared; None if there is no rate."""
+    for name in RATE_METRICS:
+        rate = _rate(metrics, name)
         if rate is not None:
             return name, rate
     return None
 
 
-def _slowest(measured: Sequence[HostPart]) -> int | None:
-    rates = [(rate[1], part.host) for part in measured if (rate := main_rate(part.metrics))]
-    return min(rates)[1] if rates else None
+def _slowest_host(measured: Sequence[HostPart]) -> int | None:
+    """The number of the host with the lowest rate; None if no host has a rate."""
+    rate_of_host: dict[int, float] = {}
+    for part in measured:
+        rate = main_rate(part.metrics)
+        if rate is not None:
+            _, rate_of_host[part.host] = rate
+    if not rate_of_host:
+        return None
+    return min(rate_of_host, key=lambda host: (rate_of_host[host], host))
 
 
 def _start_spread_s(measured: Sequence[HostPart]) -> float | None:
-    """The largest possible time between the first and the last start.
+    """The largest possible time between the first and the last start; None if it is unknown.
 
-    The store shows the signal to all hosts at one moment. Each host knows, by its own clock, how
-    long before its start this moment was at most and at least: the signal was not there when its
-    last look but one began, and it was there when its last look ended. So clocks of different
-    hosts are never compared.
+    The signal to begin appears in the store for all hosts at the same moment. Each host knows two
+    limits for the time from this moment to its own start, both by its own clock: the signal was not
+    there yet when its last unsuccessful look began, and it was there when the successful look
+    ended. Therefore clocks of different hosts are never compared.
     """
-    begun = [part.began_s for part in measured if part.began_s is not None]
-    if len(begun) < 2 or len(begun) < len(measured):
+    starts = [part.began_s for part in measured if part.began_s is not None]
+    if len(starts) < 2 or len(starts) < len(measured):
         return None
-    return max(latest for _, latest in begun) - min(earliest for earliest, _ in begun)
+    latest_start_s = max(latest for _, latest in starts)
+    earliest_start_s = min(earliest for earliest, _ in starts)
+    return latest_start_s - earliest_start_s
 
 
 def _together_share(measured: Sequence[HostPart]) -> float | None:
-    """The part of the time from the first start to the last end in which all hosts measured."""
-    spans = [
-        (sum(part.began_s) / 2, sum(part.began_s) / 2 + part.ended_s)
-        for part in measured
-        if part.began_s is not None and part.ended_s is not None
-    ]
-    if len(spans) < 2 or len(spans) < len(measured):
+    """The share of the time from the first start to the last end in which all hosts measured.
+
+    None if a start or an end is unknown.
+    """
+    begins_s = []
+    ends_s = []
+    for part in measured:
+        if part.began_s is not None and part.ended_s is not None:
+            begin_s = sum(part.began_s) / 2
+            begins_s.append(begin_s)
+            ends_s.append(begin_s + part.ended_s)
+    if len(begins_s) < 2 or len(begins_s) < len(measured):
         return None
-    begins, ends = zip(*spans, strict=True)
-    whole_s = max(ends) - min(begins)
-    return max(0.0, min(ends) - max(begins)) / whole_s if whole_s > 0 else None
+    total_s = max(ends_s) - min(begins_s)
+    if total_s <= 0:
+        return None
+    return max(0.0, min(ends_s) - max(begins_s)) / total_s
 
 
-def _number(metrics: Metrics, name: str) -> float | None:
+def _rate(metrics: Metrics, name: str) -> float | None:
+    """A metric as a number; None if the trial does not have it."""
     value = metrics.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None

@@ -1,4 +1,4 @@
-"""Measure single trials on this host: find their data, and run each in a process of its own."""
+"""Measure single trials on this host: resolve their locations, and run each in its own process."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from dataprep.credentials import without_credentials
-from iobench.child import reason
-from iobench.child_process import run_isolated
+from iobench.child import describe_error
 from iobench.clock import since_1970_s
 from iobench.config import BenchConfig
 from iobench.data.given import made_anew
 from iobench.display import Lines
 from iobench.errors import Unavailable
-from iobench.places import Places
+from iobench.places import Locations
 from iobench.plan import places_of
 from iobench.rundir import scratch_folder
 from iobench.trial import Outcome, Status, Trial, TrialSpec
+from iobench.trial_timeout import run_with_timeout
 
 
 class TrialRunner:
@@ -27,68 +27,82 @@ class TrialRunner:
 
     Args:
         config: the config of the run.
-        places: resolves the names of data, disks and stores.
-        folder: the folder of the run; a trial that downloads data does so below it.
+        locations: resolves the names of data, disks and stores.
+        folder: the run folder. A trial that downloads data does so into a scratch folder below it.
         display: shows the progress of a trial.
-        fingerprints: what the data sets of the run were when they were first read. New ones are
-            added.
+        fingerprints: the fingerprint of each data set when the run first read it, by the name of
+            the data. Fingerprints of further data sets are added in place.
     """
 
     def __init__(
         self,
         config: BenchConfig,
-        places: Places,
+        locations: Locations,
         folder: Path,
         display: Lines,
         fingerprints: dict[str, str],
     ) -> None:
-        self._config, self._places, self._folder = config, places, folder
+        self._config, self._locations, self._folder = config, locations, folder
         self._display, self._fingerprints = display, fingerprints
 
     def measure(
         self, spec: TrialSpec, begin: Callable[[], None] | None = None
     ) -> tuple[Trial, Outcome]:
-        """Run one trial.
+        """Run one trial, and return it with its outcome. The outcome is empty if it was not done.
 
-        ``begin`` is called when the trial is prepared. It returns when the measurement may begin,
-        and raises TrialFailed if it may not.
+        Args:
+            spec: the trial.
+            begin: is called when the trial is prepared. It returns when the measurement may begin,
+                and raises TrialFailed if the trial must not be measured. None: begin at once.
         """
         names = places_of(spec)
         try:
-            locations = {name: self._places.get(name) for name in names}
+            locations = {name: self._locations.get(name) for name in names}
         except Unavailable as error:
-            return not_measured(spec, "skipped", str(error)), Outcome({})
-        except Exception as error:  # noqa: BLE001  anything from a third-party store
-            return not_measured(spec, "failed", reason(error)), Outcome({})
-        if why := made_anew(self._fingerprints, locations):
-            return not_measured(spec, "failed", why), Outcome({})
-        # The wall clock for the date; a monotonic one for the duration.
-        started_s, begun_s = time.time(), time.monotonic()
-        downloads = spec.params.get("access") == "file"
-        with scratch_folder(self._folder) if downloads else contextlib.nullcontext() as scratch:
-            status, outcome, why = run_isolated(
+            return trial_without_figures(spec, "skipped", str(error)), Outcome({})
+        except Exception as error:  # noqa: BLE001  a third-party store may raise any error
+            return trial_without_figures(spec, "failed", describe_error(error)), Outcome({})
+        changed_data = made_anew(self._fingerprints, locations)
+        if changed_data:
+            return trial_without_figures(spec, "failed", changed_data), Outcome({})
+        # The wall clock gives the date, and a monotonic clock gives the duration.
+        started_s = time.time()
+        begun_s = time.monotonic()
+        scratch: contextlib.AbstractContextManager[Path | None] = contextlib.nullcontext()
+        if spec.params.get("access") == "file":
+            scratch = scratch_folder(self._folder)
+        with scratch as scratch_path:
+            status, outcome, reason = run_with_timeout(
                 spec,
                 locations,
                 timeout_s=self._config.trial_timeout_s,
-                environment=self._places.environment(names),
+                environment=self._locations.environment(names),
                 progress=self._display.progress,
                 sampling=self._config.sampling,
-                scratch=scratch,
+                scratch=scratch_path,
                 begin=begin,
             )
+        duration_s = time.monotonic() - begun_s
         outcome = outcome or Outcome({})
+        has_loop = outcome.origin_s is not None
         trial = replace(
-            not_measured(spec, status, why),
+            trial_without_figures(spec, status, reason),
             metrics=outcome.metrics,
             cold=outcome.cold,
             started_s=round(started_s, 3),
-            seconds=round(time.monotonic() - begun_s, 3),
-            time_zero_s=since_1970_s(outcome.origin_s) if outcome.origin_s is not None else 0.0,
+            seconds=round(duration_s, 3),
+            time_zero_s=since_1970_s(outcome.origin_s or 0.0) if has_loop else 0.0,
         )
         return trial, outcome
 
 
-def not_measured(spec: TrialSpec, status: Status, why: str) -> Trial:
-    """A trial without figures; credentials are removed from the reason."""
-    shown = without_credentials(why)
-    return Trial(spec.id, spec.kind, spec.params, spec.repeat, status, reason=shown)
+def trial_without_figures(spec: TrialSpec, status: Status, reason: str) -> Trial:
+    """A trial that has no figures. Credentials are removed from the reason."""
+    return Trial(
+        spec.id,
+        spec.kind,
+        spec.params,
+        spec.repeat,
+        status,
+        reason=without_credentials(reason),
+    )

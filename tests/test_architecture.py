@@ -31,7 +31,7 @@ ORDER = {
     "iobench": (
         *("errors", "clock", "stats", "ladder", "several", "trial", "together"),
         *("machine", "badges", "words"),
-        "child_process",
+        *("child_process", "trial_timeout"),
         *("extensions", "stored", "pixels", "data", "loaders"),
         *("access", "consumers"),
         *("probes", "loops", "config"),

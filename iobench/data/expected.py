@@ -10,7 +10,7 @@ from dataprep.errors import DataprepError
 from dataprep.sources import open_source
 from iobench.data.given import expanded
 from iobench.data.settings import AS_FILES, DataSettings, side_of, split_name
-from iobench.stored import Stored
+from iobench.stored import DataSummary
 
 ASSUMED_SAMPLES = 10_000_000
 """Images, where they cannot be counted."""
@@ -39,7 +39,7 @@ class ExpectedData:
         """The number of images."""
         return self._counted.samples
 
-    def stored(self, name: str) -> Stored:
+    def stored(self, name: str) -> DataSummary:
         """The data that trials call ``name``."""
         form, size_bytes, _ = split_name(name)
         counted = self._counted
@@ -51,7 +51,7 @@ class ExpectedData:
         objects = counted.samples
         if form not in AS_FILES:
             objects = math.ceil(total_bytes / (size_bytes or int(self._data.shard_size)))
-        return Stored(counted.samples, total_bytes, 0, (), max(1, objects))
+        return DataSummary(counted.samples, total_bytes, 0, (), max(1, objects))
 
     def _sample_bytes(self, name: str, form: str) -> float:
         if form in ("photos", "originals"):
@@ -62,18 +62,18 @@ class ExpectedData:
         return _RESIZED_BYTES * (side / _RESIZED_SIDE) ** 2
 
     @cached_property
-    def _counted(self) -> Stored:
+    def _counted(self) -> DataSummary:
         """The shards or the images that exist; images that are drawn where none exist."""
         data = self._data
         try:
             if data.shards is not None:
                 with open_dataset(expanded(data.shards), data.split, options=data.store) as dataset:
                     entry = dataset.manifest.formats[dataset.format]
-                    return Stored(entry.records, entry.bytes, 0, (), len(entry.shards))
+                    return DataSummary(entry.records, entry.bytes, 0, (), len(entry.shards))
             if data.source is not None:
                 listing = open_source(expanded(data.source), options=data.store).list()
                 samples, total_bytes = len(listing), int(listing.sizes.sum())
-                return Stored(samples, total_bytes, 0, (), samples)
+                return DataSummary(samples, total_bytes, 0, (), samples)
         except (DataprepError, OSError) as error:
             self.problems.append(
                 f"the data could not be counted, {ASSUMED_SAMPLES:,} images are assumed: {error}"
@@ -82,5 +82,5 @@ class ExpectedData:
         return _photos(data.images)
 
 
-def _photos(samples: int) -> Stored:
-    return Stored(samples, int(samples * _PHOTO_BYTES), 0, (), samples)
+def _photos(samples: int) -> DataSummary:
+    return DataSummary(samples, int(samples * _PHOTO_BYTES), 0, (), samples)

@@ -1,4 +1,4 @@
-"""Find the other hosts before anything is measured, and refuse those that do not fit."""
+"""Find the other hosts before anything is measured, and refuse hosts with another config."""
 
 from __future__ import annotations
 
@@ -27,8 +27,10 @@ from iobench.hosts.settings import HostSettings
 from iobench.machine.environment import describe
 from iobench.rundir import differing_config
 
+_MAX_SHOWN_HOSTS = 8
 
-def hello_of(settings: HostSettings, config: BenchConfig) -> Hello:
+
+def own_hello(settings: HostSettings, config: BenchConfig) -> Hello:
     """What this host says about itself."""
     return Hello(
         host=settings.host,
@@ -42,7 +44,7 @@ def hello_of(settings: HostSettings, config: BenchConfig) -> Hello:
 
 
 def join(lobby: Rendezvous, own: Hello, wait_s: float) -> str:
-    """Join the meeting of host 0, and return its name.
+    """Join the meeting of host 0, and return the name of the meeting.
 
     Raises:
         ConfigError: host 0 has another config or version.
@@ -57,7 +59,7 @@ def join(lobby: Rendezvous, own: Hello, wait_s: float) -> str:
             lobby.remove([own.key])
     if content is None:
         raise NothingRan(
-            f"host 0 did not answer at {lobby.uri} within {wait_s:g} s, and nothing was measured: "
+            f"host 0 did not answer at {lobby.uri} within {wait_s:g} s, so nothing was measured: "
             "start all hosts with the same --rendezvous"
         )
     answer = typed(Answer, content)
@@ -81,31 +83,31 @@ class Gathering:
     def __init__(self, lobby: Rendezvous, own: Hello, config: BenchConfig, meeting: str) -> None:
         self._lobby, self._own, self._config, self._meeting = lobby, own, config, meeting
         self._hellos: dict[str, Hello | None] = {}
-        """By key; None if a hello cannot be read."""
+        """The hello of each host, by its key; None if the hello cannot be read."""
         self._refusals: dict[str, str] = {}
-        """Why a host was refused, by the key by which it confirms that."""
+        """The reasons of refusals, by the key by which the refused host confirms that it knows."""
 
     def wait(self, wait_s: float) -> list[Hello]:
-        """The other hosts, in the order of their numbers.
+        """Wait until all hosts have joined. Returns the other hosts, ordered by their numbers.
 
         Raises:
-            ConfigError: a host has another config or version, or two have the same number.
+            ConfigError: a host has another config or version, or two hosts have the same number.
             NothingRan: not all hosts came in time.
         """
         joined = self._lobby.wait(self._look, wait_s)
         if joined is None:
-            arrived = {hello.host for hello in self._joined(self._confirmed())}
+            arrived = {hello.host for hello in self._joined(self._confirmations())}
             missing = [number for number in range(1, self._own.hosts) if number not in arrived]
             raise NothingRan(
-                f"{hosts_words(missing)} did not come to {self._lobby.uri} within {wait_s:g} s, "
-                "and nothing was measured: start all hosts with the same --rendezvous, or raise "
+                f"{describe_hosts(missing)} did not come to {self._lobby.uri} within {wait_s:g} s, "
+                "so nothing was measured: start all hosts with the same --rendezvous, or raise "
                 "--host-timeout"
             )
         self.clear()
         return joined
 
     def admitted(self) -> list[Hello]:
-        """The hosts that may take part, also those that have not read their answer yet."""
+        """The hosts that may take part, including hosts that have not read their answer yet."""
         return [
             hello
             for hello in self._hellos.values()
@@ -114,18 +116,19 @@ class Gathering:
 
     def clear(self) -> None:
         """Remove all hellos and answers, also those of earlier runs that were killed."""
-        self._lobby.remove([*self._hellos, *map(_answer_to, self._hellos)])
+        answers = [_answer_key_of(key) for key in self._hellos]
+        self._lobby.remove([*self._hellos, *answers])
 
     def _look(self) -> list[Hello] | None:
-        """Answer new hosts; the other hosts if all have joined."""
+        """Answer new hosts. Returns the other hosts if all have joined, else None."""
         for key in self._lobby.keys("hello-"):
             if key not in self._hellos:
                 self._answer(key)
-        confirmed = self._confirmed()
-        for key in confirmed:
+        confirmations = self._confirmations()
+        for key in confirmations:
             if key in self._refusals:
                 raise ConfigError(self._refusals[key])
-        joined = self._joined(confirmed)
+        joined = self._joined(confirmations)
         numbers = sorted(hello.host for hello in joined)
         for number in numbers:
             if numbers.count(number) > 1:
@@ -137,65 +140,75 @@ class Gathering:
             return sorted(joined, key=lambda hello: hello.host)
         return None
 
-    def _joined(self, confirmed: set[str]) -> list[Hello]:
+    def _joined(self, confirmations: set[str]) -> list[Hello]:
+        """The hosts that have confirmed that they joined."""
         hellos = [hello for hello in self._hellos.values() if hello is not None]
-        return [hello for hello in hellos if joined_key(hello) in confirmed]
+        return [hello for hello in hellos if joined_key(hello) in confirmations]
 
-    def _confirmed(self) -> set[str]:
+    def _confirmations(self) -> set[str]:
+        """The keys by which hosts have confirmed that they read their answer."""
         return set(self._lobby.within(self._meeting).keys(""))
 
     def _answer(self, key: str) -> None:
+        """Read the hello with this key, and answer it."""
         content = self._lobby.get(key)
         if content is None:
-            return  # the host has given up
-        hello, refused = self._read(content)
+            return  # The host has given up.
+        hello, refusal = self._read(content)
         self._hellos[key] = hello
-        if refused and hello is not None:
-            self._refusals[refused_key(hello)] = refused
-        self._lobby.put(_answer_to(key), asdict(Answer(self._meeting, refused)))
+        if refusal and hello is not None:
+            self._refusals[refused_key(hello)] = refusal
+        self._lobby.put(_answer_key_of(key), asdict(Answer(self._meeting, refusal)))
 
     def _read(self, content: Mapping[str, Any]) -> tuple[Hello | None, str]:
-        """A hello, if it can be read, and why it is refused, if it is."""
+        """The hello, and the reason why it is refused.
+
+        The hello is None if it cannot be read. The reason is empty if the host can take part.
+        """
         version = content.get("version")
         if content.get("protocol") != PROTOCOL or version != __version__:
-            why = (
+            refusal = (
                 f"host {content.get('host')} has version {version} and host 0 has {__version__}: "
                 "install the same version on all hosts"
             )
-            return _read_or_none(content), why
+            return _read_or_none(content), refusal
         hello = typed(Hello, content)
         return hello, self._refusal(hello)
 
     def _refusal(self, hello: Hello) -> str:
-        """Why a host of the same version cannot take part; empty if it can."""
+        """The reason why a host of the same version cannot take part; empty if it can."""
         if hello.hosts != self._own.hosts:
             return (
                 f"host {hello.host} was started with --hosts {hello.hosts} and host 0 with "
                 f"--hosts {self._own.hosts}: give all hosts the same number"
             )
-        if differing := differing_config(hello.config, self._config):
+        differences = differing_config(hello.config, self._config)
+        if differences:
             return (
-                f"host {hello.host} has another config than host 0 ({differing} differ): give all "
-                "hosts the same config"
+                f"host {hello.host} has another config than host 0 ({differences} differ): give "
+                "all hosts the same config"
             )
         return ""
 
 
-def hosts_words(numbers: Sequence[int]) -> str:
-    """``host 2``, ``hosts 2, 5``; of many, the first and their number."""
+def describe_hosts(numbers: Sequence[int]) -> str:
+    """The numbers of hosts in words, such as ``host 2`` or ``hosts 2, 5``; at most eight."""
     if len(numbers) == 1:
         return f"host {numbers[0]}"
-    shown = ", ".join(map(str, numbers[:8]))
-    more = f" and {counted(len(numbers) - 8, 'other')}" if len(numbers) > 8 else ""
-    return f"hosts {shown}{more}"
+    shown_numbers = ", ".join(str(number) for number in numbers[:_MAX_SHOWN_HOSTS])
+    more = len(numbers) - _MAX_SHOWN_HOSTS
+    if more > 0:
+        return f"hosts {shown_numbers} and {counted(more, 'other')}"
+    return f"hosts {shown_numbers}"
 
 
-def _answer_to(key: str) -> str:
+def _answer_key_of(key: str) -> str:
     """The key of the answer to the hello with this key."""
     return answer_key(key.rpartition("-")[2])
 
 
 def _read_or_none(content: Mapping[str, Any]) -> Hello | None:
+    """The hello of another version; None if it has other fields."""
     try:
         return typed(Hello, content)
     except ValueError:

@@ -1,18 +1,18 @@
-"""What hosts tell each other, and the keys of these objects.
+"""The messages that hosts exchange, and the keys of their objects in the rendezvous.
 
-In the lobby, the root of the rendezvous, each host but the first announces itself:
+In the lobby, the root of the rendezvous, each host except host 0 announces itself:
 
-- ``hello-HOST-TOKEN``: a host that wants to join. Its token is random, so that an object that an
-  earlier run left behind is never taken for one of this run.
-- ``answer-TOKEN``: the answer of host 0: the name of the meeting, or a refusal.
+- ``hello-HOST-TOKEN``: a host wants to join. Its token is random, so that an object of an earlier
+  run is never taken for an object of this run.
+- ``answer-TOKEN``: the answer of host 0, which is the name of the meeting, or a refusal.
 
 All other objects are below ``MEETING/``, the name of one invocation of host 0:
 
 - ``joined-HOST-TOKEN``, ``refused-HOST-TOKEN``: the host has read the answer.
-- ``now``: what host 0 says; each statement replaces the one before.
+- ``now``: the message of host 0. Each message replaces the previous one.
 - ``TURN-ready-HOST``: the trial is prepared on this host.
 - ``TURN-steady-HOST``: the host looks for the signal to begin at short intervals.
-- ``TURN-here-HOST``: the host missed the beginning of the trial, and will take part in the next.
+- ``TURN-here-HOST``: the host missed the beginning of the trial. It will take part in the next one.
 - ``TURN-outcome-HOST``: the result of this host.
 - ``left-HOST``: the host has read that the run is over.
 """
@@ -21,16 +21,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from iobench.trial import HostPart
 
 PROTOCOL = 1
-"""Number of this form of communication: hosts with other numbers cannot be understood."""
+"""The version of these messages. Hosts with another version cannot be understood."""
 
 Phase = Literal["start", "prepare", "assemble", "go", "abandon", "end"]
+TurnMessage = Literal["ready", "steady", "here", "outcome"]
 
-NOW = "now"
+LEADER_KEY = "now"
+"""The key of the message of host 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +40,14 @@ class Hello:
     """A host that wants to join.
 
     Attributes:
-        host, hosts: its number, and the number of hosts that it expects.
-        token: a random name of this process.
-        version: the version of this package.
+        host: the number of the host.
+        hosts: the number of hosts that it expects.
+        token: a random name of its process.
+        version: the version of this package on the host.
         config: the whole config of the run.
-        machine: the name of the machine, for messages on a terminal; no result keeps it.
-        environment: a description of the machine, as results keep it.
+        machine: the name of the machine, for messages on a terminal. No result saves it.
+        environment: a description of the machine, as results save it.
+        protocol: the version of its messages.
     """
 
     host: int
@@ -63,27 +67,36 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of host 0: ``refused`` says why the host cannot join; empty if it can."""
+    """The answer of host 0 to a host that wants to join.
+
+    Attributes:
+        meeting: the name of the meeting.
+        refused: the reason why the host cannot join; empty if it can.
+    """
 
     meeting: str
     refused: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """What host 0 says.
+class LeaderMessage:
+    """The message of host 0.
 
     Attributes:
-        turn: the number of the trial among those of this invocation, from 1.
-        phase: ``start`` before the first trial; ``prepare`` a trial; ``assemble``: all hosts are
-            prepared; ``go``: begin; ``abandon``: do not measure this trial; ``end`` of the run.
-        hosts: the hosts that take part in the trial.
-        idle: hosts that have nothing to do in this trial, which is for fewer hosts.
-        trial, repeat: its id, and the number of its repeat.
-        run_id, seed: of the run; each host derives its own names and orders from them.
+        turn: the number of the trial among the trials of this meeting, from 1.
+        phase: ``start`` before the first trial; ``prepare`` a trial; ``assemble`` when all hosts
+            are prepared; ``go`` to begin; ``abandon`` if the trial is not measured; ``end`` of the
+            run.
+        hosts: the numbers of the hosts that take part in the trial.
+        idle: the numbers of the hosts that have nothing to do in this trial, since it is for fewer
+            hosts.
+        trial: the id of the trial.
+        repeat: the number of its repeat.
+        run_id: the id of the run. Each host derives its own names from it.
+        seed: the seed of the run. Each host derives its own orders of samples from it.
         resumed: whether the run continues an earlier one.
         reason: why a trial is abandoned, or why the run ended early.
-        exit_code: of the whole run, with ``end``.
+        exit_code: the exit code of the whole run, with phase ``end``.
     """
 
     turn: int
@@ -101,12 +114,12 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class HostOutcome:
-    """The result of one host.
+    """The result of one host in a trial.
 
     Attributes:
         part: its part of the trial.
         requests: the requests to the rendezvous that this host has sent so far.
-        leaves: whether the host takes part in no further trial.
+        leaves: whether the host leaves the run.
     """
 
     part: HostPart
@@ -139,12 +152,12 @@ def turn_prefix(turn: int) -> str:
     return f"{turn:06}-"
 
 
-def turn_key(turn: int, what: str, host: int) -> str:
-    """The key of what a host says in one trial: ``ready``, ``steady``, ``outcome``, ``here``."""
-    return f"{turn_prefix(turn)}{what}-{host}"
+def turn_key(turn: int, message: TurnMessage, host: int) -> str:
+    """The key of a message that a host sends in a trial."""
+    return f"{turn_prefix(turn)}{message}-{host}"
 
 
-def parsed_turn_key(key: str) -> tuple[str, int]:
-    """What a key of a trial says, and the host: ``("ready", 2)``."""
-    _, what, host = key.rsplit("-", 2)
-    return what, int(host)
+def parse_turn_key(key: str) -> tuple[TurnMessage, int]:
+    """The message and the number of the host in a key of a trial, such as ``("ready", 2)``."""
+    _, message, host = key.rsplit("-", 2)
+    return cast(TurnMessage, message), int(host)

@@ -23,15 +23,15 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Polling:
-    """How often a waiting host looks.
+    """How often a waiting host looks for an object.
 
     Attributes:
         first_s: the pause after the first look.
-        growth: by which factor each pause is longer than the one before.
+        growth: the factor by which each pause is longer than the previous pause.
         longest_s: the longest pause.
-        quick_s: the pause while all hosts wait for the signal to begin, so that they begin at
+        quick_s: the short pause while all hosts wait for the signal to begin. It lets them begin at
             nearly the same time.
-        quick_limit_s: the longest time for which hosts look so often.
+        quick_limit_s: the longest time for which hosts look at short pauses.
     """
 
     first_s: float = 0.05
@@ -42,10 +42,10 @@ class Polling:
 
 
 class Rendezvous:
-    """The objects below one root; counts its requests.
+    """The objects below one root. It counts the requests to the store.
 
     Args:
-        store: where the objects are.
+        store: the store that holds the objects.
         polling: how often to look for an object.
         clock: the clock of all waits.
     """
@@ -57,7 +57,7 @@ class Rendezvous:
         self.polling = polling or Polling()
         self.clock = clock or SystemClock()
         self.requests: Counter[str] = Counter()
-        """The number of requests so far, by the names that prices have; and of deletions."""
+        """The number of requests so far: ``puts``, ``gets``, ``lists`` and ``deletes``."""
 
     @classmethod
     def at(cls, uri: str, options: StoreOptions, polling: Polling | None = None) -> Rendezvous:
@@ -72,7 +72,7 @@ class Rendezvous:
         return cls(store, polling)
 
     def within(self, name: str) -> Rendezvous:
-        """The objects below ``name/``. Their requests are counted together with those of this."""
+        """The objects below ``name/``. Their requests count as requests of this object, too."""
         inner = copy.copy(self)
         inner._prefix = f"{self._prefix}{name}/"
         return inner
@@ -83,7 +83,7 @@ class Rendezvous:
         return self._store.uri
 
     def put(self, key: str, content: Mapping[str, Any]) -> None:
-        """Write an object, or write it anew."""
+        """Write an object, or replace it."""
         self.requests["puts"] += 1
         self._store.put(self._prefix + key, json.dumps(content, allow_nan=False).encode())
 
@@ -104,7 +104,7 @@ class Rendezvous:
         return sorted(info.key.removeprefix(self._prefix) for info in objects)
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Delete objects; those that do not exist are ignored."""
+        """Delete objects. An object that does not exist is ignored."""
         for key in keys:
             self.requests["deletes"] += 1
             with contextlib.suppress(ObjectNotFound):
@@ -113,19 +113,22 @@ class Rendezvous:
     def wait(
         self, look: Callable[[], Answer | None], limit_s: float, *, quick: bool = False
     ) -> Answer | None:
-        """Call ``look`` until it returns something; None if ``limit_s`` passes before.
+        """Call ``look`` until it returns something, and return that.
 
-        ``quick``: look at short, equal intervals.
+        Args:
+            look: returns None as long as the answer is not there.
+            limit_s: how long to wait. None is returned afterwards.
+            quick: whether to look at short, equal intervals.
         """
-        ends_s = self.clock.now_s() + limit_s
+        deadline_s = self.clock.now_s() + limit_s
         pause_s = self.polling.quick_s if quick else self.polling.first_s
         while True:
             answer = look()
             if answer is not None:
                 return answer
-            left_s = ends_s - self.clock.now_s()
-            if left_s <= 0:
+            remaining_s = deadline_s - self.clock.now_s()
+            if remaining_s <= 0:
                 return None
-            self.clock.sleep(min(pause_s, left_s))
+            self.clock.sleep(min(pause_s, remaining_s))
             if not quick:
                 pause_s = min(pause_s * self.polling.growth, self.polling.longest_s)

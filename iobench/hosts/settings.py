@@ -1,4 +1,4 @@
-"""Which host this is, of how many, and where the hosts meet."""
+"""The number of this host, the number of hosts, and where the hosts meet."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dataprep.stores import StoreOptions
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """This host's place in a run of several hosts.
+    """The settings of one host in a run of several hosts.
 
     Attributes:
         host: the number of this host, from 0.
         hosts: the number of hosts.
         rendezvous: the folder or bucket through which they communicate.
         store: how the rendezvous is reached.
-        wait_s: how long the hosts wait for one of them before they go on without it.
+        wait_s: how long the hosts wait for a late host before they go on without it.
         counts: smaller numbers of hosts on which each point is measured as well.
     """
 
@@ -41,23 +41,26 @@ def host_settings(
     wait_s: float,
     counts: str | None = None,
 ) -> HostSettings | None:
-    """The settings that the command line and the environment give; None for a single host.
+    """The settings from the command line and the environment; None for a single host.
 
     Args:
-        host, hosts: as the user gave them. Without either, they come from the environment that
-            Slurm, torchrun or MPI sets.
+        host: the number of this host, from 0. If ``host`` and ``hosts`` are both None, the
+            environment variables of Slurm, torchrun or MPI decide.
+        hosts: the number of hosts.
         rendezvous: a folder or an ``s3://`` prefix; None for a single host.
         store_settings: ``KEY=VALUE`` for options of the store of the rendezvous.
-        wait_s: how long to wait for a host.
+        wait_s: how long to wait for a late host, in seconds.
         counts: smaller numbers of hosts, separated by commas.
 
     Raises:
-        ConfigError: the number of the host and the number of hosts do not go together, or are not
-            known.
+        ConfigError: the options contradict each other, or the number of the host or of the hosts
+            is unknown.
     """
     if rendezvous is None:
         if store_settings or counts:
-            raise ConfigError("--rendezvous-set and --host-counts go with --rendezvous")
+            raise ConfigError(
+                "--rendezvous-set and --host-counts need --rendezvous: name where the hosts meet"
+            )
         if (hosts or 1) > 1 or host:
             raise ConfigError(
                 "several hosts need --rendezvous: a folder that all hosts share, or an s3:// prefix"
@@ -66,17 +69,23 @@ def host_settings(
     part = _this_host(host, hosts)
     if part.count == 1:
         return None
-    options = store_options(
-        {f"store.{key}": value for key, value in parse_settings(store_settings).items()}
+    store_keys = {f"store.{key}": value for key, value in parse_settings(store_settings).items()}
+    return HostSettings(
+        host=part.number,
+        hosts=part.count,
+        rendezvous=rendezvous,
+        store=store_options(store_keys),
+        wait_s=wait_s,
+        counts=_smaller_counts(counts or "", part.count),
     )
-    fewer = _counts(counts or "", part.count)
-    return HostSettings(part.number, part.count, rendezvous, options, wait_s, fewer)
 
 
-def _counts(text: str, hosts: int) -> tuple[int, ...]:
-    """The numbers of hosts in a text, ascending, without that of all hosts."""
+def _smaller_counts(text: str, hosts: int) -> tuple[int, ...]:
+    """The numbers of hosts in ``--host-counts``, ascending, without the number of all hosts."""
     counts = set()
-    for word in filter(None, text.split(",")):
+    for word in text.split(","):
+        if not word:
+            continue
         if not word.strip().isdecimal() or not 1 <= int(word) <= hosts:
             raise ConfigError(
                 f"--host-counts {text}: give numbers from 1 to {hosts}, separated by commas"
@@ -86,7 +95,7 @@ def _counts(text: str, hosts: int) -> tuple[int, ...]:
 
 
 def _this_host(host: int | None, hosts: int | None) -> Part:
-    """The number of this host and of all hosts, as given or from the environment."""
+    """The numbers of this host and of all hosts, from the options or from the environment."""
     if host is not None and hosts is not None:
         if not 0 <= host < hosts:
             raise ConfigError(

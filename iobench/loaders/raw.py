@@ -17,7 +17,7 @@ from dataprep.sources import open_source
 from iobench.clock import Clock
 from iobench.loaders.patterns import by_object
 from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings, ReadPattern
-from iobench.stored import image_files, open_shards, stored
+from iobench.stored import image_files, open_shards, summarize_data
 from iobench.trial import Place
 
 _Read = Callable[[Sequence[int], int], Iterator[tuple[Buffer, int]]]
@@ -75,7 +75,7 @@ class RawLoader:
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
         """Each thread reads one shard, or one file, at a time."""
-        data = stored(self._place, self.reads or "files")
+        data = summarize_data(self._place, self.reads or "files")
         shard_samples = math.ceil(data.samples / max(1, data.objects))
         return by_object(self._settings, shard_samples)
 

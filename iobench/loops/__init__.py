@@ -1,1 +1,27 @@
-"""Trials that run a loop: a loader alone, or a whole training loop."""
+"""Trials that run a loop: a loader alone, or a whole training loop.
+
+Settings and plans, before a trial:
+
+- ``loader_grid`` and ``training_settings``: what a config may say, and the points of a run;
+- ``trial_duration``: how long a trial will take.
+
+A trial:
+
+- ``loader_trial`` and ``training_trial``: a loader alone, and a training loop on one device;
+- ``multi_device_training``: a training loop on several devices;
+- ``loader_opening``: create the loader, and check that it suits the loop;
+- ``rate_plan``: the rate rule, the full batches, and the steps of ranks.
+
+The measurement:
+
+- ``rate_measurement``: read epochs until the rate is known;
+- ``epoch_loop``: the loop over one epoch, with the time of each step;
+- ``window``, ``window_rules`` and ``samples_in_flight``: which steps count;
+- ``epoch_cache``: the page cache before and after each epoch;
+- ``rank_processes``: the processes of ranks.
+
+The results:
+
+- ``loop_timings`` and ``rank_timings``: the timings of one loop, and of loops at the same time;
+- ``loop_metrics`` and ``spans``: metrics, series and spans of a trial.
+"""

@@ -1,4 +1,4 @@
-"""PURE. The config of loaders measured alone: a grid, its points, and the parameters of a trial."""
+"""PURE. Loaders measured alone: the grid in a config, its points, and a trial's parameters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from iobench.loaders import LOADERS, LoaderSettings
 from iobench.loaders.own import SYNTHETIC, UNDECODED
 from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.machine.page_cache import WHEN_NEEDED, DropCaches
-from iobench.several import AlsoNull, Several, bare_null, grid
+from iobench.several import AlsoNull, OneOrMore, bare_null, grid
 from iobench.stats import median
 from iobench.trial import Trial, TrialSpec
 
@@ -38,78 +38,78 @@ LoaderName = Annotated[str, BeforeValidator(bare_null), AfterValidator(LOADERS.c
 
 
 class LoaderGrid(BaseModel):
-    """Every combination of the values given; each key takes one value or a list."""
+    """A grid of loader settings, of which every combination is measured."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
-    loader: Several[LoaderName]
+    loader: OneOrMore[LoaderName]
     """`torch-map`, `torch-iterable`, `torch-folder`, `tf-data`, `mxnet-record`, `webdataset`,
     `dali`, `dali-gpu` (decodes on the GPU), `raw` (no decoding), `mock` (`item_s` per item), `null`
-    (empty batches), or another package's."""
+    (empty batches), or the name of another package's loader."""
 
-    data: Several[Annotated[str, AfterValidator(check_name)]] = ("shards@disk",)
+    data: OneOrMore[Annotated[str, AfterValidator(check_name)]] = ("shards@disk",)
     """Data by name: `shards`, `shards-16MB`, `shards-320px`, `files`, `photos`, `originals`,
     `originals-16MB` or `pixels` (docs/loaders.md), then `@disk` or `@s3`."""
 
-    access: Several[Access] = ("direct",)
+    access: OneOrMore[Access] = ("direct",)
     """How a store is read (docs/access-modes.md); `direct` is the loader's own way."""
 
-    connections: Several[Connections] = (8,)
+    connections: OneOrMore[Connections] = (8,)
     """For `file`: parallel downloads."""
 
-    shuffle_buffer: Several[ShuffleBuffer] = (1024,)
+    shuffle_buffer: OneOrMore[ShuffleBuffer] = (1024,)
     """For `pipe`: samples in the shuffle buffer, of each torch worker."""
 
-    cache: Several[Literal["warm", "cold"]] = ("warm",)
+    cache: OneOrMore[Literal["warm", "cold"]] = ("warm",)
     """Page cache before each epoch."""
 
-    workers: Several[Workers] = (2,)
+    workers: OneOrMore[Workers] = (2,)
     """Worker processes (torch) or threads; 0: the training process loads."""
 
-    prefetch: Several[Prefetch] = (2,)
+    prefetch: OneOrMore[Prefetch] = (2,)
     """Batches made ahead; for torch, by each worker."""
 
-    processes: Several[Annotated[int, Field(ge=1, le=256)]] = (1,)
+    processes: OneOrMore[Annotated[int, Field(ge=1, le=256)]] = (1,)
     """For torch's loaders: processes that load at the same time, each with its own `workers` and
     share of the samples; rates are summed."""
 
-    batch_size: Several[BatchSize] = (64,)
+    batch_size: OneOrMore[BatchSize] = (64,)
     """Samples per batch."""
 
-    decode: Several[bool] = (True,)
+    decode: OneOrMore[bool] = (True,)
     """Decode images; else batches are encoded."""
 
-    augment: Several[bool] = (True,)
+    augment: OneOrMore[bool] = (True,)
     """Random resized crop and flip; else the centre."""
 
-    colour_jitter: Several[bool] = (False,)
+    colour_jitter: OneOrMore[bool] = (False,)
     """Also change brightness, contrast and saturation by up to 40 %."""
 
-    pca_noise: Several[bool] = (False,)
+    pca_noise: OneOrMore[bool] = (False,)
     """Also add lighting noise along ImageNet's principal components."""
 
-    normalise: Several[bool] = (True,)
+    normalise: OneOrMore[bool] = (True,)
     """Normalise to mean 0 and deviation 1; else uint8. (default: as the training loops with this
     loader; both values if such a loop normalises on the host and could do so on the device; `true`
     without such a loop)"""
 
-    pin_memory: Several[bool] = (False,)
+    pin_memory: OneOrMore[bool] = (False,)
     """Batches in page-locked memory (torch, CUDA)."""
 
-    image_size: Several[Annotated[int, Field(ge=16, le=1024)]] = (224,)
+    image_size: OneOrMore[Annotated[int, Field(ge=16, le=1024)]] = (224,)
     """Side of the model's square input, in pixels."""
 
-    item_s: Several[ItemSeconds] = (0.0,)
+    item_s: OneOrMore[ItemSeconds] = (0.0,)
     """Seconds per item of `mock`."""
 
     epochs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     """Whole epochs per trial, at least three, instead of `seconds`."""
 
     seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
-    """Least length of a trial. It ends when its rate is known (docs/loaders.md)."""
+    """Minimum length of a trial. It ends when its rate is known (docs/loaders.md)."""
 
     @model_validator(mode="after")
-    def _each_access_has_a_use(self) -> LoaderGrid:
+    def _every_access_can_be_used(self) -> LoaderGrid:
         for access in self.access:
             if not any(suits(access, name) for name in self.loader):
                 raise ValueError(
@@ -118,17 +118,18 @@ class LoaderGrid(BaseModel):
                 )
             if not any(data_of(access, name) for name in self.data):
                 raise ValueError(f"access {access} reads a store: give data that end in @s3")
-        several = max(self.processes) > 1
-        if several and (copied := [one for one in self.access if one not in (DIRECT, "mount")]):
-            raise ValueError(
-                f"access {copied[0]} is for one process: several read the store directly, or a "
-                "mount"
-            )
+        if max(self.processes) > 1:
+            for access in self.access:
+                if access not in (DIRECT, "mount"):
+                    raise ValueError(
+                        f"access {access} is for one process: several processes read the store "
+                        "directly, or a mount"
+                    )
         return self
 
 
 class LoopTrial(LoaderSettings):
-    """Parameters that trials of loaders and of training loops share; others are ignored."""
+    """Parameters that trials of loaders and of training loops share. Other keys are ignored."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -148,98 +149,129 @@ class LoaderTrial(LoopTrial):
     seconds: float | None = None
 
 
-_ALWAYS = ("batch_size", "workers", "prefetch")
-_COLOURS = ("colour_jitter", "pca_noise")
-_PIXELS = ("augment", *_COLOURS, "normalise", "image_size")
-_OF_ACCESS = ("connections", "shuffle_buffer")
-_AXES = tuple(
+_ALWAYS_NAMED = ("batch_size", "workers", "prefetch")
+_COLOUR_KEYS = ("colour_jitter", "pca_noise")
+_DECODING_KEYS = ("augment", *_COLOUR_KEYS, "normalise", "image_size")
+_ACCESS_KEYS = ("connections", "shuffle_buffer")
+_LOADER_KEYS = tuple(
     name
     for name in LoaderSettings.model_fields
-    if name in LoaderGrid.model_fields and name not in _OF_ACCESS
+    if name in LoaderGrid.model_fields and name not in _ACCESS_KEYS
 )
 
 
-def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
-    """PURE. The grid's points, each once.
+def loader_points(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
+    """PURE. Yield the points of the grid, each once.
 
-    Data on a store have no cold points, since the cache of a store cannot be controlled. Points
-    that differ only in settings that their loader or mode of access does not use are one point.
-    Loaders are not combined with modes of access in which they cannot read.
+    - Data on a store have no cold points, since the cache of a store cannot be controlled.
+    - Points that differ only in settings which their loader or access does not use are one point.
+    - A loader is not combined with an access in which it cannot read.
     """
-
-    axes: dict[str, Any] = {"loader": settings.loader, "data": settings.data}
-    axes |= {name: getattr(settings, name) for name in ("access", *_OF_ACCESS)}
-    axes |= {"cache": settings.cache, "processes": settings.processes}
-    # An axis that has only its default value is left out of the names of trials.
-    for name in _AXES:
-        value = getattr(settings, name)
-        if name in _ALWAYS or value != LoaderGrid.model_fields[name].default:
-            axes[name] = value
-    lasts = {"epochs": settings.epochs} if settings.epochs else {"seconds": settings.seconds}
-    seen = set()
-    for point in grid(axes):
+    duration: dict[str, Any] = {"seconds": settings.seconds}
+    if settings.epochs:
+        duration = {"epochs": settings.epochs}
+    seen_points = set()
+    for point in grid(_axes(settings)):
         data = data_of(point["access"], point["data"])
         if data is None or not suits(point["access"], point["loader"]):
             continue
         point["data"] = data
-        # One process is not named: trials of earlier versions had no such parameter.
-        if point["processes"] == 1 or point["loader"] in SYNTHETIC:
+        is_synthetic = point["loader"] in SYNTHETIC
+        # One process is not named, since trials of earlier versions had no such parameter.
+        if point["processes"] == 1 or is_synthetic:
             del point["processes"]
-        if point["loader"] in SYNTHETIC:
+        _, _, is_on_store = split_name(data)
+        if is_synthetic:
             point["data"], point["cache"] = "", "warm"
-        elif split_name(point["data"])[2]:
+        elif is_on_store:
             point["cache"] = "warm"
-        for moot in (*_moot(point), *_unused(point["access"])):
-            point.pop(moot, None)
-        if (key := tuple(point.items())) not in seen:
-            seen.add(key)
-            yield {**point, **lasts}
+        for key in (*_keys_without_effect(point), *_unused_access_keys(point["access"])):
+            point.pop(key, None)
+        items = tuple(point.items())
+        if items not in seen_points:
+            seen_points.add(items)
+            yield {**point, **duration}
 
 
-def _unused(access: str) -> tuple[str, ...]:
-    """Keys that a mode of access does not use; and the mode itself if it is the default."""
-    used = SETTINGS.get(access)
-    return (*(["access"] if access == DIRECT else []), *(key for key in _OF_ACCESS if key != used))
+def _axes(settings: LoaderGrid) -> dict[str, Any]:
+    """The values of each key of the grid. The order of the keys is the order in a trial's id."""
+    axes: dict[str, Any] = {
+        "loader": settings.loader,
+        "data": settings.data,
+        "access": settings.access,
+        "connections": settings.connections,
+        "shuffle_buffer": settings.shuffle_buffer,
+        "cache": settings.cache,
+        "processes": settings.processes,
+    }
+    for name in _LOADER_KEYS:
+        values = getattr(settings, name)
+        # A key that has only its default value is left out of the ids of trials.
+        if name in _ALWAYS_NAMED or values != LoaderGrid.model_fields[name].default:
+            axes[name] = values
+    return axes
 
 
-def _moot(point: Mapping[str, Any]) -> tuple[str, ...]:
-    """Parameters that have no effect in this point."""
+def _unused_access_keys(access: str) -> list[str]:
+    """The keys that an access does not use, and the key ``access`` if it has its default."""
+    used_key = SETTINGS.get(access)
+    unused_keys = [key for key in _ACCESS_KEYS if key != used_key]
+    if access == DIRECT:
+        unused_keys.append("access")
+    return unused_keys
+
+
+def _keys_without_effect(point: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys of a point that have no effect with its loader and its other values."""
     if point["loader"] in UNDECODED:
-        return ("decode", *_PIXELS)
+        return ("decode", *_DECODING_KEYS)
     if not point.get("decode", True):
-        return _PIXELS
-    return () if point.get("augment", True) else _COLOURS
+        return _DECODING_KEYS
+    return () if point.get("augment", True) else _COLOUR_KEYS
 
 
-def saturated(spec: TrialSpec, trials: Iterable[Trial], gain: float) -> str:
-    """The reason why a loader is not tried with so many workers; empty if it is tried.
+def too_many_workers(spec: TrialSpec, trials: Iterable[Trial], min_gain: float) -> str:
+    """The reason why a loader is not measured with this number of workers; empty if it is measured.
 
-    The reason is that an earlier step to more workers raised the rate by less than ``gain``. The
-    gain is the median over the rounds so far in which both numbers of workers have a rate, since
-    trials come in random order and a machine may be slower in a later round. Only trials count
-    that differ from ``spec`` in having fewer workers. Every round decides again, so that one noisy
-    trial skips a point in one round only. The step from no worker to one is left out: it moves the
-    work to another process.
+    The reason is that an earlier step to more workers raised the rate by less than ``min_gain``.
+    The gain of a step is the median over the rounds so far in which both numbers of workers have a
+    rate, since trials run in random order and a machine may be slower in a later round. The
+    decision is made again in every round, so that a noisy trial skips a point in one round only.
+    The step from 0 workers to 1 is left out: it moves the work to another process.
+
+    Args:
+        spec: the trial that may be skipped.
+        trials: the trials so far. Only trials count that differ from ``spec`` in having fewer
+            workers.
+        min_gain: the smallest gain that makes more workers worth a trial, as a share.
     """
     workers = spec.params.get("workers")
     if spec.kind != "loader" or not isinstance(workers, int):
         return ""
-    alike = {**spec.params, "workers": None}
-    rates: dict[int, dict[int, float]] = {}
-    for trial in trials:
-        fewer = trial.params.get("workers")
-        same = trial.kind == spec.kind and {**trial.params, "workers": None} == alike
-        if not same or trial.status != "done" or not isinstance(fewer, int):
-            continue
-        rate = trial.metrics.get("samples_per_s")  # absent where only a range is known
-        if rate and 0 < fewer < workers:
-            rates.setdefault(fewer, {})[trial.repeat] = float(rate)
-    for few, more in pairwise(sorted(rates)):
-        rounds = rates[few].keys() & rates[more].keys()
-        gains = [rates[more][number] / rates[few][number] - 1 for number in rounds]
-        if gains and median(gains) < gain:
+    rates = _rates_with_fewer_workers(spec, workers, trials)
+    for fewer, more in pairwise(sorted(rates)):
+        common_rounds = rates[fewer].keys() & rates[more].keys()
+        gains = [rates[more][number] / rates[fewer][number] - 1 for number in common_rounds]
+        if gains and median(gains) < min_gain:
             return (
-                f"{more} workers brought {median(gains):+.1%} over {few}: more are not tried "
+                f"{more} workers brought {median(gains):+.1%} over {fewer}: more are not tried "
                 "(more_workers_gain)"
             )
     return ""
+
+
+def _rates_with_fewer_workers(
+    spec: TrialSpec, workers: int, trials: Iterable[Trial]
+) -> dict[int, dict[int, float]]:
+    """Samples/s of the same loader with fewer workers, by number of workers and then by round."""
+    other_params = {**spec.params, "workers": None}
+    rates: dict[int, dict[int, float]] = {}
+    for trial in trials:
+        trial_workers = trial.params.get("workers")
+        is_same = trial.kind == spec.kind and {**trial.params, "workers": None} == other_params
+        if not is_same or trial.status != "done" or not isinstance(trial_workers, int):
+            continue
+        rate = trial.metrics.get("samples_per_s")  # It is missing if only a range is known.
+        if rate and 0 < trial_workers < workers:
+            rates.setdefault(trial_workers, {})[trial.repeat] = float(rate)
+    return rates

@@ -1,6 +1,6 @@
-"""PURE. What a trial keeps for a trace: its epochs, the batches of its workers, steps of its ranks.
+"""PURE. The spans that a trial saves for a trace: epochs, batches of workers, and steps of ranks.
 
-Moments are on the loop's clock, and spans count from an origin, like ``time_s`` of the steps.
+Moments are on the loop's clock. Spans count from ``origin_s``, like ``time_s`` of the steps.
 """
 
 from __future__ import annotations
@@ -10,76 +10,79 @@ from collections.abc import Sequence
 import numpy as np
 
 from iobench.loaders.protocol import WorkerBatch
-from iobench.loops.drive import EpochTimes
-from iobench.loops.times import LoopTimes
+from iobench.loops.epoch_loop import EpochTimings
+from iobench.loops.loop_timings import LoopTimings
 from iobench.trial import Span
 
-MOST_SPANS = 20_000
-"""Spans of each sort that a trial keeps: the last ones. Processes have equal parts of them."""
+MAX_SPANS = 20_000
+"""The largest number of spans of each sort that a trial saves: the last ones.
+
+If a trial has several processes, each of them may save an equal part of this number.
+"""
 
 
-def epoch_spans(epochs: Sequence[EpochTimes], origin_s: float) -> list[Span]:
-    """Every epoch that was read, also in part, with the time to its first batch."""
-    numbered = list(enumerate(epochs))[-MOST_SPANS:]
-    return [
-        Span(
-            "epochs",
-            f"epoch {number}",
-            epoch.whole.start.time_s - origin_s,
-            epoch.whole.seconds,
-            epoch.time_to_first_batch_s,
+def epoch_spans(epochs: Sequence[EpochTimings], origin_s: float) -> list[Span]:
+    """A span for every epoch that was read, also in part, with the time to its first batch."""
+    spans = []
+    for number, epoch in list(enumerate(epochs))[-MAX_SPANS:]:
+        spans.append(
+            Span(
+                "epochs",
+                f"epoch {number}",
+                epoch.all_steps.start.time_s - origin_s,
+                epoch.all_steps.seconds,
+                epoch.time_to_first_batch_s,
+            )
         )
-        for number, epoch in numbered
-    ]
-
-
-def worker_spans(batches: Sequence[WorkerBatch], origin_s: float) -> list[Span]:
-    """The batches that the workers of a loop in one process made."""
-    return _of_workers(batches, "worker", origin_s, MOST_SPANS)
-
-
-def last_batches(batches: Sequence[WorkerBatch], processes: int) -> Sequence[WorkerBatch]:
-    """The batches that one of several processes keeps."""
-    return batches[-_most(processes) :]
-
-
-def process_spans(batches: Sequence[Sequence[WorkerBatch]], origin_s: float) -> list[Span]:
-    """The batches that the workers of several processes made; each process is called a rank."""
-    most = _most(len(batches))
-    return [
-        span
-        for rank, of_rank in enumerate(batches)
-        for span in _of_workers(of_rank, f"rank {rank} worker", origin_s, most)
-    ]
-
-
-def rank_spans(ranks: Sequence[Sequence[LoopTimes]], origin_s: float) -> list[Span]:
-    """The steps of each rank that count, with its wait in each; ``ranks`` are their epochs."""
-    spans: list[Span] = []
-    for rank, epochs in enumerate(ranks):
-        own: list[Span] = []
-        for epoch in epochs:
-            ends_s = epoch.begun_s + np.cumsum(epoch.step_s) - origin_s
-            steps = zip(ends_s.tolist(), epoch.step_s.tolist(), epoch.wait_s.tolist(), strict=True)
-            for end_s, step_s, wait_s in steps:
-                own.append(Span(f"rank {rank}", "step", end_s - step_s, step_s, wait_s))
-        spans += own[-_most(len(ranks)) :]
     return spans
 
 
-def _of_workers(
-    batches: Sequence[WorkerBatch], workers: str, origin_s: float, most: int
+def worker_spans(batches: Sequence[WorkerBatch], origin_s: float) -> list[Span]:
+    """A span for each batch of the workers of a loop in one process."""
+    return _batch_spans(batches, "worker", origin_s, MAX_SPANS)
+
+
+def last_batches(batches: Sequence[WorkerBatch], processes: int) -> Sequence[WorkerBatch]:
+    """The last batches of one process: as many as it may save if there are ``processes``."""
+    return batches[-_max_spans_of_process(processes) :]
+
+
+def process_spans(
+    batches_of_processes: Sequence[Sequence[WorkerBatch]], origin_s: float
 ) -> list[Span]:
-    return [
-        Span(
-            f"{workers} {batch.worker}",
-            "batch",
-            batch.begin_s - origin_s,
-            batch.end_s - batch.begin_s,
-        )
-        for batch in batches[-most:]
-    ]
+    """A span for each batch of the workers of several processes. Each process is called a rank."""
+    max_spans = _max_spans_of_process(len(batches_of_processes))
+    spans: list[Span] = []
+    for rank, batches in enumerate(batches_of_processes):
+        spans += _batch_spans(batches, f"rank {rank} worker", origin_s, max_spans)
+    return spans
 
 
-def _most(processes: int) -> int:
-    return max(1, MOST_SPANS // processes)
+def rank_spans(epochs_of_ranks: Sequence[Sequence[LoopTimings]], origin_s: float) -> list[Span]:
+    """A span for each counted step of each rank, with its wait."""
+    max_spans = _max_spans_of_process(len(epochs_of_ranks))
+    spans: list[Span] = []
+    for rank, epochs in enumerate(epochs_of_ranks):
+        steps: list[Span] = []
+        for epoch in epochs:
+            ends_s = epoch.begun_s + np.cumsum(epoch.step_s) - origin_s
+            columns = (ends_s.tolist(), epoch.step_s.tolist(), epoch.wait_s.tolist())
+            for end_s, step_s, wait_s in zip(*columns, strict=True):
+                steps.append(Span(f"rank {rank}", "step", end_s - step_s, step_s, wait_s))
+        spans += steps[-max_spans:]
+    return spans
+
+
+def _batch_spans(
+    batches: Sequence[WorkerBatch], track_prefix: str, origin_s: float, max_spans: int
+) -> list[Span]:
+    spans = []
+    for batch in batches[-max_spans:]:
+        track = f"{track_prefix} {batch.worker}"
+        seconds = batch.end_s - batch.begin_s
+        spans.append(Span(track, "batch", batch.begin_s - origin_s, seconds))
+    return spans
+
+
+def _max_spans_of_process(processes: int) -> int:
+    return max(1, MAX_SPANS // processes)

@@ -18,7 +18,7 @@ from iobench.clock import Clock, SystemClock
 from iobench.errors import Unavailable
 from iobench.machine.processes import repeated
 from iobench.machine.samplers import SAMPLERS, Sampler
-from iobench.several import AnyNumber, Settings
+from iobench.several import Settings, ZeroOrMore
 
 USUAL = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
 MOST_ROWS = 20_000
@@ -35,7 +35,7 @@ class SamplingSettings(Settings):
     per_s: Annotated[float, Field(ge=1, le=10)] = 2.0
     """Readings per second."""
 
-    samplers: AnyNumber[SamplerName] = USUAL
+    samplers: ZeroOrMore[SamplerName] = USUAL
     """What is read (docs/series.md); `[]` for nothing."""
 
 

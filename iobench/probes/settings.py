@@ -19,7 +19,7 @@ from pydantic import (
 from iobench.data.settings import AS_FILES, BucketSettings, check_home, check_name, split_name
 from iobench.machine.page_cache import WHEN_NEEDED, DropCaches
 from iobench.probes.object_store.clients import CLIENTS
-from iobench.several import AnyNumber, Several
+from iobench.several import OneOrMore, ZeroOrMore
 from iobench.trial import Params
 
 DiskOperation = Literal["read", "write"]
@@ -74,23 +74,23 @@ class DiskSettings(BaseModel):
     file_bytes: Annotated[ByteSize, Field(le=10**15)] = ByteSize(2**30)
     """Size of the test file."""
 
-    engine: Several[Engine] = ("iobench",)
+    engine: OneOrMore[Engine] = ("iobench",)
     """Program that reads and writes; `fio` must be installed."""
 
-    operations: Several[DiskOperation] = ("read", "write")
+    operations: OneOrMore[DiskOperation] = ("read", "write")
     """Operations to measure."""
 
-    patterns: Several[Pattern] = ("sequential", "random")
+    patterns: OneOrMore[Pattern] = ("sequential", "random")
     """Order of the blocks."""
 
-    cache: Several[Literal["direct", "cold", "warm"]] = ("direct", "cold", "warm")
+    cache: OneOrMore[Literal["direct", "cold", "warm"]] = ("direct", "cold", "warm")
     """Page cache of reads: bypassed (O_DIRECT), empty or filled. Writes are direct, or buffered for
     `cold` and `warm`."""
 
-    block_bytes: Several[BlockBytes] = (ByteSize(2**17), ByteSize(2**20), ByteSize(2**22))
+    block_bytes: OneOrMore[BlockBytes] = (ByteSize(2**17), ByteSize(2**20), ByteSize(2**22))
     """Block sizes to measure at `at_parallelism`; multiples of 4 KiB."""
 
-    parallelism: Several[Parallelism] = (1, 8, 32)
+    parallelism: OneOrMore[Parallelism] = (1, 8, 32)
     """Numbers of processes to measure at `at_block_bytes`."""
 
     at_block_bytes: BlockBytes = ByteSize(2**20)
@@ -102,16 +102,16 @@ class DiskSettings(BaseModel):
     seconds: Seconds = 2.0
     """Longest duration of a trial."""
 
-    layouts: Several[Access] = ("shards", "records", "files")
+    layouts: OneOrMore[Access] = ("shards", "records", "files")
     """How to read `layout_data`: whole shards, records by offset, small files."""
 
-    layout_data: AnyNumber[Annotated[str, AfterValidator(check_name)]] = ()
+    layout_data: ZeroOrMore[Annotated[str, AfterValidator(check_name)]] = ()
     """Names of data, such as `shards@disk`, `files@disk`."""
 
-    layout_cache: Several[Literal["warm", "cold"]] = ("cold", "warm")
+    layout_cache: OneOrMore[Literal["warm", "cold"]] = ("cold", "warm")
     """Page cache of these reads."""
 
-    layout_parallelism: Several[Parallelism] = (1, 8)
+    layout_parallelism: OneOrMore[Parallelism] = (1, 8)
     """Numbers of processes of these reads."""
 
     @model_validator(mode="after")
@@ -152,19 +152,19 @@ class ObjectStoreSettings(BaseModel):
     )
     """Stores to probe."""
 
-    clients: Several[Annotated[str, AfterValidator(CLIENTS.check)]] = ("boto3", "obstore")
+    clients: OneOrMore[Annotated[str, AfterValidator(CLIENTS.check)]] = ("boto3", "obstore")
     """`boto3`, `awscrt`, `obstore`, `s3torchconnector`, `s5cmd` and `awscli` (whole objects), or
     another package's."""
 
-    operations: Several[StoreOperation] = ("get", "range_get", "put", "multipart")
+    operations: OneOrMore[StoreOperation] = ("get", "range_get", "put", "multipart")
     """Operations to measure."""
 
-    object_bytes: Several[ObjectBytes] = tuple(
+    object_bytes: OneOrMore[ObjectBytes] = tuple(
         map(ByteSize, (5_000, 100_000, 1_000_000, 8_000_000, 32_000_000, 128_000_000))
     )
     """Object sizes to measure at `at_connections`."""
 
-    connections: Several[Connections] = (1, 2, 4, 8, 16, 32, 64)
+    connections: OneOrMore[Connections] = (1, 2, 4, 8, 16, 32, 64)
     """Numbers of parallel requests to measure at `at_object_bytes`."""
 
     at_object_bytes: ObjectBytes = ByteSize(8_000_000)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dataprep.counted import counted
 from iobench.analysis.points import Repeats, bounds_of, by_point, is_number, middle
-from iobench.loops.counted import LEAST_ROUNDS
+from iobench.loops.window import MIN_ROUNDS
 from iobench.report.numbers import number, percent
 from iobench.report.tables import Table
 from iobench.result import Result
@@ -56,7 +56,7 @@ def _rule_words(repeats: Repeats) -> str:
         rule = trial.metrics.get("rate_rule")
         if rule == "steady":
             batches = number(middle(repeats, "batches") or 0)
-            words[f"steady state: {batches} batches, at least {LEAST_ROUNDS} rounds"] = None
+            words[f"steady state: {batches} batches, at least {MIN_ROUNDS} rounds"] = None
         elif rule == "epochs":
             words[f"{_epochs(repeats)} with their starts"] = None
         elif rule == "bounds":

@@ -28,7 +28,7 @@ from iobench.errors import Unavailable
 from iobench.faults import Delay, FaultProxy, Match, Rule
 from iobench.loaders.protocol import Loader, need_framework
 from iobench.loaders.torch_loader import TorchLoader
-from iobench.loops import training, training_plan
+from iobench.loops import training_settings, training_trial
 from iobench.pixels import OfPixels
 from iobench.result import Result
 from iobench.selftest.known import NotRun
@@ -292,8 +292,10 @@ class Bench:
             "image_size": 32,
             "steps": self.plan.steps,
         }
-        loop = training_plan.Training.model_validate({**usual, **changed})
-        params = next(point for point in training_plan.plan(loop) if point["input"] == source)
+        loop = training_settings.Training.model_validate({**usual, **changed})
+        params = next(
+            point for point in training_settings.training_points(loop) if point["input"] == source
+        )
         # The requests of a batch wait at the same time. Tables and manifests are not delayed.
         delay = Delay(case.get("fetch", 0.0) * self.plan.batch_size)
         self.proxy.replace_rules([Rule(Match("GET", SHARDS), delay)])
@@ -302,7 +304,7 @@ class Bench:
         copied = 0 if source == "synthetic" else self.plan.batch_size
         around = slowed(case, self.clock, case.get("copy", 0.0) * copied)
         context = Context(self.places, self.clock, lambda done, unit: None, around=around)
-        found = training.run(spec, context)
+        found = training_trial.run(spec, context)
         return Trial(
             spec.id, spec.kind, params, repeat, "done", metrics=found.metrics, cold=found.cold
         )

@@ -16,16 +16,16 @@ from iobench.consumers.protocol import Consumer, ConsumerSettings
 from iobench.loaders.mock import MockLoader
 from iobench.loaders.null import NullLoader
 from iobench.loaders.protocol import Loader
-from iobench.loops.counted import Least
-from iobench.loops.epochs import measure
-from iobench.loops.figures import counted_epochs
 from iobench.loops.loader_grid import LoopTrial
-from iobench.loops.opening import OpenedLoader, rate_plan
-from iobench.loops.times import LoopTimes, epochs_as_one
+from iobench.loops.loader_opening import ReopenedLoader
+from iobench.loops.loop_timings import LoopTimings, combine_epochs
+from iobench.loops.rate_measurement import measure_rate
+from iobench.loops.rate_plan import plan_rate
+from iobench.loops.window import Minimum
 from iobench.machine.sampling import Samples
-from iobench.watching.loader import Epoch
+from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
-from iobench.watching.report import outcome, step_table
+from iobench.watching.report import outcome, read_step_log
 from iobench.watching.session import StepLog
 
 WITHIN = 0.05
@@ -119,7 +119,7 @@ def _mock_name(workers: int) -> str:
     return f"mock loader, {counted(workers, 'worker')} of 2 ms an item"
 
 
-def _rate_check(name: str, expected: float, times: LoopTimes) -> Check:
+def _rate_check(name: str, expected: float, times: LoopTimings) -> Check:
     return Check(name, expected, times.samples_per_s, WITHIN * expected, "samples/s")
 
 
@@ -134,10 +134,10 @@ def watched_waits(clock: Clock, steps: int) -> Check:
 
     records = BytesIO()
     log = StepLog(records.write)
-    for _ in Epoch(batches, 0, 0, log, clock=clock.now_s):
+    for _ in TimedEpoch(batches, 0, 0, log, clock=clock.now_s):
         works.take(_WORK_S)
     log.flush()
-    watched = outcome(step_table(records.getvalue()), 0, Samples({}, 0.0, ()), step_cost_s=0.0)
+    watched = outcome(read_step_log(records.getvalue()), 0, Samples({}, 0.0, ()), step_cost_s=0.0)
     found = float(watched.metrics["wait_share"])
     return Check("watched loop, 50 ms of 200 waited for: share", 0.25, found, 0.02, "")
 
@@ -154,10 +154,10 @@ def watched_loss(clock: Clock, steps: int) -> Check:
     records = BytesIO()
     log = StepLog(records.write)
     replay = Replay(_REPLAY, 0, log, clock=clock.now_s)
-    for _ in Epoch(batches, 0, 0, log, replay=replay, clock=clock.now_s):
+    for _ in TimedEpoch(batches, 0, 0, log, replay=replay, clock=clock.now_s):
         works.take(_EVEN_S)
     log.flush()
-    table = step_table(records.getvalue())
+    table = read_step_log(records.getvalue())
     watched = outcome(
         *(table, 0, Samples({}, 0.0, ())), step_cost_s=0.0, replay_batches=_REPLAY.batches
     )
@@ -167,20 +167,20 @@ def watched_loss(clock: Clock, steps: int) -> Check:
 
 def _loop(
     kind: type[Loader], consumer: Consumer, clock: Clock, steps: int, **settings: Any
-) -> LoopTimes:
+) -> LoopTimings:
     """The times of a loop by the rules of every trial."""
     trial = LoopTrial(loader="", data="", batch_size=_BATCH, **settings)
     loader = kind(None, trial, clock)
-    opened = OpenedLoader(loader, lambda: loader)
-    plan = rate_plan(
-        *(loader, trial, None, Least(steps)),
+    opened = ReopenedLoader(loader, lambda: loader)
+    plan = plan_rate(
+        *(loader, trial, None, Minimum(steps)),
         epoch_samples=None,
         by_epochs=False,
         give_up_s=math.inf,
     )
     consumer.warm_up()
     try:
-        measured = measure(opened.request, consumer, clock, plan, arrived=opened.arrivals)
+        measured = measure_rate(opened.request, consumer, clock, plan, arrived=opened.arrived)
     finally:
         loader.close()
-    return epochs_as_one(counted_epochs(measured))
+    return combine_epochs(measured.counted_timings())

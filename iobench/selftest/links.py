@@ -13,7 +13,7 @@ from iobench.clock import Clock, SystemClock
 from iobench.errors import Unavailable
 from iobench.faults import Delay, Match, RateLimit, Rule
 from iobench.loaders.protocol import need_framework
-from iobench.loops import loader_grid, loading, training, training_plan
+from iobench.loops import loader_grid, loader_trial, training_settings, training_trial
 from iobench.selftest.known import WITHIN, Check, NotRun
 from iobench.selftest.store import MemoryStore, memory_store
 from iobench.trial import Context, Metrics, TrialSpec
@@ -140,9 +140,9 @@ def loader_metrics(store: MemoryStore, link: Link, clock: Clock, reader: dict[st
     """Measure a loader alone; ``reader`` are keys of a grid of loaders."""
     usual = {"data": _DATA, "batch_size": _BATCH, "image_size": 32, "seconds": 0.001}
     grid = loader_grid.LoaderGrid.model_validate({**usual, **reader})
-    spec = TrialSpec("loader", next(loader_grid.plan(grid)))
+    spec = TrialSpec("loader", next(loader_grid.loader_points(grid)))
     _begin(store, link)
-    return loading.run(spec, _context(store, clock)).metrics
+    return loader_trial.run(spec, _context(store, clock)).metrics
 
 
 def loop_metrics(
@@ -158,10 +158,10 @@ def loop_metrics(
         "inputs": ["store"],
         "steps": 4,
     }
-    loop = training_plan.Training.model_validate({**usual, **reader})
-    spec = TrialSpec("train", next(training_plan.plan(loop)))
+    loop = training_settings.Training.model_validate({**usual, **reader})
+    spec = TrialSpec("train", next(training_settings.training_points(loop)))
     _begin(store, link)
-    return training.run(spec, _context(store, clock)).metrics
+    return training_trial.run(spec, _context(store, clock)).metrics
 
 
 def _begin(store: MemoryStore, link: Link) -> None:

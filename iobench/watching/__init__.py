@@ -17,16 +17,25 @@ from pathlib import Path
 from typing import Any
 
 from dataprep.errors import ConfigError
-from iobench.watching.live import HIGHEST_PORT, LiveFigures, MetricsServer, Reads
-from iobench.watching.loader import DeviceIdle, Epoch, Loader, proxied, unwatched
-from iobench.watching.replay import DEFAULT_STEPS, FEWEST_STEPS, Replay, ReplaySettings
-from iobench.watching.session import Session, StepLog, claim, rank_of, release, say
+from iobench.watching.prometheus import HIGHEST_PORT, LiveFigures, MetricsServer, Reads
+from iobench.watching.proxy import DeviceIdle, Loader, TimedEpoch, unwrap_loader, wrap_loader
+from iobench.watching.replay import DEFAULT_STEPS, MIN_STEPS, Replay, ReplaySettings
+from iobench.watching.session import (
+    Session,
+    StepLog,
+    WatchSettings,
+    claim_folder,
+    job_rank,
+    release_folder,
+    say,
+)
 
 __all__ = ["finish", "watch"]
 
-_WAIT_S = 300.0
+_MAX_REPORT_S = 300.0
+"""How long the end of the script waits for its report."""
 _SAMPLERS = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
-_SHOWN = {
+_TABLE_COLUMNS = {
     "share of waiting": "wait_share",
     "GPU's share of waiting": "device_wait_share",
     "s to the first batch": "time_to_first_batch_s",
@@ -34,13 +43,18 @@ _SHOWN = {
     "loss": "loss_share",
 }
 _sessions: dict[Path, Session] = {}
+"""The runs of this process, by the absolute folder that the script requested."""
 _servers: dict[int, MetricsServer] = {}
+"""The servers of this process, by port."""
 _NO_LOG = StepLog(lambda records: -1)
-"""Takes no records: the companion could not be started."""
+"""Discards all records. It is used if the companion could not be started."""
 
 
-def _forget_in_child() -> None:
-    """A forked process serves nothing, and if it calls watch it starts a run of its own."""
+def _forget_in_forked_process() -> None:
+    """Forget the runs and servers of the parent process.
+
+    A forked process serves nothing. If it calls ``watch``, it starts its own run.
+    """
     _sessions.clear()
     _close_servers()
 
@@ -51,7 +65,7 @@ def _close_servers() -> None:
         server.close()
 
 
-os.register_at_fork(after_in_child=_forget_in_child)
+os.register_at_fork(after_in_child=_forget_in_forked_process)
 
 
 def watch(
@@ -104,41 +118,51 @@ def watch(
     _check_port(metrics_port, reads)
     if _imported_by_a_worker():
         return loader
-    rank, world_size, _ = rank_of(os.environ)
-    # First, since a port that is in use must be an error before a folder is made.
-    server = _server(metrics_port)
+    rank, world_size, _ = job_rank(os.environ)
+    # The server comes first: if the port is in use, the call must fail before a folder is made.
+    server = _server_at(metrics_port)
     try:
-        session = _session(folder, per_s, samplers)
+        session = _session_for(folder, per_s, samplers)
     finally:
         if not _sessions:
             _close_servers()
-    loader = unwatched(loader)
+    loader = unwrap_loader(loader)
     if session is None and (world_size == 1 or not replay):
         return loader
-    number, shown, log = 0, name or type(loader).__name__, _NO_LOG
+    number, report_name, log = 0, name or type(loader).__name__, _NO_LOG
     if session is not None:
-        number, shown = session.add_loader(shown, batch_size, replay)
+        number, report_name = session.add_loader(report_name, batch_size, replay)
         log = session.log
-    live = None if server is None or session is None else server.add(shown, rank, reads)
+    live = None
+    if server is not None and session is not None:
+        live = server.add(report_name, rank, reads)
     idle = _device_idle(number, session) if device else None
-    # Without a session as well: other ranks make the repeated steps, and wait for this one.
-    repeated = _replay(ReplaySettings(replay, replay_steps), number, session, live)
-    epochs = itertools.count()
+    # The replay takes place without a session, too: other ranks make the repeated steps, and wait
+    # for this one.
+    own_replay = _replay_of(ReplaySettings(replay, replay_steps), number, session, live)
+    epoch_numbers = itertools.count()
 
-    def timed(make: Callable[[], Iterator[Any]]) -> Epoch:
-        return Epoch(
-            *(make, number, next(epochs), log),
+    def time_epoch(make_iterator: Callable[[], Iterator[Any]]) -> TimedEpoch:
+        return TimedEpoch(
+            make_iterator,
+            number,
+            next(epoch_numbers),
+            log,
             batch_size=batch_size,
             idle=idle,
-            replay=repeated,
+            replay=own_replay,
             live=live,
         )
 
-    return proxied(loader, timed, repeated)
+    return wrap_loader(loader, time_epoch, own_replay)
 
 
 class Finished:
-    """The folders of reports that were written. A notebook shows a table of their loaders."""
+    """The folders of the reports that were written. A notebook shows a table of their loaders.
+
+    Attributes:
+        folders: the folders.
+    """
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.folders = folders
@@ -155,33 +179,36 @@ class Finished:
                 row = {"loader": entry["loader"], "steps": entry["steps"]["median"]}
                 row["samples/s"] = rate_words(entry)
                 row["samples/s without the loader"] = ceiling_words(entry) or None
-                row |= {title: median_of(entry, key) for title, key in _SHOWN.items()}
-                rows.append({**row, "report": folder / "report.html"})
+                for title, key in _TABLE_COLUMNS.items():
+                    row[title] = median_of(entry, key)
+                row["report"] = folder / "report.html"
+                rows.append(row)
         table = pd.DataFrame(rows).dropna(axis="columns", how="all")
         return str(table.to_html(index=False, float_format="{:.3g}".format, na_rep=""))
 
 
 def finish() -> Finished:
-    """Write the report now and wait for it. For notebooks; else the end of the script does this.
+    """Write the report now and wait for it. This is for notebooks.
 
-    Watched loaders still work, but are no longer measured, and nothing is served to Prometheus.
+    At the end of a script this is done without a call. Watched loaders still work afterwards, but
+    they are no longer measured, and nothing is served to Prometheus.
     """
     _close_servers()
-    written = []
+    folders = []
     while _sessions:
         folder, session = _sessions.popitem()
         try:
-            if session.finish(_WAIT_S):
-                written.append(session.folder)
+            if session.finish(_MAX_REPORT_S):
+                folders.append(session.folder)
             else:
                 say(f"no report could be written in {folder}")
         except KeyboardInterrupt:
             say(f"the report is still being written: {folder}")
-    return Finished(written)
+    return Finished(folders)
 
 
 def _device_idle(number: int, session: Session | None) -> DeviceIdle | None:
-    """Measures the idle time of the GPU, if torch sees one; else says that it is not measured."""
+    """The measurement of the GPU's idle time; None, with a message, if torch sees no GPU."""
     torch = sys.modules.get("torch")
     if session is None:
         return None
@@ -189,31 +216,31 @@ def _device_idle(number: int, session: Session | None) -> DeviceIdle | None:
         say("device=True: torch is not imported, or sees no GPU: its idle time is not measured")
         return None
     idle = DeviceIdle(torch.cuda, number, session.log)
-    session.settle.append(idle.settle)
+    session.before_close.append(idle.settle)
     return idle
 
 
-def _replay(
+def _replay_of(
     settings: ReplaySettings, number: int, session: Session | None, live: LiveFigures | None
 ) -> Replay | None:
     """The replay of a loader; None if no batch is to be repeated."""
     if not settings.batches:
         return None
-    rank, _, _ = rank_of(os.environ)
+    rank, _, _ = job_rank(os.environ)
     log = _NO_LOG if session is None else session.log
-    # The other ranks do the same.
+    # All ranks do the same, so one message is enough.
     announce = say if rank == 0 else None
     replay = Replay(settings, number, log, announce=announce, live=live)
     if session is not None:
-        session.settle.append(replay.cancel)
+        session.before_close.append(replay.cancel)
     return replay
 
 
-def _server(metrics_port: int | None) -> MetricsServer | None:
-    """The server of this process for a port of this machine; loaders with one port share it."""
+def _server_at(metrics_port: int | None) -> MetricsServer | None:
+    """The server of this process at a port; None without a port. Loaders may share a server."""
     if metrics_port is None:
         return None
-    _, _, rank_on_machine = rank_of(os.environ)
+    _, _, rank_on_machine = job_rank(os.environ)
     port = metrics_port + rank_on_machine
     if port not in _servers:
         _servers[port] = MetricsServer(port)
@@ -221,49 +248,54 @@ def _server(metrics_port: int | None) -> MetricsServer | None:
     return _servers[port]
 
 
-def _session(
+def _session_for(
     folder: str | os.PathLike[str] | None, per_s: float, samplers: Sequence[str] | None
 ) -> Session | None:
-    """The run of this folder, or a new one; None if no process can be started."""
+    """The run of a folder, which is started if needed; None if no process can be started.
+
+    Without a folder it is the run that was started last, or a new run below ``reports``.
+    """
     if folder is None and _sessions:
         return next(reversed(_sessions.values()))
     if folder is None:
-        wanted = Path("reports") / f"watch-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+        requested = Path("reports") / f"watch-{datetime.datetime.now():%Y%m%d-%H%M%S}"
     else:
-        wanted = Path(folder).expanduser()
-    if wanted.absolute() in _sessions:
-        return _sessions[wanted.absolute()]
-    rank, world_size, rank_on_machine = rank_of(os.environ)
-    place = claim(wanted, rank, world_size)
-    if place.name != wanted.name and world_size == 1:
-        say(f"{wanted} holds a run already: this one goes to {place.name} beside it")
-    chosen = list(_SAMPLERS if samplers is None else samplers)
-    settings = {
-        "folder": str(place),
-        "name": wanted.name,
-        "started": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "per_s": per_s,
-        # Only one process of a machine reads the machine.
-        "samplers": [one for one in chosen if one == "tree" or rank_on_machine == 0],
-        "rank": rank,
-        "world_size": world_size,
-    }
+        requested = Path(folder).expanduser()
+    if requested.absolute() in _sessions:
+        return _sessions[requested.absolute()]
+    rank, world_size, rank_on_machine = job_rank(os.environ)
+    run_folder = claim_folder(requested, rank, world_size)
+    if run_folder.name != requested.name and world_size == 1:
+        say(f"{requested} holds a run already: this run goes to {run_folder.name} beside it")
+    run_samplers = list(_SAMPLERS if samplers is None else samplers)
+    if rank_on_machine != 0:
+        # Only one process of a machine reads the machine. Each process reads its own tree.
+        run_samplers = [sampler for sampler in run_samplers if sampler == "tree"]
+    settings = WatchSettings(
+        folder=str(run_folder),
+        name=requested.name,
+        started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        per_s=per_s,
+        samplers=run_samplers,
+        rank=rank,
+        world_size=world_size,
+    )
     try:
         session = Session(settings)
     except OSError as error:
-        release(place)
+        release_folder(run_folder)
         say(f"not watched: the companion process cannot be started ({error.strerror})")
         return None
     if not _sessions:
         atexit.register(finish)
-    _sessions[wanted.absolute()] = session
+    _sessions[requested.absolute()] = session
     return session
 
 
 def _check(loader: Any, batch_size: Any, per_s: float) -> None:
-    kind = type(loader)
-    if not (hasattr(kind, "__iter__") or hasattr(kind, "__getitem__")):
-        raise ConfigError(f"watch takes a loader to iterate over, not {kind.__name__}")
+    loader_class = type(loader)
+    if not (hasattr(loader_class, "__iter__") or hasattr(loader_class, "__getitem__")):
+        raise ConfigError(f"watch takes a loader to iterate over, not {loader_class.__name__}")
     if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
         raise ConfigError(f"batch_size is a whole number from 1 on, not {batch_size!r}")
     if not 1 <= per_s <= 10:
@@ -271,11 +303,11 @@ def _check(loader: Any, batch_size: Any, per_s: float) -> None:
 
 
 def _check_replay(replay: Any, replay_steps: Any) -> None:
-    if not _is_whole(replay) or replay < 0:
+    if not _is_integer(replay) or replay < 0:
         raise ConfigError(f"replay is a number of batches from 0 on, not {replay!r}")
-    if not _is_whole(replay_steps) or replay_steps < FEWEST_STEPS:
+    if not _is_integer(replay_steps) or replay_steps < MIN_STEPS:
         raise ConfigError(
-            f"replay_steps is a whole number from {FEWEST_STEPS} on, not {replay_steps!r}"
+            f"replay_steps is a whole number from {MIN_STEPS} on, not {replay_steps!r}"
         )
     if replay > replay_steps:
         raise ConfigError(
@@ -286,11 +318,11 @@ def _check_replay(replay: Any, replay_steps: Any) -> None:
 def _check_port(metrics_port: Any, reads: Any) -> None:
     if metrics_port is None:
         if reads is not None:
-            raise ConfigError("reads are only served: give metrics_port, too")
+            raise ConfigError("reads are only served to Prometheus: give metrics_port, too")
         return
-    if not _is_whole(metrics_port) or metrics_port < 1:
+    if not _is_integer(metrics_port) or metrics_port < 1:
         raise ConfigError(f"metrics_port is 1 to {HIGHEST_PORT}, not {metrics_port!r}")
-    _, _, rank_on_machine = rank_of(os.environ)
+    _, _, rank_on_machine = job_rank(os.environ)
     if metrics_port + rank_on_machine > HIGHEST_PORT:
         raise ConfigError(
             f"metrics_port {metrics_port} plus the local rank {rank_on_machine} is above "
@@ -302,12 +334,12 @@ def _check_port(metrics_port: Any, reads: Any) -> None:
         )
 
 
-def _is_whole(value: Any) -> bool:
+def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _imported_by_a_worker() -> bool:
-    """Whether a spawned worker process imports the script and runs the call again."""
+    """Whether this call is in a spawned worker process, which imports the script again."""
     return any(
         frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") == "__mp_main__"
         for frame, _ in traceback.walk_stack(None)

@@ -12,7 +12,8 @@ import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_DEEPEST = 4  # levels of nested containers that are inspected
+_MAX_DEPTH = 4
+"""The number of levels of nested containers that are inspected."""
 
 
 def samples_in(batch: Any) -> int | None:
@@ -31,7 +32,7 @@ def samples_in(batch: Any) -> int | None:
 
 def _size(value: Any, depth: int) -> int | None:
     size = _first_dimension(value)
-    if size is not None or depth > _DEEPEST:
+    if size is not None or depth > _MAX_DEPTH:
         return size
     fields = getattr(value, "data", ())  # of MXNet's batches
     if isinstance(value, Mapping):
@@ -45,8 +46,10 @@ def _size(value: Any, depth: int) -> int | None:
             fields = arrays
         else:
             return len(value)  # a list with an entry for each sample
-    sizes = (_size(field, depth + 1) for field in fields)
-    size = next((size for size in sizes if size is not None), None)
+    for field in fields:
+        size = _size(field, depth + 1)
+        if size is not None:
+            break
     padding = getattr(value, "pad", 0)
     return size - padding if size and isinstance(padding, int) else size
 
@@ -59,10 +62,10 @@ def _first_dimension(value: Any) -> int | None:
 
 def leaves(batch: Any, depth: int = 0) -> Iterator[Any]:
     """Yield the arrays, numbers, strings and other values in the containers of a batch."""
-    if isinstance(batch, Mapping) and depth <= _DEEPEST:
+    if isinstance(batch, Mapping) and depth <= _MAX_DEPTH:
         for item in batch.values():
             yield from leaves(item, depth + 1)
-    elif isinstance(batch, (list, tuple)) and depth <= _DEEPEST:
+    elif isinstance(batch, (list, tuple)) and depth <= _MAX_DEPTH:
         for item in batch:
             yield from leaves(item, depth + 1)
     else:
@@ -91,15 +94,16 @@ def in_new_containers(batch: Any, depth: int = 0) -> Any:
 
     If the loop removes or replaces entries of the result, ``batch`` stays as it is.
     """
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         return batch
-    kind = type(batch)
-    if kind is dict:
+    batch_class = type(batch)
+    if batch_class is dict:
         return {key: in_new_containers(item, depth + 1) for key, item in batch.items()}
-    if kind is list or kind is tuple:
-        return kind(in_new_containers(item, depth + 1) for item in batch)
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
-        return kind(*(in_new_containers(item, depth + 1) for item in batch))
+    if batch_class is list or batch_class is tuple:
+        return batch_class(in_new_containers(item, depth + 1) for item in batch)
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):  # a named tuple
+        items = [in_new_containers(item, depth + 1) for item in batch]
+        return batch_class(*items)
     return copy.copy(batch) if isinstance(batch, Mapping) else batch
 
 

@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from iobench.watching.rates import AGREE, LoopRate, longest_at_once_s, waits_from
+from iobench.watching.loop_rate import MAX_QUOTIENT, LoopRate, first_waiting_batch, max_at_once_s
 from iobench.watching.replay import WARM_UP_STEPS
-from iobench.watching.session import NO_BATCH, UNKNOWN
+from iobench.watching.session import END_OF_EPOCH, UNKNOWN_SAMPLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Ceiling:
     @property
     def agrees(self) -> bool:
         """Whether the rates of the two parts are close enough to be one rate."""
-        return self.high <= AGREE * self.low
+        return self.high <= MAX_QUOTIENT * self.low
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -55,17 +55,18 @@ class Ceiling:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class StepsWithoutReplay:
     """The steps of a loop after the steps that its replay disturbs are taken out.
 
     Attributes:
         rows: the steps and ends of epochs that count.
-        rows_before: how many of ``rows`` came before the replay; None if there was no replay.
-        repeated: how many steps were made on repeated batches.
-        planned: how many repeated steps were planned; 0 if the replay did not begin.
-        left_out: how many steps after the replay do not count.
-        ceiling: None if the replay was not complete, or the samples of a batch are unknown.
-        pauses: start and end of each time in which no step counts, in seconds.
+        rows_before: the number of ``rows`` before the replay; None if there was no replay.
+        repeated: the number of steps on repeated batches.
+        planned: the planned number of repeated steps; 0 if the replay did not begin.
+        left_out: the number of steps after the replay that do not count.
+        ceiling: the rate on repeated batches; None if the replay was not complete, or the samples
+            of a batch are unknown.
+        pauses: the start and the end of each time in which no step counts, in seconds.
     """
 
     rows: pd.DataFrame
@@ -80,7 +81,7 @@ class Replayed:
         """The ceiling and the size of the replay; empty if the replay did not begin.
 
         Args:
-            batches: how many batches were repeated.
+            batches: the number of batches that were repeated.
         """
         if not self.planned:
             return {}
@@ -95,7 +96,7 @@ class Replayed:
         """Sentences for the report about how the ceiling was measured, or why it is unknown.
 
         Args:
-            batches: how many batches were to be repeated; 0 if no replay was asked for.
+            batches: the number of batches that should be repeated; 0 without a replay.
         """
         if not batches:
             return [
@@ -132,7 +133,7 @@ class Replayed:
         return notes
 
 
-def without_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> Replayed:
+def take_out_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> StepsWithoutReplay:
     """Take the steps that the replay adds or disturbs out of the steps of one loader.
 
     Args:
@@ -141,7 +142,7 @@ def without_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> Replayed:
             there was no replay. After Ctrl-C two marks may have the same number of steps.
     """
     if marks.empty:
-        return Replayed(rows)
+        return StepsWithoutReplay(rows)
     marks = marks.sort_values("called_s").drop_duplicates("got_s", keep="last")
     # In a mark, called_s is the time, got_s the number of repeated steps by then, and ended_s the
     # number of planned ones.
@@ -150,7 +151,7 @@ def without_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> Replayed:
     ended_s = float(marks.called_s.iloc[-1]) if is_complete else np.inf
     rows = _without_device_wait(rows, ended_s)
     of_epoch = rows.epoch == marks.epoch.iloc[0]
-    is_batch = rows.samples != NO_BATCH
+    is_batch = rows.samples != END_OF_EPOCH
     is_repeated = of_epoch & is_batch & rows.got_s.between(begun_s, ended_s, inclusive="left")
     is_before = rows.got_s < begun_s
     is_after = of_epoch & ~is_before & ~is_repeated
@@ -159,7 +160,7 @@ def without_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> Replayed:
     kept = rows[~is_repeated & ~is_unsteady]
     later = kept[kept.got_s >= begun_s]
     resumed_s = float(later.called_s.iloc[0]) if len(later) else float(rows.ended_s.iloc[-1])
-    return Replayed(
+    return StepsWithoutReplay(
         rows=kept,
         rows_before=int((kept.got_s < begun_s).sum()),
         repeated=len(repeated),
@@ -207,12 +208,14 @@ def _fetched_during(
 ) -> pd.Series[bool]:
     """The rows after the replay whose batches may have been fetched during it."""
     before, after = rows[is_before], rows[is_after & is_batch]
-    at_once_s = longest_at_once_s(float(before.step_s.iloc[1:].mean()))
+    at_once_s = max_at_once_s(float(before.step_s.iloc[1:].mean()))
     # Every loop waits for its very first batch.
-    first_wait_before = waits_from(
+    first_wait_before = first_waiting_batch(
         before.wait_s.to_numpy()[1:], before.step_s.to_numpy()[1:], at_once_s
     )
-    first_wait_after = waits_from(after.wait_s.to_numpy(), after.step_s.to_numpy(), at_once_s)
+    first_wait_after = first_waiting_batch(
+        after.wait_s.to_numpy(), after.step_s.to_numpy(), at_once_s
+    )
     if first_wait_after is None:
         return is_after & (first_wait_before is not None)
     return is_after & (rows.got_s < float(after.got_s.iloc[first_wait_after]))
@@ -224,7 +227,7 @@ def _ceiling(repeated: pd.DataFrame, marks: pd.DataFrame) -> Ceiling | None:
     Each part lies between two marks; the first mark is the start of the replay. None if the samples
     of a batch are unknown, or a part has no samples or no time.
     """
-    if (repeated.samples == UNKNOWN).any():
+    if (repeated.samples == UNKNOWN_SAMPLES).any():
         return None
     parts = []
     for begin_s, end_s in pairwise(marks.called_s.tolist()[1:]):

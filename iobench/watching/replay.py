@@ -1,4 +1,4 @@
-"""Hand out batches of a loader again: how fast the loop is without its loader.
+"""Repeat batches of a loader to measure how fast the loop is without its loader.
 
 After the warm-up, the replay keeps a few batches while the loop takes them. Then the loop gets the
 kept batches again and again for a number of steps, and goes on with the loader's next batch. No
@@ -22,11 +22,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from iobench.watching.batches import content_marks, in_new_containers, leaves
-from iobench.watching.live import LiveFigures
-from iobench.watching.session import REPLAY, StepLog
+from iobench.watching.prometheus import LiveFigures
+from iobench.watching.session import REPLAY_MARK, StepLog
 
 DEFAULT_STEPS = 100
-FEWEST_STEPS = 40
+MIN_STEPS = 40
 """The fewest steps of a replay. Each of the two measured parts then has 10 steps."""
 WARM_UP_STEPS = 100
 """Steps on the loader's own batches before any batch is kept. If the loop waits for no batch after
@@ -38,9 +38,9 @@ class ReplaySettings:
     """The size of a replay.
 
     Attributes:
-        batches: how many batches are kept.
-        steps: how many steps repeat the kept batches.
-        warm_up: how many steps the loop makes before the first batch is kept.
+        batches: the number of batches that are kept.
+        steps: the number of steps that repeat the kept batches.
+        warm_up: the number of steps before the first batch is kept.
     """
 
     batches: int
@@ -87,7 +87,7 @@ class Replay:
         """Prepare a replay for the loader with this number.
 
         Args:
-            settings: how many batches are kept and how many steps repeat them.
+            settings: the size of the replay.
             loader: the number of the loader in ``log``.
             log: gets a mark when the replay begins and ends, and when each measured part begins.
             announce: prints a line when the replay begins; None to print nothing.
@@ -98,28 +98,29 @@ class Replay:
         self.settings = settings
         self._loader, self._log = loader, log
         self._announce, self._live = announce, live
-        self._wait, self._clock = wait, clock
+        self._wait_for_device, self._clock = wait, clock
         self._process = os.getpid()
-        self._taken = self._taken_in_earlier_epochs = 0
-        self._kept: list[Any] = []
+        self._taken_batches = self._taken_in_earlier_epochs = 0
+        self._kept_batches: list[Any] = []
         # The arrays of the last warm-up batch and their content marks, to see whether the loop
         # changes arrays in place.
-        self._probe: tuple[list[Any], list[int | None]] | None = None
+        self._warm_up_arrays: tuple[list[Any], list[int | None]] | None = None
         self._must_copy = False
-        self._source: Iterator[Any] | None = None  # the pass in which the replay takes place
-        self._repeated = 0
+        # The loader's iterator of the pass in which the replay takes place.
+        self._replayed_pass: Iterator[Any] | None = None
+        self._repeated_steps = 0
         self._is_over = self._is_in_current_epoch = False
 
     @property
     def is_running(self) -> bool:
         """Whether the last batch that the loop got was a repeated one."""
-        return self._source is not None and not self._is_over
+        return self._replayed_pass is not None and not self._is_over
 
     def added_steps(self, batches: int) -> int:
-        """How many repeated steps the current epoch has, or the next one between two epochs.
+        """The number of repeated steps in the current epoch; between two epochs, in the next one.
 
         Args:
-            batches: how many batches the loader has in an epoch.
+            batches: the number of batches that the loader has in an epoch.
         """
         if self._is_in_current_epoch:
             return self.settings.steps
@@ -128,19 +129,19 @@ class Replay:
 
     def epoch_begins(self) -> None:
         """Note that a pass begins. If the loop left a pass during the replay, the replay ends."""
-        if self._source is not None:
+        if self._replayed_pass is not None:
             self._stop()
         self._is_in_current_epoch = False
-        self._taken_in_earlier_epochs = self._taken
+        self._taken_in_earlier_epochs = self._taken_batches
 
     def epoch_ended(self) -> None:
         """Note that the loader has no more batches in this pass."""
         self._is_in_current_epoch = False
-        self._taken_in_earlier_epochs = self._taken
+        self._taken_in_earlier_epochs = self._taken_batches
 
     def cancel(self) -> None:
         """Do not begin a replay. One that has begun goes on: all ranks must make equal steps."""
-        if self._source is None:
+        if self._replayed_pass is None:
             self._stop()
 
     def next(self, source: Iterator[Any], epoch: int) -> Any:
@@ -155,14 +156,18 @@ class Replay:
         """
         if self._is_over or os.getpid() != self._process:  # a forked worker makes no steps
             return next(source)
-        if self._probe is not None:
-            arrays, marks = self._probe
+        if self._warm_up_arrays is not None:
+            arrays, marks = self._warm_up_arrays
             self._must_copy = content_marks(arrays) != marks
-            self._probe = None
-        if self._source is None and self._taken >= self.settings.begins_after and self._kept:
+            self._warm_up_arrays = None
+        if (
+            self._replayed_pass is None
+            and self._taken_batches >= self.settings.begins_after
+            and self._kept_batches
+        ):
             self._begin(source)
-        if self._source is source:
-            if self._repeated < self.settings.steps:
+        if self._replayed_pass is source:
+            if self._repeated_steps < self.settings.steps:
                 return self._repeated_batch(epoch)
             self._mark(epoch)
             self._stop()
@@ -173,12 +178,12 @@ class Replay:
 
     def _keep(self, batch: Any) -> None:
         """Keep a batch if the warm-up is over, before the loop gets the batch."""
-        number = self._taken
-        self._taken = number + 1
+        number = self._taken_batches
+        self._taken_batches = number + 1
         settings = self.settings
         if number == settings.warm_up - 1:
             arrays = list(leaves(batch))  # the loop may remove arrays from its containers
-            self._probe = arrays, content_marks(arrays)
+            self._warm_up_arrays = arrays, content_marks(arrays)
         elif settings.warm_up <= number < settings.begins_after:
             try:
                 kept = self._handed_out(batch)
@@ -189,31 +194,31 @@ class Replay:
                 )
                 self._stop()
             else:
-                self._kept.append(kept)
+                self._kept_batches.append(kept)
 
     def _handed_out(self, batch: Any) -> Any:
         """Return the batch in new containers, or a copy if the loop changes arrays in place."""
         return copy.deepcopy(batch) if self._must_copy else in_new_containers(batch)
 
     def _begin(self, source: Iterator[Any]) -> None:
-        first = self._taken - self._taken_in_earlier_epochs + 1
+        first = self._taken_batches - self._taken_in_earlier_epochs + 1
         last = first + self.settings.steps - 1
         copied = "copies of " if self._must_copy else ""
         self._print(
             f"replay: steps {first:,} to {last:,} of this epoch train on {copied}the same "
-            f"{len(self._kept):,} batches again and again, to measure the loop without its loader; "
-            f"after step {last:,} it goes on with the loader's next batch"
+            f"{len(self._kept_batches):,} batches again and again, to measure the loop without its "
+            f"loader; after step {last:,} it goes on with the loader's next batch"
         )
         # After the message: if Ctrl-C comes in between, the message is printed again later.
-        self._source, self._is_in_current_epoch = source, True
+        self._replayed_pass, self._is_in_current_epoch = source, True
 
     def _repeated_batch(self, epoch: int) -> Any:
         """Return the kept batch for the next repeated step."""
-        step, settings = self._repeated, self.settings
+        step, settings = self._repeated_steps, self.settings
         if step in (0, settings.unmeasured_steps, settings.second_part_begins_after):
             self._mark(epoch)
-        batch = self._handed_out(self._kept[step % len(self._kept)])
-        self._repeated = step + 1
+        batch = self._handed_out(self._kept_batches[step % len(self._kept_batches)])
+        self._repeated_steps = step + 1
         return batch
 
     def _mark(self, epoch: int) -> None:
@@ -221,14 +226,14 @@ class Replay:
 
         ``iobench.watching.session`` describes the fields of the record.
         """
-        self._wait()
-        now_s, steps = self._clock(), self._repeated
-        record = (self._loader, epoch, now_s, steps, self.settings.steps, REPLAY)
+        self._wait_for_device()
+        now_s, steps = self._clock(), self._repeated_steps
+        record = (self._loader, epoch, now_s, steps, self.settings.steps, REPLAY_MARK)
         self._log.add(record, now_s)
         if self._live is not None and steps == self.settings.unmeasured_steps:
-            self._live.replay_is_measured(now_s)
+            self._live.note_replay_measurement(now_s)
         elif self._live is not None and steps == self.settings.steps:
-            self._live.replay_ended(now_s)
+            self._live.note_replay_end(now_s)
 
     def _print(self, line: str) -> None:
         if self._announce is not None:
@@ -236,5 +241,5 @@ class Replay:
 
     def _stop(self) -> None:
         self._is_over = True
-        self._kept.clear()
-        self._probe = None
+        self._kept_batches.clear()
+        self._warm_up_arrays = None

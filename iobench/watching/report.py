@@ -6,7 +6,7 @@ import math
 import os
 import timeit
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,20 +18,29 @@ from dataprep.counted import counted
 from iobench.analysis.analyse import summarised
 from iobench.clock import since_1970_s
 from iobench.errors import Unavailable
-from iobench.loops.spans import MOST_SPANS
+from iobench.loops.spans import MAX_SPANS
 from iobench.machine.environment import describe
 from iobench.machine.sampling import Columns, Samples
 from iobench.result import STEADY_STATE, Result, trial_line
 from iobench.rundir import add_line, begin_log, write_results
 from iobench.stats import quantiles
 from iobench.trial import Outcome, Span, Trial, TrialSpec
-from iobench.watching.ceiling import Replayed, loss_metrics, without_replay
-from iobench.watching.loader import Epoch
-from iobench.watching.rates import loop_rate
-from iobench.watching.session import IDLE, NO_BATCH, REPLAY, STEP_FIELDS, UNKNOWN, StepLog
+from iobench.watching.ceiling import StepsWithoutReplay, loss_metrics, take_out_replay
+from iobench.watching.loop_rate import loop_rate
+from iobench.watching.proxy import TimedEpoch
+from iobench.watching.session import (
+    DEVICE_IDLE,
+    END_OF_EPOCH,
+    REPLAY_MARK,
+    STEP_FIELDS,
+    UNKNOWN_SAMPLES,
+    StepLog,
+    WatchedLoader,
+    WatchSettings,
+)
 
-MOST_STEPS = 200_000
-"""Series and quantiles are of the last so many steps; sums are of all steps."""
+MAX_STEPS = 200_000
+"""Series and quantiles are of this many steps, the last ones. Sums are of all steps."""
 
 NOTES = (
     "waiting for data is the time that the loop spent in next() on the host, with the start of "
@@ -46,74 +55,94 @@ _RECORD_BYTES = 8 * len(STEP_FIELDS)
 
 def write(
     folder: Path,
-    settings: Mapping[str, Any],
-    loaders: Sequence[Mapping[str, Any]],
+    settings: WatchSettings,
+    loaders: Sequence[WatchedLoader],
     records: bytes,
     samples: Samples,
     *,
-    ended: bool,
+    announced_end: bool,
 ) -> str:
-    """Write the run directory: result, tables and report; returns the verdict.
+    """Write the run folder: result, tables and report. Returns the verdict.
 
-    ``ended``: the script said that it ends.
+    Args:
+        folder: the run folder.
+        settings: the settings of the run.
+        loaders: the watched loaders, in the order of their numbers.
+        records: the log of steps.
+        samples: the readings of the machine.
+        announced_end: whether the script has announced its end. If not, it may have been killed.
 
     Raises:
         StoreError: a file cannot be written.
     """
-    config = {"watch": {key: settings[key] for key in ("per_s", "samplers")}}
-    result = Result(settings["name"], settings["started"], describe({}), config, rates=STEADY_STATE)
+    config = {"watch": {"per_s": settings.per_s, "samplers": list(settings.samplers)}}
+    result = Result(settings.name, settings.started, describe({}), config, rates=STEADY_STATE)
     begin_log(folder, result)
-    table, cost_s = step_table(records), step_cost_s()
+    table, cost_s = read_step_log(records), step_cost_s()
     for number, loader in enumerate(loaders):
-        params = {key: loader[key] for key in ("loader", "batch_size") if loader.get(key)}
-        if settings["world_size"] > 1:
-            params |= {key: settings[key] for key in ("rank", "world_size")}
-        spec = TrialSpec("watch", params)
-        trial, found = Trial(spec.id, spec.kind, params, spec.repeat, "done"), Outcome({})
+        spec = TrialSpec("watch", _params(settings, loader))
+        trial = Trial(spec.id, spec.kind, spec.params, spec.repeat, "done")
+        loop = Outcome({})
         try:
-            found = outcome(
-                *(table, number, samples),
+            loop = outcome(
+                table,
+                number,
+                samples,
                 step_cost_s=cost_s,
-                notes=() if ended else (KILLED,),
-                replay_batches=loader.get("replay", 0),
+                notes=() if announced_end else (KILLED,),
+                replay_batches=loader.replay,
             )
-            _, lasted_s = found.counted_s or (0.0, 0.0)
-            begun_s = since_1970_s(found.origin_s or 0.0)
+            _, ended_s = loop.counted_s or (0.0, 0.0)
+            begun_s = since_1970_s(loop.origin_s or 0.0)
             trial = replace(
                 trial,
-                metrics=found.metrics,
+                metrics=loop.metrics,
                 started_s=round(begun_s, 3),
-                seconds=round(lasted_s, 3),
+                seconds=round(ended_s, 3),
                 time_zero_s=begun_s,
             )
         except Unavailable as error:
             trial = replace(trial, status="skipped", reason=str(error))
         result = result.with_trial(trial)
-        add_line(folder, trial_line(trial, found.series, found.samples, found.spans))
+        add_line(folder, trial_line(trial, loop.series, loop.samples, loop.spans))
     result = summarised(result)
     write_results(folder, result)
     return str(result.summary["verdict"])
 
 
+def _params(settings: WatchSettings, loader: WatchedLoader) -> dict[str, Any]:
+    """The parameters of the trial of a loader. Unknown values and a single process are left out."""
+    params: dict[str, Any] = {}
+    if loader.loader:
+        params["loader"] = loader.loader
+    if loader.batch_size:
+        params["batch_size"] = loader.batch_size
+    if settings.world_size > 1:
+        params["rank"] = settings.rank
+        params["world_size"] = settings.world_size
+    return params
+
+
 def step_cost_s() -> float:
     """Seconds that watching adds to a step, measured by watched and plain passes over a list.
 
-    The smallest of three, since other work on the machine only adds time.
+    It is the smallest of three measurements, since other work on the machine only adds time.
     """
     batches = [([0] * 32, [0] * 32)] * _CALIBRATION
 
     def watched() -> None:
-        deque(Epoch(lambda: iter(batches), 0, 0, StepLog(len)), 0)
+        deque(TimedEpoch(lambda: iter(batches), 0, 0, StepLog(len)), 0)
 
     watched_s = min(timeit.repeat(watched, number=1, repeat=3))
     plain_s = min(timeit.repeat(lambda: deque(batches, 0), number=1, repeat=3))
     return max(0.0, watched_s - plain_s) / _CALIBRATION
 
 
-def step_table(records: bytes) -> pd.DataFrame:
+def read_step_log(records: bytes) -> pd.DataFrame:
     """The log of a script as a table of records, without duplicates."""
-    whole = len(records) // _RECORD_BYTES * _RECORD_BYTES
-    rows = np.frombuffer(records[:whole]).reshape(-1, len(STEP_FIELDS))
+    # A script that was killed may have written only a part of its last record.
+    complete_bytes = len(records) // _RECORD_BYTES * _RECORD_BYTES
+    rows = np.frombuffer(records[:complete_bytes]).reshape(-1, len(STEP_FIELDS))
     return pd.DataFrame(rows, columns=list(STEP_FIELDS)).drop_duplicates(ignore_index=True)
 
 
@@ -129,27 +158,47 @@ def outcome(
     """The figures of the loop over one loader.
 
     The first step counts in no share. Waiting for the end of an epoch counts. Complete passes over
-    other watched loaders within a step, such as validation, do not count. ``rates`` says how
-    samples/s are counted, and ``ceiling`` what a replay of ``replay_batches`` batches shows. Its
-    steps count in no other figure.
+    other watched loaders within a step, such as validation, do not count. Steps of a replay only
+    count for the ceiling. ``iobench.watching.loop_rate`` explains how samples/s are counted.
+
+    Args:
+        table: the log of steps of all loaders.
+        loader: the number of the loader.
+        samples: the readings of the machine.
+        step_cost_s: the seconds that watching adds to a step.
+        notes: notes about the whole run.
+        replay_batches: the number of batches that were to be repeated; 0 without a replay.
 
     Raises:
         Unavailable: the table has no step after the loader's first.
     """
     own = table[table.loader == loader]
-    replayed = without_replay(_timed(own[own.samples > IDLE], table), own[own.samples == REPLAY])
-    rows = replayed.rows
+    own_steps = _timed(own[own.samples > DEVICE_IDLE], table)
+    without_replay = take_out_replay(own_steps, own[own.samples == REPLAY_MARK])
+    rows = without_replay.rows
     first, rest = rows.iloc[0], rows.iloc[1:]
-    steps = rest[rest.samples != NO_BATCH]
+    steps = rest[rest.samples != END_OF_EPOCH]
     if steps.empty:
         raise Unavailable("no step after the first has ended, so the loop has no figures")
     origin_s, ended_s = float(first.called_s), float(rows.ended_s.iloc[-1])
     seconds = float(rest.step_s.sum())
     per_second = 1 / seconds if seconds > 0 else 0.0
+    rate = None
+    has_samples = bool((steps.samples != UNKNOWN_SAMPLES).all())
+    if has_samples:
+        rate = loop_rate(rows, without_replay.rows_before)
+    all_notes = [*notes, *NOTES]
+    all_notes += without_replay.notes(replay_batches)
+    all_notes += _notes(rows, steps)
+    if rate is not None and rate.note:
+        all_notes.append(rate.note)
+    readings = _within(samples.columns, origin_s, ended_s)
+    pauses = [(begin_s - origin_s, end_s - origin_s) for begin_s, end_s in without_replay.pauses]
+    last_steps = steps.tail(MAX_STEPS)
     metrics: dict[str, Any] = {
         "seconds": seconds,
         "steps": len(steps),
-        "epochs": int(rows[rows.samples != NO_BATCH].epoch.nunique()),
+        "epochs": int(rows[rows.samples != END_OF_EPOCH].epoch.nunique()),
         "wait_share": float(rest.wait_s.sum()) * per_second,
         "time_to_first_batch_s": float(first.wait_s),
         "first_step_s": float(first.step_s - first.wait_s),
@@ -157,45 +206,25 @@ def outcome(
         "harness_share": step_cost_s * len(steps) * per_second,
         "sampling_core_share": samples.core_share,
         "sampling_notes": list(samples.notes),
-        "notes": [*notes, *NOTES, *replayed.notes(replay_batches), *_notes(rows, steps)],
-        **replayed.metrics(replay_batches),
+        "notes": all_notes,
     }
-    if (steps.samples != UNKNOWN).all():
+    metrics.update(without_replay.metrics(replay_batches))
+    if has_samples:
         metrics["samples"] = int(steps.samples.sum())
-        rate = loop_rate(rows, replayed.rows_before)
         if rate is not None:
-            metrics |= rate.metrics
-            metrics["notes"] += [rate.note] if rate.note else []
-        metrics |= loss_metrics(rate, replayed.ceiling)
+            metrics.update(rate.metrics)
+        metrics.update(loss_metrics(rate, without_replay.ceiling))
     starts = steps[steps.epoch != first.epoch].drop_duplicates("epoch")
     if len(starts):
         metrics["epoch_start_s"] = float(starts.wait_s.mean())
         metrics["epoch_start_share"] = float(starts.wait_s.sum()) * per_second
-    idle = own[own.samples == IDLE]
-    if len(idle):
-        idle_s = idle.set_index("called_s").got_s
-        # Requests for repeated batches are not among the rows.
-        of_steps, of_starts = idle_s.index.isin(rest.called_s), idle_s.index.isin(starts.called_s)
-        metrics["device_wait_share"] = float(idle_s[of_steps].sum()) * per_second
-        metrics["device_epoch_start_share"] = float(idle_s[of_starts].sum()) * per_second
-    last = steps.tail(MOST_STEPS)
-    for name, column in (("step_s", last.step_s), ("batch_wait_s", last.wait_s)):
-        metrics |= {f"{name}_{q}": value for q, value in quantiles(column.tolist()).items()}
-    series: dict[str, Sequence[float]] = {
-        # As for a training loop, without the unknown time of the device.
-        "step_end_s": last.step_s.cumsum().tolist(),
-        "time_s": (last.ended_s - origin_s).tolist(),
-        "wait_s": last.wait_s.tolist(),
-        "epoch": last.epoch.astype(int).tolist(),
-    }
-    if last.elsewhere_s.any():
-        series["elsewhere_s"] = last.elsewhere_s.tolist()
-    readings = _within(samples.columns, origin_s, ended_s)
-    pauses = [(begin_s - origin_s, end_s - origin_s) for begin_s, end_s in replayed.pauses]
-    metrics |= _means(readings, pauses)
+    metrics.update(_device_metrics(own[own.samples == DEVICE_IDLE], rest, starts, per_second))
+    metrics.update(_named_quantiles("step_s", last_steps.step_s))
+    metrics.update(_named_quantiles("batch_wait_s", last_steps.wait_s))
+    metrics.update(_means(readings, pauses))
     return Outcome(
         metrics=metrics,
-        series=series,
+        series=_series(last_steps, origin_s),
         origin_s=origin_s,
         counted_s=(float(first.ended_s) - origin_s, ended_s - origin_s),
         samples={str(name): column.tolist() for name, column in readings.items()},
@@ -203,9 +232,49 @@ def outcome(
         spans=[
             *_epochs(rows, origin_s),
             *_ends_of_epochs(rows, origin_s),
-            *_replay_spans(replayed, origin_s),
+            *_replay_spans(without_replay, origin_s),
         ],
     )
+
+
+def _device_metrics(
+    idle: pd.DataFrame, steps: pd.DataFrame, starts: pd.DataFrame, per_second: float
+) -> dict[str, float]:
+    """The share of the time in which the GPU was idle, waiting for batches; empty if not measured.
+
+    Args:
+        idle: the records of the GPU's idle time.
+        steps: the steps and ends of epochs that count.
+        starts: the steps with which an epoch begins.
+        per_second: 1 / the seconds of all steps.
+    """
+    if idle.empty:
+        return {}
+    idle_s = idle.set_index("called_s").got_s
+    # Requests for repeated batches are not among the steps, so their idle time is left out.
+    is_step = idle_s.index.isin(steps.called_s)
+    is_start = idle_s.index.isin(starts.called_s)
+    return {
+        "device_wait_share": float(idle_s[is_step].sum()) * per_second,
+        "device_epoch_start_share": float(idle_s[is_start].sum()) * per_second,
+    }
+
+
+def _named_quantiles(prefix: str, values: pd.Series[float]) -> dict[str, float]:
+    return {f"{prefix}_{name}": value for name, value in quantiles(values.tolist()).items()}
+
+
+def _series(steps: pd.DataFrame, origin_s: float) -> dict[str, Sequence[float]]:
+    """The columns of a training loop, without the computing time of the device (unknown)."""
+    series: dict[str, Sequence[float]] = {
+        "step_end_s": steps.step_s.cumsum().tolist(),
+        "time_s": (steps.ended_s - origin_s).tolist(),
+        "wait_s": steps.wait_s.tolist(),
+        "epoch": steps.epoch.astype(int).tolist(),
+    }
+    if steps.elsewhere_s.any():
+        series["elsewhere_s"] = steps.elsewhere_s.tolist()
+    return series
 
 
 def _epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
@@ -215,13 +284,16 @@ def _epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
     )
     return [
         Span("epochs", f"epoch {int(epoch)}", begin_s - origin_s, end_s - begin_s, wait_s)
-        for epoch, begin_s, end_s, wait_s in epochs.tail(MOST_SPANS).itertuples(name=None)
+        for epoch, begin_s, end_s, wait_s in epochs.tail(MAX_SPANS).itertuples(name=None)
     ]
 
 
 def _ends_of_epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
-    """How long the loop waited to learn that an epoch had ended: in no step, but in the waiting."""
-    ends = rows[rows.samples == NO_BATCH].tail(MOST_SPANS)
+    """How long the loop waited until it learned that an epoch had ended.
+
+    This wait belongs to no step, but it counts as waiting.
+    """
+    ends = rows[rows.samples == END_OF_EPOCH].tail(MAX_SPANS)
     values = zip(ends.epoch, ends.called_s - origin_s, ends.wait_s, strict=True)
     return [
         Span("steps", f"end of epoch {int(epoch)}", float(called_s), float(wait_s), float(wait_s))
@@ -229,35 +301,40 @@ def _ends_of_epochs(rows: pd.DataFrame, origin_s: float) -> list[Span]:
     ]
 
 
-def _replay_spans(replayed: Replayed, origin_s: float) -> list[Span]:
-    """The steps of a replay and those after it that do not count, which are no steps of a trace."""
-    name = f"{counted(replayed.repeated, 'repeated step')}, {replayed.left_out:,} left out"
+def _replay_spans(without_replay: StepsWithoutReplay, origin_s: float) -> list[Span]:
+    """The time of the replay and of the steps after it that do not count."""
+    repeated_steps = counted(without_replay.repeated, "repeated step")
+    name = f"{repeated_steps}, {without_replay.left_out:,} left out"
     return [
         Span("replay", name, begin_s - origin_s, end_s - begin_s)
-        for begin_s, end_s in replayed.pauses
+        for begin_s, end_s in without_replay.pauses
     ]
 
 
 def _timed(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """Steps from the first batch on, with ``wait_s``, ``elsewhere_s`` and ``step_s``.
+    """The steps from the first batch on, with columns ``wait_s``, ``elsewhere_s`` and ``step_s``.
 
-    ``elsewhere_s`` is the time of complete passes over any loader within the step's work.
+    ``elsewhere_s`` is the time of complete passes over any watched loader within a step, such as
+    validation. It is not part of ``step_s``.
+
+    Raises:
+        Unavailable: the loader gave no batch.
     """
-    begun = (rows.samples != NO_BATCH).cummax()
-    if not begun.any():
+    has_had_batch = (rows.samples != END_OF_EPOCH).cummax()
+    if not has_had_batch.any():
         raise Unavailable("no batch came through this loader: does the loop iterate over it?")
-    rows = rows[begun]
+    rows = rows[has_had_batch]
     got_s, ended_s = rows.got_s.to_numpy(), rows.ended_s.to_numpy()
     elsewhere_s = np.zeros(len(rows))
     covered_s = -math.inf
-    # Begin and end of each complete pass over a loader, outer passes before those within.
-    epochs = table[table.samples > IDLE].groupby(["loader", "epoch"])
-    spans = epochs.agg(begun_s=("called_s", "first"), ended_s=("ended_s", "last"))
-    whole = spans[epochs.samples.last() == NO_BATCH]
-    ordered = whole.sort_values(["begun_s", "ended_s"], ascending=[True, False])
-    for begin_s, end_s in ordered.itertuples(index=False, name=None):
+    # Begin and end of each complete pass over a loader. A pass comes before the passes within it.
+    passes = table[table.samples > DEVICE_IDLE].groupby(["loader", "epoch"])
+    spans = passes.agg(begun_s=("called_s", "first"), ended_s=("ended_s", "last"))
+    complete = spans[passes.samples.last() == END_OF_EPOCH]
+    complete = complete.sort_values(["begun_s", "ended_s"], ascending=[True, False])
+    for begin_s, end_s in complete.itertuples(index=False, name=None):
         step = int(np.searchsorted(got_s, begin_s, side="right")) - 1
-        # Of a pass within a pass only the outer one counts.
+        # A pass within another pass is already included in the outer pass.
         if step >= 0 and end_s <= ended_s[step] and begin_s >= covered_s:
             elsewhere_s[step] += end_s - begin_s
             covered_s = end_s
@@ -276,8 +353,10 @@ def _within(columns: Columns, begin_s: float, end_s: float) -> pd.DataFrame:
 
 
 def _means(readings: pd.DataFrame, pauses: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """How busy CPUs and disks were, without the readings in pauses."""
-    for begin_s, end_s in pauses if len(readings) else ():
+    """How busy CPUs and disks were. Readings in pauses are left out."""
+    if readings.empty:
+        return {}
+    for begin_s, end_s in pauses:
         readings = readings[~readings.time_s.between(begin_s, end_s)]
     means = {}
     for name, columns, unit in (
@@ -291,6 +370,7 @@ def _means(readings: pd.DataFrame, pauses: Sequence[tuple[float, float]]) -> dic
 
 
 def _notes(rows: pd.DataFrame, steps: pd.DataFrame) -> list[str]:
+    """Sentences about time in other loaders, unknown samples, and steps that are left out."""
     notes = []
     elsewhere_s = rows.elsewhere_s.sum()
     if elsewhere_s > 0:
@@ -298,13 +378,11 @@ def _notes(rows: pd.DataFrame, steps: pd.DataFrame) -> list[str]:
             f"{elsewhere_s:,.3g} s within its steps were whole passes over other watched "
             "loaders, such as validation: its figures leave them out"
         )
-    if (steps.samples == UNKNOWN).any():
+    if (steps.samples == UNKNOWN_SAMPLES).any():
+        notes.append("the number of samples in a batch is unknown: use watch(loader, batch_size=N)")
+    if len(steps) > MAX_STEPS:
         notes.append(
-            "the number of samples in a batch is unknown: give watch(loader, batch_size=N)"
-        )
-    if len(steps) > MOST_STEPS:
-        notes.append(
-            f"series and quantiles are of the last {MOST_STEPS:,} of {len(steps):,} steps; "
+            f"series and quantiles are of the last {MAX_STEPS:,} of {len(steps):,} steps; "
             "shares and rates are of all"
         )
     return notes

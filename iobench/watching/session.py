@@ -17,36 +17,46 @@ import sys
 import tempfile
 import threading
 from array import array
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import iobench
 from dataprep.errors import ConfigError
 
 STEP_FIELDS = ("loader", "epoch", "called_s", "got_s", "ended_s", "samples")
-"""A record, six doubles: the numbers of the loader and the epoch; the times when the batch was
-requested, when it arrived, and when the next one was requested; its samples, or a mark below."""
+"""The fields of a record in the log of steps; a record has six doubles.
 
-NO_BATCH, UNKNOWN, IDLE, REPLAY = -1.0, -2.0, -3.0, -4.0
-"""Marks instead of samples. The first two are of steps: the epoch ended; the batch has an unknown
-size. The others are no steps: a GPU was idle for ``got_s`` seconds while the loop waited for the
-batch; at ``called_s`` the loop had made ``got_s`` steps on repeated batches, of ``ended_s`` planned
-ones."""
+- ``loader``, ``epoch``: the numbers of the loader and of the epoch, from 0;
+- ``called_s``, ``got_s``, ``ended_s``: when the batch was requested, when it arrived, and when the
+  next batch was requested;
+- ``samples``: the number of samples in the batch, or one of the marks below.
+"""
+
+END_OF_EPOCH = -1.0
+"""Mark of a request to which the loader answered that the epoch has ended."""
+UNKNOWN_SAMPLES = -2.0
+"""Mark of a step whose batch has an unknown number of samples."""
+DEVICE_IDLE = -3.0
+"""Mark of a record that is no step: the GPU was idle for ``got_s`` seconds while the loop waited
+for the batch that it requested at ``called_s``."""
+REPLAY_MARK = -4.0
+"""Mark of a record that is no step: at ``called_s`` the loop had made ``got_s`` steps on repeated
+batches. ``ended_s`` is the planned number of repeated steps."""
 
 END = b"end\n"
 """The last line that is sent to the companion."""
 
 CLAIM = ".iobench-watch"
-"""A file in the run's folder until its report is written."""
+"""The name of a file in the run's folder until its report is written."""
 
 _RUN_FILES = (
     *(CLAIM, "config.yaml", "result.json", "report.html"),
     *("trials.parquet", "series.parquet", "samples.parquet", "spans.parquet"),
 )
 _FLUSH_EVERY_S = 1.0
-# torchrun, then Open MPI (Horovod), then Slurm's srun.
-_LAUNCHERS = (
+# Variables for rank, world size and local rank: of torchrun, Open MPI (Horovod) and Slurm's srun.
+_LAUNCHER_VARIABLES = (
     ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
     ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
@@ -59,28 +69,31 @@ def say(line: str) -> None:
         print(f"iobench: {line}", file=sys.stderr, flush=True)  # noqa: T201
 
 
-def rank_of(environment: Mapping[str, str]) -> tuple[int, int, int]:
-    """Rank, world size and rank on this machine, from the first launcher's variables that are set.
+def job_rank(environment: Mapping[str, str]) -> tuple[int, int, int]:
+    """Rank, world size and rank on this machine, from the environment; (0, 1, 0) without a job.
 
-    A single process has (0, 1, 0).
+    The first launcher counts whose variables are set.
     """
-    for names in _LAUNCHERS:
+    for names in _LAUNCHER_VARIABLES:
         rank, world_size, local = (environment.get(name, "") for name in names)
         if rank.isdecimal() and world_size.isdecimal() and int(world_size) > 1:
             return int(rank), int(world_size), int(local or rank)
     return 0, 1, 0
 
 
-def claim(wanted: Path, rank: int, world_size: int) -> Path:
-    """Create the folder ``wanted``, or ``wanted-2`` and so on if it holds a run already.
+def claim_folder(requested: Path, rank: int, world_size: int) -> Path:
+    """Create the folder of a run, and mark it as used. Returns its absolute path.
 
-    Each of several processes of a job gets ``rank-N`` within it. It may contain other files.
+    If the folder ``requested`` holds a run already, the folder has ``-2`` and so on appended. It
+    may contain other files. Each of several processes of a job gets ``rank-N`` within it.
 
     Raises:
-        ConfigError: it cannot be made, or nothing can be written there.
+        ConfigError: the folder cannot be created or written.
     """
     for number in itertools.count(1):
-        base = wanted if number == 1 else wanted.with_name(f"{wanted.name}-{number}")
+        base = requested
+        if number > 1:
+            base = requested.with_name(f"{requested.name}-{number}")
         folder = (base / f"rank-{rank}" if world_size > 1 else base).absolute()
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -88,15 +101,15 @@ def claim(wanted: Path, rank: int, world_size: int) -> Path:
                 (folder / CLAIM).touch(exist_ok=False)
                 break
         except FileExistsError as error:
-            if not folder.is_dir():  # else another process was quicker
+            if not folder.is_dir():  # Otherwise another process has claimed it a moment ago.
                 raise ConfigError(f"{error.filename} is a file: name another folder") from None
         except OSError as error:
             raise ConfigError(f"cannot write in {folder}: {error.strerror}") from None
     return folder
 
 
-def release(folder: Path) -> None:
-    """Remove the claim when the report is written, or has failed."""
+def release_folder(folder: Path) -> None:
+    """Remove the mark of a folder when the report is written, or has failed."""
     with contextlib.suppress(OSError):
         (folder / CLAIM).unlink()
 
@@ -132,66 +145,108 @@ class StepLog:
             records = self._unsent.tobytes()
             try:
                 self.closed = self._write(records) != len(records)
-            except OSError:  # no space left: the loop goes on
+            except OSError:  # For example, no space is left. The loop goes on without a log.
                 self.closed = True
             del self._unsent[: len(records) // self._unsent.itemsize]
 
 
+@dataclass(frozen=True, slots=True)
+class WatchSettings:
+    """The settings of a watched run, which the companion gets as JSON.
+
+    Attributes:
+        folder: the folder of the run.
+        name: the name of the run.
+        started: the date and time of its start (ISO 8601).
+        per_s: readings of the machine per second.
+        samplers: the names of the samplers.
+        rank: the rank of the process in its job.
+        world_size: the number of processes of the job.
+    """
+
+    folder: str
+    name: str
+    started: str
+    per_s: float
+    samplers: Sequence[str]
+    rank: int = 0
+    world_size: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedLoader:
+    """A loader of a watched run, which the companion gets as JSON.
+
+    Attributes:
+        loader: its name in the report.
+        batch_size: samples in a batch; None if they are read from the batch.
+        replay: the number of batches that are repeated; 0 if none is.
+    """
+
+    loader: str
+    batch_size: int | None = None
+    replay: int = 0
+
+
 class Session:
-    """A companion process, which samples the machine and writes the report of this process."""
+    """A companion process, which samples the machine and writes the report of this process.
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        """Start the companion.
+    Args:
+        settings: the settings of the run.
 
-        Raises:
-            OSError: no process can be started.
-        """
-        self.folder = Path(settings["folder"])
-        self._steps = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  until the end
+    Raises:
+        OSError: the process cannot be started.
+    """
+
+    def __init__(self, settings: WatchSettings) -> None:
+        self.folder = Path(settings.folder)
+        self._steps = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  closed by finish
         self._names: list[str] = []
         self.log = StepLog(self._steps.write)
-        self.settle: list[Callable[[], None]] = []
-        """Called before the log is closed: events of a GPU are read, a replay does not begin."""
+        self.before_close: list[Callable[[], None]] = []
+        """Functions that are called before the log is closed.
+
+        They read the events of a GPU, and keep a replay from beginning."""
         descriptor = self._steps.fileno()
         home = str(Path(iobench.__file__).parents[1])
         path = os.pathsep.join(filter(None, (home, os.environ.get("PYTHONPATH"))))
         self._process = subprocess.Popen(
             [
                 *(sys.executable, "-P", "-m", "iobench.watching.companion"),
-                *(str(os.getpid()), str(descriptor), json.dumps(settings)),
+                *(str(os.getpid()), str(descriptor), json.dumps(asdict(settings))),
             ],
             bufsize=0,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             pass_fds=[descriptor],
-            # Warnings of the libraries for reports must not be errors.
+            # The script may turn warnings into errors. The companion must not.
             env={**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": ""},
-            start_new_session=True,  # Ctrl-C is for the script
+            start_new_session=True,  # Ctrl-C must only reach the script.
         )
-        assert self._process.stdin is not None  # noqa: S101  it was asked for
+        assert self._process.stdin is not None  # noqa: S101  stdin=PIPE
         self._pipe = self._process.stdin
 
     def add_loader(
         self, name: str, batch_size: int | None, replay_batches: int = 0
     ) -> tuple[int, str]:
-        """Announce a loader to the companion; returns its number and its name in the report.
+        """Announce a loader to the companion. Returns its number and its name in the report.
 
-        Equal names are numbered.
+        If the name is in use, a number is appended.
         """
-        same = self._names.count(name)
+        earlier = self._names.count(name)
         self._names.append(name)
-        shown = f"{name} {same + 1}" if same else name
-        announced = {"loader": shown, "batch_size": batch_size, "replay": replay_batches}
-        self._tell(json.dumps(announced).encode() + b"\n")
-        return len(self._names) - 1, shown
+        report_name = f"{name} {earlier + 1}" if earlier else name
+        loader = WatchedLoader(report_name, batch_size, replay_batches)
+        self._send(json.dumps(asdict(loader)).encode() + b"\n")
+        return len(self._names) - 1, report_name
 
     def finish(self, wait_s: float) -> bool:
-        """Send the rest and wait for the report; returns whether it was written."""
-        for settle in self.settle:
-            settle()
+        """Send the rest of the log and wait for the report. Returns whether it was written."""
+        for function in self.before_close:
+            function()
         self.log.flush()
         self.log.closed = True
-        self._tell(END)
+        self._send(END)
         self._steps.close()
         self._pipe.close()
         try:
@@ -199,6 +254,6 @@ class Session:
         except subprocess.TimeoutExpired:
             return False
 
-    def _tell(self, line: bytes) -> None:
-        with contextlib.suppress(OSError):  # the companion is gone; the script goes on
+    def _send(self, line: bytes) -> None:
+        with contextlib.suppress(OSError):  # The companion has ended. The script goes on.
             self._pipe.write(line)

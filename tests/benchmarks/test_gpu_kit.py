@@ -29,7 +29,7 @@ from benchmarks.workplace import Workplace, photographs
 from dataprep.sample import draw_tree
 from iobench.config import BenchConfig
 from iobench.loaders.protocol import ReadPattern
-from iobench.loops.counted import flow_of
+from iobench.loops.samples_in_flight import sample_flow
 from iobench.result import Result, trial_line
 from iobench.rundir import add_line, begin_log, read
 from iobench.trial import Trial
@@ -350,8 +350,8 @@ def test_a_kit_has_enough_images_for_a_steady_state(tmp_path: Path) -> None:
             batches_and_workers.add((loop.batch_size, loop.workers))
     for batch_size, workers in batches_and_workers:
         pattern = ReadPattern(workers)
-        flow = flow_of(pattern, batch_size=batch_size, workers=workers, prefetch=PREFETCH)
-        assert flow.least_epoch <= PHOTOS * 100
+        flow = sample_flow(pattern, batch_size=batch_size, workers=workers, prefetch=PREFETCH)
+        assert flow.min_epoch_samples <= PHOTOS * 100
 
 
 def test_photographs_have_a_short_side_of_256(tmp_path: Path) -> None:

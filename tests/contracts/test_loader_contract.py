@@ -37,9 +37,9 @@ from iobench.loaders import (
     SplitsFirstBatch,
 )
 from iobench.loaders.protocol import MemoryRung
-from iobench.loops.figures import first_batch
+from iobench.loops.loop_metrics import first_batch_metrics
 from iobench.s3_server import MotoServer
-from iobench.stored import stored
+from iobench.stored import summarize_data
 from iobench.trial import Place
 
 pytestmark = pytest.mark.slow
@@ -235,7 +235,7 @@ def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> N
         assert not hasattr(LOADERS.load(name), "read_pattern")
         return
     place = place_of(data, name, where)
-    size = stored(place, "files" if name in FROM_FILES else "tfrecord").bytes
+    size = summarize_data(place, "files" if name in FROM_FILES else "tfrecord").bytes
     with opened(name, place, workers=workers) as loader:
         assert isinstance(loader, CountsReads)
         pattern = loader.read_pattern(size / SAMPLES)
@@ -260,7 +260,8 @@ def test_reads_are_counted(data: Data, name: str, where: str, workers: int) -> N
 def test_a_warm_part_is_all_that_is_read(data: Data, name: str, workers: int) -> None:
     """Each sample of every second shard, or file, once an epoch, with the labels of all data."""
     place = place_of(data, name)
-    part = warm_part(place, stored(place, "files" if name in FROM_FILES else "tfrecord").bytes)
+    form = "files" if name in FROM_FILES else "tfrecord"
+    part = warm_part(place, summarize_data(place, form).bytes)
     assert 0.3 < part.share < 0.8
     if name in FROM_FILES:
         expected = Counter(label for _, label in data.files[::2])
@@ -288,7 +289,7 @@ def test_the_parts_of_the_first_batch_add_up(
         batches = iter(loader.epoch(0))
         next(batches)
         first_s = time.perf_counter() - asked_s
-        split = first_batch(loader, first_s)
+        split = first_batch_metrics(loader, first_s)
         assert sum(split.values()) == pytest.approx(first_s)
         told = {metric for metric, seconds in split.items() if seconds >= 0}
         assert told == {f"first_batch_{part}_s" for part in (*parts_of(name, workers), "rest")}

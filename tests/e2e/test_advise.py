@@ -21,8 +21,8 @@ from dataprep.config_file import parse_settings
 from iobench.analysis.analyse import summarised
 from iobench.clock import VirtualClock
 from iobench.config import BenchConfig, dump, load
-from iobench.loops import loading, training
-from iobench.places import Places
+from iobench.loops import loader_trial, training_trial
+from iobench.places import Locations
 from iobench.plan import places_of, trials
 from iobench.result import Result
 from iobench.rundir import read
@@ -32,7 +32,7 @@ from tests.e2e.timed_loaders import ENTRY_POINTS
 
 pytestmark = pytest.mark.slow
 
-KINDS = {"loader": loading.run, "train": training.run}
+KINDS = {"loader": loader_trial.run, "train": training_trial.run}
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +80,7 @@ def config(folder: Path, **training_: Any) -> BenchConfig:
 
 def measure(wanted: BenchConfig, folder: Path) -> Result:
     """A run, each trial on a clock of its own, saved where ``iobench`` reads runs."""
-    with Places(wanted, lambda note: None, "run") as places:
+    with Locations(wanted, lambda note: None, "run") as places:
         done = [_trial(spec, places) for spec in trials(wanted)]
     result = Result("round-trip", "2026-11-21T12:00:00+00:00", {"processors": 2}, {}, tuple(done))
     told = json.loads(json.dumps(wanted.model_dump(mode="json")))
@@ -95,7 +95,7 @@ def _fields(result: Result) -> dict[str, Any]:
     return {name: getattr(result, name) for name in ("name", "started", "environment", "trials")}
 
 
-def _trial(spec: TrialSpec, places: Places) -> Trial:
+def _trial(spec: TrialSpec, places: Locations) -> Trial:
     found = {name: places.get(name) for name in places_of(spec)}
     context = Context(found, VirtualClock(), lambda done, unit: None)
     outcome = KINDS[spec.kind](spec, context)

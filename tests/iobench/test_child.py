@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from iobench.child import reason
+from iobench.child import describe_error
 from iobench.errors import TrialFailed
 
 
@@ -19,12 +19,12 @@ from iobench.errors import TrialFailed
 )
 def test_reason(error: Exception, said: str) -> None:
     """One line; an error of somebody else's with its kind."""
-    assert reason(error) == said
+    assert describe_error(error) == said
 
 
 def test_a_long_one_is_cut() -> None:
     """A framework's essay does not fill the report."""
-    said = reason(RuntimeError("x " * 5000))
+    said = describe_error(RuntimeError("x " * 5000))
     assert len(said) < 450
     assert said.startswith("RuntimeError: x x")
     assert said.endswith(" ...")

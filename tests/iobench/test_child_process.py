@@ -18,13 +18,14 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from iobench.child_process import ChildProcess, Message, TrialRequest, Verdict, run_isolated
+from iobench.child_process import ChildProcess, Message, TrialRequest
 from iobench.clock import SystemClock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.loops.ranks import run_ranks
+from iobench.loops.rank_processes import run_ranks
 from iobench.machine.processes import SuspendedTime
 from iobench.machine.sampling import SamplingSettings
 from iobench.trial import Context, Place, TrialSpec
+from iobench.trial_timeout import TrialEnd, run_with_timeout
 from tests.commandline import wait_until
 from tests.iobench.small_runs import ThirdParty
 
@@ -48,12 +49,12 @@ def test_what_it_says_and_how_it_ended() -> None:
         assert child.messages() == []
         assert not child.ended
         assert os.getpgid(child.pid) == os.getpgid(0)
-        child.ask(TrialRequest(TrialSpec("nobody", {}), {}))
+        child.request(TrialRequest(TrialSpec("nobody", {}), {}))
         (message,) = heard(child)
         assert message["failed"] == "KeyError: 'nobody'"
         assert message["at_s"] > 0
         wait_until(lambda: child.ended, "its end")
-        assert child.how == "ended with exit code 0: KeyError: 'nobody'"
+        assert child.ending == "ended with exit code 0: KeyError: 'nobody'"
 
 
 def test_a_message_longer_than_one_read_is_read_to_its_end() -> None:
@@ -61,7 +62,7 @@ def test_a_message_longer_than_one_read_is_read_to_its_end() -> None:
     target = "x" * 300_000  # a label that the reason for skipping the trial repeats
     with ChildProcess(os.environ, own_session=False) as child:
         fcntl.fcntl(child.fileno(), fcntl.F_SETPIPE_SZ, 2**20)
-        child.ask(TrialRequest(TrialSpec("disk", {**DISK, "target": target}), _disk(target)))
+        child.request(TrialRequest(TrialSpec("disk", {**DISK, "target": target}), _disk(target)))
         wait_until(lambda: child.ended, "its end")
         (message,) = child.messages()
         assert target in message["skipped"]
@@ -84,7 +85,7 @@ def test_a_rank_that_has_ended_with_unread_output_is_not_silent(
             wait_until(lambda: self.ended, "its end")
             return super().messages()
 
-    monkeypatch.setattr("iobench.loops.ranks.ChildProcess", Roomy)
+    monkeypatch.setattr("iobench.loops.rank_processes.ChildProcess", Roomy)
     context = Context(_disk(target), SystemClock(), lambda done, unit: None)
     with pytest.raises(Unavailable, match=r"xxx.* does not exist"):
         run_ranks("disk", {**DISK, "target": target}, 1, context, environment=os.environ)
@@ -101,7 +102,9 @@ def test_it_inherits_what_it_is_to_keep() -> None:
     """A file without a name, for one."""
     descriptor = os.memfd_create("kept")
     try:
-        with ChildProcess(os.environ, own_session=False, keep=[descriptor]) as child:
+        with ChildProcess(
+            os.environ, own_session=False, inherited_descriptors=[descriptor]
+        ) as child:
             kept = Path(f"/proc/{child.pid}/fd/{descriptor}")
             assert str(kept.readlink()).startswith("/memfd:kept")
     finally:
@@ -112,7 +115,7 @@ def test_one_that_is_killed_says_by_what() -> None:
     """After its grace."""
     with ChildProcess(os.environ, own_session=False) as child:
         child.end(0)
-        assert child.how == "killed by SIGKILL (out of memory?): it said nothing"
+        assert child.ending == "killed by SIGKILL (out of memory?): it printed nothing"
 
 
 @pytest.mark.parametrize("code", [errno.EAGAIN, errno.ENOMEM, errno.EMFILE])
@@ -171,9 +174,9 @@ PARAMS: dict[str, Any] = {
 }
 
 
-def tried(name: str, timeout_s: float = 60, **changed: Any) -> Verdict:
+def tried(name: str, timeout_s: float = 60, **changed: Any) -> TrialEnd:
     """A trial of an odd loader."""
-    return run_isolated(
+    return run_with_timeout(
         TrialSpec("loader", {**PARAMS, "loader": f"odd-{name}", **changed}),
         {},
         timeout_s=timeout_s,
@@ -185,7 +188,7 @@ def tried(name: str, timeout_s: float = 60, **changed: Any) -> Verdict:
 def test_somebody_elses_loader_is_measured(third_party: ThirdParty) -> None:
     """By its entry point's name; its notes and figures come back, and progress on the way."""
     seen: list[tuple[float, str]] = []
-    status, outcome, reason = run_isolated(
+    status, outcome, reason = run_with_timeout(
         TrialSpec("loader", {**PARAMS, "loader": "odd-steady"}),
         {"unused": Place("s3://bucket/x", "shards")},
         timeout_s=60,
@@ -206,10 +209,10 @@ def test_somebody_elses_loader_is_measured(third_party: ThirdParty) -> None:
         ("raising", "ValueError: shard 7 is broken \x1b[2J\udcff"),
         ("silent", "MemoryError"),
         ("empty", "the loader gave no batch"),
-        ("killed", "killed by SIGKILL (out of memory?): it said nothing"),
-        ("signalled", f"killed by signal {int(signal.SIGRTMIN) + 1}: it said nothing"),
+        ("killed", "killed by SIGKILL (out of memory?): it printed nothing"),
+        ("signalled", f"killed by signal {int(signal.SIGRTMIN) + 1}: it printed nothing"),
         ("exiting", "ended with exit code 3: license expired"),
-        ("vanishing", "ended with exit code 0: it said nothing"),
+        ("vanishing", "ended with exit code 0: it printed nothing"),
     ],
 )
 def test_a_trial_that_fails_says_why(third_party: ThirdParty, name: str, said: str) -> None:
@@ -233,7 +236,7 @@ def test_a_trial_that_hangs_has_said_over_what(third_party: ThirdParty) -> None:
     """Its last line is part of the reason, bounded and without control characters."""
     status, _, reason = tried("waiting", 8)
     assert status == "failed"
-    killed = "not done after 8 s (trial_timeout_s): killed; it last said: "
+    killed = "not done after 8 s (trial_timeout_s): killed; the last line that it printed: "
     assert reason.startswith(killed + "waiting for the license server \\x1b[2J...")
     assert len(reason) == len(killed) + 300
 
@@ -266,7 +269,7 @@ def test_an_interrupt_ends_the_trial(third_party: ThirdParty) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_isolated(
+        run_with_timeout(
             TrialSpec("loader", {**PARAMS, "loader": "odd-steady", "seconds": 60}),
             {},
             timeout_s=60,
@@ -280,7 +283,7 @@ def test_the_environment_is_the_trials_own(
     third_party: ThirdParty, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is given is added for it alone."""
-    verdict = run_isolated(
+    verdict = run_with_timeout(
         TrialSpec("loader", {**PARAMS, "loader": "odd-counted"}),
         {},
         timeout_s=60,
@@ -309,7 +312,7 @@ def _children() -> list[str]:
 
 def test_what_its_processes_took_is_told() -> None:
     """Their memory, which holds an interpreter at least, and the processors that they had."""
-    status, outcome, _ = run_isolated(
+    status, outcome, _ = run_with_timeout(
         TrialSpec("loader", {**PARAMS, "loader": "mock", "item_s": 0.0005, "seconds": 2.0}),
         {},
         timeout_s=60,
@@ -348,7 +351,7 @@ def test_a_trial_that_is_stopped_meanwhile_says_so(
     third_party: ThirdParty, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its figures may hold that time, which nobody could tell from a slow disk."""
-    monkeypatch.setattr("iobench.child_process.SuspendedTime", Waking)
+    monkeypatch.setattr("iobench.trial_timeout.SuspendedTime", Waking)
     stopped: list[float] = []
 
     def stop(done: float, unit: str) -> None:
@@ -356,7 +359,7 @@ def test_a_trial_that_is_stopped_meanwhile_says_so(
             os.kill(Waking.last, signal.SIGSTOP)
             stopped.append(done)
 
-    status, outcome, _ = run_isolated(
+    status, outcome, _ = run_with_timeout(
         TrialSpec("loader", {**PARAMS, "loader": "odd-steady", "seconds": 2.0}),
         {},
         timeout_s=60,
@@ -374,8 +377,8 @@ def test_who_waits_for_a_trial_may_be_stopped(
     """Ctrl-Z: an outcome that is there when it goes on counts, however late that is."""
     hour_s: list[float] = []
     clock = partial(SuspendedTime, clock=lambda: time.monotonic() + sum(hour_s))
-    monkeypatch.setattr("iobench.child_process.SuspendedTime", clock)
-    status, outcome, reason = run_isolated(
+    monkeypatch.setattr("iobench.trial_timeout.SuspendedTime", clock)
+    status, outcome, reason = run_with_timeout(
         TrialSpec("loader", {**PARAMS, "loader": "odd-steady"}),
         {},
         timeout_s=60,

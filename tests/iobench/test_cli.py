@@ -353,7 +353,7 @@ class TestRefusals:
 
     def test_nothing_to_do(self, configs: Configs, here: Path) -> None:
         """What could be asked for."""
-        assert "asks for nothing" in self.refused(configs.write())
+        assert "has no trials" in self.refused(configs.write())
         assert files(here) == set()
 
     def test_resume_without_a_folder(self, configs: Configs, here: Path) -> None:

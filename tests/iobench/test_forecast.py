@@ -206,13 +206,13 @@ class TestFailures:
         (warning,) = self.warnings(loader="torch-iterable", epochs=2)
         assert "slow" in warning
         assert "3 whole epochs of 4,000 samples take at least 2 min at 100 samples/s" in warning
-        assert warning.endswith("set trial_timeout_s to 150 or more, or take fewer images")
+        assert warning.endswith("set trial_timeout_s to 150 or more, or use fewer images")
 
     def test_rounds_take_too_long(self) -> None:
         """20 rounds of two workers with batches of 256 take 102 s at 100 images/s."""
         (warning,) = self.warnings(loader="mock", workers=2, batch_size=256)
         assert "20 rounds of 512 samples take at least 2 min" in warning
-        assert "set trial_timeout_s to 128 or more, or take fewer workers or smaller" in warning
+        assert "set trial_timeout_s to 128 or more, or use fewer workers or smaller" in warning
 
     def test_steps_on_the_device_take_too_long(self) -> None:
         """A loop on data in device memory takes its steps, and one more."""
@@ -222,7 +222,7 @@ class TestFailures:
     def test_there_is_no_whole_batch(self) -> None:
         """Each rank needs a batch."""
         (warning,) = self.warnings(loader="torch-map", accelerators=2, batch_size=2_048)
-        assert "4,000 images among 2 ranks have no whole batch of 2048" in warning
+        assert "4,000 images among 2 ranks have no full batch of 2048" in warning
 
     def test_a_trial_that_can_end_in_time(self) -> None:
         """Causes no warning."""
@@ -250,7 +250,7 @@ def test_a_run_follows_its_forecast(configs: Configs, tmp_path: Path) -> None:
     for step in found.steps:
         trial = trials_by_id[step.spec.id]
         assert trial.metrics["rate_rule"] == step.length.rate_rule, trial.id
-        assert trial.metrics["seconds"] < step.length.most_s, trial.id
+        assert trial.metrics["seconds"] < step.length.max_s, trial.id
 
 
 @pytest.mark.parametrize(
@@ -329,7 +329,7 @@ class TestEarlier:
     @pytest.fixture
     def folder(self, config: BenchConfig, tmp_path: Path) -> Path:
         """A run of which the first trial is done, in 40 s."""
-        begun = run._begun(config, trials(config))
+        begun = run.new_result(config, trials(config))
         directory = tmp_path / "run"
         directory.mkdir()
         open_run(directory, config, begun.environment, resume=False)

@@ -16,7 +16,7 @@ from dataprep.stores import open_store
 from iobench import places as places_module
 from iobench.config import BenchConfig
 from iobench.errors import Unavailable
-from iobench.places import Places
+from iobench.places import Locations
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
 from tests.iobench.small_runs import Configs
@@ -26,10 +26,10 @@ pytestmark = pytest.mark.slow
 RUN = "20261121T143000Z-0123abcd"
 
 
-def placed(configs: Configs, notes: list[str] | None = None, **given: Any) -> Places:
+def placed(configs: Configs, notes: list[str] | None = None, **given: Any) -> Locations:
     """Those of a config."""
     said = [] if notes is None else notes
-    return Places(BenchConfig.model_validate(configs.values(**given)), said.append, RUN)
+    return Locations(BenchConfig.model_validate(configs.values(**given)), said.append, RUN)
 
 
 def test_disk_targets_are_where_they_say(
@@ -115,7 +115,7 @@ def test_what_an_earlier_process_left_is_removed(
     )
     own = left(tmp_path / "a")
     earlier = ("disk/a", "store/b", "store/own", "shards@disk")
-    with Places(BenchConfig.model_validate(config), print, RUN, earlier):
+    with Locations(BenchConfig.model_validate(config), print, RUN, earlier):
         pass
     assert not own.exists()
     assert cleaned == [("s3://bucket/b", RUN)]
@@ -225,4 +225,4 @@ def test_a_bucket_of_ones_own_keeps_its_credentials(configs: Configs) -> None:
         assert (place.uri, place.holds) == (f"s3://bucket/prefix/iobench-probe/{RUN}", "empty")
         assert places.environment(["store/real"]) == {}
         # It is not there: nothing is to be cleaned up in it.
-        places._found.clear()
+        places._resolved.clear()

@@ -22,7 +22,7 @@ from iobench.result import (
     run_line,
     trial_line,
 )
-from iobench.together import together
+from iobench.together import combine_host_parts
 from iobench.trial import Cold, HostPart, Trial, TrialSpec
 
 words = st.text(max_size=8)
@@ -108,7 +108,7 @@ def test_several_hosts_are_read_and_written() -> None:
         HostPart(0, "done", "", {"mb_per_s": 2.0}, Cold("cold", "cold"), (0.0, 0.25), 3.0),
         HostPart(1, "failed", "it gave no result"),
     ]
-    trial = Trial("i", "k", {}, 0, "done", hosts=together(2, parts))
+    trial = Trial("i", "k", {}, 0, "done", hosts=combine_host_parts(2, parts))
     several = replace(EMPTY, hosts=(HostFacts(0), HostFacts(1, {"processors": 4}, {"puts": 3})))
     saved = several.with_trial(trial)
     assert Result.from_json(saved.to_json(), "result.json") == saved

@@ -131,7 +131,7 @@ class TestMixed:
         assert done == {"odd-steady", "raw", "null", "mock"}
         assert failed == {
             "odd-raising": "ValueError: shard 7 is broken \x1b[2J\udcff",
-            "odd-killed": "killed by SIGKILL (out of memory?): it said nothing",
+            "odd-killed": "killed by SIGKILL (out of memory?): it printed nothing",
             "odd-empty": "the loader gave no batch",
             "odd-hanging": "not done after 8 s (trial_timeout_s): killed",
         }
@@ -279,7 +279,7 @@ class TestResume:
         assert second.exit_code == 0
         assert (third_party.folder / "count").read_text() == "x"
         assert "2 trials, 1 of them measured before" in stream.getvalue()
-        assert "tried again: 1 failed" in stream.getvalue()
+        assert "measured again: 1 failed" in stream.getvalue()
         assert second.result.started == first.result.started
         trials = by_loader(read(tmp_path / "run").trials)
         assert trials["odd-counted"] == by_loader(first.result.trials)["odd-counted"]
@@ -296,7 +296,7 @@ class TestResume:
         measured(values, tmp_path / "run")
         stream = io.StringIO()
         again = measured(values, tmp_path / "run", stream, resume=True)
-        assert "tried again: 1 skipped" in stream.getvalue()
+        assert "measured again: 1 skipped" in stream.getvalue()
         assert len(again.result.trials) == 2
 
     @pytest.mark.parametrize("name", ["result.json", "series.parquet", "report.html"])
@@ -738,7 +738,7 @@ class TestTraining:
         done = measured(configs.values(training=[group], loaders=NULL), tmp_path / "run")
         reasons = {trial.reason for trial in done.result.trials if trial.status == "failed"}
         assert len(reasons) == 1
-        assert "give more images, more shards, a smaller batch_size or" in reasons.pop()
+        assert "use more images, more shards, a smaller batch_size or" in reasons.pop()
 
 
 def test_targets_are_described_where_they_are(
@@ -748,7 +748,7 @@ def test_targets_are_described_where_they_are(
     monkeypatch.setenv("HOME", "/proc/self")
     disk = {"targets": [{"label": "home", "path": "~"}, {"label": "data", "path": "/proc"}]}
     config = BenchConfig.model_validate(configs.values(disk=disk))
-    begun = run._begun(config, trials(config))
+    begun = run.new_result(config, trials(config))
     systems = {name: t["file_system"] for name, t in begun.environment["targets"].items()}
     assert systems == {"home": "proc", "data": "proc"}
 
@@ -784,7 +784,7 @@ def test_stores_are_described_as_their_endpoints_are(
         object_store={"targets": targets}, loaders=loaders("raw", data="shards@s3")
     )
     config = BenchConfig.model_validate(values)
-    found = run._begun(config, trials(config)).environment["stores"]
+    found = run.new_result(config, trials(config)).environment["stores"]
     kinds = {label: store["kind"] for label, store in found.items()}
     assert kinds == {
         "data": "own-server",
@@ -804,7 +804,7 @@ def test_data_that_lie_on_a_store_are_described_where_they_lie(
     values = configs.values(loaders=loaders("raw", data="shards@s3"))
     values["data"] = {"shards": "s3://bucket-of-jane/out"}
     config = BenchConfig.model_validate(values)
-    found = run._begun(config, trials(config)).environment["stores"]
+    found = run.new_result(config, trials(config)).environment["stores"]
     assert found["data"]["kind"] == "aws-s3"
     assert "jane" not in json.dumps(found)
 

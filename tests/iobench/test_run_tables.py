@@ -12,7 +12,7 @@ from iobench.run_tables import (
     series_table,
     trials_table,
 )
-from iobench.together import together
+from iobench.together import combine_host_parts
 from iobench.trial import HostPart, Trial
 
 SERIES = {"step_end_s": (0.1, 0.3), "wait_s": (0.0, 0.1), "compute_s": (0.1, 0.1)}
@@ -41,7 +41,7 @@ def test_samples_have_a_row_a_reading() -> None:
 def test_trials_of_several_hosts_have_their_sums() -> None:
     """The raw result has the figures of each host."""
     parts = [HostPart(host, "done", metrics={"mb_per_s": 2.0}) for host in range(3)]
-    table = trials_table([Trial("a", "disk", {}, 0, "done", hosts=together(3, parts))])
+    table = trials_table([Trial("a", "disk", {}, 0, "done", hosts=combine_host_parts(3, parts))])
     assert list(table["hosts.sums.mb_per_s"]) == [6.0]
     assert list(table["hosts.hosts"]) == [3]
     assert not [name for name in map(str, table) if name.startswith("hosts.parts")]

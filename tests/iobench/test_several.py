@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
-from iobench.several import Several, grid
+from iobench.several import OneOrMore, grid
 
 axes = st.dictionaries(
     st.text("abcdef", min_size=1, max_size=3),
@@ -21,8 +21,8 @@ axes = st.dictionaries(
 class Settings(BaseModel):
     """Some of each."""
 
-    counts: Several[int] = (1,)
-    names: Several[str] = ("a",)
+    counts: OneOrMore[int] = (1,)
+    names: OneOrMore[str] = ("a",)
 
 
 def test_one_value_is_a_grid_of_one() -> None:

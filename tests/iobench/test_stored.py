@@ -23,7 +23,7 @@ from iobench.loaders.dali import DaliLoader
 from iobench.loaders.protocol import LoaderSettings
 from iobench.probes import layout
 from iobench.probes.layout import find_items, opened_place
-from iobench.stored import Stored, check_form, image_files, stored
+from iobench.stored import DataSummary, check_data_form, image_files, summarize_data
 from iobench.trial import Context, Place, TrialSpec
 
 
@@ -39,7 +39,7 @@ def maker(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Maker:
 @pytest.mark.parametrize("reads", ["tfrecord", "recordio"])
 def test_shards(maker: Maker, reads: str) -> None:
     """Samples, classes, and the files of that format alone with their sizes."""
-    found = stored(maker.place("shards@disk"), reads)
+    found = summarize_data(maker.place("shards@disk"), reads)
     assert (found.samples, found.classes) == (120, 6)
     assert found.files
     assert all(reads in str(path) for path in found.files)
@@ -49,7 +49,7 @@ def test_shards(maker: Maker, reads: str) -> None:
 
 def test_files(maker: Maker) -> None:
     """One a sample."""
-    found = stored(maker.place("files@disk"), "files")
+    found = summarize_data(maker.place("files@disk"), "files")
     assert (found.samples, found.classes, len(found.files)) == (120, 6, 120)
     assert found.bytes == sum(path.stat().st_size for path in found.files)
 
@@ -60,7 +60,8 @@ def test_what_is_no_image_is_no_sample(tree: Path, tmp_path: Path) -> None:
     for path in [next(root.iterdir()) / "notes.txt", root / "labels.csv"]:
         path.write_text("not an image")
     place = Place(str(root), "files")
-    found, before = stored(place, "files"), stored(Place(str(tree), "files"), "files")
+    found = summarize_data(place, "files")
+    before = summarize_data(Place(str(tree), "files"), "files")
     assert (found.samples, found.bytes, found.classes) == (
         before.samples,
         before.bytes,
@@ -71,7 +72,7 @@ def test_what_is_no_image_is_no_sample(tree: Path, tmp_path: Path) -> None:
 
 def stored_shards(place: Place) -> None:
     """Describe the shards."""
-    stored(place, "tfrecord")
+    summarize_data(place, "tfrecord")
 
 
 def layout_trial(place: Place) -> None:
@@ -120,7 +121,7 @@ def test_a_key_that_leads_out_of_the_output_is_refused(
 def test_another_form_is_not_available(maker: Maker, name: str, reads: str) -> None:
     """Both are named."""
     with pytest.raises(Unavailable, match=r"this loader reads .*; these data are"):
-        stored(maker.place(name), reads)
+        summarize_data(maker.place(name), reads)
 
 
 @pytest.mark.parametrize("holds", ["shards", "files"])
@@ -129,18 +130,18 @@ def test_an_empty_place(tmp_path: Path, holds: str) -> None:
     reads = "files" if holds == "files" else "tfrecord"
     place = Place(str(tmp_path / "none"), holds)  # type: ignore[arg-type]
     with pytest.raises((DatasetError, SourceError)):
-        stored(place, reads)
+        summarize_data(place, reads)
 
 
 def test_forms_that_fit_pass() -> None:
     """Any record format is read from shards."""
-    check_form(Place("x", "shards"), "recordio")
-    check_form(Place("x", "files"), "files")
+    check_data_form(Place("x", "shards"), "recordio")
+    check_data_form(Place("x", "files"), "files")
 
 
 def test_no_samples_have_no_size() -> None:
     """And divide by nothing."""
-    assert Stored(0, 0, 0, ()).sample_bytes == 0
+    assert DataSummary(0, 0, 0, ()).sample_bytes == 0
 
 
 def test_labels_are_those_of_the_shards(tree: Path, tmp_path: Path) -> None:

@@ -14,14 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
-from iobench.loops import opening, training
-from iobench.loops.training_plan import Training, plan
+from iobench.loops import loader_opening, training_trial
+from iobench.loops.training_settings import Training, training_points
 from iobench.machine.sampling import Samples
 from iobench.result import STEADY_STATE, Result, trial_line
 from iobench.rundir import add_line, begin_log, read, read_spans, run_trace, write_results
 from iobench.trace import SavedRun, trace_of
 from iobench.trial import Context, Span, Trial, TrialSpec
 from iobench.watching.report import write
+from iobench.watching.session import WatchedLoader, WatchSettings
 from tests.commandline import iobench
 from tests.iobench import trace_format
 from tests.iobench.loops.fakes import (
@@ -205,13 +206,13 @@ class TestBalance:
         self, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Three epochs with their starts; and steps of a batch that is already there."""
-        monkeypatch.setattr(opening, "LOADERS", Only(SlowLoader))
-        monkeypatch.setattr(training, "CONSUMERS", Only(SlowConsumer))
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(SlowLoader))
+        monkeypatch.setattr(training_trial, "CONSUMERS", Only(SlowConsumer))
         settings = {"loader": "mock", "batch_size": SAMPLES, "steps": 8, "workers": 1}
-        (params,) = plan(Training.model_validate({**settings, "inputs": source}))
+        (params,) = training_points(Training.model_validate({**settings, "inputs": source}))
         clock = VirtualClock(100.0)
         context = Context({}, clock, lambda done, unit: None)
-        outcome = training.run(TrialSpec("train", params), context)
+        outcome = training_trial.run(TrialSpec("train", params), context)
         trial = trained(params=params, metrics=outcome.metrics)
         content = traced(saved(tmp_path, trial, series=outcome.series, spans=outcome.spans))
         steps = len(outcome.series["wait_s"])
@@ -232,11 +233,10 @@ class TestBalance:
             (0, 1, 40.5, 41.0, 41.0, -1),
             *epoch(0, 28.0, 2, loader=1),  # within the last step
         ]
-        settings: dict[str, Any] = {"per_s": 2, "samplers": [], "name": "n", "world_size": 1}
-        settings["started"] = EMPTY.started
-        loaders = [{"loader": "training"}, {"loader": "validation"}]
+        settings = WatchSettings("", "n", EMPTY.started, 2.0, [])
+        loaders = [WatchedLoader("training"), WatchedLoader("validation")]
         samples = Samples({}, 0.0, ())
-        write(tmp_path, settings, loaders, packed(*records), samples, ended=True)
+        write(tmp_path, settings, loaders, packed(*records), samples, announced_end=True)
         content = traced(tmp_path)
         first, second = sorted({event["pid"] for event in content["traceEvents"]})
         for process, trial in zip((first, second), read(tmp_path).trials, strict=True):

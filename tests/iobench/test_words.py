@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from iobench.analysis.loops import loops
 from iobench.config import BenchConfig
 from iobench.plan import trials
-from iobench.together import together
+from iobench.together import combine_host_parts
 from iobench.trial import Cold, HostPart, Trial, TrialSpec
 from iobench.words import (
     ladder_table,
@@ -262,12 +262,14 @@ def test_a_trial_of_several_hosts_begins_with_their_sum() -> None:
         HostPart(host, "done", metrics={"mb_per_s": rate}, began_s=(0.0, 0.05), ended_s=3.0)
         for host, rate in enumerate((30.0, 20.0))
     ]
-    trial = Trial("a", "object", params, 0, "done", {"mb_per_s": 30.0}, hosts=together(2, parts))
+    trial = Trial(
+        "a", "object", params, 0, "done", {"mb_per_s": 30.0}, hosts=combine_host_parts(2, parts)
+    )
     assert result_words(trial) == (
         "store s3 boto3 get 1 MB x4 #1: 2 hosts together 50 MB/s, slowest host 1 with 20 MB/s, all "
         "started within 0.05 s, 30 MB/s on host 0"
     )
-    missing = together(3, [*parts, HostPart(2, "failed", "gone")])
+    missing = combine_host_parts(3, [*parts, HostPart(2, "failed", "gone")])
     assert "2 of 3 hosts together 50 MB/s" in result_words(replace(trial, hosts=missing))
-    one = replace(trial, params={**params, "hosts": 1}, hosts=together(1, parts[:1]))
+    one = replace(trial, params={**params, "hosts": 1}, hosts=combine_host_parts(1, parts[:1]))
     assert result_words(one) == "store s3 boto3 get 1 MB x4 on 1 host #1: 30 MB/s"

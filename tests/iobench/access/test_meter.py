@@ -11,10 +11,10 @@ import pytest
 import dataprep
 from iobench.access import SETTINGS, metered
 from iobench.loaders import Loader
-from iobench.loops import loading
+from iobench.loops import loader_trial
 from iobench.loops.loader_grid import LoaderTrial
-from iobench.loops.opening import reached
-from iobench.stored import stored
+from iobench.loops.loader_opening import open_loader
+from iobench.stored import summarize_data
 from iobench.trial import Context, Place, TrialSpec
 
 SAMPLES = 120
@@ -59,7 +59,7 @@ def params_of(access: str, loader: str, **changed: Any) -> dict[str, Any]:
 
 def opened(params: Mapping[str, Any], context: Context) -> Loader:
     """The loader of a trial."""
-    return reached(LoaderTrial.model_validate(params), context.places[params["data"]], context)
+    return open_loader(LoaderTrial.model_validate(params), context.places[params["data"]], context)
 
 
 def images(batches: Iterator[Any]) -> list[bytes]:
@@ -98,7 +98,7 @@ def test_the_order_of_a_stream_is_of_seed_and_epoch(context: Context, workers: i
 
     def order(seed: int, epoch: int) -> list[bytes]:
         trial = LoaderTrial.model_validate({**params, "seed": seed})
-        loader = reached(trial, context.places["shards@s3"], context)
+        loader = open_loader(trial, context.places["shards@s3"], context)
         try:
             return images(loader.epoch(epoch))
         finally:
@@ -113,11 +113,11 @@ def test_the_order_of_a_stream_is_of_seed_and_epoch(context: Context, workers: i
 @pytest.mark.parametrize(("access", "loader"), POINTS)
 def test_a_trial_tells_what_its_mode_needed(context: Context, access: str, loader: str) -> None:
     """Disk, memory, bytes and requests, and all epochs."""
-    outcome = loading.run(TrialSpec("loader", params_of(access, loader)), context)
+    outcome = loader_trial.run(TrialSpec("loader", params_of(access, loader)), context)
     metrics = outcome.metrics
     place = context.places["shards@disk"]
-    size = stored(place, "tfrecord").bytes
-    shards = stored(place, "tfrecord").objects
+    size = summarize_data(place, "tfrecord").bytes
+    shards = summarize_data(place, "tfrecord").objects
     assert metrics["data_bytes"] == size
     assert metrics["memory_limit_bytes"] > 0
     assert metrics["memory_needed_bytes"] >= 0  # none, if memory freed before was enough
@@ -139,7 +139,7 @@ def test_a_trial_tells_what_its_mode_needed(context: Context, access: str, loade
 
 def test_a_stream_tells_what_its_buffers_held(context: Context) -> None:
     """The encoded bytes of 16 samples a worker, and one more on its way."""
-    outcome = loading.run(TrialSpec("loader", params_of("pipe", "torch-iterable")), context)
+    outcome = loader_trial.run(TrialSpec("loader", params_of("pipe", "torch-iterable")), context)
     dataset = dataprep.open(context.places["shards@disk"].uri)
     sizes = sorted(len(sample.image) for sample in dataset)
     held = outcome.metrics["shuffle_buffer_bytes"]
@@ -148,10 +148,10 @@ def test_a_stream_tells_what_its_buffers_held(context: Context) -> None:
 
 def test_a_copy_may_stay_in_memory(context: Context) -> None:
     """It is labelled as local data are; a stream keeps nothing."""
-    copied = loading.run(TrialSpec("loader", params_of("file", "raw")), context).cold
+    copied = loader_trial.run(TrialSpec("loader", params_of("file", "raw")), context).cold
     assert copied is not None
     assert (copied.label, copied.cache_resident) == ("server cache unknown", True)
-    streamed = loading.run(TrialSpec("loader", params_of("lazy", "torch-map")), context).cold
+    streamed = loader_trial.run(TrialSpec("loader", params_of("lazy", "torch-map")), context).cold
     assert streamed is not None
     assert streamed.cache_resident is None
 
@@ -161,7 +161,7 @@ def test_without_a_mode_nothing_is_measured(context: Context) -> None:
     params = {**params_of("mount", "raw"), "access": "direct"}
     loader = opened(params, context)
     place = context.places["shards@disk"]
-    with metered(params, loader, place, stored(place, "tfrecord")) as found:
+    with metered(params, loader, place, summarize_data(place, "tfrecord")) as found:
         pass
     assert found == {}
     with metered({**params, "access": "file"}, loader, None, None) as found:

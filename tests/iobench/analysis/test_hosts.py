@@ -16,7 +16,7 @@ from iobench.analysis.hosts import host_points, problems
 from iobench.cli import app
 from iobench.config import BenchConfig
 from iobench.result import HostFacts, Result
-from iobench.together import together
+from iobench.together import combine_host_parts
 from iobench.trial import HostPart, Trial
 from tests.iobench.analysis.made import SAMPLE_BYTES, loader, loop, probe, run
 
@@ -42,7 +42,7 @@ def on_hosts(trials: Sequence[Trial], rates: Rates, *, share: float = 1.0) -> li
             ended_s = 10.0 if host else 10.0 * share
             parts.append(HostPart(host, "done", "", metrics, trial.cold, (0.0, 0.04), ended_s))
         own = parts[0].metrics
-        made.append(replace(trial, metrics=own, hosts=together(len(rates), parts)))
+        made.append(replace(trial, metrics=own, hosts=combine_host_parts(len(rates), parts)))
     return made
 
 

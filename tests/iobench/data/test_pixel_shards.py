@@ -20,7 +20,7 @@ from iobench.data.making import write_pixel_shards
 from iobench.errors import Unavailable
 from iobench.loaders import LOADERS, Batch, LoaderSettings
 from iobench.pixels import unpacked
-from iobench.stored import stored
+from iobench.stored import summarize_data
 from iobench.trial import Place
 
 
@@ -71,7 +71,7 @@ def test_the_same_samples_in_the_same_shards(places: tuple[Place, Place]) -> Non
         image = decode_whole(jpeg.image)
         assert np.array_equal(image, unpacked(pixels.image))
         pixels_bytes += image.nbytes
-    found = stored(places[1], "tfrecord")
+    found = summarize_data(places[1], "tfrecord")
     assert found.samples == len(after) == 120
     assert pixels_bytes < found.bytes < pixels_bytes + 120 * 1000
     assert list(after.manifest.formats) == ["tfrecord"]

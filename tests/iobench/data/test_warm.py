@@ -18,7 +18,7 @@ from iobench.errors import Unavailable
 from iobench.loaders import LOADERS, LoaderSettings
 from iobench.machine.hardware import available_bytes
 from iobench.probes.layout import find_items
-from iobench.stored import open_shards, stored
+from iobench.stored import open_shards, summarize_data
 from iobench.trial import Place
 
 PAGE = 4096
@@ -74,7 +74,7 @@ def test_everything_is_read_if_it_fits(form: str, request: pytest.FixtureRequest
 
 def test_half_of_the_free_memory_is_the_limit(shards: Place) -> None:
     """Without a limit of the caller it is that of this machine or its control group."""
-    assert available_bytes() // 2 > stored(shards, "tfrecord").bytes
+    assert available_bytes() // 2 > summarize_data(shards, "tfrecord").bytes
     assert warm_part(shards).share == 1.0
 
 
@@ -83,10 +83,10 @@ def test_half_of_the_free_memory_is_the_limit(shards: Place) -> None:
 def test_the_part_is_below_the_limit(shards: Place, files: Place, share: float, form: str) -> None:
     """Its whole shards or files take less than the limit, and twice as many would not fit."""
     place, reads = (shards, "tfrecord") if form == "shards" else (files, "files")
-    whole = stored(place, reads)
+    whole = summarize_data(place, reads)
     limit = int(whole.bytes * share)
     part = warm_part(place, limit)
-    chosen = stored(part.place, reads)
+    chosen = summarize_data(part.place, reads)
     assert chosen.bytes < limit
     assert chosen.bytes == sum(path.stat().st_size for path in chosen.files)
     assert set(chosen.files) <= set(whole.files)
@@ -102,7 +102,7 @@ def test_the_part_is_below_the_limit(shards: Place, files: Place, share: float, 
 def test_the_part_is_the_same_every_time(form: str, request: pytest.FixtureRequest) -> None:
     """A little more or less free memory, and a second choice, change nothing."""
     place = request.getfixturevalue(form)
-    whole = stored(place, "tfrecord" if form == "shards" else "files").bytes
+    whole = summarize_data(place, "tfrecord" if form == "shards" else "files").bytes
     parts = [warm_part(place, int(whole * share)) for share in (0.8, 0.85, 0.9)]
     assert parts[0].place.every == 2
     assert parts == [parts[0]] * 3
@@ -111,7 +111,7 @@ def test_the_part_is_the_same_every_time(form: str, request: pytest.FixtureReque
 
 def test_files_are_spread_over_the_classes(files: Place) -> None:
     """Each class has half of its files, by their own labels."""
-    part = warm_part(files, int(stored(files, "files").bytes * 0.85))
+    part = warm_part(files, int(summarize_data(files, "files").bytes * 0.85))
     whole = Counter(int(label) for _, labels in batches("raw", files) for label in labels)
     half = Counter(int(label) for _, labels in batches("raw", part.place) for label in labels)
     assert set(half) == set(whole)
@@ -121,7 +121,7 @@ def test_files_are_spread_over_the_classes(files: Place) -> None:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_raw_reads_these_shards_alone(shards: Place, workers: int) -> None:
     """The images of every second shard, each once."""
-    part = warm_part(shards, int(stored(shards, "tfrecord").bytes * 0.85))
+    part = warm_part(shards, int(summarize_data(shards, "tfrecord").bytes * 0.85))
     dataset = dataprep.open(shards.uri)
     wanted = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
     assert images("raw", part.place, workers=workers) == sorted(wanted)
@@ -133,7 +133,7 @@ def test_raw_reads_these_shards_alone(shards: Place, workers: int) -> None:
 @pytest.mark.parametrize("world_size", [1, 3])
 def test_torch_reads_these_shards_alone(shards: Place, loader: str, world_size: int) -> None:
     """All ranks together read the images of every second shard, each once."""
-    part = warm_part(shards, int(stored(shards, "tfrecord").bytes * 0.85))
+    part = warm_part(shards, int(summarize_data(shards, "tfrecord").bytes * 0.85))
     dataset = dataprep.open(shards.uri)
     wanted = [bytes(sample.image) for shard in dataset.shards()[::2] for sample in shard]
     found = []
@@ -145,8 +145,8 @@ def test_torch_reads_these_shards_alone(shards: Place, loader: str, world_size: 
 @pytest.mark.slow
 def test_torch_folder_reads_these_files_alone(files: Place) -> None:
     """Every second image file, each once."""
-    part = warm_part(files, int(stored(files, "files").bytes * 0.85))
-    paths = stored(files, "files").files[::2]
+    part = warm_part(files, int(summarize_data(files, "files").bytes * 0.85))
+    paths = summarize_data(files, "files").files[::2]
     wanted = sorted(path.read_bytes() for path in paths)
     assert images("torch-folder", part.place, workers=0) == wanted
 
@@ -159,9 +159,9 @@ def test_no_reader_of_a_place_passes_over_the_part(shards: Place, files: Place) 
             items = find_items(part, access, at_most=10**6, seed=0)  # type: ignore[arg-type]
             reads = "files" if access == "files" else "tfrecord"
             assert {place.uri + "/" + item.key for item in items} == {
-                str(path) for path in stored(part, reads).files
+                str(path) for path in summarize_data(part, reads).files
             }
-            assert sum(item.samples for item in items) == stored(part, reads).samples
+            assert sum(item.samples for item in items) == summarize_data(part, reads).samples
 
 
 def test_data_on_a_store_are_not_restricted() -> None:

@@ -12,18 +12,19 @@ from typing import Any
 
 import pytest
 
-from iobench.child import KINDS
-from iobench.child_process import ChildProcess, Message, TrialRequest, run_isolated
+from iobench.child import TRIAL_FUNCTIONS
+from iobench.child_process import ChildProcess, Message, TrialRequest
 from iobench.clock import SystemClock
 from iobench.data.making import Maker
 from iobench.data.settings import DataSettings
 from iobench.errors import TrialFailed
 from iobench.loops.loader_grid import LoaderGrid
-from iobench.loops.loader_grid import plan as plan_loaders
-from iobench.loops.training_plan import Training
-from iobench.loops.training_plan import plan as plan_loops
+from iobench.loops.loader_grid import loader_points as plan_loaders
+from iobench.loops.training_settings import Training
+from iobench.loops.training_settings import training_points as plan_loops
 from iobench.machine.processes import SuspendedTime
 from iobench.trial import Context, Outcome, Place, Status, TrialSpec
+from iobench.trial_timeout import run_with_timeout
 from tests.commandline import wait_until
 
 DISK: dict[str, Any] = {
@@ -68,7 +69,7 @@ def measured_in_a_process(
     places: dict[str, Place], begin: Callable[[], None]
 ) -> tuple[Status, Outcome | None, str]:
     """Status, outcome and reason of a trial of a disk in a process of its own."""
-    return run_isolated(
+    return run_with_timeout(
         TrialSpec("disk", DISK),
         places,
         timeout_s=60,
@@ -118,7 +119,7 @@ def test_a_trial_begins_once_and_only_when_it_may(name: str, places: dict[str, P
         moved.append(done)
 
     context = Context(places, SystemClock(), progress, begin=begin)
-    outcome = resolve_name(KINDS[kind])(TrialSpec(kind, params), context)
+    outcome = resolve_name(TRIAL_FUNCTIONS[kind])(TrialSpec(kind, params), context)
     assert begun == [0.0]
     assert outcome.metrics["seconds"] > 0
     assert moved
@@ -162,12 +163,12 @@ def test_a_trial_waits_until_it_is_told_to_begin(places: dict[str, Place]) -> No
         return messages.pop(0)
 
     with ChildProcess(os.environ, own_session=False) as child:
-        child.ask(TrialRequest(TrialSpec("disk", DISK), places, waits=True))
+        child.request(TrialRequest(TrialSpec("disk", DISK), places, waits=True))
         assert next_message(child) == {"ready": True}
         child.wait(1.0)
         assert not child.ended
         assert child.messages() == []
-        child.begin()
+        child.let_begin()
         assert "outcome" in next_message(child)
 
 
@@ -183,7 +184,7 @@ def test_waiting_for_hosts_is_no_time_of_the_trial(
         waited_s = 10_000.0
 
     clock = partial(SuspendedTime, clock=lambda: time.monotonic() + waited_s)
-    monkeypatch.setattr("iobench.child_process.SuspendedTime", clock)
+    monkeypatch.setattr("iobench.trial_timeout.SuspendedTime", clock)
     status, outcome, why = measured_in_a_process(places, begin)
     assert status == "done", why
     assert outcome is not None

@@ -16,10 +16,10 @@ from dataprep.stores import StoreOptions
 from dataprep.stores.memory import MemoryStore
 from iobench.display import Lines
 from iobench.errors import NothingRan
+from iobench.hosts.follower import Follower
 from iobench.hosts.joining import Gathering, join
-from iobench.hosts.meeting import leading
-from iobench.hosts.messages import NOW, Hello, Statement, answer_key, joined_key
-from iobench.hosts.other_host import OtherHost
+from iobench.hosts.joint_run import leading
+from iobench.hosts.messages import LEADER_KEY, Hello, LeaderMessage, answer_key, joined_key
 from iobench.hosts.rendezvous import Rendezvous
 from iobench.hosts.settings import HostSettings
 from tests.iobench.hosts.threads import CONFIG, PATIENCE_S, hello, lobby
@@ -93,7 +93,7 @@ class LateHost:
     """Host 2 of three: it has read its answer, and joins when host 0 has ended the run already."""
 
     def __init__(self, root: Rendezvous) -> None:
-        self.statement: Statement | None = None
+        self.statement: LeaderMessage | None = None
         self._root, self._own = root, hello(2, 3)
         self._root.put(self._own.key, asdict(self._own))
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -109,11 +109,11 @@ class LateHost:
         answer = self._root.wait(lambda: self._root.get(key), PATIENCE_S)
         assert answer is not None
         room = self._root.within(answer["meeting"])
-        assert room.wait(lambda: room.get(NOW), 5.0) is not None
+        assert room.wait(lambda: room.get(LEADER_KEY), 5.0) is not None
         room.put(joined_key(self._own), {})
-        other = OtherHost(room, 2, PATIENCE_S)
-        self.statement = other.started()
-        other.farewell()
+        other = Follower(room, 2, PATIENCE_S)
+        self.statement = other.wait_for_start()
+        other.confirm_end()
 
 
 def test_a_host_that_joins_while_another_is_refused_ends_too(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from dataprep.stores.memory import MemoryStore
 from iobench.errors import TrialFailed
-from iobench.hosts.messages import NOW, Statement
-from iobench.hosts.other_host import OtherHost, own_order
+from iobench.hosts.follower import Follower, with_own_order
+from iobench.hosts.messages import LEADER_KEY, LeaderMessage
 from iobench.trial import HostPart, Outcome, Together, Trial, TrialSpec
 from tests.iobench.hosts.threads import PATIENCE_S, Hosts, at_once, lobby, measuring, spec
 
@@ -89,7 +89,7 @@ def test_hosts_are_told_the_trial_the_repeat_and_the_seed() -> None:
     for other in run.others:
         (asked,) = other.asked
         assert {**asked.params, "seed": None} == {**third.params, "seed": None}
-        assert asked == own_order(third, other.host, 7)
+        assert asked == with_own_order(third, other.host, 7)
         seeds.add((asked.params["seed"], asked.repeat))
     assert len(seeds | {(0, third.repeat)}) == 3
 
@@ -128,11 +128,11 @@ def test_a_failure_of_host_0_fails_the_trial_of_all() -> None:
 def test_a_host_that_missed_why_its_trial_ended_refers_to_host_0() -> None:
     """Host 0 may abandon a trial and go on between two looks of another host."""
     room = lobby(MemoryStore("memory://missed")).within("meeting")
-    room.put(NOW, asdict(Statement(1, "prepare", hosts=(0, 1), trial=spec().id)))
+    room.put(LEADER_KEY, asdict(LeaderMessage(1, "prepare", hosts=(0, 1), trial=spec().id)))
     reasons = []
 
     def overtaken(of: TrialSpec, begin: Callable[[], None]) -> Mapping[str, Any]:
-        room.put(NOW, asdict(Statement(2, "end")))
+        room.put(LEADER_KEY, asdict(LeaderMessage(2, "end")))
         try:
             begin()
         except TrialFailed as error:
@@ -143,7 +143,7 @@ def test_a_host_that_missed_why_its_trial_ended_refers_to_host_0() -> None:
     def measure(_: TrialSpec, own: TrialSpec, begin: Callable[[], None]) -> tuple[Trial, Outcome]:
         return measuring(overtaken)(own, begin)
 
-    ended = OtherHost(room, 1, PATIENCE_S).trials({spec().id: spec()}, measure)
+    ended = Follower(room, 1, PATIENCE_S).measure_trials({spec().id: spec()}, measure)
     assert ended.phase == "end"
     assert reasons == ["host 0 has gone on to the next trial; its output has the reason"]
 

@@ -13,10 +13,10 @@ from dataprep.stores.memory import MemoryStore
 from iobench.config import BenchConfig
 from iobench.display import Lines
 from iobench.errors import TrialFailed
-from iobench.hosts.first_host import FirstHost
-from iobench.hosts.joining import Gathering, hello_of, join
-from iobench.hosts.messages import Hello, Statement
-from iobench.hosts.other_host import OtherHost
+from iobench.hosts.follower import Follower
+from iobench.hosts.joining import Gathering, join, own_hello
+from iobench.hosts.leader import Leader
+from iobench.hosts.messages import Hello, LeaderMessage
 from iobench.hosts.rendezvous import Polling, Rendezvous
 from iobench.hosts.settings import HostSettings
 from iobench.trial import Outcome, Trial, TrialSpec
@@ -42,7 +42,7 @@ def lobby(store: Store) -> Rendezvous:
 def hello(host: int, count: int, **changes: Any) -> Hello:
     """What a host says of itself."""
     settings = HostSettings(host, count, "memory://", None, 1.0)  # type: ignore[arg-type]
-    return replace(hello_of(settings, CONFIG), **changes)
+    return replace(own_hello(settings, CONFIG), **changes)
 
 
 def measuring(body: Body) -> Callable[[TrialSpec, Callable[[], None]], tuple[Trial, Outcome]]:
@@ -75,7 +75,7 @@ class Thread:
 
     host: int
     asked: list[TrialSpec] = field(default_factory=list)
-    told: list[Statement] = field(default_factory=list)
+    told: list[LeaderMessage] = field(default_factory=list)
     error: BaseException | None = None
 
 
@@ -108,7 +108,7 @@ class Hosts:
         root = lobby(self.store)
         own = hello(0, self._count)
         self._gathering = Gathering(root, own, CONFIG, "meeting")
-        self.first = FirstHost(
+        self.first = Leader(
             root.within("meeting"),
             own,
             wait_s=wait_s,
@@ -143,9 +143,9 @@ class Hosts:
         try:
             root = lobby(self.store)
             meeting = join(root, hello(other.host, self._count), PATIENCE_S)
-            side = OtherHost(root.within(meeting), other.host, PATIENCE_S)
-            other.told.append(side.started())
-            other.told.append(side.trials(self._specs, measure))
-            side.farewell()
+            side = Follower(root.within(meeting), other.host, PATIENCE_S)
+            other.told.append(side.wait_for_start())
+            other.told.append(side.measure_trials(self._specs, measure))
+            side.confirm_end()
         except BaseException as error:  # noqa: BLE001  looked at by the test
             other.error = error

@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.errors import TrialFailed
-from iobench.loops.aggregate import processes_as_one, rank_metrics, ranks_as_one
-from iobench.loops.counted import FixedSteps
-from iobench.loops.drive import drive
-from iobench.loops.times import LoopTimes, epochs_as_one, times_of
+from iobench.loops.epoch_loop import run_epoch
+from iobench.loops.loop_timings import LoopTimings, combine_epochs, window_timings
+from iobench.loops.rank_timings import combine_processes, combine_ranks, rank_metrics
+from iobench.loops.window_rules import FixedSteps
 from tests.iobench.loops.fakes import SAMPLES, STEP_S, WAIT_S, SlowConsumer, looped, warm
 
 
 def loop(
     wait_s: Sequence[float], step_s: Sequence[float], compute_s: Sequence[float], **changes: Any
-) -> LoopTimes:
+) -> LoopTimings:
     """A loop of 10 samples a step, requested at 100 s, whose steps count from 110 s."""
-    times = LoopTimes(
+    times = LoopTimings(
         requested_s=100.0,
         time_to_first_batch_s=2.0,
         begun_s=110.0,
@@ -41,9 +41,9 @@ def loop(
     return replace(times, **changes)
 
 
-def assert_same(times: LoopTimes, other: LoopTimes) -> None:
+def assert_same(times: LoopTimings, other: LoopTimings) -> None:
     """Both are equal, up to the last bits of sums."""
-    for field in fields(LoopTimes):
+    for field in fields(LoopTimings):
         expected = getattr(other, field.name)
         assert getattr(times, field.name) == pytest.approx(expected), field.name
 
@@ -52,7 +52,7 @@ def test_steps_that_count_are_added_up() -> None:
     """The first batch is that of the first epoch; steps that begin epochs keep their places."""
     first = loop([2, 1], [3, 2], [1, 1], starts=(0,), arrived_samples=20, arrived_bytes=800)
     second = loop([4], [5], [1], starts=(0,), arrived_samples=10, arrived_bytes=400, dropped=3)
-    whole = epochs_as_one([first, second])
+    whole = combine_epochs([first, second])
     assert (whole.samples, whole.taken, whole.dropped, whole.seconds) == (30, 50, 3, 10.0)
     assert whole.wait_s.tolist() == [2, 1, 4]
     assert whole.starts == (0, 2)
@@ -68,7 +68,7 @@ def test_a_loop_that_does_not_count_has_no_balance() -> None:
     """Nor have epochs of which one does not count."""
     times = loop([1], [1], [1])
     assert times.balance is None
-    assert epochs_as_one([times, replace(times, arrived_samples=10)]).balance is None
+    assert combine_epochs([times, replace(times, arrived_samples=10)]).balance is None
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.floats(0.1, 10)), min_size=1, max_size=5))
@@ -80,7 +80,7 @@ def test_rates_and_shares_lie_within_those_of_the_epochs(
         loop([step_s / 2] * steps, [step_s] * steps, [step_s / 2] * steps)
         for steps, step_s in drawn
     ]
-    whole = epochs_as_one(times)
+    whole = combine_epochs(times)
     assert whole.au_mlperf == pytest.approx(0.5)
     rates = [epoch.samples_per_s for epoch in times]
     assert min(rates) - 1e-9 <= whole.samples_per_s <= max(rates) + 1e-9
@@ -98,7 +98,7 @@ SLOW = replace(
 
 def test_ranks_are_one_loop_that_waits_for_the_slowest() -> None:
     """From the first that begins to the last that ends; a step waits and computes as the last."""
-    whole = ranks_as_one([EVEN, SLOW])
+    whole = combine_ranks([EVEN, SLOW])
     assert (whole.samples, whole.taken, whole.seconds) == (60, 80, 13.0)
     assert (whole.requested_s, whole.begun_s, whole.time_to_first_batch_s) == (100.0, 110.0, 3.0)
     assert whole.step_s.tolist() == [5.0, 4.0, 4.0]
@@ -110,7 +110,7 @@ def test_ranks_are_one_loop_that_waits_for_the_slowest() -> None:
 
 def test_utilisation_is_the_mean_of_the_ranks() -> None:
     """As DLIO has it; the slowest rank stands beside it."""
-    whole = ranks_as_one([EVEN, SLOW])
+    whole = combine_ranks([EVEN, SLOW])
     assert EVEN.au_mlperf == 0.75
     assert SLOW.au_mlperf == 0.5
     assert whole.au_mlperf == pytest.approx(0.625)
@@ -122,7 +122,7 @@ def test_utilisation_is_the_mean_of_the_ranks() -> None:
 def test_a_wait_is_no_longer_than_its_step() -> None:
     """A rank that is ahead waits in the time of the step before, which costs nobody anything."""
     ahead = replace(EVEN, wait_s=np.array([6.0, 1.0, 1.0]))
-    assert ranks_as_one([ahead, EVEN]).wait_s.tolist() == [4.0, 1.0, 1.0]
+    assert combine_ranks([ahead, EVEN]).wait_s.tolist() == [4.0, 1.0, 1.0]
 
 
 def test_one_rank_is_the_loop_itself() -> None:
@@ -130,19 +130,19 @@ def test_one_rank_is_the_loop_itself() -> None:
     loader, clock = looped(8)
     clock.sleep(1000)
     rule = FixedSteps(2, 6, SAMPLES)
-    epoch = drive(lambda: loader.epoch(0), warm(SlowConsumer, clock), clock, rule)
+    epoch = run_epoch(lambda: loader.epoch(0), warm(SlowConsumer, clock), clock, rule)
     assert epoch.window is not None
-    alone = times_of(epoch, epoch.window)
-    again = LoopTimes.from_json(json.loads(json.dumps(alone.as_json())))
+    alone = window_timings(epoch, epoch.window)
+    again = LoopTimings.from_json(json.loads(json.dumps(alone.as_json())))
     assert_same(again, alone)
-    assert_same(ranks_as_one([again]), alone)
+    assert_same(combine_ranks([again]), alone)
     assert alone.samples == 6 * SAMPLES
     assert alone.seconds == pytest.approx(6 * (STEP_S + WAIT_S))
 
 
 def test_each_rank_has_its_means() -> None:
     """Each has those of its own time, and the waits of the slowest beyond the mean are a share."""
-    metrics = rank_metrics([[EVEN], [SLOW]], ranks_as_one([EVEN, SLOW]))
+    metrics = rank_metrics([[EVEN], [SLOW]], combine_ranks([EVEN, SLOW]))
     assert metrics.pop("rank_uneven_share") == pytest.approx((0 + 1 + 0.5) / 13)
     assert metrics == {
         "rank_wait_s": [1.0, 2.0],
@@ -153,14 +153,14 @@ def test_each_rank_has_its_means() -> None:
         "rank_au_mlperf": [0.75, 0.5],
         "au_mlperf_slowest": 0.5,
     }
-    even = rank_metrics([[EVEN], [EVEN]], ranks_as_one([EVEN, EVEN]))
+    even = rank_metrics([[EVEN], [EVEN]], combine_ranks([EVEN, EVEN]))
     assert even["rank_uneven_share"] == 0
 
 
 def test_nothing_took_any_time() -> None:
     """On a clock that stood still no share is divided by 0."""
     still = loop([0], [0], [0])
-    whole = ranks_as_one([still, still])
+    whole = combine_ranks([still, still])
     assert (whole.au_mlperf, whole.samples_per_s) == (0, 0)
     assert rank_metrics([[still], [still]], whole)["rank_uneven_share"] == 0
 
@@ -169,14 +169,14 @@ def test_ranks_that_compute_unevenly_still_compute() -> None:
     """A rank that is held up makes the other wait in its next step: that is no want of data."""
     first = loop([0, 0, 0], [4, 4, 4], [2, 6, 4])
     second = loop([0.01, 0, 0.01], [4, 4, 4], [6, 2, 4])
-    assert ranks_as_one([first, second]).compute_s.tolist() == [4.0, 4.0, 4.0]
+    assert combine_ranks([first, second]).compute_s.tolist() == [4.0, 4.0, 4.0]
 
 
 def process(
     requested_s: float, begun_s: float, steps: Sequence[float], samples: int = 10, **changes: Any
-) -> list[LoopTimes]:
+) -> list[LoopTimings]:
     """The one epoch of a process, whose batches have so many samples."""
-    times = LoopTimes(
+    times = LoopTimings(
         requested_s=requested_s,
         time_to_first_batch_s=begun_s / 2,
         begun_s=begun_s,
@@ -193,7 +193,7 @@ def process(
 
 def test_rates_of_processes_add_up() -> None:
     """Two that take a batch of 10 in half a second and in one."""
-    whole, rates = processes_as_one([process(0, 1, [0.5] * 8), process(0, 1, [1.0] * 4)])
+    whole, rates = combine_processes([process(0, 1, [0.5] * 8), process(0, 1, [1.0] * 4)])
     assert rates == pytest.approx([20.0, 10.0])
     assert whole.samples_per_s == pytest.approx(30.0)
     assert len(whole.wait_s) == 12
@@ -203,7 +203,7 @@ def test_rates_of_processes_add_up() -> None:
 def test_processes_keep_their_balance() -> None:
     """What arrived is counted over the time that all have in common."""
     counts = {"arrived_samples": 44, "arrived_bytes": 44_000}
-    whole, _ = processes_as_one(
+    whole, _ = combine_processes(
         [process(0, 0, [1.0] * 4, **counts), process(0, 1, [1.0] * 4, **counts)]
     )
     assert whole.seconds == 3.0
@@ -216,7 +216,7 @@ def test_what_one_did_alone_does_not_count() -> None:
     """The first was faster until the second came, and after it had gone."""
     alone = process(0, 0, [0.1] * 10 + [1.0] * 4 + [0.1] * 10)
     beside = process(0.5, 0.5 + 0.5, [1.0] * 4)
-    whole, rates = processes_as_one([alone, beside])
+    whole, rates = combine_processes([alone, beside])
     assert rates == pytest.approx([10.0, 10.0])
     assert (whole.begun_s, whole.requested_s, whole.time_to_first_batch_s) == (1.0, 0, 1.0)
     assert whole.seconds == pytest.approx(4.0)
@@ -226,22 +226,22 @@ def test_the_time_between_epochs_counts_for_no_process() -> None:
     """The steps of a process are where its epochs were, not one after the other."""
     (first,) = process(0, 0, [1.0] * 4)
     (second,) = process(0, 6, [1.0] * 4)
-    _, rates = processes_as_one([[first, second], process(0, 0, [1.0] * 10)])
+    _, rates = combine_processes([[first, second], process(0, 0, [1.0] * 10)])
     assert rates == pytest.approx([8.0, 10.0])
 
 
 def test_bursts_count_with_the_waits_between_them() -> None:
     """Workers hand their batches over together: the short steps alone would be a rate of 2,000."""
     bursts = [0.995, 0.005] * 5
-    _, rates = processes_as_one([process(0, 0, bursts), process(0, 0.5, bursts)])
+    _, rates = combine_processes([process(0, 0, bursts), process(0, 0.5, bursts)])
     assert rates == pytest.approx([20.0, 20.0], rel=0.12)
 
 
 @pytest.mark.parametrize("begun_s", [5, 0.8])
 def test_processes_that_ran_one_after_the_other_fail(begun_s: float) -> None:
     """One had ended before the other counted, or was there for a small part."""
-    with pytest.raises(TrialFailed, match="give more seconds"):
-        processes_as_one([process(0, 0, [0.1] * 10), process(0, begun_s, [0.1] * 10)])
+    with pytest.raises(TrialFailed, match="set more seconds"):
+        combine_processes([process(0, 0, [0.1] * 10), process(0, begun_s, [0.1] * 10)])
 
 
 @given(
@@ -251,6 +251,6 @@ def test_processes_that_ran_one_after_the_other_fail(begun_s: float) -> None:
 def test_steady_processes_keep_their_rates(begun: list[float], step_s: float) -> None:
     """Whenever each began, as long as they overlap."""
     steps = round(8 / step_s)
-    whole, rates = processes_as_one([process(0, begun_s, [step_s] * steps) for begun_s in begun])
+    whole, rates = combine_processes([process(0, begun_s, [step_s] * steps) for begun_s in begun])
     assert rates == pytest.approx([10 / step_s] * len(begun))
     assert whole.samples_per_s == pytest.approx(10 * len(begun) / step_s, rel=0.02)

@@ -10,13 +10,19 @@ from typing import Any, ClassVar, NamedTuple
 import psutil
 import pytest
 
-from iobench.loops import cache as cache_module
-from iobench.loops.cache import EpochCache, SharedCache, physical_bytes, rank_epochs
+from iobench.loops import epoch_cache as cache_module
+from iobench.loops.epoch_cache import (
+    EpochCache,
+    RankCacheEpoch,
+    SharedCache,
+    physical_bytes,
+    shared_epochs,
+)
 from iobench.loops.loader_grid import LoaderTrial
 from iobench.machine import page_cache
 from iobench.machine.coldness import FIRST_EPOCH_COLD, IN_MEMORY, LEFT
 from iobench.machine.mounts import file_system
-from iobench.stored import Stored
+from iobench.stored import DataSummary
 from iobench.trial import Place
 from tests.iobench.loops.fakes import PARAMS
 
@@ -72,16 +78,18 @@ def cache(
     (tmp_path / "shard").write_bytes(bytes(BYTES))
     files = () if place else (tmp_path / "shard",)
     place = place or Place(str(tmp_path), "shards")
-    return EpochCache(trial, asked, place, Stored(SAMPLES, BYTES, 2, files), every=every)
+    return EpochCache(
+        trial, asked, place, DataSummary(SAMPLES, BYTES, 2, files), before_every_epoch=every
+    )
 
 
 def epochs(of: EpochCache, memory: Memory, count: int = 3) -> list[tuple[str, str, float | None]]:
     """What was asked of each, what it is called, and which share came from storage."""
     found = []
     for _ in range(count):
-        of.before()
+        of.prepare()
         memory.read()
-        cold = of.after(SAMPLES)
+        cold = of.judge_epoch(SAMPLES)
         assert cold is not None
         found.append((cold.asked, cold.label, cold.physical_ratio))
     return found
@@ -89,7 +97,7 @@ def epochs(of: EpochCache, memory: Memory, count: int = 3) -> list[tuple[str, st
 
 def label(of: EpochCache) -> str:
     """Of all epochs so far."""
-    whole = of.whole()
+    whole = of.verdict()
     assert whole is not None
     return whole.label
 
@@ -103,9 +111,9 @@ def test_cold_is_what_came_from_storage(
 ) -> None:
     """Physical bytes are held against those of the samples that were read."""
     of = cache(tmp_path, "cold")
-    of.before()
+    of.prepare()
     memory.read(read)
-    cold = of.after(samples)
+    cold = of.judge_epoch(samples)
     assert cold is not None
     assert (cold.label, cold.physical_ratio) == found
     assert cold.resident_before == 0.0
@@ -115,17 +123,17 @@ def test_code_is_not_data(tmp_path: Path, memory: Memory, monkeypatch: pytest.Mo
     """What libraries are read from storage is left out, except where data exceed the memory."""
     for asked, ratio in (("cold", 1.0), ("warm", 0.0)):
         of = cache(tmp_path, asked)
-        of.before()
+        of.prepare()
         memory.read()
         memory.physical += 50 * BYTES
-        cold = of.after(SAMPLES)
+        cold = of.judge_epoch(SAMPLES)
         assert cold is not None
         assert cold.physical_ratio == ratio
     monkeypatch.setattr(cache_module, "memory_bytes", lambda: BYTES)
     of = cache(tmp_path, "cold")
-    of.before()
+    of.prepare()
     memory.physical += 3 * BYTES
-    cold = of.after(3 * SAMPLES)
+    cold = of.judge_epoch(3 * SAMPLES)
     assert cold is not None
     assert cold.physical_ratio == 1.0
 
@@ -133,9 +141,9 @@ def test_code_is_not_data(tmp_path: Path, memory: Memory, monkeypatch: pytest.Mo
 def test_loops_in_other_processes_tell_their_bytes(tmp_path: Path, memory: Memory) -> None:
     """Those of all ranks together are held against the samples of all; what is unknown stays so."""
     of = cache(tmp_path, "cold")
-    of.before()
+    of.prepare()
     memory.resident = 1.0
-    found = [of.after(10, counts) for counts in ([BYTES // 2] * 2, [BYTES // 2], [1, None])]
+    found = [of.judge_epoch(10, counts) for counts in ([BYTES // 2] * 2, [BYTES // 2], [1, None])]
     assert [one and one.physical_ratio for one in found] == [1.0, 0.5, None]
     assert [one and one.label for one in found][:2] == ["cold", "warm"]
 
@@ -148,7 +156,7 @@ def test_a_store_is_left_alone(
     trial = TRIAL.model_copy(update={"access": access})
     of = cache(tmp_path, "store", trial=trial, place=REMOTE)
     assert epochs(of, memory, 2) == [("store", "server cache unknown", None)] * 2
-    whole = of.whole()
+    whole = of.verdict()
     assert whole is not None
     assert (whole.label, whole.cache_resident) == ("server cache unknown", resident)
     assert (memory.done, of.evicts) == ([], False)
@@ -173,13 +181,13 @@ def test_workers_that_have_mapped_files_must_end(
     mapped: float | None,
     must_end: bool,
 ) -> None:
-    """``before`` says so if more than 1 % of the pages stayed, or if that is unknown."""
+    """``prepare`` says so if more than 1 % of the pages stayed, or if that is unknown."""
     monkeypatch.setattr(page_cache, "residency", lambda paths: mapped)
-    assert cache(tmp_path, "cold").before() == must_end
-    assert not cache(tmp_path, "warm").before()
-    assert not cache(tmp_path, "store", place=REMOTE).before()
+    assert cache(tmp_path, "cold").prepare() == must_end
+    assert not cache(tmp_path, "warm").prepare()
+    assert not cache(tmp_path, "store", place=REMOTE).prepare()
     first_alone = cache(tmp_path, "cold", every=False)
-    assert not first_alone.before()
+    assert not first_alone.prepare()
 
 
 def test_epochs_of_ranks_are_judged_together(tmp_path: Path, memory: Memory) -> None:
@@ -195,7 +203,7 @@ def test_epochs_of_ranks_are_judged_together(tmp_path: Path, memory: Memory) -> 
             {"physical_bytes": 0, "resident_before": None, "resident_after": None},
         ],
     ]
-    of.after_ranks(rank_epochs(ranks, [SAMPLES, SAMPLES]))
+    of.judge_shared_epochs(shared_epochs(ranks, [SAMPLES, SAMPLES]))
     assert [(cold.label, cold.resident_before) for cold in of.judged] == [
         ("cold", 0.0),
         ("warm", 1.0),
@@ -218,17 +226,15 @@ def test_rank_0_prepares_the_cache_while_the_others_wait(tmp_path: Path, memory:
     shared = [SharedCache(cache(tmp_path, "cold"), Turns(memory.done), rank) for rank in range(2)]
     for each in shared:
         memory.done.clear()
-        each.before()
+        each.prepare()
         waits = ["wait", "evict when-needed", "wait"] if each is shared[0] else ["wait", "wait"]
         assert memory.done == waits
     for each in shared:
         memory.read(0.5)
-        each.after()
+        each.end_epoch()
     first, second = (each.epochs for each in shared)
-    assert first == [{"physical_bytes": BYTES // 2, "resident_before": 0.0, "resident_after": 0.5}]
-    assert second == [
-        {"physical_bytes": BYTES // 2, "resident_before": None, "resident_after": None}
-    ]
+    assert first == [RankCacheEpoch(BYTES // 2, resident_before=0.0, resident_after=0.5)]
+    assert second == [RankCacheEpoch(BYTES // 2, resident_before=None, resident_after=None)]
 
 
 def test_the_first_alone_is_evicted(tmp_path: Path, memory: Memory) -> None:
@@ -237,7 +243,7 @@ def test_the_first_alone_is_evicted(tmp_path: Path, memory: Memory) -> None:
     assert epochs(of, memory) == [("cold", "cold", 1.0), *[(LEFT, "warm", 0.0)] * 2]
     assert memory.done == ["evict when-needed"]
     assert not of.evicts
-    whole = of.whole()
+    whole = of.verdict()
     assert whole is not None
     assert whole.label == FIRST_EPOCH_COLD
     assert whole.physical_ratio == pytest.approx(1 / 3)
@@ -257,7 +263,7 @@ def test_warm_epochs_are_filled_as_they_are_evicted(tmp_path: Path, memory: Memo
     assert memory.done == ["warm"] * 4
     memory.resident = 0.4
     assert epochs(of, memory, 1) == [("warm", "warm", 0.6)]
-    whole = of.whole()
+    whole = of.verdict()
     assert whole is not None
     assert whole.why.startswith("epoch 2 of 2: only 40 % of the pages")
 
@@ -266,16 +272,16 @@ def test_a_trial_that_ends_in_an_epoch_is_judged_whole(tmp_path: Path, memory: M
     """Its rest as an epoch; without a rest nothing is added."""
     of = cache(tmp_path, "cold", every=False)
     epochs(of, memory, 1)
-    of.before()
-    found = [of.ended(SAMPLES), of.ended(2 * SAMPLES)]
+    of.prepare()
+    found = [of.judge_trial(SAMPLES), of.judge_trial(2 * SAMPLES)]
     assert [one and one.label for one in found] == ["cold", FIRST_EPOCH_COLD]
 
 
 def test_a_trial_without_data_has_no_verdict() -> None:
     """There is nothing to prepare."""
-    of = EpochCache(TRIAL, "warm", None, None, every=True)
-    of.before()
-    assert (of.ended(10), of.evicts) == (None, False)
+    of = EpochCache(TRIAL, "warm", None, None, before_every_epoch=True)
+    of.prepare()
+    assert (of.judge_trial(10), of.evicts) == (None, False)
 
 
 def test_epochs_of_a_real_file(tmp_path: Path) -> None:
@@ -284,15 +290,17 @@ def test_epochs_of_a_real_file(tmp_path: Path) -> None:
     path.write_bytes(os.urandom(4 * 2**20))
     if file_system(tmp_path) in IN_MEMORY or page_cache.residency([path]) is None:
         pytest.skip("temporary files have no page cache that can be seen")
-    data = Stored(SAMPLES, path.stat().st_size, 2, (path,))
+    data = DataSummary(SAMPLES, path.stat().st_size, 2, (path,))
     labels = {}
     for every in (True, False):
-        of = EpochCache(TRIAL, "cold", Place(str(tmp_path), "shards"), data, every=every)
+        of = EpochCache(
+            TRIAL, "cold", Place(str(tmp_path), "shards"), data, before_every_epoch=every
+        )
         colds = []
         for _ in range(2):
-            of.before()
+            of.prepare()
             path.read_bytes()
-            colds.append(of.after(SAMPLES))
+            colds.append(of.judge_epoch(SAMPLES))
         if not (colds[0] and colds[0].physical_ratio):
             pytest.skip("physical bytes are not counted here")
         labels[every] = [one and one.label for one in colds], label(of)

@@ -11,19 +11,13 @@ from hypothesis import strategies as st
 from dataprep.reading.read_counter import ReadTotals
 from iobench.errors import TrialFailed
 from iobench.loaders.protocol import ReadPattern
-from iobench.loops.counted import (
-    BALANCED,
-    LEAST_ROUNDS,
-    BoundedWindow,
-    Flow,
-    Least,
-    SteadyWindow,
-    flow_of,
-)
+from iobench.loops.samples_in_flight import SampleFlow, sample_flow
+from iobench.loops.window import MAX_IMBALANCE, MIN_ROUNDS, Minimum
+from iobench.loops.window_rules import BoundedWindow, SteadyWindow
 
 
 @pytest.mark.parametrize(
-    ("pattern", "workers", "round_samples", "most_in_flight"),
+    ("pattern", "workers", "round_samples", "max_in_flight"),
     [
         # Sample by sample: a round is a batch of each worker.
         (ReadPattern(4), 4, 40, 4 * 2 + 4 * 10 * 3),
@@ -34,12 +28,12 @@ from iobench.loops.counted import (
     ],
 )
 def test_a_round_is_the_larger_of_batches_and_windows(
-    pattern: ReadPattern, workers: int, round_samples: int, most_in_flight: int
+    pattern: ReadPattern, workers: int, round_samples: int, max_in_flight: int
 ) -> None:
     """In flight are windows, shuffle buffers, and finished batches of every worker."""
-    flow = flow_of(pattern, batch_size=10, workers=workers, prefetch=2)
-    assert (flow.round_samples, flow.most_in_flight) == (round_samples, most_in_flight)
-    assert flow.least_epoch == LEAST_ROUNDS * round_samples + 2 * most_in_flight
+    flow = sample_flow(pattern, batch_size=10, workers=workers, prefetch=2)
+    assert (flow.round_samples, flow.max_in_flight) == (round_samples, max_in_flight)
+    assert flow.min_epoch_samples == MIN_ROUNDS * round_samples + 2 * max_in_flight
 
 
 class Loop:
@@ -69,14 +63,14 @@ class Loop:
 
 
 def steady(
-    loop: Loop, least: Least | None = None, give_up_s: float = math.inf, *, ahead: int = 0
+    loop: Loop, least: Minimum | None = None, give_up_s: float = math.inf, *, ahead: int = 0
 ) -> SteadyWindow:
     """The rule for a loop whose rounds have 5 samples, of which ``ahead`` come before the first."""
     earlier = [ReadTotals(1_000, 40_000)]
     rule = SteadyWindow(
         lambda: earlier.pop() if earlier else loop.arrived(),
-        Flow(5, 20),
-        least or Least(),
+        SampleFlow(5, 20),
+        least or Minimum(),
         give_up_s,
     )
     rule.begin(0.0)
@@ -87,20 +81,20 @@ def steady(
 def test_counting_begins_when_what_had_arrived_is_consumed(ahead: int, steps: int) -> None:
     """It ends with a whole round, after 20 rounds and the least number of steps."""
     loop = Loop(ahead)
-    rule = steady(loop, Least(steps))
+    rule = steady(loop, Minimum(steps))
     loop.run(rule)
     window = rule.window
     assert window is not None
     assert window.start.steps == max(1, ahead)
-    assert window.steps >= max(steps, LEAST_ROUNDS * 5)
+    assert window.steps >= max(steps, MIN_ROUNDS * 5)
     assert window.steps % 5 == 0
-    assert window.steps < max(steps, LEAST_ROUNDS * 5) + 5
+    assert window.steps < max(steps, MIN_ROUNDS * 5) + 5
     assert window.arrived == ReadTotals(window.samples, 40 * window.samples)
 
 
 def test_a_loop_that_only_empties_memory_has_no_rate() -> None:
     """If less arrives than is consumed, the trial goes on until it fails."""
-    loop = Loop(ahead=50, arriving=1 - 2 * BALANCED)
+    loop = Loop(ahead=50, arriving=1 - 2 * MAX_IMBALANCE)
     rule = steady(loop, give_up_s=500.0)
     with pytest.raises(TrialFailed, match="was not steady after 500 s and 500 samples"):
         loop.run(rule)
@@ -111,23 +105,23 @@ def test_a_better_balance_is_waited_for() -> None:
     """A difference of 4 % is taken after ten more rounds."""
     loop = Loop(arriving=1.04)
     rule = steady(loop)
-    assert loop.run(rule) == 1 + 5 * (LEAST_ROUNDS + 10)
+    assert loop.run(rule) == 1 + 5 * (MIN_ROUNDS + 10)
     even = Loop(arriving=1.005)
-    assert even.run(steady(even)) == 1 + 5 * LEAST_ROUNDS
+    assert even.run(steady(even)) == 1 + 5 * MIN_ROUNDS
 
 
 def test_a_rate_that_is_known_is_kept_when_time_is_up() -> None:
     """Although more steps were wanted."""
     loop = Loop()
-    rule = steady(loop, Least(steps=5_000), give_up_s=300.0)
+    rule = steady(loop, Minimum(steps=5_000), give_up_s=300.0)
     assert loop.run(rule) == 300
     assert rule.window is not None
     assert rule.window.steps == 295
 
 
-def bounded(flow: Flow, give_up_s: float = math.inf, steps: int = 1) -> BoundedWindow:
+def bounded(flow: SampleFlow, give_up_s: float = math.inf, steps: int = 1) -> BoundedWindow:
     """The rule for a loader that does not count."""
-    rule = BoundedWindow(flow, Least(steps), give_up_s)
+    rule = BoundedWindow(flow, Minimum(steps), give_up_s)
     rule.begin(0.0)
     return rule
 
@@ -148,20 +142,20 @@ class TestBounds:
     @given(st.floats(0, 100), st.integers(0, 40))
     def test_one_rate_where_both_agree(self, start_s: float, full: int) -> None:
         """The true rate of 1 per second lies between both bounds, which are 5 % apart at most."""
-        rule = bounded(Flow(10, 40))
+        rule = bounded(SampleFlow(10, 40))
         self.run(rule, start_s, full)
         assert rule.agree
         assert rule.bounds is not None
         low, high = rule.bounds
-        assert high <= (1 + BALANCED) * low
+        assert high <= (1 + MAX_IMBALANCE) * low
         assert low - 1e-9 <= 1.0 <= high + 1e-9
         assert rule.window is not None
         assert rule.window.start.samples == 40
-        assert rule.window.samples >= LEAST_ROUNDS * 10
+        assert rule.window.samples >= MIN_ROUNDS * 10
 
     def test_a_range_where_time_is_up_before(self) -> None:
         """The start of 100 s is in the lower bound; the upper one has none of it."""
-        rule = bounded(Flow(10, 40), give_up_s=400.0)
+        rule = bounded(SampleFlow(10, 40), give_up_s=400.0)
         self.run(rule, start_s=100.0, full=0)
         assert not rule.agree
         assert rule.bounds == pytest.approx((0.75, 1.0))
@@ -169,20 +163,21 @@ class TestBounds:
     @pytest.mark.parametrize("give_up_s", [20.0, 100.0, 239.0])
     def test_a_short_window_gives_no_bound(self, give_up_s: float) -> None:
         """The reason names how long 20 rounds after those that do not count take."""
-        rule = bounded(Flow(10, 40), give_up_s=give_up_s)
+        rule = bounded(SampleFlow(10, 40), give_up_s=give_up_s)
         with pytest.raises(TrialFailed) as caught:
             self.run(rule, start_s=0.0, full=0)
-        assert "the first 40 do not count, and 20 rounds of 10 samples need about 240 s" in str(
-            caught.value
+        assert (
+            "the first 40 samples do not count, and 20 rounds of 10 samples need about 240 s"
+            in str(caught.value)
         )
-        assert "set trial_timeout_s to 300 or more, or take fewer workers" in str(caught.value)
+        assert "set trial_timeout_s to 300 or more, or use fewer workers" in str(caught.value)
 
 
 def test_counting_waits_until_windows_no_longer_grow() -> None:
     """What had arrived when they grew last is consumed first; rounds are of their real size."""
     arrived = ReadTotals()
-    flow = flow_of(ReadPattern(1, 400, 2), batch_size=10, workers=0, prefetch=0)
-    rule = SteadyWindow(lambda: arrived, flow, Least())
+    flow = sample_flow(ReadPattern(1, 400, 2), batch_size=10, workers=0, prefetch=0)
+    rule = SteadyWindow(lambda: arrived, flow, Minimum())
     rule.begin(0.0)
     arrived = ReadTotals(10, 0, 10)
     rule.first_batch()
@@ -191,8 +186,8 @@ def test_counting_waits_until_windows_no_longer_grow() -> None:
     assert rule.look_at_samples == 70
     arrived = ReadTotals(130, 0, 40)
     assert not rule.look(7, 70, 7.0)
-    assert rule.look_at_samples == 70 + LEAST_ROUNDS * 2 * 40
-    consumed = 70 + LEAST_ROUNDS * 2 * 40
+    assert rule.look_at_samples == 70 + MIN_ROUNDS * 2 * 40
+    consumed = 70 + MIN_ROUNDS * 2 * 40
     arrived = ReadTotals(consumed + 60, 0, 40)
     assert rule.look(consumed // 10, consumed, consumed / 10)
     assert rule.window is not None

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from iobench.errors import Unavailable
-from iobench.loops import several_devices as devices_module
-from iobench.loops.several_devices import Ranks, ranks_of, thread_limits
-from iobench.loops.training_plan import Training, TrainingTrial, plan
+from iobench.loops import multi_device_training as devices_module
+from iobench.loops.multi_device_training import Ranks, ranks_of, thread_limits
+from iobench.loops.training_settings import Training, TrainingTrial, training_points
 
 
 def trial(**changes: Any) -> TrainingTrial:
     """A training loop; ``devices`` that only a GPU has are not checked."""
     device = changes.pop("device", "auto")
-    (params,) = plan(Training.model_validate({"inputs": "warm", **changes}))
+    (params,) = training_points(Training.model_validate({"inputs": "warm", **changes}))
     return TrainingTrial.model_validate({**params, "device": device})
 
 
@@ -72,7 +72,7 @@ def test_emulated_accelerators_need_no_framework(
 @pytest.mark.parametrize(
     ("lacks", "devices", "device", "said"),
     [
-        ({"gpus": 2}, 3, "auto", "3 GPUs are asked for (devices), and torch 9.9 finds 2"),
+        ({"gpus": 2}, 3, "auto", "devices: 3 needs 3 GPUs, but torch 9.9 finds 2"),
         ({}, "all", "gpu", "torch 9.9 finds no GPU"),
     ],
 )
@@ -88,11 +88,13 @@ def test_what_is_missing_is_said(
 
 def test_they_are_named_together() -> None:
     """By kind and number."""
-    assert Ranks(2, "cpu").named(["AMD EPYC, 1 thread"] * 2) == "2 x CPU (AMD EPYC, 1 thread each)"
-    assert Ranks(2, "gpu").named(["NVIDIA H100"] * 2) == "2 x NVIDIA H100"
-    assert Ranks(3, "gpu").named(["A", "B", "A"]) == "2 x A + 1 x B"
+    assert (
+        Ranks(2, "cpu").describe(["AMD EPYC, 1 thread"] * 2) == "2 x CPU (AMD EPYC, 1 thread each)"
+    )
+    assert Ranks(2, "gpu").describe(["NVIDIA H100"] * 2) == "2 x NVIDIA H100"
+    assert Ranks(3, "gpu").describe(["A", "B", "A"]) == "2 x A + 1 x B"
     emulated = ["emulated H100 (7,000 images/s)"] * 4
-    assert Ranks(4, "paced").named(emulated) == "4 x emulated H100 (7,000 images/s)"
+    assert Ranks(4, "paced").describe(emulated) == "4 x emulated H100 (7,000 images/s)"
 
 
 NAMES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")

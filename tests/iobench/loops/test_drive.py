@@ -17,9 +17,9 @@ from iobench.consumers.protocol import ConsumerSettings
 from iobench.errors import TrialFailed
 from iobench.loaders import Batch, LoaderSettings
 from iobench.loaders.null import NullLoader
-from iobench.loops.counted import FixedSteps, WholeEpoch, WindowRule
-from iobench.loops.drive import EpochTimes, drive
-from iobench.loops.times import LoopTimes, times_of
+from iobench.loops.epoch_loop import EpochTimings, run_epoch
+from iobench.loops.loop_timings import LoopTimings, window_timings
+from iobench.loops.window_rules import FixedSteps, WholeEpoch, WindowRule
 from tests.iobench.loops.fakes import (
     SAMPLES,
     START_S,
@@ -39,16 +39,16 @@ def driven(
     *,
     last_samples: int = SAMPLES,
     full_batch: int | None = None,
-) -> EpochTimes:
+) -> EpochTimings:
     """A loop over one epoch of so many batches."""
     loader, clock = looped(batches, last_samples)
-    return drive(lambda: loader.epoch(0), warm(kind, clock), clock, rule, full_batch=full_batch)
+    return run_epoch(lambda: loader.epoch(0), warm(kind, clock), clock, rule, full_batch=full_batch)
 
 
-def counted(times: EpochTimes) -> LoopTimes:
+def counted(times: EpochTimings) -> LoopTimings:
     """The timings of the steps that the rule accepted."""
     assert times.window is not None
-    return times_of(times, times.window)
+    return window_timings(times, times.window)
 
 
 def test_every_step_is_its_wait_and_its_work() -> None:
@@ -67,7 +67,7 @@ def test_a_whole_epoch_begins_with_its_request() -> None:
     """Its start is the wait of its first step, and is in its time."""
     epoch = driven(5, WholeEpoch())
     assert (epoch.is_over, epoch.window) == (True, None)
-    times = times_of(epoch, epoch.whole)
+    times = window_timings(epoch, epoch.all_steps)
     assert times.wait_s.tolist() == [START_S + WAIT_S, *[WAIT_S] * 4]
     assert times.seconds == START_S + 5 * (WAIT_S + STEP_S) == times.step_s.sum()
     assert times.epoch_starts_s.tolist() == [START_S + WAIT_S]
@@ -83,11 +83,11 @@ def test_utilisation_leaves_out_the_first_step_alone() -> None:
             clock.sleep(wait_s)
             yield Batch(None, None, SAMPLES)
 
-    epoch = drive(batches, warm(SlowConsumer, clock), clock, FixedSteps(3, 1, SAMPLES))
+    epoch = run_epoch(batches, warm(SlowConsumer, clock), clock, FixedSteps(3, 1, SAMPLES))
     times = counted(epoch)
     assert times.samples_per_s == SAMPLES / STEP_S
     assert times.au_mlperf == pytest.approx(3 * STEP_S / (3 * STEP_S + 1.0))
-    whole = times_of(epoch, epoch.whole)
+    whole = window_timings(epoch, epoch.all_steps)
     assert whole.au_mlperf == times.au_mlperf
 
 
@@ -127,7 +127,7 @@ def test_no_batch_is_requested_beyond_the_last_step() -> None:
             next(requested)
             yield batch
 
-    epoch = drive(batches, consumer, clock, FixedSteps(2, 4, SAMPLES))
+    epoch = run_epoch(batches, consumer, clock, FixedSteps(2, 4, SAMPLES))
     assert not epoch.is_over
     assert (len(counted(epoch).step_s), consumer.steps, next(requested)) == (4, 6, 6)
 
@@ -136,20 +136,20 @@ def test_a_consumer_goes_on_from_epoch_to_epoch() -> None:
     """Each epoch has the computing time of its own steps."""
     loader, clock = looped(3)
     consumer = warm(SlowConsumer, clock)
-    epochs = [drive(lambda: loader.epoch(0), consumer, clock, WholeEpoch()) for _ in range(2)]
+    epochs = [run_epoch(lambda: loader.epoch(0), consumer, clock, WholeEpoch()) for _ in range(2)]
     assert [epoch.compute_s.tolist() for epoch in epochs] == [[STEP_S] * 3] * 2
 
 
 def test_a_smaller_last_batch() -> None:
     """A loader alone takes it with its samples; a training loop drops it and counts them."""
     taken = driven(3, WholeEpoch(), last_samples=4)
-    assert (taken.whole.samples, taken.whole.steps, taken.dropped_samples) == (
+    assert (taken.all_steps.samples, taken.all_steps.steps, taken.dropped_samples) == (
         2 * SAMPLES + 4,
         3,
         0,
     )
     dropped = driven(3, WholeEpoch(), last_samples=4, full_batch=SAMPLES)
-    assert (dropped.whole.samples, dropped.whole.steps) == (2 * SAMPLES, 2)
+    assert (dropped.all_steps.samples, dropped.all_steps.steps) == (2 * SAMPLES, 2)
     assert dropped.dropped_samples == 4
 
 
@@ -158,7 +158,7 @@ def test_progress_has_all_samples_so_far() -> None:
     loader, clock = looped(3, last_samples=4)
     seen: list[float] = []
     consumer = warm(SlowConsumer, clock)
-    drive(lambda: loader.epoch(0), consumer, clock, WholeEpoch(), progress=seen.append)
+    run_epoch(lambda: loader.epoch(0), consumer, clock, WholeEpoch(), progress=seen.append)
     assert seen == [10, 20, 24]
 
 
@@ -172,18 +172,18 @@ def test_what_arrives_belongs_to_the_steps_that_count() -> None:
 
     rule = FixedSteps(1, 2, SAMPLES, arrived)
     consumer = warm(SlowConsumer, clock)
-    epoch = drive(lambda: loader.epoch(0), consumer, clock, rule, arrived=arrived)
+    epoch = run_epoch(lambda: loader.epoch(0), consumer, clock, rule, arrived=arrived)
     times = counted(epoch)
     assert (times.arrived_samples, times.arrived_bytes) == (10, 1_000)
     assert times.balance == 10 / (2 * SAMPLES)
-    assert epoch.whole.arrived == ReadTotals(30, 3_000)
+    assert epoch.all_steps.arrived == ReadTotals(30, 3_000)
 
 
 @pytest.mark.parametrize(
     ("batches", "reason"),
     [
         (0, r"^the loader gave no batch$"),
-        (1, "gave no whole batch of 10, only 4 samples in smaller ones: give more images"),
+        (1, "gave no full batch of 10, only 4 samples in smaller batches: use more images"),
     ],
 )
 def test_a_loop_without_a_batch_fails(batches: int, reason: str) -> None:
@@ -198,7 +198,7 @@ def test_time_is_up_within_an_epoch() -> None:
     with pytest.raises(TrialFailed, match=r"^40 samples at 106\.00 s$"):
         driven(9, WholeEpoch(105.5, lambda samples, at_s: f"{samples} samples at {at_s:.2f} s"))
     left = driven(9, WholeEpoch(100 + START_S + 2 * step_s))
-    assert (left.is_over, left.whole.steps) == (False, 2)
+    assert (left.is_over, left.all_steps.steps) == (False, 2)
 
 
 def test_a_loop_keeps_no_object_for_each_step() -> None:
@@ -207,8 +207,8 @@ def test_a_loop_keeps_no_object_for_each_step() -> None:
     loader = NullLoader(None, LoaderSettings(batch_size=10), clock)
     consumer = NullConsumer(ConsumerSettings(), clock)
     before = sys.getallocatedblocks()
-    epoch = drive(lambda: loader.epoch(0), consumer, clock, FixedSteps(1, 19_999, 10))
-    assert epoch.whole.steps == 20_000
+    epoch = run_epoch(lambda: loader.epoch(0), consumer, clock, FixedSteps(1, 19_999, 10))
+    assert epoch.all_steps.steps == 20_000
     assert sys.getallocatedblocks() - before < 1_000
 
 
@@ -253,7 +253,7 @@ def test_a_rule_hears_of_the_first_batch_before_it_is_consumed() -> None:
     loader, clock = looped(5, SAMPLES)
     consumer = warm(Consumer, clock)
     events.clear()
-    drive(lambda: loader.epoch(0), consumer, clock, Noting(events))
+    run_epoch(lambda: loader.epoch(0), consumer, clock, Noting(events))
     assert events == [
         *("begin", "first batch", "step", "look at 1"),
         *("step", "look at 2", "step", "look at 3"),

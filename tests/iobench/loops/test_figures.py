@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
 from iobench.loaders import FirstBatch, LoaderSettings
-from iobench.loops.figures import (
-    epoch_record,
-    first_batch,
+from iobench.loops.loop_metrics import (
+    EpochRecord,
+    first_batch_metrics,
     harness_metrics,
     loop_metrics,
     step_cost_s,
 )
-from iobench.loops.times import LoopTimes
-from iobench.stored import Stored
+from iobench.loops.loop_timings import LoopTimings
+from iobench.stored import DataSummary
 from iobench.trial import Cold
 from tests.iobench.loops.fakes import SlowLoader, TellingLoader
 
 
-def loop(steps: int = 100, **changes: Any) -> LoopTimes:
+def loop(steps: int = 100, **changes: Any) -> LoopTimings:
     """Steps of 2 s with 1 s of waiting and 20 samples, which begin 5 s after the request."""
-    times = LoopTimes(
+    times = LoopTimings(
         requested_s=0.0,
         time_to_first_batch_s=1.0,
         begun_s=5.0,
@@ -42,7 +42,7 @@ def loop(steps: int = 100, **changes: Any) -> LoopTimes:
     return replace(times, **changes)
 
 
-DATA = Stored(samples=50, bytes=5_000_000, classes=2, files=())
+DATA = DataSummary(samples=50, bytes=5_000_000, classes=2, files=())
 
 
 def test_mb_per_s_are_of_stored_bytes() -> None:
@@ -106,7 +106,7 @@ def test_what_timing_costs_is_a_share_of_the_steps() -> None:
 
 def test_a_record_is_of_all_of_an_epoch() -> None:
     """Its first batch included, and what the cache did for it."""
-    found = epoch_record(1, 30, 5.0, 2.0, Cold("cold", "warm", 0.4, 0.6, why="so"))
+    found = EpochRecord(1, 30, 5.0, 2.0, Cold("cold", "warm", 0.4, 0.6, why="so")).as_json()
     assert found == {
         "number": 1,
         "samples": 30,
@@ -119,9 +119,9 @@ def test_a_record_is_of_all_of_an_epoch() -> None:
         "label": "warm",
         "why": "so",
     }
-    read = epoch_record(0, 1, 0.0, 0.0, Cold("cold", "cold", amplification=1.5))
+    read = EpochRecord(0, 1, 0.0, 0.0, Cold("cold", "cold", amplification=1.5)).as_json()
     assert (read["amplification"], read["samples_per_s"]) == (1.5, 0.0)
-    assert "label" not in epoch_record(0, 1, 1.0, 0.5, None)
+    assert "label" not in EpochRecord(0, 1, 1.0, 0.5, None).as_json()
 
 
 part_s = st.none() | st.floats(0, 1e5)
@@ -131,7 +131,7 @@ def split(total_s: float, parts: FirstBatch | None) -> dict[str, float]:
     """Of a loader that tells these parts."""
     loader = TellingLoader(None, LoaderSettings(), VirtualClock())
     loader.parts = parts
-    return first_batch(loader, total_s)
+    return first_batch_metrics(loader, total_s)
 
 
 @given(st.builds(FirstBatch, part_s, part_s, part_s, part_s), st.floats(0, 1e5))
@@ -149,7 +149,7 @@ def test_what_is_told_and_the_rest_add_up(parts: FirstBatch, rest_s: float) -> N
 
 def test_a_loader_need_not_tell() -> None:
     """Of one that does not, nothing is said; more than all of the time leaves no rest."""
-    assert first_batch(SlowLoader(None, LoaderSettings(), VirtualClock()), 1.0) == {}
+    assert first_batch_metrics(SlowLoader(None, LoaderSettings(), VirtualClock()), 1.0) == {}
     assert split(1.0, FirstBatch(listing_s=1.5))["first_batch_rest_s"] == 0.0
 
 

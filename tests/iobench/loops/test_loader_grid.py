@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from iobench.loops.loader_grid import LoaderGrid, plan, saturated
+from iobench.loops.loader_grid import LoaderGrid, loader_points, too_many_workers
 from iobench.trial import Trial, TrialSpec
 
 
 def points(**given: Any) -> list[dict[str, Any]]:
     """The points of a grid."""
-    return list(plan(LoaderGrid.model_validate(given)))
+    return list(loader_points(LoaderGrid.model_validate(given)))
 
 
 def test_every_combination_is_a_point() -> None:
@@ -211,17 +211,20 @@ def test_more_are_tried_while_they_bring_something(
     rates: Mapping[int, Sequence[float]], tried: bool
 ) -> None:
     """Two per cent, in the median of rounds, of any raise below; what is above says nothing."""
-    assert (saturated(asked(8), trials(rates), 0.02) == "") == tried
+    assert (too_many_workers(asked(8), trials(rates), 0.02) == "") == tried
 
 
 def test_only_what_differs_in_workers_alone_counts() -> None:
     """Another batch size is another curve; a trial that failed is none."""
-    said = saturated(asked(8), trials({2: [100.0], 4: [101.0]}), 0.02)
+    said = too_many_workers(asked(8), trials({2: [100.0], 4: [101.0]}), 0.02)
     assert said == "4 workers brought +1.0% over 2: more are not tried (more_workers_gain)"
     found = trials({1: [100.0], 2: [100.0]}, batch_size=8)
-    assert saturated(asked(8), found, 0.02) == ""
-    assert saturated(asked(8, batch_size=8), found, 0.02)
-    assert saturated(TrialSpec("train", asked(8).params), trials({1: [1.0], 2: [1.0]}), 0.02) == ""
+    assert too_many_workers(asked(8), found, 0.02) == ""
+    assert too_many_workers(asked(8, batch_size=8), found, 0.02)
+    assert (
+        too_many_workers(TrialSpec("train", asked(8).params), trials({1: [1.0], 2: [1.0]}), 0.02)
+        == ""
+    )
 
 
 def test_only_rounds_that_have_both_are_compared() -> None:
@@ -231,9 +234,9 @@ def test_only_rounds_that_have_both_are_compared() -> None:
     true while round 1 has only the rate of 4 workers.
     """
     slower = trials({2: [200.0], 4: [300.0, 150.0, 140.0]})
-    assert saturated(asked(8), slower, 0.02) == ""
+    assert too_many_workers(asked(8), slower, 0.02) == ""
     faster = trials({2: [200.0], 4: [200.0, 400.0, 400.0]})
-    assert saturated(asked(8), faster, 0.02)
+    assert too_many_workers(asked(8), faster, 0.02)
 
 
 def test_a_trial_without_a_rate_is_no_evidence() -> None:
@@ -241,7 +244,7 @@ def test_a_trial_without_a_rate_is_no_evidence() -> None:
     (known,) = trials({2: [200.0]})
     (unknown,) = trials({4: [0.0]})
     unknown = replace(unknown, metrics={"samples_per_s_low": 100.0, "samples_per_s_high": 900.0})
-    assert saturated(asked(8), [known, unknown], 0.02) == ""
+    assert too_many_workers(asked(8), [known, unknown], 0.02) == ""
 
 
 @given(st.permutations(range(12)))
@@ -249,12 +252,16 @@ def test_the_order_of_trials_has_no_effect(order: list[int]) -> None:
     """The decision rests on rounds and rates, not on which trial ran first."""
     found = trials({1: [100.0] * 3, 2: [190.0] * 3, 4: [192.0] * 3, 8: [300.0] * 3})
     shuffled = [found[number] for number in order]
-    assert saturated(asked(16), shuffled, 0.02) == saturated(asked(16), found, 0.02) != ""
+    assert (
+        too_many_workers(asked(16), shuffled, 0.02)
+        == too_many_workers(asked(16), found, 0.02)
+        != ""
+    )
 
 
 @given(st.lists(st.floats(1, 1e6), min_size=2, max_size=6))
 def test_whatever_is_refused_stays_refused_for_more(rates: list[float]) -> None:
     """No number of workers is tried above one that was not worth it."""
     found = trials({2**n: [rate] for n, rate in enumerate(rates)})
-    refused = [bool(saturated(asked(2**n), found, 0.02)) for n in range(len(rates) + 2)]
+    refused = [bool(too_many_workers(asked(2**n), found, 0.02)) for n in range(len(rates) + 2)]
     assert refused == sorted(refused)

@@ -10,7 +10,7 @@ import pytest
 
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.loops import loading, opening
+from iobench.loops import loader_opening, loader_trial
 from iobench.trial import Context, Outcome, Place, TrialSpec
 from tests.iobench.loops.fakes import (
     PARAMS,
@@ -39,7 +39,7 @@ class TestRun:
                 super().__init__(*given)
                 built.append(self)
 
-        monkeypatch.setattr(opening, "LOADERS", Only(Kept))
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(Kept))
         return built
 
     def outcome(
@@ -53,7 +53,7 @@ class TestRun:
         context = Context(
             places or {}, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s
         )
-        outcome = loading.run(TrialSpec("loader", params), context)
+        outcome = loader_trial.run(TrialSpec("loader", params), context)
         assert outcome.cold is None
         assert outcome.counted_s is not None
         paused_s = sum(end_s - begin_s for begin_s, end_s in outcome.pauses)
@@ -122,7 +122,7 @@ class TestRun:
                 super().__init__(*arguments)
                 self.clock.sleep(7.0)
 
-        monkeypatch.setattr(opening, "LOADERS", Only(Opening))
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(Opening))
         metrics = self.metrics()
         assert metrics["time_to_first_batch_s"] == 7.0 + START_S + WAIT_S
         assert metrics["samples_per_s"] == 3 * EPOCH / (7.0 + START_S + 3 * EPOCH_S)
@@ -160,7 +160,11 @@ class TestRun:
     @pytest.mark.parametrize(
         ("batches", "give_up_s", "reason"),
         [
-            (100_000, 5.0, "the first 32 do not count, and 20 rounds of 10 samples need about"),
+            (
+                100_000,
+                5.0,
+                "the first 32 samples do not count, and 20 rounds of 10 samples need about",
+            ),
             (8, 6.0, "1 of 3 whole epochs of 80 samples were read in 6 s: about 12 s are needed"),
         ],
     )
@@ -181,7 +185,7 @@ class TestRun:
 
     def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """With what they leave."""
-        monkeypatch.setattr(opening, "LOADERS", Only(TellingLoader))
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(TellingLoader))
         metrics = self.metrics()
         parts = [metrics[f"first_batch_{part}_s"] for part in ("listing", "fetch", "rest")]
         assert parts == [START_S, WAIT_S / 2, WAIT_S / 2]

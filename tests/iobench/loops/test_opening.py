@@ -13,24 +13,28 @@ from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch, LoaderSettings, ReadPattern
 from iobench.loaders.mock import MockLoader
-from iobench.loops.counted import Flow, Least, WholeEpoch, flow_of
-from iobench.loops.drive import EpochTimes, drive
+from iobench.loops.epoch_loop import EpochTimings, run_epoch
 from iobench.loops.loader_grid import LoaderTrial, LoopTrial
-from iobench.loops.opening import (
-    OpenedLoader,
-    batches_of,
-    built,
-    check_batches,
+from iobench.loops.loader_opening import (
+    ReopenedLoader,
     check_frameworks,
-    check_shares,
-    classes_of,
-    flow_through,
-    rate_plan,
-    steps_of_ranks,
-    whole_batches,
+    check_shares_samples,
+    create_loader,
+    epoch_batches,
 )
-from iobench.loops.training_plan import Training, TrainingTrial, plan
-from iobench.stored import Stored
+from iobench.loops.rate_plan import (
+    check_full_batches,
+    count_full_batches,
+    loader_flow,
+    network_classes,
+    plan_rank_steps,
+    plan_rate,
+)
+from iobench.loops.samples_in_flight import SampleFlow, sample_flow
+from iobench.loops.training_settings import Training, TrainingTrial, training_points
+from iobench.loops.window import Minimum
+from iobench.loops.window_rules import WholeEpoch
+from iobench.stored import DataSummary
 from iobench.trial import Context, Place
 from tests.iobench.loops.fakes import PARAMS, SAMPLES, SlowConsumer, SlowLoader, looped, warm
 
@@ -68,28 +72,28 @@ def test_decoded_images_are_for_loaders_that_read_them(name: str) -> None:
     """Others would take pixels for an encoded image."""
     place = Place("/nowhere", "shards", decoded=True)
     context = Context({}, VirtualClock(), lambda done, unit: None)
-    with pytest.raises(Unavailable, match="take raw, torch-iterable, torch-map"):
-        built(LoaderTrial(loader=name, data="", cache="warm"), place, context)
+    with pytest.raises(Unavailable, match="use raw, torch-iterable, torch-map"):
+        create_loader(LoaderTrial(loader=name, data="", cache="warm"), place, context)
 
 
 def test_other_things_than_batches_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loader of another package that yields tuples, like torch, fails with advice."""
     loader, _ = looped(1)
-    assert [batch.samples for batch in batches_of(loader, 0)] == [SAMPLES]
+    assert [batch.samples for batch in epoch_batches(loader, 0)] == [SAMPLES]
     monkeypatch.setattr(loader, "epoch", lambda number: iter([("images", "labels")]))
     with pytest.raises(TrialFailed, match=r"yields tuple, not .* Batch\(images, labels, samples\)"):
-        next(batches_of(loader, 0))
+        next(epoch_batches(loader, 0))
 
 
 def trial(**changes: Any) -> TrainingTrial:
     """A loop of 100 steps of 10 samples with 2 workers, unless ``changes`` differ."""
     settings = {"batch_size": 10, "steps": 100, "workers": 2, "prefetch": 2, **changes}
-    (params,) = plan(Training.model_validate({"inputs": "warm", **settings}))
+    (params,) = training_points(Training.model_validate({"inputs": "warm", **settings}))
     return TrainingTrial.model_validate(params)
 
 
-DATA = Stored(samples=205, bytes=1, classes=2, files=())
-FLOW = Flow(round_samples=20, most_in_flight=64)
+DATA = DataSummary(samples=205, bytes=1, classes=2, files=())
+FLOW = SampleFlow(round_samples=20, max_in_flight=64)
 
 
 @pytest.mark.parametrize(
@@ -112,24 +116,24 @@ def test_ranks_agree_on_their_steps(
     changes: dict[str, Any], whole_batches_: list[int], expected: tuple[int, int, int]
 ) -> None:
     """Epochs, steps that are left out, and steps that count."""
-    assert steps_of_ranks(trial(**changes), FLOW, whole_batches_) == expected
+    assert plan_rank_steps(trial(**changes), FLOW, whole_batches_) == expected
 
 
 def test_a_rank_without_a_batch_fails_them_all() -> None:
     """The reason says how many share the images, and what to do."""
     with pytest.raises(
         TrialFailed,
-        match="205 images among 2 ranks with 2 workers have no whole batch of 10 for each: give",
+        match="205 images among 2 ranks with 2 workers have no full batch of 10 for each: use",
     ):
-        check_batches(trial(), DATA, [9, 0])
-    check_batches(trial(), DATA, [9, 1])
-    check_batches(trial(), None, [])
+        check_full_batches(trial(), DATA, [9, 0])
+    check_full_batches(trial(), DATA, [9, 1])
+    check_full_batches(trial(), None, [])
 
 
 def test_a_network_has_a_class_for_each_of_the_data() -> None:
     """And for the thousand of ImageNet."""
-    assert classes_of(None) == classes_of(DATA) == 1000
-    assert classes_of(Stored(1, 1, 21_841, ())) == 21_841
+    assert network_classes(None) == network_classes(DATA) == 1000
+    assert network_classes(DataSummary(1, 1, 21_841, ())) == 21_841
 
 
 class Counting(SlowLoader):
@@ -144,8 +148,8 @@ def test_whole_batches_of_a_rank() -> None:
     """Of 89 samples two ranks have 30 and one 29; a loader that counts its batches is asked."""
     for rank, batches in ((0, 3), (1, 3), (2, 2)):
         settings = LoaderSettings(batch_size=10, rank=rank, world_size=3)
-        assert whole_batches(looped(1)[0], settings, 89) == batches
-    assert whole_batches(Counting(None, settings, VirtualClock()), settings, 400) == 30
+        assert count_full_batches(looped(1)[0], settings, 89) == batches
+    assert count_full_batches(Counting(None, settings, VirtualClock()), settings, 400) == 30
 
 
 class Counted(SlowLoader):
@@ -165,12 +169,12 @@ LOOP = LoaderTrial.model_validate({**PARAMS, "workers": 2})
 
 def test_windows_depend_on_the_size_of_samples() -> None:
     """A loader that does not count is taken to read batch by batch."""
-    data = Stored(samples=10, bytes=100, classes=2, files=())
+    data = DataSummary(samples=10, bytes=100, classes=2, files=())
     counted = Counted(None, LOOP, VirtualClock())
-    assert flow_through(counted, LOOP, data) == flow_of(
+    assert loader_flow(counted, LOOP, data) == sample_flow(
         ReadPattern(2, 100, 3), batch_size=SAMPLES, workers=2, prefetch=2
     )
-    assert flow_through(looped(1)[0], LOOP, data) == flow_of(
+    assert loader_flow(looped(1)[0], LOOP, data) == sample_flow(
         ReadPattern(2), batch_size=SAMPLES, workers=2, prefetch=2
     )
 
@@ -197,10 +201,10 @@ def test_which_rule_is_for_which_loader(
     """A steady rate needs a loader that counts and an epoch that is long enough."""
     settings = LOOP.model_copy(update=changes)
     loader = kind(None, settings, VirtualClock())
-    least_epoch = flow_through(loader, settings, None).least_epoch
-    lengths = {None: None, "least": least_epoch, "less": least_epoch - 1}
-    chosen = rate_plan(
-        *(loader, settings, None, Least()),
+    min_epoch_samples = loader_flow(loader, settings, None).min_epoch_samples
+    lengths = {None: None, "least": min_epoch_samples, "less": min_epoch_samples - 1}
+    chosen = plan_rate(
+        *(loader, settings, None, Minimum()),
         epoch_samples=lengths[samples],
         by_epochs=by_epochs,
         give_up_s=5.0,
@@ -215,11 +219,11 @@ class EvictingCache:
         self._loaders, self._stays = loaders, stays
         self.done: list[str] = []
 
-    def after(self, samples: int) -> None:
+    def judge_epoch(self, samples: int) -> None:
         """Judge an epoch."""
         self.done.append(f"after {samples}")
 
-    def before(self) -> bool:
+    def prepare(self) -> bool:
         """Evict; a file that is mapped stays."""
         is_mapped = self._stays and not self._loaders[-1].closed
         self.done.append("mapped" if is_mapped else "evicted")
@@ -237,35 +241,35 @@ def test_a_loader_is_made_again_only_if_its_files_stay(stays: bool) -> None:
         loaders.append(loader)
         return loader
 
-    loader = OpenedLoader(opened(), opened)
+    loader = ReopenedLoader(opened(), opened)
     cache: Any = EvictingCache(loaders, stays)
     times = driven(loader.request(0))
-    loader.between(cache, times)
+    loader.prepare_next_epoch(cache, times)
     assert cache.done == ["after 20", *(["mapped"] if stays else []), "evicted"]
     assert [each.closed for each in loaders] == [stays]
     assert sum(batch.samples for batch in loader.request(1)) == 20
     assert [each.epochs for each in loaders] == ([[0], [1]] if stays else [[0, 1]])
     assert loader.notes == ["a fake", "loader 0", *(["loader 1"] if stays else [])]
-    assert loader.arrivals is None
+    assert loader.arrived is None
 
 
-def driven(batches: Iterator[Batch]) -> EpochTimes:
+def driven(batches: Iterator[Batch]) -> EpochTimings:
     """A loop over an epoch."""
     clock = VirtualClock()
-    return drive(lambda: batches, warm(SlowConsumer, clock), clock, WholeEpoch())
+    return run_epoch(lambda: batches, warm(SlowConsumer, clock), clock, WholeEpoch())
 
 
 def test_a_loader_that_is_made_again_counts_anew() -> None:
     """What has arrived is asked of the present loader."""
-    loader = OpenedLoader(Counted(None, LOOP, VirtualClock()), lambda: looped(1)[0])
-    assert loader.arrivals is not None
-    assert loader.arrivals() == ReadTotals(8, 80)
+    loader = ReopenedLoader(Counted(None, LOOP, VirtualClock()), lambda: looped(1)[0])
+    assert loader.arrived is not None
+    assert loader.arrived() == ReadTotals(8, 80)
 
 
 def test_a_loader_that_does_not_share_is_refused() -> None:
     """The message names loaders that do, and the setting for this one."""
-    with pytest.raises(Unavailable, match=r"loader mine does not share .* processes: take "):
-        check_shares(looped(1)[0], "mine", "processes", "processes: 1")
+    with pytest.raises(Unavailable, match=r"loader mine does not share .* processes: use "):
+        check_shares_samples(looped(1)[0], "mine", "processes", "processes: 1")
 
 
 def test_loaders_that_read_nothing_are_not_measured_by_epochs() -> None:
@@ -273,7 +277,7 @@ def test_loaders_that_read_nothing_are_not_measured_by_epochs() -> None:
     clock = VirtualClock()
     settings = LoopTrial(loader="mock", data="", epochs=2, item_s=0.01, workers=1)
     mock = MockLoader(None, settings, clock)
-    rates = rate_plan(
-        *(mock, settings, None, Least(1)), epoch_samples=None, by_epochs=True, give_up_s=math.inf
+    rates = plan_rate(
+        *(mock, settings, None, Minimum(1)), epoch_samples=None, by_epochs=True, give_up_s=math.inf
     )
     assert rates.rule == "steady"

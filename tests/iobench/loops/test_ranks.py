@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from iobench.loops.ranks import RankMeeting, cause
+from iobench.loops.rank_processes import RankBarrier, first_failed_rank
 
 DONE: dict[str, Any] = {"outcome": {}}
 
@@ -34,7 +34,7 @@ def test_the_first_that_failed_is_the_cause(
     said: dict[int, dict[str, Any]], blamed: int | None
 ) -> None:
     """One that fell silent before any that says so; none as long as all have done their part."""
-    assert cause(said) == blamed
+    assert first_failed_rank(said) == blamed
 
 
 @pytest.mark.parametrize("look_every_s", [0.001, 0.0001])
@@ -42,7 +42,7 @@ def test_nobody_passes_before_the_last_has_come(tmp_path: Path, look_every_s: fl
     """Whoever it is, and at every meeting."""
     path = tmp_path / "meeting"
     path.touch()
-    meetings = [RankMeeting(str(path), 4, look_every_s) for _ in range(4)]
+    meetings = [RankBarrier(str(path), 4, look_every_s) for _ in range(4)]
     last = meetings.pop()
     with ThreadPoolExecutor(3) as threads:
         for _ in range(3):

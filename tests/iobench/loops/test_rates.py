@@ -23,15 +23,14 @@ from iobench.consumers.null import NullConsumer
 from iobench.consumers.paced import PacedConsumer
 from iobench.consumers.protocol import Consumer, ConsumerSettings
 from iobench.errors import TrialFailed
-from iobench.loops import loading, opening, training
-from iobench.loops.counted import BALANCED, LEAST_EPOCHS, LEAST_ROUNDS, Least
-from iobench.loops.epochs import measure
-from iobench.loops.figures import counted_epochs
+from iobench.loops import loader_opening, loader_trial, training_trial
 from iobench.loops.loader_grid import LoopTrial
-from iobench.loops.opening import flow_through, rate_plan
-from iobench.loops.times import LoopTimes, epochs_as_one
-from iobench.loops.training_plan import Training, plan
-from iobench.stored import Stored
+from iobench.loops.loop_timings import LoopTimings, combine_epochs
+from iobench.loops.rate_measurement import measure_rate
+from iobench.loops.rate_plan import loader_flow, plan_rate
+from iobench.loops.training_settings import Training, training_points
+from iobench.loops.window import MAX_IMBALANCE, MIN_EPOCHS, MIN_ROUNDS, Minimum
+from iobench.stored import DataSummary
 from iobench.trial import GIVE_UP_SHARE, Context, TrialSpec
 from tests.iobench.loops.fakes import Only
 from tests.iobench.simulated_loader import (
@@ -112,18 +111,20 @@ cases = st.builds(
 )
 
 
-def measured(trial: Case, give_up_s: float = math.inf) -> tuple[str, int, LoopTimes]:
+def measured(trial: Case, give_up_s: float = math.inf) -> tuple[str, int, LoopTimings]:
     """The rule by which ``iobench`` measures the trial, the epochs that it reads, and its times."""
     clock, simulation = VirtualClock(), trial.simulation
     loader = SimulatedLoader(simulation, clock)
-    rates = rate_plan(
-        *(loader, loop_trial(simulation), None, Least(trial.steps)),
+    rates = plan_rate(
+        *(loader, loop_trial(simulation), None, Minimum(trial.steps)),
         epoch_samples=simulation.epoch_samples if simulation.epoch_samples < ENDLESS else None,
         by_epochs=False,
         give_up_s=give_up_s,
     )
-    result = measure(loader.epoch, device(trial, clock), clock, rates, arrived=loader.read_so_far)
-    return result.rule, len(result.epochs), epochs_as_one(counted_epochs(result))
+    result = measure_rate(
+        loader.epoch, device(trial, clock), clock, rates, arrived=loader.read_so_far
+    )
+    return result.rule, len(result.epochs), combine_epochs(result.counted_timings())
 
 
 def loop_trial(simulation: Simulation) -> LoopTrial:
@@ -145,16 +146,14 @@ def device(trial: Case, clock: VirtualClock) -> Consumer:
     return PacedConsumer(pace, clock)
 
 
-def error_of(trial: Case, rule: str, epochs: int, times: LoopTimes) -> float:
+def error_of(trial: Case, rule: str, epochs: int, times: LoopTimings) -> float:
     """The error of a measured rate, as a share of the true one."""
     if rule == "epochs":
         truth = whole_epochs_rate(trial.simulation, trial.device_per_s, epochs)
     else:
         loader = SimulatedLoader(trial.simulation, VirtualClock())
-        flow = flow_through(loader, loop_trial(trial.simulation), None)
-        truth = long_run_rate(
-            trial.simulation, trial.device_per_s, LEAST_ROUNDS * flow.round_samples
-        )
+        flow = loader_flow(loader, loop_trial(trial.simulation), None)
+        truth = long_run_rate(trial.simulation, trial.device_per_s, MIN_ROUNDS * flow.round_samples)
     return abs(times.samples_per_s / truth - 1)
 
 
@@ -165,10 +164,10 @@ def check(trial: Case) -> None:
     assert len(times.wait_s) >= trial.steps
     assert times.balance is not None
     if rule == "epochs":
-        assert epochs >= LEAST_EPOCHS
+        assert epochs >= MIN_EPOCHS
         assert times.balance == 1
     else:
-        assert abs(times.balance - 1) <= BALANCED
+        assert abs(times.balance - 1) <= MAX_IMBALANCE
 
 
 @settings(max_examples=60)
@@ -189,7 +188,7 @@ def test_rates_of_many_loops_are_true(store: str) -> None:
 
 def named_timeout_s(reason: str) -> float:
     """The timeout that the reason of a failure names."""
-    named = re.search(r"set trial_timeout_s to ([\d,]+) or more, or take fewer", reason)
+    named = re.search(r"set trial_timeout_s to ([\d,]+) or more, or use fewer", reason)
     assert named is not None, reason
     return float(named[1].replace(",", ""))
 
@@ -239,7 +238,7 @@ class TestOfTheIssue:
     ) -> dict[str, Any]:
         """The metrics of a loop with these settings; without any, those of the loader alone."""
         samples = simulation.epoch_samples
-        data = Stored(samples, samples * simulation.sample_bytes, 10, ())
+        data = DataSummary(samples, samples * simulation.sample_bytes, 10, ())
 
         class Loader(SimulatedLoader):
             """The simulated loader, as iobench makes loaders."""
@@ -247,9 +246,9 @@ class TestOfTheIssue:
             def __init__(self, place: object, settings: object, clock: VirtualClock) -> None:
                 super().__init__(simulation, clock)
 
-        monkeypatch.setattr(opening, "LOADERS", Only(Loader))
-        for module in (loading, training):
-            monkeypatch.setattr(module, "data_of", lambda place, loader: data)
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(Loader))
+        for module in (loader_trial, training_trial):
+            monkeypatch.setattr(module, "summarize_loader_data", lambda place, loader: data)
         context = Context({}, VirtualClock(), lambda done, unit: None)
         shared = {
             "batch_size": simulation.batch,
@@ -258,10 +257,10 @@ class TestOfTheIssue:
         }
         if not settings_:
             params = {"loader": "simulated", "data": "", "cache": "warm", "seconds": 10.0, **shared}
-            return dict(loading.run(TrialSpec("loader", params), context).metrics)
+            return dict(loader_trial.run(TrialSpec("loader", params), context).metrics)
         loop = {"consumer": "paced", "loader": "mock", "inputs": "warm", **shared, **settings_}
-        (params,) = plan(Training.model_validate(loop))
-        return dict(training.run(TrialSpec("train", params), context).metrics)
+        (params,) = training_points(Training.model_validate(loop))
+        return dict(training_trial.run(TrialSpec("train", params), context).metrics)
 
     def behind_the_link(self, at_once: int, **changes: Any) -> Simulation:
         """1,000 photos behind a link of 12 MB/s, read as dataprep reads them, by 2 workers."""
@@ -292,7 +291,7 @@ class TestOfTheIssue:
         assert metrics["samples_per_s"] <= self.LINK_PER_S
         assert metrics["mb_per_s"] <= 12
         assert metrics["samples_per_s"] > 0.7 * self.LINK_PER_S
-        assert metrics["balance"] == pytest.approx(1, abs=BALANCED)
+        assert metrics["balance"] == pytest.approx(1, abs=MAX_IMBALANCE)
         assert metrics["fetched_bytes"] / metrics["seconds"] <= 12e6
         assert metrics["epoch_start_share"] > 0.1
 
@@ -309,9 +308,9 @@ class TestOfTheIssue:
             "item_s": 0.005,
             "steps": steps,
         }
-        (params,) = plan(Training.model_validate(loop))
+        (params,) = training_points(Training.model_validate(loop))
         context = Context({}, VirtualClock(), lambda done, unit: None)
-        metrics = training.run(TrialSpec("train", params), context).metrics
+        metrics = training_trial.run(TrialSpec("train", params), context).metrics
         truth = min(1_600.0, images_per_s)
         assert metrics["samples_per_s"] == pytest.approx(truth, rel=NEAR)
         assert metrics["steps"] >= steps

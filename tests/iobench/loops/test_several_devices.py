@@ -13,11 +13,11 @@ import pytest
 
 import dataprep
 from dataprep.stores import StoreOptions, open_store
-from iobench.child_process import Verdict, run_isolated
-from iobench.loops.counted import BALANCED, LEAST_EPOCHS
-from iobench.loops.training_plan import Training, plan
+from iobench.loops.training_settings import Training, training_points
+from iobench.loops.window import MAX_IMBALANCE, MIN_EPOCHS
 from iobench.s3_server import MotoServer
 from iobench.trial import Outcome, Place, TrialSpec
+from iobench.trial_timeout import TrialEnd, run_with_timeout
 from tests.commandline import wait_until
 from tests.iobench.small_runs import ThirdParty
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.slow
 torch = pytest.importorskip("torch")
 
 STEPS, SAMPLES = 12, 4
-EPOCHS, EPOCH_STEPS = LEAST_EPOCHS, 60 // SAMPLES
+EPOCHS, EPOCH_STEPS = MIN_EPOCHS, 60 // SAMPLES
 """Epochs of 120 samples that two ranks share, and the steps of each."""
 
 LOOP: dict[str, Any] = {
@@ -50,14 +50,14 @@ def tried(
     progress: Callable[[float, str], None] = lambda done, unit: None,
     scratch: Path | None = None,
     **changed: Any,
-) -> Verdict:
+) -> TrialEnd:
     """A trial of two ranks; without ``places`` its loader reads nothing."""
-    (params,) = plan(
+    (params,) = training_points(
         Training.model_validate({**LOOP, "loader": loader, "inputs": source} | changed)
     )
     if places is None:
         params |= {"data": "", "over": ""}
-    return run_isolated(
+    return run_with_timeout(
         TrialSpec("train", params),
         places or {},
         timeout_s=timeout_s,
@@ -67,7 +67,7 @@ def tried(
     )
 
 
-def done(verdict: Verdict) -> Outcome:
+def done(verdict: TrialEnd) -> Outcome:
     """What a trial found that is done."""
     status, outcome, reason = verdict
     assert (status, reason) == ("done", "")
@@ -126,7 +126,7 @@ def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
         ("odd-killedrank", "killed by SIGKILL (out of memory?): "),
         ("odd-exitingrank", "ended with exit code 3: license expired"),
         ("odd-leavingrank", "ended with exit code 3: license expired"),
-        ("odd-shortrank", "the loader gave 6 full batches, where 24 were counted beforehand"),
+        ("odd-shortrank", "the loader gave 6 full batches, but 24 were counted before the loop"),
     ],
 )
 def test_a_rank_that_fails_ends_the_trial(third_party: ThirdParty, loader: str, said: str) -> None:
@@ -186,7 +186,7 @@ def test_ranks_share_the_shards(shards: Place, loader: str, workers: int) -> Non
     assert (metrics["rate_rule"], metrics["left_out"]) == ("epochs", 0)
     assert metrics["steps"] == EPOCHS * EPOCH_STEPS
     assert metrics["samples"] == 2 * SAMPLES * metrics["steps"]
-    assert metrics["balance"] == pytest.approx(1, abs=BALANCED)
+    assert metrics["balance"] == pytest.approx(1, abs=MAX_IMBALANCE)
     assert metrics["fetched_bytes"] > 0
     assert [epoch["samples"] for epoch in metrics["epochs"]] == [2 * SAMPLES * EPOCH_STEPS] * EPOCHS
     assert metrics["mb_per_s"] > 0
@@ -237,7 +237,7 @@ def test_too_few_samples_are_refused_before_any_rank_begins(shards: Place) -> No
     status, _, reason = tried("torch-map", places={"shards@disk": shards}, batch_size=80)
     assert status == "failed"
     assert reason == (
-        "120 images among 2 ranks with 0 workers have no whole batch of 80 for each: give more "
+        "120 images among 2 ranks with 0 workers have no full batch of 80 for each: use more "
         "images, more shards, a smaller batch_size or fewer workers"
     )
 
@@ -281,7 +281,7 @@ def test_emulated_accelerators_end_each_step_together(shards: Place, accelerator
     assert "ranks_agree" not in metrics
     assert metrics["steps"] == EPOCHS * 120 // SAMPLES // accelerators
     assert metrics["samples"] == accelerators * SAMPLES * metrics["steps"]
-    assert metrics["balance"] == pytest.approx(1, abs=BALANCED)
+    assert metrics["balance"] == pytest.approx(1, abs=MAX_IMBALANCE)
     for name in ("rank_au_mlperf", "rank_samples_per_s"):
         assert len(metrics[name]) == accelerators
     # No accelerator is faster than its pace, and none is ahead of the others.
@@ -309,4 +309,4 @@ def test_accelerators_are_fed_by_loaders_that_read_nothing() -> None:
     # Sleeping takes a little longer than asked, never shorter.
     assert max(metrics["rank_samples_per_s"]) <= 200.0 * 1.05
     assert metrics["samples"] == 2 * 10 * 20
-    assert metrics["balance"] == pytest.approx(1, abs=BALANCED)
+    assert metrics["balance"] == pytest.approx(1, abs=MAX_IMBALANCE)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from iobench.child_process import Verdict, run_isolated
 from iobench.trial import TrialSpec
+from iobench.trial_timeout import TrialEnd, run_with_timeout
 from tests.iobench.small_runs import ThirdParty
 
 pytestmark = pytest.mark.slow
@@ -27,9 +27,9 @@ PARAMS: dict[str, Any] = {
 }
 
 
-def tried(**changed: Any) -> Verdict:
+def tried(**changed: Any) -> TrialEnd:
     """A trial of a loader that reads nothing."""
-    return run_isolated(
+    return run_with_timeout(
         TrialSpec("loader", {**PARAMS, **changed}),
         {},
         timeout_s=120,
@@ -59,4 +59,4 @@ def test_a_loader_that_does_not_share_is_skipped(third_party: ThirdParty) -> Non
     status, _, reason = tried(loader="odd-steady")
     assert status == "skipped"
     assert "does not share its samples among several processes" in reason
-    assert reason.endswith("or processes: 1")
+    assert reason.endswith("or set processes: 1")

@@ -7,15 +7,15 @@ import pytest
 
 from iobench.loaders import WorkerBatch
 from iobench.loops import spans
+from iobench.loops.loop_timings import LoopTimings
 from iobench.loops.spans import last_batches, process_spans, rank_spans, worker_spans
-from iobench.loops.times import LoopTimes
 from iobench.trial import Span
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four spans of each sort are kept."""
-    monkeypatch.setattr(spans, "MOST_SPANS", 4)
+    monkeypatch.setattr(spans, "MAX_SPANS", 4)
 
 
 def batches(count: int, worker: int = 0) -> list[WorkerBatch]:
@@ -43,7 +43,7 @@ def test_processes_keep_equal_parts() -> None:
 def test_steps_of_ranks_end_where_they_ended() -> None:
     """Time between epochs is in no step."""
     epochs = [
-        LoopTimes(
+        LoopTimings(
             requested_s=begun_s,
             time_to_first_batch_s=0.0,
             begun_s=begun_s,

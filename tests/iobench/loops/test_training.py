@@ -10,8 +10,8 @@ import pytest
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
-from iobench.loops import opening, training
-from iobench.loops.training_plan import Training, plan
+from iobench.loops import loader_opening, training_trial
+from iobench.loops.training_settings import Training, training_points
 from iobench.trial import Around, Cold, Context, Outcome, Place, TrialSpec
 from tests.iobench.loops.fakes import (
     SAMPLES,
@@ -34,7 +34,7 @@ PLACES = {"shards@disk": Place("/data", "shards")}
 
 def points(**given: Any) -> list[dict[str, Any]]:
     """The points of one group."""
-    return list(plan(Training.model_validate(given)))
+    return list(training_points(Training.model_validate(given)))
 
 
 class HoldingLoader(SlowLoader):
@@ -63,8 +63,8 @@ class TestRun:
     @pytest.fixture(autouse=True)
     def replaced(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Fakes under every name."""
-        monkeypatch.setattr(opening, "LOADERS", Only(SlowLoader))
-        monkeypatch.setattr(training, "CONSUMERS", Only(SlowConsumer))
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(SlowLoader))
+        monkeypatch.setattr(training_trial, "CONSUMERS", Only(SlowConsumer))
 
     def trial(self, source: str, give_up_s: float = math.inf, **changed: Any) -> Outcome:
         """8 steps at least from ``source``, whose epochs have 8 batches."""
@@ -72,7 +72,7 @@ class TestRun:
         settings = {"loader": "mock", "batch_size": SAMPLES, "steps": 8, "workers": 1, **changed}
         (params,) = points(inputs=source, **settings)
         context = Context(places, VirtualClock(), lambda done, unit: None, give_up_s=give_up_s)
-        return training.run(TrialSpec("train", params), context)
+        return training_trial.run(TrialSpec("train", params), context)
 
     @pytest.mark.parametrize("epochs", [1, 3])
     def test_resident_data_costs_the_computation_alone(self, epochs: int) -> None:
@@ -87,7 +87,7 @@ class TestRun:
 
     def test_the_first_step_is_in_no_figure(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Frameworks choose their kernels in it: of one batch only the later steps count."""
-        monkeypatch.setattr(training, "CONSUMERS", Only(LateStarter))
+        monkeypatch.setattr(training_trial, "CONSUMERS", Only(LateStarter))
         metrics = self.trial("synthetic").metrics
         assert metrics["steps"] == 8
         assert metrics["samples_per_s"] == SAMPLES / STEP_S
@@ -138,7 +138,7 @@ class TestRun:
     def test_a_loop_without_enough_time_fails(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The reason names the seconds that it needs; warming up takes 100 s."""
         monkeypatch.setattr(SlowLoader, "batches", 100_000)
-        with pytest.raises(TrialFailed, match=r"set trial_timeout_s to \d+ or more, or take fewer"):
+        with pytest.raises(TrialFailed, match=r"set trial_timeout_s to \d+ or more, or use fewer"):
             self.trial("warm", give_up_s=110.0)
         monkeypatch.setattr(SlowLoader, "batches", 8)
         with pytest.raises(TrialFailed, match="1 of 3 whole epochs of 80 samples were read"):
@@ -171,14 +171,14 @@ class TestRun:
         (params,) = points(inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1)
         around = Around(loader=noted, consumer=twice)
         context = Context({}, VirtualClock(), lambda done, unit: None, around=around)
-        metrics = training.run(TrialSpec("train", params), context).metrics
+        metrics = training_trial.run(TrialSpec("train", params), context).metrics
         seconds = START_S + 24 * (2 * STEP_S + WAIT_S)
         assert metrics["samples_per_s"] == 3 * EPOCH / seconds
         assert [loader.closed for loader in loaders] == [True]
 
     def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Of a loop that waits for its data; what lies on the device has none."""
-        monkeypatch.setattr(opening, "LOADERS", Only(TellingLoader))
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(TellingLoader))
         metrics = self.trial("warm").metrics
         assert metrics["first_batch_fetch_s"] == metrics["first_batch_rest_s"] == WAIT_S / 2
         resident = self.trial("synthetic").metrics
@@ -188,7 +188,7 @@ class TestRun:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Handing over is not computing: the rate is that of the device."""
-        monkeypatch.setattr(training, "CONSUMERS", Only(AsynchronousConsumer))
+        monkeypatch.setattr(training_trial, "CONSUMERS", Only(AsynchronousConsumer))
         assert self.trial("synthetic").metrics["samples_per_s"] == SAMPLES / STEP_S
 
     def test_whole_epochs_have_enough_waits_for_the_90th_percentile(self) -> None:
@@ -229,29 +229,29 @@ class TestRun:
                 loaders.append(self)
 
         class FakeCache:
-            def __init__(self, *arguments: Any, every: bool) -> None:
+            def __init__(self, *arguments: Any, before_every_epoch: bool) -> None:
                 self.judged: list[Cold] = []
 
-            def before(self) -> bool:
+            def prepare(self) -> bool:
                 clock.sleep(50.0)
                 is_mapped = stays and any(not loader.closed for loader in loaders)
                 done.append("mapped" if is_mapped else "evicted")
                 return is_mapped and len(done) > 1
 
-            def after(self, samples: int) -> None:
+            def judge_epoch(self, samples: int) -> None:
                 self.judged.append(Cold("cold", "cold", 0.0, 1.0))
                 done.append(f"after {samples}")
 
-            def ended(self, samples: int) -> Cold:
+            def judge_trial(self, samples: int) -> Cold:
                 self.judged.append(Cold("cold", "cold", 0.0, 1.0))
                 return Cold("cold", "cold", why=f"{samples} samples")
 
-        monkeypatch.setattr(opening, "LOADERS", Only(Kept))
-        monkeypatch.setattr(training, "EpochCache", FakeCache)
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(Kept))
+        monkeypatch.setattr(training_trial, "EpochCache", FakeCache)
         (params,) = points(inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1)
         clock = VirtualClock()
         context = Context({}, clock, lambda done, unit: None)
-        outcome = training.run(TrialSpec("train", params), context)
+        outcome = training_trial.run(TrialSpec("train", params), context)
         assert outcome.metrics["samples_per_s"] == 3 * EPOCH / (START_S + 3 * EPOCH_S)
         again = ["mapped", "evicted"] if stays else ["evicted"]
         assert done[1:] == [f"after {EPOCH}", *again] * 2
@@ -268,7 +268,7 @@ class TestRun:
         (params,) = points(inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1)
         seen: list[float] = []
         context = Context({}, VirtualClock(), lambda done, unit: seen.append(done))
-        training.run(TrialSpec("train", params), context)
+        training_trial.run(TrialSpec("train", params), context)
         assert seen == [SAMPLES * n for n in range(1, 25)]
 
     def test_one_batch_in_host_memory_is_given_again_and_again(self) -> None:
@@ -286,8 +286,8 @@ class TestRun:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """As many as its steps take; nothing of it is called cold or warm, nor bytes a second."""
-        monkeypatch.setattr(opening, "LOADERS", Only(HoldingLoader))
-        monkeypatch.setattr(training, "available_bytes", lambda: 4000)
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(HoldingLoader))
+        monkeypatch.setattr(training_trial, "available_bytes", lambda: 4000)
         outcome = self.trial("augment", data="shards", places=PLACES, **TORCH)
         assert outcome.metrics["notes"] == ["no work", "a fake", f"augment {8 * SAMPLES} 1000"]
         assert outcome.metrics["time_to_first_batch_s"] == START_S + WAIT_S

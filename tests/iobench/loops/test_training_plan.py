@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from iobench.loops.training_plan import Training, plan
+from iobench.loops.training_settings import Training, training_points
 
 PACED = {"consumer": "paced", "images_per_s": 100, "loader": "mock"}
 
 
 def points(**given: Any) -> list[dict[str, Any]]:
     """The points of one group."""
-    return list(plan(Training.model_validate(given)))
+    return list(training_points(Training.model_validate(given)))
 
 
 def test_one_point_an_input() -> None:
@@ -98,7 +98,7 @@ def test_the_device_normalises_where_loops_in_torch_can_have_it(
     """By default, by ``normalise_on``, and by the key of earlier configs; a saved config agrees."""
     loop = Training.model_validate({"inputs": "warm", **given})
     assert loop.normalise_on == ("host" if by_loader else "device")
-    assert [point["normalise"] for point in plan(loop)] == [by_loader]
+    assert [point["normalise"] for point in training_points(loop)] == [by_loader]
     assert Training.model_validate(loop.model_dump(mode="json")) == loop
 
 
@@ -173,7 +173,7 @@ def test_a_preset_brings_its_model(preset: str, model: str) -> None:
         ({**PACED, "accelerators": []}, "accelerators"),
         (
             {"accelerators": 2},
-            "accelerators are emulated: they are for consumer paced, not for torch; give devices",
+            "accelerators are emulated: they are for consumer paced, not for torch; use devices",
         ),
         (
             {**PACED, "loader": "torch-map", "accelerators": [1, 2], "inputs": "decode"},

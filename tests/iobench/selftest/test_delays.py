@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from iobench import selftest
 from iobench.ladder import RUNGS as LADDER
 from iobench.loaders.protocol import ReadPattern
-from iobench.loops.counted import flow_of
+from iobench.loops.samples_in_flight import sample_flow
 from iobench.selftest import Check, Injected, NotRun
 from iobench.selftest.delays import (
     CODES,
@@ -76,8 +76,10 @@ class TestCases:
         found = sorted(plan.delays.values())
         assert all(longer >= 1.2 * shorter for shorter, longer in itertools.pairwise(found))
         batch_by_batch = ReadPattern(streams=plan.workers)
-        flow = flow_of(batch_by_batch, batch_size=plan.batch_size, workers=plan.workers, prefetch=2)
-        assert flow.least_epoch <= plan.images
+        flow = sample_flow(
+            batch_by_batch, batch_size=plan.batch_size, workers=plan.workers, prefetch=2
+        )
+        assert flow.min_epoch_samples <= plan.images
 
 
 class TestRecovered:

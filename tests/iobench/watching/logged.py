@@ -8,7 +8,7 @@ from itertools import chain
 
 import pandas as pd
 
-from iobench.watching.report import step_table
+from iobench.watching.report import read_step_log
 from iobench.watching.session import STEP_FIELDS, StepLog
 
 Record = tuple[float, ...]
@@ -37,7 +37,7 @@ def packed(*records: Record) -> bytes:
 
 def table(*records: Record) -> pd.DataFrame:
     """As the companion reads them."""
-    return step_table(packed(*records))
+    return read_step_log(packed(*records))
 
 
 class MemoryLog(StepLog):

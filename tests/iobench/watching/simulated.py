@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from iobench.clock import VirtualClock
 from iobench.machine.sampling import Samples
 from iobench.trial import Metrics
-from iobench.watching.loader import Epoch
+from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
 from iobench.watching.report import outcome
 from tests.iobench.watching.logged import MemoryLog, Record, table
@@ -93,7 +93,7 @@ def recorded(
     if replay is not None:
         repeated = Replay(replay, 0, log, clock=clock.now_s)
     for number in range(epochs):
-        epoch = Epoch(
+        epoch = TimedEpoch(
             *(lambda: loader.epoch(batches, clock), 0, number, log),
             replay=repeated,
             clock=clock.now_s,

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
 from iobench.machine.sampling import Samples
-from iobench.watching.loader import Epoch
+from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
 from iobench.watching.report import outcome
-from iobench.watching.session import IDLE
+from iobench.watching.session import DEVICE_IDLE
 from tests.iobench.watching.logged import MemoryLog, Record, table
 from tests.iobench.watching.simulated import (
     BATCH,
@@ -130,7 +130,9 @@ def with_slow_repeated_steps(
     clock, log = VirtualClock(), MemoryLog()
     replay = Replay(REPLAY, 0, log, clock=clock.now_s)
     loader = SimulatedLoader(batch_s)
-    epoch = Epoch(lambda: loader.epoch(300, clock), 0, 0, log, replay=replay, clock=clock.now_s)
+    epoch = TimedEpoch(
+        lambda: loader.epoch(300, clock), 0, 0, log, replay=replay, clock=clock.now_s
+    )
     repeated = 0
     for _ in epoch:
         repeated += replay.is_running
@@ -166,7 +168,9 @@ def test_a_host_that_is_ahead_of_its_device_does_not_raise_the_ceiling() -> None
 
     replay = Replay(REPLAY, 0, log, wait=wait, clock=clock.now_s)
     loader = SimulatedLoader(0.040, queue=4)
-    epoch = Epoch(lambda: loader.epoch(400, clock), 0, 0, log, replay=replay, clock=clock.now_s)
+    epoch = TimedEpoch(
+        lambda: loader.epoch(400, clock), 0, 0, log, replay=replay, clock=clock.now_s
+    )
     for _ in epoch:
         clock.sleep(0.001)
         busy_until_s = max(busy_until_s, clock.now_s()) + 0.020
@@ -183,7 +187,9 @@ def until(stop: int, replay: ReplaySettings = REPLAY) -> list[Record]:
     clock, log = VirtualClock(), MemoryLog()
     loader = SimulatedLoader(0.040)
     repeated = Replay(replay, 0, log, clock=clock.now_s)
-    epoch = Epoch(lambda: loader.epoch(400, clock), 0, 0, log, replay=repeated, clock=clock.now_s)
+    epoch = TimedEpoch(
+        lambda: loader.epoch(400, clock), 0, 0, log, replay=repeated, clock=clock.now_s
+    )
     for step, _ in enumerate(epoch, start=1):
         clock.sleep(0.020)
         if step == stop:
@@ -209,7 +215,7 @@ def test_epochs_after_one_that_was_left_during_the_replay_count() -> None:
     replay = Replay(REPLAY, 0, log, clock=clock.now_s)
     for number in range(4):
         make = lambda: loader.epoch(200, clock)  # noqa: E731
-        epoch = Epoch(make, 0, number, log, replay=replay, clock=clock.now_s)
+        epoch = TimedEpoch(make, 0, number, log, replay=replay, clock=clock.now_s)
         for step, _ in enumerate(epoch, start=1):
             clock.sleep(0.020)
             if number == 0 and step == 140:
@@ -231,7 +237,7 @@ def test_without_samples_there_is_no_ceiling() -> None:
     """Nobody knows how many samples a batch of an unknown kind holds."""
     clock, log = VirtualClock(), MemoryLog()
     replay = Replay(REPLAY, 0, log, clock=clock.now_s)
-    for _ in Epoch(lambda: iter([3.5] * 300), 0, 0, log, replay=replay, clock=clock.now_s):
+    for _ in TimedEpoch(lambda: iter([3.5] * 300), 0, 0, log, replay=replay, clock=clock.now_s):
         clock.sleep(0.02)
     assert not (LOSS | CEILING) & set(figures(log.records(), REPLAY))
 
@@ -258,7 +264,7 @@ def test_whole_passes_over_other_loaders_are_not_part_of_the_ceiling() -> None:
 def test_the_idle_time_of_a_gpu_during_the_replay_is_left_out() -> None:
     """Only that of the loader's batches counts."""
     records = recorded(SimulatedLoader(0.040, queue=2), 300, 0.020, replay=REPLAY)
-    idle = [(0, 0, record[2], 0.015, 0.0, IDLE) for record in records if record[-1] >= 0]
+    idle = [(0, 0, record[2], 0.015, 0.0, DEVICE_IDLE) for record in records if record[-1] >= 0]
     made = outcome(
         table(*records, *idle), 0, Samples({}, 0.0, ()), step_cost_s=0.0, replay_batches=8
     )

@@ -11,7 +11,7 @@ import pytest
 from dataprep.adapters.mxnet_compat import import_mxnet
 from iobench.machine.sampling import Samples
 from iobench.watching.batches import bytes_in
-from iobench.watching.loader import Epoch, proxied
+from iobench.watching.proxy import TimedEpoch, wrap_loader
 from iobench.watching.replay import Replay, ReplaySettings
 from iobench.watching.report import outcome
 from tests.iobench.watching.logged import MemoryLog, table
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
 def watched(loader: Any) -> tuple[Any, MemoryLog]:
     """Within this process."""
     log, epochs = MemoryLog(), count()
-    return proxied(loader, lambda make: Epoch(make, 0, next(epochs), log)), log
+    return wrap_loader(loader, lambda make: TimedEpoch(make, 0, next(epochs), log)), log
 
 
 def steps(log: MemoryLog) -> tuple[int, int, int]:
@@ -61,7 +61,7 @@ def replayed(loader: Any) -> tuple[list[Any], list[str]]:
     log = MemoryLog()
     settings = ReplaySettings(batches=2, steps=40, warm_up=5)
     replay = Replay(settings, 0, log, announce=said.append)
-    watched = proxied(loader, lambda make: Epoch(make, 0, 0, log, replay=replay), replay)
+    watched = wrap_loader(loader, lambda make: TimedEpoch(make, 0, 0, log, replay=replay), replay)
     return list(watched), said
 
 

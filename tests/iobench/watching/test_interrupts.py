@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from iobench.watching import loader, replay, session
-from iobench.watching.loader import Epoch
+from iobench.watching import proxy, replay, session
+from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
-from iobench.watching.session import REPLAY
+from iobench.watching.session import REPLAY_MARK
 from tests.iobench.watching.logged import MemoryLog
 
 pytestmark = pytest.mark.slow
 
-_WATCHED = {module.__file__ for module in (loader, replay, session)}
+_WATCHED = {module.__file__ for module in (proxy, replay, session)}
 
 
 class Interrupt:
@@ -60,7 +60,7 @@ def test_no_step_is_lost_but_the_one_that_is_interrupted() -> None:
     while went_on:
         log, now_s = MemoryLog(), iter(range(1000)).__next__
         # Each step takes more than a second, so that each is written as it ends.
-        watched = Epoch(lambda: iter(range(9)), 0, 0, log, clock=now_s)
+        watched = TimedEpoch(lambda: iter(range(9)), 0, 0, log, clock=now_s)
         next(watched)
         next(watched)
         went_on = interrupted(at, partial(next, watched))
@@ -85,7 +85,7 @@ def test_a_replay_goes_on_after_an_interrupt() -> None:
         log, now_s = MemoryLog(), iter(range(10_000)).__next__
         lines: list[str] = []
         repeated = Replay(settings, 0, log, announce=lines.append, clock=now_s)
-        watched = Epoch(lambda: iter(range(6)), 0, 0, log, replay=repeated, clock=now_s)
+        watched = TimedEpoch(lambda: iter(range(6)), 0, 0, log, replay=repeated, clock=now_s)
         taken = []
 
         def go_on() -> None:
@@ -96,7 +96,7 @@ def test_a_replay_goes_on_after_an_interrupt() -> None:
         went_on = interrupted(at, go_on)
         go_on()
         log.closed = False
-        marks = {record[3] for record in log.records() if record[-1] == REPLAY}
+        marks = {record[3] for record in log.records() if record[-1] == REPLAY_MARK}
         assert taken == sorted(set(taken)), f"at instruction {at}"
         assert len(taken) >= 5, f"at instruction {at}"
         assert marks == {0, 2, 3, 4}, f"at instruction {at}"

@@ -18,8 +18,8 @@ import iobench
 from dataprep.errors import ConfigError
 from iobench.clock import VirtualClock
 from iobench.watching.batches import bytes_in
-from iobench.watching.live import BUCKETS_S, LiveFigures, MetricsServer
-from iobench.watching.loader import Epoch
+from iobench.watching.prometheus import BUCKETS_S, LiveFigures, MetricsServer
+from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
 from tests.iobench.watching.logged import MemoryLog
 from tests.iobench.watching.scripts import free_port
@@ -73,7 +73,7 @@ def loop(live: LiveFigures, clock: VirtualClock, steps: int = 5) -> None:
             yield np.zeros((4, 100), np.uint16)
         clock.sleep(0.5)
 
-    for _ in Epoch(batches, 0, 7, MemoryLog(), live=live, clock=clock.now_s):
+    for _ in TimedEpoch(batches, 0, 7, MemoryLog(), live=live, clock=clock.now_s):
         clock.sleep(2.0)
 
 
@@ -130,7 +130,7 @@ def test_a_wait_that_is_under_way_is_part_of_the_waiting() -> None:
                 seen.append(waited())
             yield 1
 
-    for _ in Epoch(batches, 0, 0, MemoryLog(), live=live, clock=clock.now_s):
+    for _ in TimedEpoch(batches, 0, 0, MemoryLog(), live=live, clock=clock.now_s):
         seen.append(waited())
         clock.sleep(5.0)
         seen.append(waited())
@@ -160,7 +160,7 @@ def test_repeated_steps_are_no_samples_and_give_the_ceiling() -> None:
             clock.sleep(0.04)
             yield [0] * 4
 
-    epoch = Epoch(batches, 0, 0, log, replay=replay, live=live, clock=clock.now_s)
+    epoch = TimedEpoch(batches, 0, 0, log, replay=replay, live=live, clock=clock.now_s)
     for _ in epoch:
         clock.sleep(0.02)
         scrape()
@@ -169,8 +169,8 @@ def test_repeated_steps_are_no_samples_and_give_the_ceiling() -> None:
     assert figures.counters["repeated_steps"] == 40
     # The first request after the replay waited for the device as well, but not for the loader.
     assert figures.counters["wait_seconds"] == pytest.approx(30 * 0.04)
-    assert sum(figures.steps) == 30
-    assert figures.steps_s == pytest.approx(30 * 0.06 + 0.1)
+    assert sum(figures.steps_by_bucket) == 30
+    assert figures.total_step_s == pytest.approx(30 * 0.06 + 0.1)
     # 20 steps, and two waits for the device, which are part of them.
     ceiling = figures.gauges["ceiling_samples_per_second"]
     assert ceiling == pytest.approx(20 * 4 / (20 * 0.02 + 2 * 0.1))
@@ -266,9 +266,9 @@ def test_each_metric_of_the_page_is_exported(server: MetricsServer) -> None:
     clock = VirtualClock()
     live = server.add("train", 3, Reads())
     loop(live, clock)
-    live.replay_is_measured(0.0)
-    live.arrived([0] * 4, 4, 1.0, is_repeated=True)
-    live.replay_ended(1.0)
+    live.note_replay_measurement(0.0)
+    live.note_batch([0] * 4, 4, 1.0, is_repeated=True)
+    live.note_replay_end(1.0)
     exported = set(scraped(server.port))
     page = PAGE.read_text()
     queries = blocks("promql")

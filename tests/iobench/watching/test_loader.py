@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
 from iobench.watching.batches import samples_in
-from iobench.watching.loader import DeviceIdle, Epoch, proxied, unwatched
-from iobench.watching.session import IDLE, NO_BATCH, UNKNOWN, StepLog
+from iobench.watching.proxy import DeviceIdle, TimedEpoch, unwrap_loader, wrap_loader
+from iobench.watching.session import DEVICE_IDLE, END_OF_EPOCH, UNKNOWN_SAMPLES, StepLog
 from tests.iobench.watching.logged import MemoryLog
 
 START_S, WAIT_S, WORK_S = 3.0, 0.25, 0.5
@@ -66,7 +66,7 @@ class Passes:
 def test_it_is_to_its_users_the_loader() -> None:
     """Attributes are read, called, set and listed; what its class has is there and nothing else."""
     loader = Loader()
-    watched: Any = proxied(loader, Passes())
+    watched: Any = wrap_loader(loader, Passes())
     watched.sampler.set_epoch(7)
     watched.batch_size = 8
     watched.note = "x"
@@ -76,21 +76,21 @@ def test_it_is_to_its_users_the_loader() -> None:
         _ = watched.absent
     assert (len(watched), watched[3], bool(watched)) == (3, 6, True)
     assert not hasattr(watched, "__next__")
-    assert not hasattr(proxied((n for n in range(2)), Passes()), "__len__")
-    assert repr(proxied([1, 2], Passes())) == "watched [1, 2]"
+    assert not hasattr(wrap_loader((n for n in range(2)), Passes()), "__len__")
+    assert repr(wrap_loader([1, 2], Passes())) == "watched [1, 2]"
 
 
 def test_iterating_twice_is_two_passes() -> None:
     """Each of the loader's own making."""
     passes = Passes()
-    watched = proxied(Loader(), passes)
+    watched = wrap_loader(Loader(), passes)
     assert (list(watched), list(watched), passes.begun) == ([0, 1, 2], [0, 1, 2], 2)
 
 
 def test_an_iterator_stays_one() -> None:
     """``next`` goes on with the pass that began, by itself or by ``iter``."""
     passes = Passes()
-    watched = proxied(iter(range(4)), passes)
+    watched = wrap_loader(iter(range(4)), passes)
     assert [next(watched), next(watched)] == [0, 1]
     assert passes.begun == 1
     assert next(iter(watched)) == 2
@@ -102,10 +102,10 @@ def test_an_iterator_stays_one() -> None:
 def test_copies_are_of_the_loader_alone() -> None:
     """A worker process that is sent it watches nothing; watched again it is wrapped once."""
     loader = Loader()
-    watched = proxied(loader, Passes())
+    watched = wrap_loader(loader, Passes())
     assert type(pickle.loads(pickle.dumps(watched))) is Loader
     assert type(copy.deepcopy(watched)) is Loader
-    assert unwatched(watched) is unwatched(loader) is loader
+    assert unwrap_loader(watched) is unwrap_loader(loader) is loader
 
 
 class Pass:
@@ -126,7 +126,7 @@ class Pass:
             self.clock.sleep(START_S)
             return loaded()
 
-        self.epoch = Epoch(opened, 7, number, self.log, clock=self.clock.now_s)
+        self.epoch = TimedEpoch(opened, 7, number, self.log, clock=self.clock.now_s)
 
     def trained(self, most: float = math.inf) -> list[int]:
         """A loop over it, left by ``break`` after so many batches."""
@@ -153,7 +153,7 @@ def test_a_step_is_its_wait_and_its_work() -> None:
         (7, 4, 0.0, START_S + WAIT_S, first_s, 10),
         (7, 4, first_s, first_s + WAIT_S, first_s + step_s, 11),
         (7, 4, first_s + step_s, first_s + step_s + WAIT_S, first_s + 2 * step_s, 12),
-        (7, 4, first_s + 2 * step_s, *[first_s + 2 * step_s + WAIT_S] * 2, NO_BATCH),
+        (7, 4, first_s + 2 * step_s, *[first_s + 2 * step_s + WAIT_S] * 2, END_OF_EPOCH),
     ]
     assert next(made.epoch, "no more") == "no more"
     assert len(made.log.records()) == 4
@@ -178,8 +178,15 @@ def test_samples_are_as_given_or_as_found() -> None:
     """Given ones are not looked for; unknown ones are marked."""
     log = MemoryLog()
     for size in (None, 32):
-        list(Epoch(lambda: iter([[1, 2], 3.5]), 0, 0, log, batch_size=size))
-    assert [record[-1] for record in log.records()] == [2, UNKNOWN, NO_BATCH, 32, 32, NO_BATCH]
+        list(TimedEpoch(lambda: iter([[1, 2], 3.5]), 0, 0, log, batch_size=size))
+    assert [record[-1] for record in log.records()] == [
+        2,
+        UNKNOWN_SAMPLES,
+        END_OF_EPOCH,
+        32,
+        32,
+        END_OF_EPOCH,
+    ]
 
 
 def test_it_is_an_iterator_with_the_attributes_of_the_one_within() -> None:
@@ -194,7 +201,7 @@ def test_it_is_an_iterator_with_the_attributes_of_the_one_within() -> None:
         def __next__(self) -> int:
             raise StopIteration
 
-    epoch = Epoch(Own, 0, 0, MemoryLog())
+    epoch = TimedEpoch(Own, 0, 0, MemoryLog())
     assert iter(epoch) is epoch
     assert epoch.length == 5
     with pytest.raises(AttributeError, match="absent"):
@@ -212,7 +219,7 @@ def test_a_step_stays_in_memory_for_a_second_only() -> None:
 
     tracemalloc.start()
     try:
-        for _ in Epoch(batches, 0, 0, log, clock=clock.now_s):
+        for _ in TimedEpoch(batches, 0, 0, log, clock=clock.now_s):
             pass
         _, most_bytes = tracemalloc.get_traced_memory()
     finally:
@@ -260,11 +267,11 @@ def waited(wait_s: float, computes_s: float) -> list[tuple[float, float]]:
             clock.sleep(wait_s)
             yield 1
 
-    for _ in Epoch(batches, 0, 0, log, idle=idle, clock=clock.now_s):
+    for _ in TimedEpoch(batches, 0, 0, log, idle=idle, clock=clock.now_s):
         stream.compute(computes_s)
     clock.sleep(100)
     idle.settle()
-    return [(record[2], record[3]) for record in log.records() if record[-1] == IDLE]
+    return [(record[2], record[3]) for record in log.records() if record[-1] == DEVICE_IDLE]
 
 
 def test_a_device_is_idle_once_it_is_done() -> None:

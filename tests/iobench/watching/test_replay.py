@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
 from iobench.watching.batches import in_new_containers
-from iobench.watching.loader import Epoch, proxied
+from iobench.watching.proxy import TimedEpoch, wrap_loader
 from iobench.watching.replay import Replay, ReplaySettings, wait_for_device
 from tests.iobench.watching.logged import MemoryLog
 
@@ -33,10 +33,10 @@ class Watched:
         self.log = MemoryLog()
         self.replay = Replay(settings, 0, self.log, announce=self.said.append)
         self._epochs = iter(range(1000))
-        self.loader: Any = proxied(loader, self._epoch, self.replay)
+        self.loader: Any = wrap_loader(loader, self._epoch, self.replay)
 
-    def _epoch(self, make: Any) -> Epoch:
-        return Epoch(make, 0, next(self._epochs), self.log, replay=self.replay)
+    def _epoch(self, make: Any) -> TimedEpoch:
+        return TimedEpoch(make, 0, next(self._epochs), self.log, replay=self.replay)
 
 
 def repeated(settings: ReplaySettings = FEW) -> list[int]:
@@ -273,7 +273,7 @@ def test_the_device_is_waited_for_where_a_part_of_the_replay_begins_or_ends() ->
         waited.append(clock.now_s())
 
     replay = Replay(FEW, 0, log, wait=wait, clock=clock.now_s)
-    for _ in Epoch(lambda: iter(range(20)), 0, 0, log, replay=replay, clock=clock.now_s):
+    for _ in TimedEpoch(lambda: iter(range(20)), 0, 0, log, replay=replay, clock=clock.now_s):
         clock.sleep(1.0)
     marks = [record for record in log.records() if record[-1] == -4.0]
     assert [(record[2], record[3], record[4]) for record in marks] == [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -15,8 +14,13 @@ from iobench.machine.sampling import Samples
 from iobench.rundir import read, redraw
 from iobench.trial import Outcome
 from iobench.watching import report
-from iobench.watching.report import KILLED, outcome, step_table, write
-from iobench.watching.session import IDLE, UNKNOWN
+from iobench.watching.report import KILLED, outcome, read_step_log, write
+from iobench.watching.session import (
+    DEVICE_IDLE,
+    UNKNOWN_SAMPLES,
+    WatchedLoader,
+    WatchSettings,
+)
 from tests.iobench.watching.logged import Record, epoch, packed, table
 
 SAMPLES = Samples(
@@ -75,7 +79,7 @@ def test_a_loop_without_steps_has_a_reason(records: list[Record], reason: str) -
 def test_without_samples_there_is_no_rate() -> None:
     """One unknown batch is enough; a note says what to do."""
     records = epoch(0, 0.0, 4)
-    records[2] = (*records[2][:5], UNKNOWN)
+    records[2] = (*records[2][:5], UNKNOWN_SAMPLES)
     metrics = found(*records).metrics
     assert "samples_per_s" not in metrics
     assert any("watch(loader, batch_size=N)" in note for note in metrics["notes"])
@@ -84,7 +88,7 @@ def test_without_samples_there_is_no_rate() -> None:
 
 def test_long_runs_keep_their_last_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums are of all."""
-    monkeypatch.setattr(report, "MOST_STEPS", 3)
+    monkeypatch.setattr(report, "MAX_STEPS", 3)
     long = found(*epoch(0, 0.0, 10))
     assert long.series["time_s"] == [32, 36, 40]
     assert long.metrics["steps"] == 9
@@ -93,7 +97,7 @@ def test_long_runs_keep_their_last_steps(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_the_devices_idle_time_is_a_share_too() -> None:
     """Beside the host's waiting, of the same steps: the first batch's stands apart."""
-    idle = [(0, 0, at, idle_s, 0, IDLE) for at, idle_s in ((10.0, 9.0), (14.0, 1.65))]
+    idle = [(0, 0, at, idle_s, 0, DEVICE_IDLE) for at, idle_s in ((10.0, 9.0), (14.0, 1.65))]
     metrics = found(*epoch(0, 10.0, 5), *idle).metrics
     assert metrics["device_wait_share"] == pytest.approx(0.1)
     assert metrics["wait_share"] == pytest.approx(4.5 / 16.5)
@@ -101,10 +105,10 @@ def test_the_devices_idle_time_is_a_share_too() -> None:
 
 def test_what_is_written_twice_counts_once() -> None:
     """A script that Ctrl-C interrupted may write records again; the last may be cut off."""
-    records = [*epoch(0, 10.0, 5), (0, 0, 14.0, 0.5, 0.0, IDLE)]
+    records = [*epoch(0, 10.0, 5), (0, 0, 14.0, 0.5, 0.0, DEVICE_IDLE)]
     data = packed(*records)
-    again = step_table(data + data[48:144] + data[:20])
-    assert again.equals(step_table(data))
+    again = read_step_log(data + data[48:144] + data[:20])
+    assert again.equals(read_step_log(data))
 
 
 def test_a_pass_over_another_loader_is_no_part_of_a_step() -> None:
@@ -182,14 +186,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of a script whose validation never ran, and that was killed."""
     made = tmp_path_factory.mktemp("mine")
     started = "2026-11-22T12:00:00+00:00"
-    settings: dict[str, Any] = {"name": "mine", "started": started, "per_s": 2.0}
-    settings |= {"samplers": ["cpu"], "rank": 1, "world_size": 2}
-    loaders: list[dict[str, Any]] = [
-        {"loader": "train", "batch_size": 4},
-        {"loader": "validation", "batch_size": None},
-    ]
+    settings = WatchSettings("", "mine", started, 2.0, ["cpu"], rank=1, world_size=2)
+    loaders = [WatchedLoader("train", 4), WatchedLoader("validation")]
     samples = Samples({"time_s": [10.0, 12.0, 14.0, 16.0], "cpu.user_share": [0.5] * 4}, 0.002, ())
-    verdict = write(made, settings, loaders, packed(*epoch(0, 10.0, 30)), samples, ended=False)
+    records = packed(*epoch(0, 10.0, 30))
+    verdict = write(made, settings, loaders, records, samples, announced_end=False)
     assert verdict == str(read(made).summary["verdict"])
     return made
 

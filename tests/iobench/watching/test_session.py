@@ -6,13 +6,23 @@ import errno
 import json
 import os
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dataprep.errors import ConfigError
-from iobench.watching.session import CLAIM, END, Session, StepLog, claim, rank_of, release
+from iobench.watching.session import (
+    CLAIM,
+    END,
+    Session,
+    StepLog,
+    WatchSettings,
+    claim_folder,
+    job_rank,
+    release_folder,
+)
 from tests.iobench.watching.logged import MemoryLog, Record
 from tests.permissions import unprivileged
 
@@ -62,6 +72,9 @@ def test_a_forked_process_writes_nothing() -> None:
     assert log.records() == [RECORD]
 
 
+SETTINGS = WatchSettings("mine", "mine", "2026-11-22T12:00:00+00:00", 2.0, [])
+
+
 @pytest.fixture
 def companion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """``companion(code)``: the next session's companion runs this instead."""
@@ -73,7 +86,7 @@ def companion(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
         path.write_text(f"#!{python}\nimport os, sys, time\n{code}\n")
         path.chmod(0o755)
         monkeypatch.setattr(sys, "executable", str(path))
-        return Session({"name": "mine", "folder": "mine"})
+        return Session(SETTINGS)
 
     return given
 
@@ -88,13 +101,13 @@ got = "\\n".join([sys.argv[6], steps.hex(), lines.decode()])
 open({str(tmp_path / "got")!r}, "w").write(got)
 """
     )
-    session.settle.append(lambda: session.log.add(RECORD, 3))
+    session.before_close.append(lambda: session.log.add(RECORD, 3))
     assert session.add_loader("list", 4, 8) == (0, "list")
     assert session.add_loader("list", None) == (1, "list 2")
     session.log.add(RECORD, 3)
     assert session.finish(30.0)
     settings, steps, first, second, end, _ = (tmp_path / "got").read_text().split("\n")
-    assert json.loads(settings) == {"name": "mine", "folder": "mine"}
+    assert json.loads(settings) == asdict(SETTINGS)
     assert len(bytes.fromhex(steps)) == 2 * 48
     assert json.loads(first) == {"loader": "list", "batch_size": 4, "replay": 8}
     assert json.loads(second) == {"loader": "list 2", "batch_size": None, "replay": 0}
@@ -117,21 +130,21 @@ def test_a_companion_that_has_gone_or_hangs_stops_nothing(companion: Any) -> Non
 def test_a_run_that_is_there_is_left_alone(tmp_path: Path) -> None:
     """The next goes beside it, and the one after that too; a claim can be given back twice."""
     wanted = tmp_path / "mine"
-    first = claim(wanted, 0, 1)
+    first = claim_folder(wanted, 0, 1)
     (first / "result.json").touch()
-    second, third = claim(wanted, 0, 1), claim(wanted, 0, 1)
+    second, third = claim_folder(wanted, 0, 1), claim_folder(wanted, 0, 1)
     assert [path.name for path in (first, second, third)] == ["mine", "mine-2", "mine-3"]
-    release(second)
-    release(second)
-    assert claim(wanted, 0, 1) == second
+    release_folder(second)
+    release_folder(second)
+    assert claim_folder(wanted, 0, 1) == second
 
 
 def test_other_files_are_no_run(tmp_path: Path) -> None:
     """An experiment's own folder can be given; each rank has a folder in it."""
     (tmp_path / "checkpoint.pt").touch()
-    assert claim(tmp_path, 0, 1) == tmp_path
+    assert claim_folder(tmp_path, 0, 1) == tmp_path
     assert (tmp_path / CLAIM).exists()
-    folders = {claim(tmp_path / "job", rank, 2) for rank in (1, 0)}
+    folders = {claim_folder(tmp_path / "job", rank, 2) for rank in (1, 0)}
     assert folders == {tmp_path / "job" / "rank-0", tmp_path / "job" / "rank-1"}
 
 
@@ -139,10 +152,10 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path: Path) -> None:
     """A file, or without permission: before the training begins rather than after it."""
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="file is a file: name another folder"):
-        claim(tmp_path / "file", 0, 1)
+        claim_folder(tmp_path / "file", 0, 1)
     tmp_path.chmod(0o500)
     with unprivileged(), pytest.raises(ConfigError, match="cannot write in"):
-        claim(tmp_path / "mine", 0, 1)
+        claim_folder(tmp_path / "mine", 0, 1)
 
 
 @pytest.mark.parametrize(
@@ -166,4 +179,4 @@ def test_the_rank_is_in_the_environment(
     environment: dict[str, str], rank: tuple[int, int, int]
 ) -> None:
     """torchrun before MPI before Slurm; a process alone has no rank."""
-    assert rank_of(environment) == rank
+    assert job_rank(environment) == rank

@@ -19,6 +19,7 @@ from iobench.rundir import read
 from iobench.trial import Trial
 from iobench.watching import Finished
 from iobench.watching.report import write
+from iobench.watching.session import WatchedLoader, WatchSettings
 from tests.iobench.watching.logged import Record, packed
 from tests.iobench.watching.simulated import BATCH, SimulatedLoader, recorded
 
@@ -33,10 +34,9 @@ GRADE = re.compile(r"waits for data ([\d.]+) % of its time, which is (fine|moder
 
 def report_in(folder: Path, records: Sequence[Record]) -> Path:
     """A run directory of one loader."""
-    settings: dict[str, Any] = {"name": "mine", "started": "2026-11-22T12:00:00+00:00"}
-    settings |= {"per_s": 2.0, "samplers": [], "rank": 0, "world_size": 1}
-    loaders = [{"loader": "train", "batch_size": None}]
-    write(folder, settings, loaders, packed(*records), Samples({}, 0.0, ()), ended=True)
+    settings = WatchSettings("", "mine", "2026-11-22T12:00:00+00:00", 2.0, [])
+    loaders = [WatchedLoader("train")]
+    write(folder, settings, loaders, packed(*records), Samples({}, 0.0, ()), announced_end=True)
     return folder
 
 

@@ -61,7 +61,7 @@ def test_three_lines_are_a_report(tmp_path: Path) -> None:
     assert said[0].startswith("iobench: Your loop waits for data ")
     assert said[1] == "iobench: reports/mine/report.html"
     again = run(tmp_path, "import iobench\nlist(iobench.watch(Loader(), 'reports/mine'))")
-    assert "mine holds a run already: this one goes to mine-2 beside it" in again.stderr
+    assert "mine holds a run already: this run goes to mine-2 beside it" in again.stderr
     report_of(tmp_path / "reports" / "mine-2")
 
 
@@ -208,7 +208,7 @@ def test_each_rank_writes_for_itself(tmp_path: Path) -> None:
 
 
 def test_a_notebook_ends_it_by_hand(tmp_path: Path) -> None:
-    """It shows a table. The loader goes on unwatched; what is watched later is another run."""
+    """It shows a table. The loader goes on unwrap_loader; what is watched later is another run."""
     done = run(
         tmp_path,
         """

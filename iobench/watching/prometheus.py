@@ -19,8 +19,21 @@ from iobench.watching.batches import bytes_in
 
 HIGHEST_PORT = 65535
 BUCKETS_S = (
-    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
-    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    30.0,
+    60.0,
 )
 """Upper bounds of the buckets of the histogram of steps, in seconds. One more bucket has no upper
 bound."""
@@ -53,14 +66,15 @@ class Snapshot:
     Attributes:
         counters: sums, by the exported name without ``iobench_`` and ``_total``.
         gauges: current values, by the exported name without ``iobench_``.
-        steps: the number of steps in each bucket of ``BUCKETS_S``, then in the unbounded one.
-        steps_s: the sum of the times of all steps, in seconds.
+        steps_by_bucket: the number of steps in each bucket of ``BUCKETS_S``, and in the bucket
+            without an upper bound.
+        total_step_s: the sum of the times of all steps, in seconds.
     """
 
     counters: dict[str, float]
     gauges: dict[str, float]
-    steps: tuple[int, ...]
-    steps_s: float
+    steps_by_bucket: tuple[int, ...]
+    total_step_s: float
 
 
 class LiveFigures:
@@ -88,20 +102,20 @@ class LiveFigures:
         self.labels = (loader, str(rank))
         self._reads, self._clock = reads, clock
         self._samples = self._bytes = self._epoch = 0
-        self._wait_s = self._shown_wait_s = self._steps_s = 0.0
+        self._wait_s = self._shown_wait_s = self._total_step_s = 0.0
         self._requested_s: float | None = None
-        self._steps = [0] * (len(BUCKETS_S) + 1)
+        self._steps_by_bucket = [0] * (len(BUCKETS_S) + 1)
         self._is_repeated = False
         self._repeated_steps = self._repeated_samples = 0
-        # Repeated samples, and the time, at which the measured part of the replay began.
+        # The number of repeated samples, and the time, when the measured part of the replay began.
         self._measured_from: tuple[int, float] | None = None
         self._ceiling_per_s: float | None = None
 
-    def requested(self, epoch: int, now_s: float) -> None:
-        """Note that the loop asks for a batch of this epoch, from 0."""
+    def note_request(self, epoch: int, now_s: float) -> None:
+        """Note that the loop requests a batch of the epoch with this number, from 0."""
         self._epoch, self._requested_s = epoch, now_s
 
-    def arrived(
+    def note_batch(
         self, batch: Any, samples: float | None, now_s: float, *, is_repeated: bool = False
     ) -> None:
         """Add a batch and the wait for it.
@@ -118,21 +132,21 @@ class LiveFigures:
         self._samples += int(samples or 0)
         self._bytes += bytes_in(batch)
 
-    def ended(self, now_s: float) -> None:
+    def note_epoch_end(self, now_s: float) -> None:
         """Add the wait for the end of an epoch."""
         self._add_wait(now_s)
 
-    def step_ended(self, step_s: float) -> None:
+    def note_step_end(self, step_s: float) -> None:
         """Add the step on the last batch; ``step_s`` includes the wait for that batch."""
         if not self._is_repeated:
-            self._steps[bisect_left(BUCKETS_S, step_s)] += 1
-            self._steps_s += step_s
+            self._steps_by_bucket[bisect_left(BUCKETS_S, step_s)] += 1
+            self._total_step_s += step_s
 
-    def replay_is_measured(self, now_s: float) -> None:
+    def note_replay_measurement(self, now_s: float) -> None:
         """Note that the repeated steps from now on give the ceiling."""
         self._measured_from = self._repeated_samples, now_s
 
-    def replay_ended(self, now_s: float) -> None:
+    def note_replay_end(self, now_s: float) -> None:
         """Compute the ceiling from the measured steps of the replay.
 
         The current request has only waited for the device so far. This is no wait for a batch.
@@ -146,7 +160,7 @@ class LiveFigures:
 
     def snapshot(self) -> Snapshot:
         """The figures of this moment. A wait that has not ended yet is included."""
-        wait_s = self._wait_s  # read before the request: see _add_wait
+        wait_s = self._wait_s  # This is read before the request (see _add_wait).
         requested_s = self._requested_s
         if requested_s is not None:
             wait_s += max(0.0, self._clock() - requested_s)
@@ -165,7 +179,7 @@ class LiveFigures:
         gauges: dict[str, float] = {"epoch": self._epoch}
         if self._ceiling_per_s is not None:
             gauges["ceiling_samples_per_second"] = self._ceiling_per_s
-        return Snapshot(counters, gauges, tuple(self._steps), self._steps_s)
+        return Snapshot(counters, gauges, tuple(self._steps_by_bucket), self._total_step_s)
 
     def _add_wait(self, now_s: float) -> None:
         # Clear the request before the sum grows. ``snapshot`` reads the sum before the request, so
@@ -246,6 +260,6 @@ class MetricsServer:
         steps = HistogramMetricFamily("iobench_step_seconds", _HELP["step_seconds"], labels=_LABELS)
         bounds = [*map(str, BUCKETS_S), "+Inf"]
         for labels, snapshot in snapshots:
-            buckets = list(zip(bounds, accumulate(snapshot.steps), strict=True))
-            steps.add_metric(labels, buckets, snapshot.steps_s)
+            buckets = list(zip(bounds, accumulate(snapshot.steps_by_bucket), strict=True))
+            steps.add_metric(labels, buckets, snapshot.total_step_s)
         yield steps

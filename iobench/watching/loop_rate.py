@@ -31,23 +31,25 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from iobench.watching.session import NO_BATCH
+from iobench.watching.session import END_OF_EPOCH
 from iobench.words import number_words
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
-AGREE = 1.05
+MAX_QUOTIENT = 1.05
 """Two bounds agree if their quotient is at most this."""
-AT_ONCE_S, AT_ONCE_SHARE = 0.005, 0.05
-"""A batch came at once if the loop waited for it less than this many seconds, or less than this
-share of the mean step. It takes some time to hand over a batch, even if the batch is ready."""
-FEWEST_STEPS = 20
+AT_ONCE_S = 0.005
+"""A batch came at once if the loop waited for it less than this many seconds. It takes some time to
+hand over a batch, even if the batch is ready."""
+AT_ONCE_SHARE = 0.05
+"""A batch also came at once if the loop waited for it less than this share of the mean step."""
+MIN_STEPS = 20
 """The fewest steps that give the upper bound, unless the loop has fewer."""
-FEWEST_EPOCHS = 3
+MIN_EPOCHS = 3
 """The fewest whole epochs that give bounds of their own."""
 _NEXT_STEPS = 10
 """A loop waits from a batch on if it also waits for its share in this many steps from there."""
-MOST_READY = 1_000
+MAX_READY_BATCHES = 1_000
 """Assume that no queue holds more batches than this before the first request."""
 
 
@@ -65,7 +67,7 @@ class Bounds:
     @property
     def agree(self) -> bool:
         """Whether the bounds are close enough to be one rate."""
-        return self.low > 0 and max(self.low, self.high) <= AGREE * min(self.low, self.high)
+        return self.low > 0 and max(self.low, self.high) <= MAX_QUOTIENT * min(self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class LoopRate:
 
     Attributes:
         bounds: the two bounds of the rate.
-        ready: how many batches may have been ready before the first request.
+        ready: the number of batches that may have been ready before the first request.
     """
 
     bounds: Bounds
@@ -94,7 +96,7 @@ class LoopRate:
     @property
     def note(self) -> str:
         """Why there is no single rate; empty if there is a single rate."""
-        remedy = f"more steps, or {FEWEST_EPOCHS} whole epochs, give one rate"
+        remedy = f"more steps, or {MIN_EPOCHS} whole epochs, give one rate"
         bounds = self.bounds
         if bounds.agree:
             return ""
@@ -117,14 +119,14 @@ def loop_rate(rows: pd.DataFrame, before_replay: int | None = None) -> LoopRate 
     Args:
         rows: steps and ends of epochs in order, from the first batch on, without repeated steps.
             The columns are ``epoch``, ``called_s``, ``samples``, ``wait_s`` and ``step_s``.
-        before_replay: how many rows came before the replay; None if there was no replay.
+        before_replay: the number of rows before the replay; None if there was no replay.
     """
     steps = _Steps(rows)
     bounds = _by_epochs(steps) or _by_steps(steps, before_replay)
     return LoopRate(bounds, steps.ready) if bounds.high > 0 else None
 
 
-def waits_from(wait_s: Array, step_s: Array, at_once_s: float) -> int | None:
+def first_waiting_batch(wait_s: Array, step_s: Array, at_once_s: float) -> int | None:
     """The number of the batch from which on the loop waits for its loader; None if it never does.
 
     It is the first batch that meets three conditions:
@@ -151,7 +153,7 @@ def waits_from(wait_s: Array, step_s: Array, at_once_s: float) -> int | None:
     return int(numbers[0]) if len(numbers) else None
 
 
-def longest_at_once_s(mean_step_s: float) -> float:
+def max_at_once_s(mean_step_s: float) -> float:
     """The longest wait for a batch that came at once, in a loop with this mean step."""
     return max(AT_ONCE_S, AT_ONCE_SHARE * mean_step_s)
 
@@ -161,13 +163,13 @@ class _Steps:
 
     def __init__(self, rows: pd.DataFrame) -> None:
         self.epoch = rows.epoch.to_numpy()
-        self.is_batch = rows.samples.to_numpy() != NO_BATCH
+        self.is_batch = rows.samples.to_numpy() != END_OF_EPOCH
         self.samples = np.where(self.is_batch, rows.samples.to_numpy(), 0.0)
         self.step_s = rows.step_s.to_numpy()
         wait_s, step_s = rows.wait_s.to_numpy(), self.step_s
         batches = int(self.is_batch.sum())
         mean_step_s = step_s[1:].sum() / max(1, batches - 1)
-        at_once_s = longest_at_once_s(mean_step_s)
+        at_once_s = max_at_once_s(mean_step_s)
         self.at_once = self.is_batch & (wait_s < at_once_s)
         self.between_s = _between(rows.called_s.to_numpy(), step_s, self.is_batch)
         first_epoch = self.is_batch & (self.epoch == self.epoch[0])
@@ -175,7 +177,7 @@ class _Steps:
         """Batches of the first epoch before the loop waits, not counting the wait for the very
         first batch; None if the loop never waits."""
         ready = int(first_epoch.sum()) if self.burst is None else self.burst
-        self.ready = min(ready, MOST_READY) if self.at_once[0] else 0
+        self.ready = min(ready, MAX_READY_BATCHES) if self.at_once[0] else 0
         self.was_ready = np.arange(len(step_s)) < self.ready
 
     def low(self, chosen: Array) -> float:
@@ -195,7 +197,7 @@ def _by_epochs(steps: _Steps) -> Bounds | None:
     ended = steps.epoch[~steps.is_batch]
     with_batches = steps.epoch[steps.is_batch]
     whole_epochs = np.intersect1d(ended, with_batches)
-    if len(whole_epochs) < FEWEST_EPOCHS:
+    if len(whole_epochs) < MIN_EPOCHS:
         return None
     low = steps.low(np.isin(steps.epoch, whole_epochs))
     return Bounds(low, steps.high(np.isin(steps.epoch, whole_epochs[1:])), "epochs")
@@ -211,7 +213,7 @@ def _by_steps(steps: _Steps, before_replay: int | None) -> Bounds:
     """
     number = np.arange(len(steps.epoch))
     window = number > (steps.burst or 0)
-    if (window & steps.is_batch).sum() < FEWEST_STEPS:
+    if (window & steps.is_batch).sum() < MIN_STEPS:
         window = number > 0
     low = steps.low(number >= 0)
     if before_replay is not None:
@@ -231,5 +233,5 @@ def _between(called_s: Array, step_s: Array, is_batch: Array) -> Array:
 
 def _burst(wait_s: Array, step_s: Array, at_once_s: float) -> int | None:
     """The number of the batch from which on the loop waits; the wait for the first is ignored."""
-    after_first = waits_from(wait_s[1:], step_s[1:], at_once_s)
+    after_first = first_waiting_batch(wait_s[1:], step_s[1:], at_once_s)
     return None if after_first is None else after_first + 1

@@ -1,0 +1,121 @@
+"""PURE. The window of an epoch: the steps that count for the rate, from one moment to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from dataprep.reading.read_counter import ReadTotals
+
+MIN_ROUNDS = 20
+"""The smallest number of rounds of a steady rate. A partial round then shifts it by at most 5 %."""
+ENOUGH_STEPS = 1_000_000
+"""Steps after which a loop may end before its minimum time. Each step takes 24 bytes of memory."""
+MIN_EPOCHS = 3
+"""The smallest number of whole epochs of a rate that includes the starts of epochs."""
+MAX_IMBALANCE = 0.05
+"""The largest difference of arrived and consumed samples, as a share of the consumed samples."""
+GOOD_IMBALANCE = 0.01
+"""A difference that is accepted at once. If it is larger, more rounds may bring a smaller one."""
+MAX_EXTRA_ROUNDS = 10
+"""The largest number of rounds that are added in the hope of a smaller difference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment at the end of a step.
+
+    Attributes:
+        steps: the steps done since the epoch was requested.
+        samples: the samples consumed since the epoch was requested.
+        time_s: the moment, on the loop's clock.
+        arrived: what the loader had read by then; None if it does not count its reads.
+    """
+
+    steps: int
+    samples: int
+    time_s: float
+    arrived: ReadTotals | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The part of an epoch that counts, from one mark to another."""
+
+    start: Mark
+    end: Mark
+
+    @property
+    def steps(self) -> int:
+        """The number of steps that count."""
+        return self.end.steps - self.start.steps
+
+    @property
+    def later_steps(self) -> int:
+        """The number of counted steps without the first step of the epoch; at least 1.
+
+        Quantiles of waits and of step times are over these steps.
+        """
+        begins_epoch = self.start.steps == 0
+        return max(1, self.steps - 1) if begins_epoch else self.steps
+
+    @property
+    def samples(self) -> int:
+        """The number of samples that were consumed in the window."""
+        return self.end.samples - self.start.samples
+
+    @property
+    def seconds(self) -> float:
+        """The length of the window in seconds."""
+        return self.end.time_s - self.start.time_s
+
+    @property
+    def arrived(self) -> ReadTotals | None:
+        """The samples and bytes that arrived in the window; None if they are not counted."""
+        if self.start.arrived is None or self.end.arrived is None:
+            return None
+        return self.end.arrived.since(self.start.arrived)
+
+    @property
+    def imbalance(self) -> float:
+        """Difference of arrived and consumed samples, as a share of the consumed samples.
+
+        0 if arriving samples are not counted.
+        """
+        if self.arrived is None or not self.samples:
+            return 0.0
+        return abs(self.arrived.samples / self.samples - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Minimum:
+    """The minimum steps, seconds and whole epochs of a trial, beside the needs of its rate rule.
+
+    Attributes:
+        steps: counted steps, without the first step of each epoch.
+        seconds: counted seconds.
+        epochs: whole epochs, if whole epochs count.
+    """
+
+    steps: int = 1
+    seconds: float = 0.0
+    epochs: int = MIN_EPOCHS
+
+    def remaining_after(self, window: Window) -> Minimum:
+        """The minimum that is still to be reached after ``window``."""
+        return replace(
+            self,
+            steps=max(1, self.steps - window.later_steps),
+            seconds=max(0.0, self.seconds - window.seconds),
+        )
+
+    def is_reached(self, windows: Sequence[Window]) -> bool:
+        """Whether these windows together have enough steps and seconds.
+
+        The first step of an epoch is left out, as in the quantiles of waits. So the default of 100
+        steps also gives a 90th percentile if whole epochs count.
+        """
+        steps = sum(window.later_steps for window in windows)
+        seconds = sum(window.seconds for window in windows)
+        is_long = seconds >= self.seconds or steps >= ENOUGH_STEPS
+        return steps >= self.steps and is_long
