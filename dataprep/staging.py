@@ -23,7 +23,6 @@ from dataclasses import dataclass, replace
 
 from dataprep import keys
 from dataprep.counted import counted
-from dataprep.dataset import open_split, splits_in
 from dataprep.errors import (
     Changes,
     ConfigError,
@@ -57,6 +56,7 @@ from dataprep.manifest import (
     format_entries,
 )
 from dataprep.ordered import in_order
+from dataprep.reading.splits import open_split, splits_in
 from dataprep.snapshot import Snapshot
 from dataprep.split_plan import Part
 from dataprep.stores import Store, StoreOptions, location, open_store

@@ -28,7 +28,7 @@ from dataprep.formats import get_format
 from dataprep.formats.protocol import Buffer
 from dataprep.keys import shard_number
 from dataprep.ordered import in_order
-from dataprep.reading.ranges import Range, RecordPlaces, largest_gap_bytes
+from dataprep.reading.ranges import Range, RecordLocations, largest_gap_bytes
 from dataprep.reading.read_ahead import WINDOWS_AT_ONCE, GrowingWindows, ReadAhead, read_ahead
 from dataprep.reading.read_counter import ReadCounter, StreamReport
 from dataprep.reading.subset import DividedSubset, sample_name
@@ -78,7 +78,7 @@ class Records:
             self._shards, np.arange(len(self._keys) + 1)
         ).tolist()
         self._checksums = dataset.checksums if check else None
-        self._places = RecordPlaces(self._shards, self._offsets, self._lengths)
+        self._places = RecordLocations(self._shards, self._offsets, self._lengths)
         self._gap_bytes = largest_gap_bytes(store)
         self.subset = dataset.subset
         # The data set is needed only to count the samples that other hosts have of a subset.

@@ -30,9 +30,9 @@ def finalize(
     """Write the manifest after --part jobs."""
     from dataprep.cli.output import Terminal, show, split_text, splits_json
     from dataprep.config import allowed_failures
-    from dataprep.dataset import splits_in
     from dataprep.errors import ConfigError, DataprepError, DatasetError, JobError
     from dataprep.job.finish import finalize as run
+    from dataprep.reading.splits import splits_in
     from dataprep.stores import open_store
 
     try:

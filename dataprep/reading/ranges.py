@@ -37,7 +37,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordPlaces:
+class RecordLocations:
     """The location of each record: int64 arrays of shape (records,).
 
     Attributes:

@@ -343,7 +343,7 @@ class TestShards:
         self, watched: tuple[dataprep.Dataset, Watched], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Of large shards one is fetched ahead, on another thread; two are in memory at most."""
-        monkeypatch.setattr(module, "_MEMORY_BYTES", 0)
+        monkeypatch.setattr(module, "_MAX_BYTES_AHEAD", 0)
         dataset, store = watched
         samples: Iterator[object] = iter(dataset)
         samples = itertools.chain([next(samples)], samples)
@@ -507,7 +507,7 @@ class TestSomeShards:
     @pytest.mark.parametrize(
         ("numbers", "said"),
         [
-            ([], "is to be read without a shard"),
+            ([], "cannot be read without a shard"),
             ([4], "has no shard 4: .* from 0 to 3"),
             ([-1], "has no shard -1"),
         ],
