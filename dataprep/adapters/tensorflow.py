@@ -21,7 +21,7 @@ from dataprep.adapters.augment import (
 )
 from dataprep.adapters.normalisation import SCALE, SHIFT
 from dataprep.adapters.records import Records
-from dataprep.assign import Order, mixed, resumed
+from dataprep.assign import Order, mixed_by_buffer, order_from_start
 from dataprep.image.rgb import decode_whole
 
 tf: Any = import_framework("tensorflow")
@@ -45,10 +45,10 @@ def pipeline(
 
     Images, which are encoded as ``encoding``, stay so if ``augmentation`` is None.
     """
-    local = records.local(order)
-    following = resumed(order, records.shares(order))
+    local = records.order_on_host(order)
+    following = order_from_start(order, records.samples_by_share(order))
     if not isinstance(epoch, tf.Variable):
-        epoch, order, local = following.epoch, following, records.local(following)
+        epoch, order, local = following.epoch, following, records.order_on_host(following)
     buffer = shuffle_buffer if order.shuffle else 0
     samples = _epochs(epoch).flat_map(partial(_encoded, records, local, buffer))
     if augmentation is None:
@@ -59,7 +59,7 @@ def pipeline(
         prepare = partial(_prepared, augmentation=augmentation, seed=order.seed, is_jpeg=is_jpeg)
         samples = samples.map(prepare, num_parallel_calls=calls)
     if not order.start:
-        count = len(records.part(local, order.epoch))
+        count = len(records.samples_of_rank(local, order.epoch))
         samples = samples.apply(tf.data.experimental.assert_cardinality(count))
     if batch_size is not None:
         samples = samples.batch(batch_size)
@@ -102,9 +102,9 @@ def _windows(
 
     The key tells the random numbers of each sample in each epoch apart.
     """
-    samples = records.stream(records.part(order, int(epoch)))
+    samples = records.stream(records.samples_of_rank(order, int(epoch)))
     if buffer:
-        samples = mixed(order, samples, buffer, int(epoch))
+        samples = mixed_by_buffer(order, samples, buffer, int(epoch))
     while window := list(islice(samples, _WINDOW)):
         numbers = np.array([number for number, _ in window], np.int64)
         images = np.array([bytes(image) for _, image in window], object)
