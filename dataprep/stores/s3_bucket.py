@@ -164,7 +164,7 @@ _REFUSALS = (
             "RequestTimeTooSkewed",
         ),
         PermissionRefused,
-        "permission refused ({reason}): check the credentials, the bucket's policy, and "
+        "permission refused ({reason}): check the credentials and the bucket's policy, and "
         "this machine's clock",
     ),
     _Refusal(
