@@ -1,4 +1,4 @@
-"""``dataprep inspect``."""
+"""``dataprep inspect``: show what an output, a shard or a record contains."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def inspect(
 ) -> None:
     """Show what an output, shard or record contains."""
     from dataprep.cli.output import show
-    from dataprep.inspection import inspect as run
+    from dataprep.inspection import inspect as inspect_target
 
-    found = run(
+    inspection = inspect_target(
         target,
         split=split,
         format=format,
@@ -67,6 +67,6 @@ def inspect(
         where=where,
         options=store_options(endpoint_url, set_),
     )
-    show(json.dumps(found.content) if as_json else found.text)
-    if not found.ok:
+    show(json.dumps(inspection.content) if as_json else inspection.text)
+    if not inspection.ok:
         raise typer.Exit(1)

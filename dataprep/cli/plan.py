@@ -1,4 +1,4 @@
-"""``dataprep plan``."""
+"""``dataprep plan``: estimate a job without writing anything."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ def plan(
 ) -> None:
     """Estimate shards, size, time and cost without writing."""
     from dataprep.cli.output import Terminal, show
-    from dataprep.job.forecast import plan as run
+    from dataprep.job.forecast import plan as estimate_job
 
-    given = {"readers": readers, "prices": prices}
-    options = {key: value for key, value in given.items() if value is not None}
-    asked = config.model_copy(update={"plan": config.plan.model_copy(update=options)})
-    found = run(asked, note=Terminal().note)
-    show(found.to_json() if as_json else found.to_text())
+    plan_options = config.plan
+    if readers is not None:
+        plan_options = plan_options.model_copy(update={"readers": readers})
+    if prices is not None:
+        plan_options = plan_options.model_copy(update={"prices": prices})
+    config = config.model_copy(update={"plan": plan_options})
+    estimate = estimate_job(config, note=Terminal().note)
+    show(estimate.to_json() if as_json else estimate.to_text())

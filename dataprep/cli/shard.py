@@ -1,4 +1,4 @@
-"""``dataprep shard``."""
+"""``dataprep shard``: convert images to shards, all of them or one part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``dataprep stage``."""
+"""``dataprep stage``: copy an output, or a share of it, to this host."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def stage(
     as_json: Json = False,
 ) -> None:
     """Copy shards to this host."""
-    from dataprep.cli.output import Copying, show
+    from dataprep.cli.output import CopyProgress, show
     from dataprep.split_plan import Part
-    from dataprep.staging import stage as run
+    from dataprep.staging import stage as copy_output
 
-    staged = run(
+    copies = copy_output(
         output,
         dest,
         split=split,
         format=format,
         host=Part.parse(host, "--host") if host else None,
         options=store_options(endpoint_url, set_),
-        display=Copying(),
+        display=CopyProgress(),
     )
     if as_json:
-        show(json.dumps({"splits": [asdict(one) for one in staged]}))
+        show(json.dumps({"splits": [asdict(copy) for copy in copies]}))
     else:
-        for one in staged:
-            show(str(one))
+        for copy in copies:
+            show(str(copy))

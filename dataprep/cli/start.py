@@ -1,4 +1,4 @@
-"""``dataprep sample``, ``init`` and ``schema``: something to start with."""
+"""``dataprep sample``, ``init`` and ``schema``: test photos, example configs, and a schema."""
 
 from __future__ import annotations
 
