@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dataprep.cli.options import ANSWER, RUNNING, Json, takes_job
+from dataprep.cli.options import OTHER, RUNNING, Json, takes_job
 
 
 @takes_job
@@ -46,7 +46,7 @@ def shard(
     print_config: Annotated[
         bool,
         typer.Option(
-            "--print-config", help="Print the whole config as YAML.", rich_help_panel=ANSWER
+            "--print-config", help="Print the whole config as YAML.", rich_help_panel=OTHER
         ),
     ] = False,
     as_json: Json = False,
