@@ -21,13 +21,20 @@ batch = typer.Typer(
 
 @batch.command(cls=GroupedCommand)
 def submit(
-    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, also on S3.")],
-    queue: Annotated[str, typer.Option(metavar="QUEUE", help="The job queue.")],
-    definition: Annotated[str, typer.Option(metavar="NAME", help="The job definition.")],
-    children: Annotated[int, typer.Option(metavar="N", help="Parts, each a child: 2 to 10,000.")],
+    config: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="The config: a YAML file or s3:// address.")
+    ],
+    queue: Annotated[str, typer.Option(metavar="QUEUE", help="The job queue of AWS Batch.")],
+    definition: Annotated[
+        str, typer.Option(metavar="NAME", help="The job definition of AWS Batch.")
+    ],
+    children: Annotated[
+        int,
+        typer.Option(metavar="N", help="Number of parts, 2 to 10,000. Each part is one child job."),
+    ],
     as_json: Json = False,
 ) -> None:
-    """Submit children that make the shards, and a job that finalizes them."""
+    """Submit child jobs that write the shards, and a job that finalizes the splits."""
     from dataprep.batch import submit as submit_job
     from dataprep.cli.output import show
 
@@ -44,13 +51,13 @@ def submit(
 
 @batch.command(cls=GroupedCommand)
 def status(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="The id of either job.")],
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The id of either of the two jobs.")],
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for its end; exit with the job's code.")
+        bool, typer.Option("--wait", help="Wait until the job ends, and exit with its code.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the children by state, and why some failed."""
+    """Show how many child jobs are in each state, and why some failed."""
     from dataprep.batch import Status
     from dataprep.batch import status as job_status
     from dataprep.batch import wait as wait_for_end

@@ -14,20 +14,24 @@ def finalize(
     split: OneSplit = None,
     parts: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Number of parts, to name those that are missing."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Number of parts of the job. An error then names the missing parts.",
+        ),
     ] = None,
     max_failures: Annotated[
         str,
         typer.Option(
             metavar="LIMIT",
-            help="Photos of the whole split that may fail: a number, a share, unlimited.",
+            help="Photos of the split that may fail: a number, a percentage, or unlimited.",
         ),
     ] = "1%",
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Write the manifest after --part jobs."""
+    """Write the manifest of a split after all parts of its job."""
     from dataprep.cli.output import Terminal, show, split_text, splits_json
     from dataprep.config import allowed_failures
     from dataprep.errors import ConfigError, DataprepError, DatasetError, JobError

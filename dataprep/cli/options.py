@@ -17,17 +17,22 @@ MORE = "More about images, records and splits"
 RUNNING = "How the job runs"
 OTHER = "Other"
 
-Output = Annotated[str, typer.Argument(metavar="OUTPUT", help="A path or s3://bucket/prefix.")]
+Output = Annotated[
+    str, typer.Argument(metavar="OUTPUT", help="The output: a path or s3://bucket/prefix.")
+]
 OneSplit = Annotated[
-    str | None, typer.Option("--split", metavar="SPLIT", help="One split. (default: all)")
+    str | None,
+    typer.Option("--split", metavar="SPLIT", help="Name of the split. (default: all splits)"),
 ]
 EndpointUrl = Annotated[
     str | None,
-    typer.Option("--endpoint-url", metavar="URL", help="S3 endpoint other than AWS."),
+    typer.Option("--endpoint-url", metavar="URL", help="Address of an S3 server other than AWS."),
 ]
 StoreSettings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Store options: --set store.profile=me."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Set a store option, such as --set store.profile=me."
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=OTHER)]
 
@@ -58,60 +63,87 @@ class _JobOption(NamedTuple):
 
 
 _JOB_OPTIONS = (
-    _JobOption("--source", "source", "Images: a path or s3:// address; --kind says what it is."),
-    _JobOption("--output", "output", "Where the shards go: a path or s3://bucket/prefix."),
+    _JobOption("--source", "source", "The images: a path or s3:// address. See --kind."),
+    _JobOption("--output", "output", "The location for the shards: a path or s3://bucket/prefix."),
     _JobOption(
         "--kind",
         "kind",
-        "imagefolder, flat, ilsvrc, webdataset, parquet, listing or records. (default: "
-        "imagefolder)",
+        "Kind of source: imagefolder, flat, ilsvrc, webdataset, parquet, listing or records. "
+        "(default: imagefolder)",
     ),
     _JobOption("--split", "split", "Name of the split. (default: train)"),
     _JobOption(
         "--format",
         "format",
-        "tfrecord, recordio or webdataset; give it again for others. (default: tfrecord)",
+        "tfrecord, recordio or webdataset; repeat it for several formats. (default: tfrecord)",
         value_type=list[str],
     ),
-    _JobOption("--size", "image.size", "Pixels: 256, or 256x192. (default: sizes stay)"),
+    _JobOption("--size", "image.size", "Size in pixels: 256, or 256x192. (default: sizes stay)"),
     _JobOption("--quality", "image.quality", "JPEG quality. (default: 95)", value_type=int),
-    _JobOption("--shard-size", "shard_size", "1MB to 128MB. (default: 64MiB)"),
+    _JobOption("--shard-size", "shard_size", "Size of a shard, 1MB to 128MB. (default: 64MiB)"),
     _JobOption(
-        "--workers", "dask.workers", "Worker processes. (default: one per CPU)", value_type=int
+        "--workers",
+        "dask.workers",
+        "Number of worker processes. (default: one per CPU)",
+        value_type=int,
     ),
     _JobOption(
         "--mode",
         "image.mode",
-        "How --size applies: short, long, exact, crop or none. (default: short)",
+        "How to apply --size: short, long, exact, crop or none. (default: short)",
         MORE,
     ),
     _JobOption(
-        "--layout", "layout", "Features of Examples: imagenet or tfds. (default: imagenet)", MORE
+        "--layout",
+        "layout",
+        "Names of features in TFRecord: imagenet or tfds. (default: imagenet)",
+        MORE,
     ),
-    _JobOption("--boxes", "boxes.source", "Bounding boxes: XML folder, tar or CSV file.", MORE),
+    _JobOption(
+        "--boxes",
+        "boxes.source",
+        "Bounding boxes: a folder of XML files, a tar or a CSV file.",
+        MORE,
+    ),
     _JobOption(
         "--exclude",
         "exclude",
-        "Files and folders of the source to leave out; repeatable.",
+        "Files and folders of the source to leave out. Can be repeated.",
         MORE,
         list[str],
         "GLOB",
     ),
-    _JobOption("--seed", "seed", "For the order and the validation split. (default: 0)", MORE, int),
-    _JobOption("--validation", "validation", "Share that becomes a validation split: 5%.", MORE),
     _JobOption(
-        "--unlabelled", "unlabelled", "Images without classes: each label is -1.", MORE, bool
+        "--seed",
+        "seed",
+        "Seed of the sample order and of the validation split. (default: 0)",
+        MORE,
+        int,
+    ),
+    _JobOption(
+        "--validation",
+        "validation",
+        "Part of the samples for a validation split, such as 5%.",
+        MORE,
+    ),
+    _JobOption(
+        "--unlabelled", "unlabelled", "The images have no classes. Each label is -1.", MORE, bool
     ),
     _JobOption(
         "--max-failures",
         "max_failures",
-        "Photos that may fail: a number, a share, unlimited. (default: 1%)",
+        "Photos that may fail: a number, a percentage, or unlimited. (default: 1%)",
         MORE,
     ),
     _JobOption(
-        "--scheduler", "dask.scheduler", "A running Dask cluster: tcp://host:8786.", RUNNING
+        "--scheduler",
+        "dask.scheduler",
+        "Address of a running Dask cluster, such as tcp://host:8786.",
+        RUNNING,
     ),
-    _JobOption("--endpoint-url", "store.endpoint_url", "S3 endpoint other than AWS.", RUNNING),
+    _JobOption(
+        "--endpoint-url", "store.endpoint_url", "Address of an S3 server other than AWS.", RUNNING
+    ),
 )
 
 
@@ -160,7 +192,7 @@ def store_options(endpoint_url: str | None, pairs: list[str] | None) -> StoreOpt
 def _job_parameters() -> Iterator[inspect.Parameter]:
     """Yield the parameters for the config file, for each option of a job, and for ``--set``."""
     file = typer.Argument(
-        metavar="CONFIG", help="A YAML file, or s3://...; the options override it."
+        metavar="CONFIG", help="A YAML file or s3:// address. Options override its settings."
     )
     yield _parameter("config", str, file)
     for job_option in _JOB_OPTIONS:
@@ -180,7 +212,7 @@ def _job_parameters() -> Iterator[inspect.Parameter]:
     any_key = typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Any other key (docs/shard-config.md): --set image.upscale=true.",
+        help="Set any key (docs/shard-config.md), such as --set image.upscale=true.",
         rich_help_panel=MORE,
     )
     yield _parameter("set_", list[str], any_key)

@@ -15,15 +15,21 @@ def plan(
     config: Any,
     readers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Ranks times loader workers that read the shards."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Processes that will read the shards: ranks times loader workers.",
+        ),
     ] = None,
     prices: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A file such as configs/prices.yaml, to estimate costs."),
+        typer.Option(
+            metavar="FILE", help="A file with prices, such as configs/prices.yaml, for the costs."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Estimate shards, size, time and cost without writing."""
+    """Estimate shards, size, time and cost. Nothing is written."""
     from dataprep.cli.output import Terminal, show
     from dataprep.job.forecast import plan as estimate_job
 

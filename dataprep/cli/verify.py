@@ -14,28 +14,28 @@ def verify(
     output: Output,
     split: OneSplit = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Read sizes, checksums and receipts, but no shard.")
+        bool, typer.Option("--quick", help="Compare sizes, checksums and receipts. Read no shard.")
     ] = False,
-    deep: Annotated[bool, typer.Option("--deep", help="Decode every image as well.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Also decode every image.")] = False,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="SPLIT",
-            help="Report samples that are in SPLIT too; reads shards only with --quick or --deep.",
+            help="Report samples that are also in SPLIT. Read shards only with --quick or --deep.",
         ),
     ] = None,
     fail_on_leakage: Annotated[
-        bool, typer.Option("--fail-on-leakage", help="Exit with 1 if --against finds any.")
+        bool, typer.Option("--fail-on-leakage", help="Exit with 1 if --against finds such samples.")
     ] = False,
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Worker processes. (default: one per CPU)"),
+        typer.Option(metavar="N", min=1, help="Number of worker processes. (default: one per CPU)"),
     ] = None,
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Re-read shards and report faults."""
+    """Read shards again and report faults."""
     from dataprep.cli.output import show
     from dataprep.config import DaskOptions
     from dataprep.errors import ConfigError

@@ -185,7 +185,7 @@ _REFUSALS = (
     _Refusal(
         ("PermanentRedirect", "AuthorizationHeaderMalformed", "301"),
         StoreError,
-        "the bucket is in another region ({reason}): set --set store.region",
+        "the bucket is in another region ({reason}): give --set store.region=REGION",
     ),
 )
 
