@@ -3,8 +3,8 @@
 An epoch has one sequence of samples for all ranks. It depends only on the seed and on the number of
 the epoch. The ranks take this sequence in global batches, one after the other, and each rank takes
 its slice of each global batch. After some steps, the samples that were read are therefore the
-beginning of the sequence, whatever the number of ranks is. The remaining samples can be divided
-among any other number of ranks.
+beginning of the sequence. This is true for any number of ranks, so that another number of ranks can
+read the remaining samples.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Order:
     """How epochs are shuffled and divided among ranks.
 
     Attributes:
-        shuffle: whether the order changes with the epoch. Otherwise it is that of the data set.
+        shuffle: whether the order changes with the epoch. Otherwise samples keep the order of the
+            data set.
         seed: the seed of the order.
         rank: the number of this process among the processes that train together.
         world_size: the number of processes that train together.
@@ -46,8 +47,8 @@ class Order:
             sample by sample, which fits any batch size that is equal on all ranks.
         start: the samples of epoch ``epoch`` that all ranks together have read before.
         epoch: the epoch of ``start``. Other epochs are read from their beginning.
-        steps: the number of steps in an epoch, if other samples than those of this order limit it;
-            None if not.
+        steps: the number of steps in an epoch, if the shares of other hosts limit it; None if the
+            samples of this order determine it.
 
     Raises:
         ConfigError: a value is out of range.
@@ -238,7 +239,7 @@ def order_from_start(order: Order, shares: Sequence[int]) -> Order:
 def end_of_epoch(order: Order, shares: Sequence[int]) -> int:
     """Return the ``start`` after which no sample of an epoch remains.
 
-    The arguments are those of ``order_from_start``.
+    The arguments are the same as for ``order_from_start``.
     """
     if len(shares) == 1:
         return shares[0]

@@ -439,7 +439,7 @@ class Dataset(_SlicedToLists[Sample]):
         return self.numbers
 
     def _shards_of(self, numbers: Integers) -> Integers:
-        """Return the number of the shard of each sample. All numbers are those of the split."""
+        """Return the shard of each sample. Samples and shards have their numbers in the split."""
         shards: Integers = np.searchsorted(self._first_samples, numbers, side="right") - 1
         return shards
 
@@ -455,7 +455,7 @@ class Dataset(_SlicedToLists[Sample]):
             index: the number of the sample. Negative numbers count from the end.
 
         Raises:
-            IndexError: there is no such sample.
+            IndexError: the number is out of range.
         """
         number = _sample_number(index, len(self))
         places = self.places
@@ -507,7 +507,7 @@ class Dataset(_SlicedToLists[Sample]):
                 numbers count once.
 
         Raises:
-            ConfigError: no number is given, or there is no shard with such a number.
+            ConfigError: no number is given, or a number is out of range.
             DatasetChanged: the split was written again since it was opened.
 
         Example:

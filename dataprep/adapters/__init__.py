@@ -177,7 +177,8 @@ def to_torch(
             is one thread for each processor that affinity and control group allow, at most 6. In a
             worker of ``DataLoader`` the default is 0.
         prefetch: batches that threads prepare ahead.
-        shuffle: whether the order changes with the epoch. Otherwise it is that of the data set.
+        shuffle: whether the order changes with the epoch. Otherwise samples keep the order of the
+            data set.
         shuffle_buffer: for the iterable style, the number of encoded images from which each worker
             draws the next image, so that samples of several shards are mixed; 0 for no buffer.
         seed: the seed of the order and of the random numbers for the transform.
@@ -299,7 +300,8 @@ def to_tf(
         decode: whether to decode images. Otherwise they are strings with the encoded images.
         augmentation: how to augment the images; ``Augmentation()`` by default. The result always
             has the channels last.
-        shuffle: whether the order changes with the epoch. Otherwise it is that of the data set.
+        shuffle: whether the order changes with the epoch. Otherwise samples keep the order of the
+            data set.
         shuffle_buffer: the number of encoded images in a buffer that mixes samples in addition; 0
             for no buffer.
         seed: the seed of the order and of the augmentation.
@@ -396,7 +398,8 @@ def to_mxnet(
         batch_size: samples in a batch.
         augmentation: the augmentation that ImageRecordIter applies with its own code;
             ``Augmentation()`` by default. If ``normalise`` is False, values are from 0 to 255.
-        shuffle: whether the order changes with the epoch. Otherwise it is that of the data set.
+        shuffle: whether the order changes with the epoch. Otherwise samples keep the order of the
+            data set.
         seed: the seed of the order and of the augmentation.
         epoch: the number of the first epoch.
         rank: the number of this process among ``world_size`` processes. If neither is given, all

@@ -252,7 +252,7 @@ class PillowTransform:
 def as_transform(function: AnyTransform) -> Transform:
     """Return the function if it takes an image and a generator, or else its ``PillowTransform``.
 
-    The signature of the function decides. For a module of torch it is that of ``forward``.
+    The signature of the function decides. A module of torch has the signature of ``forward``.
 
     Raises:
         ConfigError: the signature fits neither.

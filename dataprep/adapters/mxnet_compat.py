@@ -1,4 +1,4 @@
-"""Import MXNet 1.9.1 with a newer NumPy than the one it was written for.
+"""Import MXNet 1.9.1 with a newer version of NumPy than it supports.
 
 MXNet is retired (https://attic.apache.org/projects/mxnet.html) and 1.9.1 is its last release on
 PyPI. Its import reads names from NumPy that NumPy has removed: NumPy 1.26 has no ``bool`` and no

@@ -27,7 +27,7 @@ class Rank(NamedTuple):
 def rank_of(
     rank: int | None, world_size: int | None, reader: str, *, from_torch: bool = False
 ) -> Rank:
-    """Return the caller's rank, or the rank from torch.distributed, or that of a lone process.
+    """Return the caller's rank, the rank from torch.distributed, or the rank of a lone process.
 
     Args:
         rank: the caller's argument ``rank``.

@@ -220,7 +220,7 @@ class Records:
     def fetch(
         self, numbers: Sequence[int], *, when_arrived: Callable[[], object] = lambda: None
     ) -> list[Buffer]:
-        """Return the encoded images of these samples. The arguments are those of ``encoded``."""
+        """Return the encoded images of samples. The arguments are the same as for ``encoded``."""
         records = self.encoded(numbers, when_arrived=when_arrived)
         return [
             self._image_of(record, number) for record, number in zip(records, numbers, strict=True)

@@ -30,7 +30,7 @@ _WINDOW_SAMPLES = 64
 """Samples that Python hands to TensorFlow at a time."""
 
 _KEY_OF_CHANGES = 1
-"""Separates the random numbers of flip and colours from those of the crop."""
+"""Separates the random numbers for flip and colours from the random numbers for the crop."""
 
 
 def pipeline(
@@ -47,7 +47,7 @@ def pipeline(
 ) -> Any:
     """Return a ``tf.data.Dataset`` of (image, label), one epoch for each iteration.
 
-    The arguments are those of ``dataprep.to_tf``, except for these:
+    The arguments are the same as for ``dataprep.to_tf``, except for these:
 
     Args:
         records: reads the images.

@@ -146,7 +146,7 @@ class _Origin:
     order: str
 
     def entries(self) -> dict[str, str]:
-        """Return the entries of a state. Without a subset they are those of earlier versions."""
+        """Return the entries of a state. Earlier versions wrote the entries without a subset."""
         entries = {"dataset": self.dataset, "order": self.order}
         if self.subset is not None:
             entries["subset"] = self.subset

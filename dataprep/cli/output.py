@@ -108,7 +108,7 @@ class CopyProgress(Terminal):
     """Shows the progress of a copy, in bytes instead of photos."""
 
     def _line(self, elapsed_s: float) -> str:
-        # The methods of a copy count bytes where those of a job count samples.
+        # For a copy, ``start`` gets bytes instead of samples.
         copied_bytes = self._progress.source_bytes
         done_bytes = self._samples_before + copied_bytes
         megabytes_per_s = copied_bytes / max(elapsed_s, 1e-9) / 1e6
@@ -236,10 +236,10 @@ def _remarks(summary: Summary) -> Iterator[str]:
 
 def _part_lines(summary: PartSummary) -> Iterator[str]:
     """Describe a part of a split, and say how to complete the split."""
-    made = f"{counted(summary.made_shards, 'shard')} made"
+    written = f"{counted(summary.made_shards, 'shard')} made"
     kept = f", {summary.kept_shards:,} stored by an earlier run" if summary.kept_shards else ""
     failed = f", {counted(summary.failed, 'photo')} failed" if summary.failed else ""
-    yield f"{summary.split}, part {summary.part}: {made}{kept}{failed} -> {summary.output}"
+    yield f"{summary.split}, part {summary.part}: {written}{kept}{failed} -> {summary.output}"
     yield from _failures(summary.failures, summary.failed, f"will be in {summary.split}")
     command = f"dataprep finalize {summary.output} --split {summary.split}"
     if summary.complete:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dataprep.cli.options import EndpointUrl, Json, OneSplit, Output, StoreSettings, store_options
+
+if TYPE_CHECKING:
+    from dataprep.verification import Depth
 
 
 def verify(
@@ -69,7 +72,7 @@ def verify(
         raise typer.Exit(1)
 
 
-def _depth(*, quick: bool, deep: bool) -> Literal["quick", "full", "deep"]:
+def _depth(*, quick: bool, deep: bool) -> Depth:
     """Return how thorough the verification is."""
     if quick:
         return "quick"

@@ -249,7 +249,7 @@ class S3Store(KeepsLocks):
             answer = self._client().get_object(**self._bucket.object(key), **arguments)
         except Exception as error:
             if error_code(error) == "InvalidRange":
-                # The range begins at the end of the object or after it, whatever its version is.
+                # The range begins at the end of the object or after it. Its version is not known.
                 return "", ""
             raise
         answered_s = time.monotonic()
@@ -268,7 +268,7 @@ class S3Store(KeepsLocks):
         return etag, md5.hexdigest() if is_comparable else ""
 
     def _put_unconditionally(self, upload: Upload) -> ObjectInfo:
-        """Store an object whatever is there, until the store is found to hold its bytes."""
+        """Store an object, and replace an existing one, until the store holds its bytes."""
         while True:
             self._send(upload)
             info = self.head(upload.key)
@@ -281,8 +281,8 @@ class S3Store(KeepsLocks):
 
         Returns the confirmed object, or None if the condition is not met.
 
-        Some servers know no such condition, or refuse each one. Then the current version is read
-        instead, which does not decide between two writers at the same moment.
+        Some servers do not support the condition, or always refuse it. Then the current version is
+        read instead. If two writers do this at the same moment, both may store their object.
         """
         conditions = [{"IfNoneMatch": "*"}]
         if version is not None:

@@ -4,8 +4,8 @@ boto3 itself repeats a request that the server refuses for a while, and a reques
 is lost. It does so up to ``store.max_attempts`` times, in its adaptive mode.
 
 An object is sent at most ``store.max_attempts`` times in all. This limit counts the attempts of
-boto3, the attempts of ``send_with_retries``, and the attempts after which the store was found to
-hold other bytes than those that were sent. ``Upload.attempts`` has their number.
+boto3, the attempts of ``send_with_retries``, and the attempts after which the store held other
+bytes than were sent. ``Upload.attempts`` has their number.
 """
 
 from __future__ import annotations

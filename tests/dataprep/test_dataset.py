@@ -567,8 +567,8 @@ class TestOnS3:
         assert isinstance(remote.store, S3Store)
         with remote as dataset:
             assert dataset[3].image
-            assert remote.store._opened is not None
-        assert remote.store._opened is None
+            assert remote.store._open_client is not None
+        assert remote.store._open_client is None
 
 
 class TestClosing:
