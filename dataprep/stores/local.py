@@ -79,10 +79,10 @@ class LocalStore(KeepsLocks):
 
     def free_bytes(self) -> int | None:
         """Return the free space of the file system in bytes. The folder need not exist yet."""
-        existing = self.root
-        while not existing.exists():
-            existing = existing.parent
-        return shutil.disk_usage(existing).free
+        for folder in (self.root, *self.root.parents):
+            if folder.exists():
+                return shutil.disk_usage(folder).free
+        return None
 
     def tidy(self) -> None:
         """Remove temporary files whose writers are known to have ended, or that are a day old.
