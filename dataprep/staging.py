@@ -102,16 +102,17 @@ class Staged:
     advice: str
 
     def __str__(self) -> str:
-        rate = self.copied_bytes / max(self.seconds, 1e-9) / 1e6
         share = f"share {self.share.number}/{self.share.count}, " if self.share else ""
-        lines = [
-            f"{self.split}: {share}{counted(self.shards, 'shard')} with "
-            f"{counted(self.samples, 'sample')}, {self.bytes / 1e6:,.1f} MB -> {self.dest}",
-            f"  {self.copied_bytes / 1e6:,.1f} MB copied in {self.seconds:,.1f} s, "
-            f"{rate:,.0f} MB/s",
-        ]
-        if not self.copied_bytes:
-            lines[-1] = "  nothing to copy: everything is already there"
+        shards, samples = counted(self.shards, "shard"), counted(self.samples, "sample")
+        size = f"{self.bytes / 1e6:,.1f} MB"
+        lines = [f"{self.split}: {share}{shards} with {samples}, {size} -> {self.dest}"]
+        if self.copied_bytes:
+            megabytes = self.copied_bytes / 1e6
+            megabytes_per_s = megabytes / max(self.seconds, 1e-9)
+            duration = f"{self.seconds:,.1f} s, {megabytes_per_s:,.0f} MB/s"
+            lines.append(f"  {megabytes:,.1f} MB copied in {duration}")
+        else:
+            lines.append("  nothing to copy: everything is already there")
         if self.share:
             smallest, largest = min(self.share.samples), max(self.share.samples)
             lines.append(

@@ -424,12 +424,9 @@ def _decode_jpeg(data: Buffer, choose: Callable[[int, int], Box], size: int) -> 
         new_width, new_height = -(-width // fraction), -(-height // fraction)
         min_size = {"min_width": new_width, "min_height": -(-decoded_rows // fraction)}
         left, top = box.left * new_width // width, box.top * new_height // height
-        box = Box(
-            left,
-            top,
-            max(1, min(new_width - left, round(box.width * new_width / width))),
-            max(1, min(new_height - top, round(box.height * new_height / height))),
-        )
+        box_width = min(new_width - left, round(box.width * new_width / width))
+        box_height = min(new_height - top, round(box.height * new_height / height))
+        box = Box(left, top, max(1, box_width), max(1, box_height))
     pixels: Pixels = simplejpeg.decode_jpeg(data, "RGB", strict=False, **min_size)
     return pixels, box
 

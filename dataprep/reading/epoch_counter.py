@@ -254,15 +254,17 @@ class EpochCounter:
         of processes that other threads start may lie between them. The first processes of two
         loaders are at least as far apart as a loader has workers.
         """
+        if (iteration.base_seed, iteration.turn) != (worker.base_seed, self._turns):
+            return False
+        if iteration.workers != worker.workers or epoch not in (None, iteration.epoch):
+            return False
+        has_begun = iteration.begun & _bit(worker)
+        if has_begun:
+            return False
         distance = abs(iteration.first_process - worker.first_process)
-        return (
-            (iteration.base_seed, iteration.turn) == (worker.base_seed, self._turns)
-            and iteration.workers == worker.workers
-            and not iteration.begun & _bit(worker)
-            and epoch in (None, iteration.epoch)
-            and distance < worker.workers
-            and (distance == 0 or _is_alive(iteration.first_worker))
-        )
+        if distance == 0:
+            return True
+        return distance < worker.workers and _is_alive(iteration.first_worker)
 
     def _table_of(self, owner: int) -> int:
         """Return the position of the table of a training process. Create it if there is none."""

@@ -75,30 +75,23 @@ class S3Bucket:
         from botocore.config import Config
 
         options = self.options
+        max_attempts = attempts or options.max_attempts
+        addressing_style: Literal["auto", "path"] = "path" if options.endpoint_url else "auto"
         with translated("S3", options):
-            session = boto3.Session(profile_name=options.profile, region_name=options.region)
-            return session.client(
-                "s3",
-                endpoint_url=options.endpoint_url,
-                config=Config(
-                    retries={
-                        "mode": retry_mode,
-                        "total_max_attempts": attempts or options.max_attempts,
-                    },
-                    connect_timeout=options.connect_timeout_s,
-                    read_timeout=options.read_timeout_s,
-                    max_pool_connections=connections,
-                    tcp_keepalive=True,
-                    # Objects are sent with their MD5, which the server checks. A second checksum
-                    # would take another pass over each shard.
-                    request_checksum_calculation="when_required",
-                    s3={
-                        "payload_signing_enabled": False,
-                        "addressing_style": "path" if options.endpoint_url else "auto",
-                    },
-                    **more,
-                ),
+            config = Config(
+                retries={"mode": retry_mode, "total_max_attempts": max_attempts},
+                connect_timeout=options.connect_timeout_s,
+                read_timeout=options.read_timeout_s,
+                max_pool_connections=connections,
+                tcp_keepalive=True,
+                # Objects are sent with their MD5, which the server checks. A second checksum would
+                # take another pass over each shard.
+                request_checksum_calculation="when_required",
+                s3={"payload_signing_enabled": False, "addressing_style": addressing_style},
+                **more,
             )
+            session = boto3.Session(profile_name=options.profile, region_name=options.region)
+            return session.client("s3", endpoint_url=options.endpoint_url, config=config)
 
     def object(self, key: str) -> dict[str, Any]:
         """Return the arguments of each request for an object."""
