@@ -1,9 +1,10 @@
-"""The order of an epoch: which samples a rank reads, and in which sequence.
+"""The order of an epoch: which samples each rank reads, and in which order.
 
-There is one sequence of an epoch for all ranks, which depends on seed and epoch alone. The ranks
-take it in global batches, one after the other, each rank its part of each batch. What was read
-after some steps is therefore the beginning of the sequence, whatever the number of ranks, and the
-rest can be dealt out to any other number of them.
+An epoch has one sequence of samples for all ranks. It depends only on the seed and on the number of
+the epoch. The ranks take this sequence in global batches, one after the other, and each rank takes
+its slice of each global batch. After some steps, the samples that were read are therefore the
+beginning of the sequence. This is true for any number of ranks, so that another number of ranks can
+read the remaining samples.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ Item = TypeVar("Item")
 Integers: TypeAlias = NDArray[np.int64]
 Even: TypeAlias = Literal["keep", "drop", "pad"]
 
-RUN = 16
-"""By shard, so many neighbouring samples stay together, so that ranks read few, larger ranges."""
+RUN_SAMPLES = 16
+"""Neighbouring samples of a shard that stay together, so that ranks read few, larger ranges."""
 
-# The last number of a key, so that streams of random numbers for different purposes differ.
-_BUFFER, _FRAMEWORK = 1, 2
+# The last number of a random generator's key, so that streams for different purposes differ.
+_BUFFER_KEY = 1
+_FRAMEWORK_KEY = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,18 +35,20 @@ class Order:
     """How epochs are shuffled and divided among ranks.
 
     Attributes:
-        shuffle: whether the order changes with the epoch; otherwise it is that of the data set.
+        shuffle: whether the order changes with the epoch. Otherwise samples keep the order of the
+            data set.
         seed: the seed of the order.
-        rank: the number of this process among ``world_size`` processes that train together.
-        world_size: how many processes each read their own part of an epoch.
-        even: ``keep`` gives every sample once, so that ranks may get different numbers of them.
-            ``drop`` and ``pad`` give all ranks as many: they leave out, or repeat, less than one
-            global batch.
-        global_batch: the samples of all ranks in a step. Without it the ranks take turns sample by
-            sample, which fits any batch that is equal on all ranks.
-        start: how many samples of ``epoch`` all ranks together have read before.
-        epoch: the epoch of ``start``; others are read from their beginning.
-        steps: how many steps an epoch has, where the samples of this order alone do not say it.
+        rank: the number of this process among the processes that train together.
+        world_size: the number of processes that train together.
+        even: whether all ranks get the same number of samples. ``keep``: each sample is read once,
+            and ranks may get different numbers of samples. ``drop``: less than one global batch is
+            left out. ``pad``: less than one global batch is repeated.
+        global_batch: the samples that all ranks take in a step. If it is None, the ranks take turns
+            sample by sample, which fits any batch size that is equal on all ranks.
+        start: the samples of epoch ``epoch`` that all ranks together have read before.
+        epoch: the epoch of ``start``. Other epochs are read from their beginning.
+        steps: the number of steps in an epoch, if the shares of other hosts limit it; None if the
+            samples of this order determine it.
 
     Raises:
         ConfigError: a value is out of range.
@@ -71,232 +75,293 @@ class Order:
             raise ConfigError(f"start {self.start}: it is at least 0")
         if self.global_batch is not None and self.global_batch < self.world_size:
             raise ConfigError(
-                f"a global batch of {self.global_batch} for {self.world_size} ranks: each needs at "
-                "least one sample"
+                f"a global batch of {self.global_batch} for {self.world_size} ranks: each rank "
+                "needs at least one sample"
             )
 
     @property
-    def whole(self) -> int:
+    def step_samples(self) -> int:
         """The samples that all ranks take before it is the first rank's turn again."""
         return self.global_batch or self.world_size
 
     @property
-    def batch(self) -> int | None:
-        """This rank's samples in a step, if the global batch is known."""
+    def rank_batch(self) -> int | None:
+        """The samples that this rank takes in a step; None without a global batch."""
         if self.global_batch is None:
             return None
         return per_rank_batch(self.global_batch, self.rank, self.world_size)
 
 
 def per_rank_batch(global_batch: int, rank: int, world_size: int) -> int:
-    """The samples of a rank in a global batch; those of two ranks differ by one at most."""
-    return len(_part(global_batch, rank, world_size))
+    """Return the samples that a rank takes from a global batch.
 
+    The batches of two ranks differ by at most one sample. Use it as ``batch_size`` if the global
+    batch cannot be divided equally.
 
-def by_record(order: Order, count: int, epoch: int) -> Integers:
-    """The epoch's sequence of ``count`` samples in a fully random order."""
-    return _permutation(order, count, epoch)
+    Args:
+        global_batch: the samples that all ranks take in a step.
+        rank: the number of the rank, from 0.
+        world_size: the number of ranks.
 
-
-def by_shard(order: Order, bounds: Sequence[int], epoch: int, run: int = RUN) -> Integers:
-    """The epoch's sequence of samples, one shard after the other.
-
-    Shards are shuffled, the runs of ``run`` neighbouring samples in each, and the samples of each
-    run. ``bounds`` are the first number of each shard, and the number of all samples.
+    Example:
+        >>> [dataprep.per_rank_batch(10, rank, 4) for rank in range(4)]
+        [3, 3, 2, 2]
     """
-    sequence = np.empty(bounds[-1], np.int64)
+    return len(_slice_of_rank(global_batch, rank, world_size))
+
+
+def sequence_by_record(order: Order, samples: int, epoch: int) -> Integers:
+    """Return an epoch's sequence of ``samples`` samples in a fully random order."""
+    return _permutation(order, samples, epoch)
+
+
+def sequence_by_shard(
+    order: Order, first_samples: Sequence[int], epoch: int, run_samples: int = RUN_SAMPLES
+) -> Integers:
+    """Return an epoch's sequence of samples, one shard after the other.
+
+    Three things are shuffled: the shards, the runs of neighbouring samples in each shard, and the
+    samples of each run.
+
+    Args:
+        order: the seed, and whether to shuffle.
+        first_samples: the number of the first sample of each shard, then the number of all samples.
+        epoch: the number of the epoch.
+        run_samples: samples in a run.
+    """
+    sequence = np.empty(first_samples[-1], np.int64)
     filled = 0
-    for shard in _permutation(order, len(bounds) - 1, epoch).tolist():
-        samples = range(bounds[shard], bounds[shard + 1])
-        sequence[filled : filled + len(samples)] = _within(order, samples, epoch, shard, run)
+    for shard in _permutation(order, len(first_samples) - 1, epoch).tolist():
+        samples = range(first_samples[shard], first_samples[shard + 1])
+        shuffled = _shuffled_shard(order, samples, epoch, shard, run_samples)
+        sequence[filled : filled + len(samples)] = shuffled
         filled += len(samples)
     return sequence
 
 
-def own(order: Order, sequence: Integers, epoch: int) -> Integers:
-    """What this rank reads of an epoch's ``sequence``, in its order."""
+def samples_of_rank(order: Order, sequence: Integers, epoch: int) -> Integers:
+    """Return the samples of an epoch's ``sequence`` that this rank reads, in their order."""
     if epoch != order.epoch:
         order = replace(order, start=0)
-    left, whole = _left(order, sequence), order.whole
-    full = len(left) - len(left) % whole
-    part = _part(whole, order.rank, order.world_size)
-    batches = left[:full].reshape(-1, whole)[:, part.start : part.stop]
-    rest = _part(len(left) - full, order.rank, order.world_size)
-    return np.concatenate([batches.ravel(), left[full:][rest.start : rest.stop]])
+    remaining = _remaining(order, sequence)
+    step_samples = order.step_samples
+    in_full_steps = len(remaining) - len(remaining) % step_samples
+    in_step = _slice_of_rank(step_samples, order.rank, order.world_size)
+    steps = remaining[:in_full_steps].reshape(-1, step_samples)
+    last_step = remaining[in_full_steps:]
+    in_last_step = _slice_of_rank(len(last_step), order.rank, order.world_size)
+    return np.concatenate(
+        [
+            steps[:, in_step.start : in_step.stop].ravel(),
+            last_step[in_last_step.start : in_last_step.stop],
+        ]
+    )
 
 
-def of_share(order: Order, number: int, samples: Sequence[int]) -> Order:
-    """The order within a host's share, of which its ranks alone read.
+def order_in_share(order: Order, share: int, samples: Sequence[int]) -> Order:
+    """Return the order within a host's share, which only the ranks of that host read.
 
-    Ranks are numbered host by host. All hosts make as many steps as the counts of all shares
-    allow (``drop``) or ask for (``pad``).
+    Ranks are numbered host by host. All hosts make the same number of steps. With ``drop`` it is
+    the number that the smallest share allows, with ``pad`` the number that the largest one needs.
 
     Args:
-        order: of all ranks; of one rank alone for the whole share.
-        number: which share it is.
-        samples: how many samples each share has.
+        order: the order of all ranks. A lone rank reads the whole share.
+        share: the number of the share.
+        samples: the number of samples in each share.
 
     Raises:
-        ConfigError: the ranks do not fit the shares.
+        ConfigError: the ranks cannot be divided among the shares.
     """
     if order.world_size == 1:
         return order
-    local, left = divmod(order.world_size, len(samples))
-    if left or order.rank // local != number:
+    ranks_per_host, excess_ranks = divmod(order.world_size, len(samples))
+    if excess_ranks or order.rank // ranks_per_host != share:
         raise ConfigError(
-            f"rank {order.rank} of {order.world_size} cannot read share {number} of {len(samples)}:"
-            " each host has as many ranks, and those of host 0 come first"
+            f"rank {order.rank} of {order.world_size} cannot read share {share} of {len(samples)}: "
+            "each host needs the same number of ranks, and the ranks of host 0 come first"
         )
-    firsts = [
-        _part(order.whole, rank, order.world_size).start
-        for rank in range(0, order.world_size, local)
-    ]
-    batches = np.diff([*firsts, order.whole])
+    first_of_host = []
+    for first_rank in range(0, order.world_size, ranks_per_host):
+        in_step = _slice_of_rank(order.step_samples, first_rank, order.world_size)
+        first_of_host.append(in_step.start)
+    host_batches = np.diff([*first_of_host, order.step_samples])
     steps = None
     if order.even == "drop":
-        steps = int(np.min(np.array(samples) // batches))
+        steps = int(np.min(np.array(samples) // host_batches))
     elif order.even == "pad":
-        steps = int(np.max(-(-np.array(samples) // batches)))
-    batch = int(batches[number])
+        steps = int(np.max(-(-np.array(samples) // host_batches)))
+    host_batch = int(host_batches[share])
     return replace(
         order,
-        rank=order.rank % local,
-        world_size=local,
-        global_batch=batch if order.global_batch else None,
-        start=order.start // order.whole * batch,
+        rank=order.rank % ranks_per_host,
+        world_size=ranks_per_host,
+        global_batch=host_batch if order.global_batch else None,
+        start=order.start // order.step_samples * host_batch,
         steps=steps,
     )
 
 
-def resumed(order: Order, shares: Sequence[int]) -> Order:
-    """The order with a start from which ranks can go on.
+def order_from_start(order: Order, shares: Sequence[int]) -> Order:
+    """Return the order with a start at which ranks can continue.
 
-    A start at the end of an epoch becomes the beginning of the next epoch.
+    If nothing remains of the epoch after the start, the start becomes the beginning of the next
+    epoch. Otherwise the order itself is returned.
 
     Args:
-        order: of all ranks.
-        shares: how many samples each share has, or the whole data set as the only share.
+        order: the order of all ranks.
+        shares: the number of samples in each share; the whole data set counts as one share.
 
     Raises:
-        ConfigError: the start is beyond the end, or ``even="drop"`` leaves no step in any epoch.
+        ConfigError: the start is beyond the end of the epoch, or ``even="drop"`` leaves no step in
+            any epoch.
     """
-    hosts = _hosts(order, shares)
-    whole_steps = min(count // host.whole for count, host in zip(shares, hosts, strict=True))
-    if order.even == "drop" and not whole_steps:
+    host_orders = _host_orders(order, shares)
+    full_steps = []
+    samples_remain = False
+    for samples, host_order in zip(shares, host_orders, strict=True):
+        full_steps.append(samples // host_order.step_samples)
+        samples_remain = samples_remain or len(_remaining(host_order, np.arange(samples))) > 0
+    if order.even == "drop" and not min(full_steps):
         raise ConfigError(
-            f"even='drop' leaves no step in an epoch: all ranks take {order.whole:,} samples in a "
-            f"step, of {' + '.join(f'{count:,}' for count in shares)}; use smaller batches, or "
-            "even='pad'"
+            f"even='drop' leaves no step in an epoch: all ranks take {order.step_samples:,} "
+            f"samples in a step, of {' + '.join(f'{samples:,}' for samples in shares)}; use "
+            "smaller batches, or even='pad'"
         )
-    if order.start > _most_steps(order, shares) * order.whole:
+    if order.start > _max_steps(order, shares) * order.step_samples:
         raise ConfigError(
             f"start {order.start:,} is beyond the end of an epoch of {sum(shares):,} samples"
         )
-    is_over = not any(
-        len(_left(host, np.arange(count))) for count, host in zip(shares, hosts, strict=True)
-    )
-    if order.start and is_over:
+    if order.start and not samples_remain:
         return replace(order, epoch=order.epoch + 1, start=0)
     return order
 
 
 def end_of_epoch(order: Order, shares: Sequence[int]) -> int:
-    """The ``start`` from which nothing of an epoch is left, for the arguments of ``resumed``."""
+    """Return the ``start`` after which no sample of an epoch remains.
+
+    The arguments are the same as for ``order_from_start``.
+    """
     if len(shares) == 1:
         return shares[0]
-    return _most_steps(order, shares) * order.whole
+    return _max_steps(order, shares) * order.step_samples
 
 
-def _most_steps(order: Order, shares: Sequence[int]) -> int:
-    """The steps of an epoch on the host with the most steps; the last one may be smaller."""
-    hosts = _hosts(order, shares)
-    return max(-(-count // host.whole) for count, host in zip(shares, hosts, strict=True))
+def _max_steps(order: Order, shares: Sequence[int]) -> int:
+    """Return the steps of an epoch on the host with the most steps. The last may be smaller."""
+    steps = []
+    for samples, host_order in zip(shares, _host_orders(order, shares), strict=True):
+        steps.append(-(-samples // host_order.step_samples))
+    return max(steps)
 
 
-def _hosts(order: Order, shares: Sequence[int]) -> list[Order]:
-    """The order within the share of each host, for the first rank of the host."""
+def _host_orders(order: Order, shares: Sequence[int]) -> list[Order]:
+    """Return, for the first rank of each host, the order within the share of that host."""
     if len(shares) == 1:
         return [order]
-    ranks = order.world_size // len(shares)
-    return [
-        of_share(replace(order, rank=host * ranks), host, shares) for host in range(len(shares))
-    ]
+    ranks_per_host = order.world_size // len(shares)
+    orders = []
+    for share in range(len(shares)):
+        first_rank = replace(order, rank=share * ranks_per_host)
+        orders.append(order_in_share(first_rank, share, shares))
+    return orders
 
 
-def of_worker(numbers: Integers, batch: int, worker: int, workers: int) -> Integers:
-    """The batches that one of several worker processes makes: every ``workers``-th."""
+def samples_of_worker(numbers: Integers, batch: int, worker: int, workers: int) -> Integers:
+    """Return the samples that a worker process reads: every ``workers``-th batch of its rank.
+
+    Args:
+        numbers: the samples of the rank, in their order.
+        batch: samples in a batch.
+        worker: the number of the worker, from 0.
+        workers: the number of workers.
+    """
     if workers == 1:
         return numbers
-    chosen: Integers = numbers[np.arange(len(numbers)) // batch % workers == worker]
-    return chosen
+    batch_numbers = np.arange(len(numbers)) // batch
+    samples: Integers = numbers[batch_numbers % workers == worker]
+    return samples
 
 
-def mixed(
+def mixed_by_buffer(
     order: Order, items: Iterable[Item], size: int, epoch: int, worker: int = 0
 ) -> Iterator[Item]:
-    """Shuffle a stream through a buffer of ``size`` items.
+    """Shuffle a stream of items through a buffer.
 
-    Each item that leaves is drawn from the whole buffer and replaced by the next that arrives. So
-    an item may come later by any number of places, and earlier by ``size`` at most.
+    Each item that leaves the buffer is drawn at random from the whole buffer, and the next item of
+    the stream takes its slot. An item can therefore leave any number of positions later than it
+    came, but at most ``size`` positions earlier.
+
+    Args:
+        order: the seed.
+        items: the stream.
+        size: items in the buffer.
+        epoch: the number of the epoch.
+        worker: the number of the worker process that reads the stream.
     """
-    rng = np.random.default_rng((order.seed, epoch, worker, _BUFFER))
+    rng = np.random.default_rng((order.seed, epoch, worker, _BUFFER_KEY))
     buffer: list[Item] = []
     for item in items:
         if len(buffer) < size:
             buffer.append(item)
             continue
-        chosen = int(rng.integers(size))
-        leaving, buffer[chosen] = buffer[chosen], item
+        slot = int(rng.integers(size))
+        leaving = buffer[slot]
+        buffer[slot] = item
         yield leaving
-    for place in rng.permutation(len(buffer)).tolist():
-        yield buffer[place]
+    for slot in rng.permutation(len(buffer)).tolist():
+        yield buffer[slot]
 
 
 def framework_seed(order: Order, epoch: int, part: int = 0) -> int:
-    """A seed for the random numbers of a framework, from 1 to 2^31 - 2."""
-    rng = np.random.default_rng((order.seed, epoch, part, _FRAMEWORK))
+    """Return a seed for the random numbers of a framework, from 1 to 2^31 - 2."""
+    rng = np.random.default_rng((order.seed, epoch, part, _FRAMEWORK_KEY))
     return int(rng.integers(1, 2**31 - 1))
 
 
 def _permutation(order: Order, count: int, *key: int) -> Integers:
+    """Return the numbers below ``count``, in random order if the order is shuffled."""
     if not order.shuffle:
         return np.arange(count)
     return np.random.default_rng((order.seed, *key)).permutation(count)
 
 
-def _within(order: Order, samples: range, epoch: int, shard: int, run: int) -> Integers:
-    """The samples of a shard in the order in which an epoch reads them."""
+def _shuffled_shard(
+    order: Order, samples: range, epoch: int, shard: int, run_samples: int
+) -> Integers:
+    """Return the samples of a shard in the order in which an epoch reads them."""
     if not order.shuffle:
         return np.arange(samples.start, samples.stop)
     rng = np.random.default_rng((order.seed, epoch, shard))
-    rows = -(-len(samples) // run)
-    numbers = np.arange(rows * run).reshape(rows, run)
-    mixed_runs = rng.permuted(numbers[rng.permutation(rows)], axis=1).ravel()
-    return samples.start + mixed_runs[mixed_runs < len(samples)]
+    runs = -(-len(samples) // run_samples)
+    positions = np.arange(runs * run_samples).reshape(runs, run_samples)
+    shuffled = rng.permuted(positions[rng.permutation(runs)], axis=1).ravel()
+    # The last run of the shard may be shorter than the others.
+    return samples.start + shuffled[shuffled < len(samples)]
 
 
-def _part(size: int, rank: int, world_size: int) -> range:
-    """The places of a rank in ``size`` samples that are divided into neighbouring parts."""
-    each, more = divmod(size, world_size)
-    start = rank * each + min(rank, more)
-    return range(start, start + each + (rank < more))
+def _slice_of_rank(samples: int, rank: int, world_size: int) -> range:
+    """Return the positions of a rank in ``samples`` samples that the ranks divide."""
+    per_rank, excess = divmod(samples, world_size)
+    # The first ranks have one sample more than the others.
+    start = rank * per_rank + min(rank, excess)
+    return range(start, start + per_rank + (rank < excess))
 
 
-def _left(order: Order, sequence: Integers) -> Integers:
-    """What all ranks have left of an epoch's ``sequence`` after ``order.start``.
+def _remaining(order: Order, sequence: Integers) -> Integers:
+    """Return the samples of an epoch's ``sequence`` that remain for all ranks after the start.
 
-    For ranks with equal steps it is cut to whole global batches, or filled up to these with
-    samples from the beginning of the epoch.
+    If all ranks make equal steps, the samples are cut to full global batches (``drop``), or filled
+    up to them with samples from the beginning of the epoch (``pad``).
     """
-    left = sequence[order.start :]
+    remaining = sequence[order.start :]
     if order.even == "keep":
-        return left
-    steps = len(left) // order.whole
+        return remaining
+    steps = len(remaining) // order.step_samples
     if order.steps is not None:
-        steps = max(0, order.steps - order.start // order.whole)
+        steps = max(0, order.steps - order.start // order.step_samples)
     elif order.even == "pad":
-        steps = -(-len(left) // order.whole)
-    missing = steps * order.whole - len(left)
+        steps = -(-len(remaining) // order.step_samples)
+    missing = steps * order.step_samples - len(remaining)
     if missing <= 0:
-        return left[: steps * order.whole]
-    return np.concatenate([left, np.resize(sequence, missing)])
+        return remaining[: steps * order.step_samples]
+    return np.concatenate([remaining, np.resize(sequence, missing)])

@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw, ImageOps
 
 from dataprep import keys
 from dataprep.counted import counted
-from dataprep.dataset import Dataset, open_split, splits_in, why_missing
+from dataprep.dataset import Dataset
 from dataprep.errors import (
     ConfigError,
     DatasetError,
@@ -33,6 +33,7 @@ from dataprep.formats.example import BytesList, Feature, FloatList, Int64List
 from dataprep.image.rgb import decode_whole
 from dataprep.names import escape
 from dataprep.ordered import in_order
+from dataprep.reading.splits import open_split, splits_in, why_missing
 from dataprep.samples import stored_table
 from dataprep.shard_records import (
     ImageFacts,

@@ -1,4 +1,4 @@
-"""Small files of ``/proc`` and ``/sys``. A file that cannot be read is empty, never an error."""
+"""Read small files of ``/proc`` and ``/sys``. A file that cannot be read counts as empty."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 ROOT = Path("/")
-_LONGEST_WORD = 60
+_MAX_WORD_CHARACTERS = 60
 
 
 def text(path: Path) -> str:
-    """The file's text, without white space and NULs at its ends."""
+    """Return the text of a file, without white space and NULs at its ends."""
     try:
         return path.read_text(errors="replace").strip("\0 \n\t")
     except (OSError, ValueError):
@@ -18,18 +18,24 @@ def text(path: Path) -> str:
 
 
 def word(path: Path) -> str:
-    """The file's text as one line of at most 60 plain characters: firmware may contain anything."""
-    return " ".join(re.sub(r"[^ -~]", " ", text(path)).split())[:_LONGEST_WORD]
+    """Return the text of a file as one line of at most 60 ASCII characters.
+
+    Firmware may write any bytes into such a file.
+    """
+    printable = re.sub(r"[^ -~]", " ", text(path))
+    return " ".join(printable.split())[:_MAX_WORD_CHARACTERS]
 
 
 def number(path: Path) -> int | None:
-    """The whole number that is all of the file; None for anything else."""
-    found = text(path)
-    return int(found) if re.fullmatch(r"\d{1,30}", found, re.ASCII) else None
+    """Return the whole number that a file contains; None if it contains anything else."""
+    content = text(path)
+    if re.fullmatch(r"\d{1,30}", content, re.ASCII):
+        return int(content)
+    return None
 
 
 def names(folder: Path) -> list[str]:
-    """The names in a folder, sorted."""
+    """Return the names of the entries of a folder, sorted."""
     try:
         return sorted(path.name for path in folder.iterdir())
     except OSError:

@@ -1,8 +1,8 @@
-"""Settings of the whole process that an operation needs, and that it restores afterwards.
+"""Change settings of the whole process for an operation, and restore them afterwards.
 
-A library must leave the process of its user as it was. These settings exist once in a process, so
-operations that overlap, in several threads, share one change: the first makes it, and the last one
-restores what was there before.
+A library must leave the process of its user as it was. A process has each of these settings only
+once. Operations that overlap, in several threads, therefore share one change: the first operation
+changes the setting, and the last one restores the earlier value.
 """
 
 from __future__ import annotations
@@ -17,21 +17,27 @@ Value = TypeVar("Value")
 
 
 class ProcessSetting(Generic[Value]):
-    """A setting that is changed while at least one operation needs it."""
+    """A setting that is changed as long as at least one operation needs it."""
 
     def __init__(self, change: Callable[[], Value], restore: Callable[[Value], None]) -> None:
-        """``change`` returns the value before, which ``restore`` takes."""
-        self._change, self._restore = change, restore
+        """Describe a setting.
+
+        Args:
+            change: changes the setting, and returns its earlier value.
+            restore: restores a value.
+        """
+        self._change = change
+        self._restore = restore
         self._lock = threading.Lock()
         self._operations = 0
-        self._before: Value
+        self._earlier_value: Value
 
     @contextmanager
     def changed(self) -> Iterator[None]:
-        """Change the setting for as long as the context is open."""
+        """Change the setting until the block ends."""
         with self._lock:
             if self._operations == 0:
-                self._before = self._change()
+                self._earlier_value = self._change()
             self._operations += 1
         try:
             yield
@@ -39,38 +45,42 @@ class ProcessSetting(Generic[Value]):
             with self._lock:
                 self._operations -= 1
                 if self._operations == 0:
-                    self._restore(self._before)
+                    self._restore(self._earlier_value)
 
 
-def _one_opencv_thread() -> int:
-    import cv2  # here, since it is slow to import
+def _use_one_opencv_thread() -> int:
+    """Let OpenCV use only the calling thread; return its earlier number of threads."""
+    import cv2  # imported here, because it is slow to import
 
-    before: int = cv2.getNumThreads()
-    # 0 means the calling thread alone. 1 would mean the same, but OpenCV would then wait for the
-    # threads of its pool to end, and a fork of a process with such a pool has none of them.
+    earlier_threads: int = cv2.getNumThreads()
+    # 0 and 1 both mean the calling thread alone. With 1, OpenCV would wait for the threads of its
+    # pool to end. In a fork of a process with such a pool, these threads do not exist.
     cv2.setNumThreads(0)
-    return before
+    return earlier_threads
 
 
-def _restore_opencv_threads(before: int) -> None:
+def _restore_opencv_threads(earlier_threads: int) -> None:
+    """Restore the number of threads of OpenCV."""
     import cv2
 
-    # OpenCV reports 1 also where 0 was set. Both mean the calling thread; see above for the 0.
-    cv2.setNumThreads(0 if before == 1 else before)
+    # OpenCV reports 1 also after 0 was set. Both mean the calling thread alone.
+    cv2.setNumThreads(0 if earlier_threads == 1 else earlier_threads)
 
 
-def _all_open_files() -> tuple[int, int]:
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (before[1], before[1]))
-    return before
+def _raise_open_files_limit() -> tuple[int, int]:
+    """Raise the limit of open files as far as possible; return the earlier limits."""
+    soft_limit, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
+    return soft_limit, hard_limit
 
 
-def _restore_open_files(before: tuple[int, int]) -> None:
-    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+def _restore_open_files_limit(earlier_limits: tuple[int, int]) -> None:
+    """Restore the limits of open files."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, earlier_limits)
 
 
-ONE_OPENCV_THREAD = ProcessSetting(_one_opencv_thread, _restore_opencv_threads)
-"""For jobs: they convert an image in each thread or process, and OpenCV's pool would compete."""
+ONE_OPENCV_THREAD = ProcessSetting(_use_one_opencv_thread, _restore_opencv_threads)
+"""For jobs, which convert an image in each thread or process. OpenCV's pool would compete."""
 
-MOST_OPEN_FILES = ProcessSetting(_all_open_files, _restore_open_files)
+MAX_OPEN_FILES = ProcessSetting(_raise_open_files_limit, _restore_open_files_limit)
 """For Dask, which opens several files for each worker."""

@@ -1,4 +1,4 @@
-"""Which process wrote a file or an object, and whether that process is known to have ended."""
+"""Identify the process that wrote a file or an object, and find out whether it has ended."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 
 class ProcessIdentity(NamedTuple):
-    """A process of a machine. No other process is equal to it, not even one that had its number.
+    """The identity of a process. A later process with the same number has another identity.
 
-    ``machine`` stands for a boot of a machine and a namespace of process numbers, and names
-    neither. ``started`` is in clock ticks after the boot; it is empty where the system does not
-    say.
+    Attributes:
+        machine: stands for one boot of a machine and one namespace of process numbers. It is a
+            hash, which does not reveal their names.
+        process: the number of the process.
+        started: when the process started, in clock ticks after the boot; empty if unknown.
     """
 
     machine: str
@@ -23,47 +25,64 @@ class ProcessIdentity(NamedTuple):
     started: str
 
     def has_ended(self) -> bool:
-        """Whether the process is known to have ended; of other machines nothing is known."""
-        if self.machine != _machine():
+        """Whether the process is known to have ended.
+
+        Nothing is known about processes of other machines.
+        """
+        if self.machine != _this_machine():
             return False
         try:
             os.kill(self.process, 0)
         except ProcessLookupError:
             return True
         except (OSError, OverflowError):
-            pass  # the process belongs to another user, or the number is too large for a process
-        return bool(self.started) and _started(self.process) not in ("", self.started)
+            # The process belongs to another user, or the number is too large for a process.
+            pass
+        if not self.started:
+            return False
+        return _start_of(self.process) not in ("", self.started)
 
 
 def this_process() -> ProcessIdentity:
-    """Return the identity of the process that asks."""
+    """Return the identity of the calling process."""
     return _identity(os.getpid())
 
 
 def unknown_process() -> ProcessIdentity:
-    """Return an identity of which nobody will ever know that it has ended."""
+    """Return an identity that is never known to have ended."""
     return ProcessIdentity(secrets.token_hex(8), os.getpid(), "")
 
 
 @lru_cache(maxsize=1)
 def _identity(process: int) -> ProcessIdentity:
-    return ProcessIdentity(_machine(), process, _started(process))
+    """Return the identity of a process of this machine."""
+    return ProcessIdentity(_this_machine(), process, _start_of(process))
 
 
-def _started(process: int) -> str:
-    """Field 22 of proc(5)'s ``stat``; "ended" for a zombie, empty if it cannot be read."""
+def _start_of(process: int) -> str:
+    """Return when a process started: field 22 of its ``stat`` file (proc(5)).
+
+    The result is "ended" for a zombie, and empty if the file cannot be read.
+    """
     try:
-        state, *fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        status = Path(f"/proc/{process}/stat").read_text()
     except OSError:
         return ""
-    return "ended" if state in ("Z", "X") else fields[18]
+    # The name of the program, in parentheses, may contain spaces. The state is field 3.
+    _, _, after_name = status.rpartition(")")
+    state, *fields_from_4 = after_name.split()
+    if state in ("Z", "X"):
+        return "ended"
+    return fields_from_4[22 - 4]
 
 
 @lru_cache(maxsize=1)
-def _machine() -> str:
+def _this_machine() -> str:
+    """Return the hash of this boot and this namespace of process numbers."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text()
         namespace = Path("/proc/self/ns/pid").readlink()
     except OSError:
-        return secrets.token_hex(8)  # equal to no other machine, so that nothing is concluded
+        # A random value is equal to no other machine, so that nothing is concluded.
+        return secrets.token_hex(8)
     return hashlib.sha256(f"{boot}{namespace}".encode()).hexdigest()[:16]

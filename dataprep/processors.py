@@ -1,8 +1,8 @@
-"""How many processors this process may use, by its affinity and by its control groups.
+"""Count the processors that this process may use, by its affinity and its control groups.
 
-A container's CPU limit is a quota of its control group (cgroups(7)), of which the affinity says
-nothing: a process in a container of 4 CPUs on a machine of 64 may run on each of the 64. With a
-thread for each of these, the kernel would stop all of them for most of the time.
+The CPU limit of a container is a quota of its control group (cgroups(7)). The affinity does not
+show it: a process in a container with 4 CPUs on a machine with 64 may run on each of the 64. If it
+started 64 threads, the kernel would stop all of them for most of the time.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from pathlib import Path
 
 from dataprep.kernel_files import ROOT, text
 
-_QUOTA = re.compile(r"([1-9]\d*) ([1-9]\d*)")
+_QUOTA_AND_PERIOD = re.compile(r"([1-9]\d*) ([1-9]\d*)")
 
 
 def usable_processors(root: Path = ROOT) -> int:
-    """The default number of workers or threads: at least 1; part of a processor counts as one."""
+    """Return the default number of workers or threads, which is at least 1.
+
+    A quota that is not a whole number of processors is rounded up.
+    """
     processors = len(os.sched_getaffinity(0))
     quota = processor_quota(root)
     if quota is None:
@@ -29,34 +32,57 @@ def usable_processors(root: Path = ROOT) -> int:
 
 
 def processor_quota(root: Path = ROOT) -> float | None:
-    """Processors' worth of time that the control group allows; None without a limit.
+    """Return the quota of the control group in processors; None if there is no limit.
 
-    ``cpu.max`` of version 2, ``cpu.cfs_quota_us`` of version 1.
+    Version 1 of control groups has it in ``cpu.cfs_quota_us``, version 2 in ``cpu.max``.
     """
-    quotas: list[re.Match[str] | None] = []
+    quotas = []
     for folder in control_groups("cpu", root):
-        first = f"{text(folder / 'cpu.cfs_quota_us')} {text(folder / 'cpu.cfs_period_us')}"
-        quotas += map(_QUOTA.fullmatch, (first, text(folder / "cpu.max")))
-    # "max" and -1 are no limit.
-    return min((int(quota[1]) / int(quota[2]) for quota in quotas if quota), default=None)
+        version_1 = f"{text(folder / 'cpu.cfs_quota_us')} {text(folder / 'cpu.cfs_period_us')}"
+        version_2 = text(folder / "cpu.max")
+        for quota_and_period in (version_1, version_2):
+            # "max" and -1 mean that there is no limit. They do not match.
+            match = _QUOTA_AND_PERIOD.fullmatch(quota_and_period)
+            if match:
+                quotas.append(int(match[1]) / int(match[2]))
+    return min(quotas, default=None)
 
 
 def control_groups(controller: str, root: Path = ROOT) -> Iterator[Path]:
-    """Folders of our control group and of those around it, which also limit it."""
+    """Yield the folders of this process's control group and of the groups that contain it.
+
+    The limits of all these groups apply.
+
+    Args:
+        controller: the name of the controller, such as ``cpu``.
+        root: the root of the file system.
+    """
     for line in text(root / "proc/self/cgroup").splitlines():
-        _, controllers, name = (*line.split(":", 2), "", "")[:3]
-        for top in _mounts(controller, controllers, root / "sys/fs/cgroup"):
-            own = top / name.strip("/")
-            yield from (folder for folder in (own, *own.parents) if folder.is_relative_to(top))
+        # Each line has the form "number:controllers:path".
+        _, _, rest = line.partition(":")
+        controllers, _, group = rest.partition(":")
+        for mount in _mounts(controller, controllers, root / "sys/fs/cgroup"):
+            own_folder = mount / group.strip("/")
+            for folder in (own_folder, *own_folder.parents):
+                if folder.is_relative_to(mount):
+                    yield folder
 
 
 def _mounts(controller: str, controllers: str, parent: Path) -> Iterator[Path]:
-    """Where the tree of a line of ``/proc/self/cgroup`` may be mounted."""
-    if not controllers:  # version 2 has one tree
-        yield parent
+    """Yield the folders in which a hierarchy of control groups may be mounted.
+
+    Args:
+        controller: the name of the controller.
+        controllers: the controllers of the hierarchy, with commas; empty for version 2.
+        parent: the folder of all hierarchies.
+    """
+    if not controllers:
+        yield parent  # version 2 has one hierarchy
         return
-    together = controllers.split(",")
-    if controller in together:  # version 1 has a tree for each controller, or for some together
+    # Version 1 has a hierarchy for each controller, or for some controllers together.
+    names = controllers.split(",")
+    if controller in names:
         yield parent / controller
-        if 2 <= len(together) <= 3:
-            yield from (parent / ",".join(order) for order in permutations(together))
+        if 2 <= len(names) <= 3:
+            for order in permutations(names):
+                yield parent / ",".join(order)

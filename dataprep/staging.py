@@ -1,14 +1,16 @@
 """Copy a complete output to a host: the whole output, or the host's share of the shards.
 
-A share consists of whole shards. They are assigned by size, the largest first, each to the host
-that has the fewest bytes so far (Graham, "Bounds on multiprocessing timing anomalies", SIAM Journal
-on Applied Mathematics 17, 1969). Every host computes the same assignment without asking the others.
+Each shard belongs to one share. The shards are assigned by size, the largest first, each to the
+host with the fewest bytes so far (Graham, "Bounds on multiprocessing timing anomalies", SIAM
+Journal on Applied Mathematics 17, 1969). Every host computes the same assignment without asking the
+others.
 
 Shards and samples keep their names and numbers in the copy. The manifest of a share lists its
-shards, and how many samples each share has. A share also has the table of samples of the whole
-split, because the ranks of all hosts must know how many samples of a subset each share has. Shards
-are copied first, then their receipts, then the manifest, so that the same command resumes a copy
-that was killed at any point.
+shards, and the number of samples in each share. A share also has the table of samples of the whole
+split, because the ranks of all hosts must know how many samples of a subset each share has.
+
+Shards are copied first, then their receipts, then the manifest. The same command therefore resumes
+a copy that was killed at any point.
 """
 
 from __future__ import annotations
@@ -23,7 +25,6 @@ from dataclasses import dataclass, replace
 
 from dataprep import keys
 from dataprep.counted import counted
-from dataprep.dataset import open_split, splits_in
 from dataprep.errors import (
     Changes,
     ConfigError,
@@ -57,6 +58,7 @@ from dataprep.manifest import (
     format_entries,
 )
 from dataprep.ordered import in_order
+from dataprep.reading.splits import open_split, splits_in
 from dataprep.snapshot import Snapshot
 from dataprep.split_plan import Part
 from dataprep.stores import Store, StoreOptions, location, open_store
@@ -65,8 +67,12 @@ from dataprep.stores.local import LocalStore
 _SHARDS_AT_ONCE = 4
 _PIECES_AT_ONCE = 4
 _PIECE_BYTES = 8 * 2**20
-_UNEVEN = 0.02
-_ENOUGH_SHARDS = 50  # for each host, so that one shard is 2 % of its data
+
+_MAX_LEFT_OUT = 0.02
+"""Equal steps on all hosts may leave out this share of the samples without advice."""
+
+_SHARDS_PER_HOST = 50
+"""The advised number of shards for each host. One shard is then 2 % of its data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +82,11 @@ class Staged:
     Attributes:
         split: the name of the split.
         dest: the folder of the copy.
-        shards, samples, bytes: the size of the copy.
-        copied_bytes: how many bytes this run has copied; earlier runs copied the rest.
-        seconds: how long this run took.
+        shards: shards in the copy.
+        samples: samples in the copy.
+        bytes: bytes of all shards in the copy.
+        copied_bytes: bytes that this run has copied. Earlier runs copied the rest.
+        seconds: the duration of this run.
         share: the host's share; None for the whole split.
         advice: what to do if the shares differ much in size; empty if they do not.
     """
@@ -94,23 +102,26 @@ class Staged:
     advice: str
 
     def __str__(self) -> str:
-        rate = self.copied_bytes / max(self.seconds, 1e-9) / 1e6
         share = f"share {self.share.number}/{self.share.count}, " if self.share else ""
-        lines = [
-            f"{self.split}: {share}{counted(self.shards, 'shard')} with "
-            f"{counted(self.samples, 'sample')}, {self.bytes / 1e6:,.1f} MB -> {self.dest}",
-            f"  {self.copied_bytes / 1e6:,.1f} MB copied in {self.seconds:,.1f} s, "
-            f"{rate:,.0f} MB/s",
-        ]
-        if not self.copied_bytes:
-            lines[-1] = "  nothing to copy: all of it is already there"
+        shards, samples = counted(self.shards, "shard"), counted(self.samples, "sample")
+        size = f"{self.bytes / 1e6:,.1f} MB"
+        lines = [f"{self.split}: {share}{shards} with {samples}, {size} -> {self.dest}"]
+        if self.copied_bytes:
+            megabytes = self.copied_bytes / 1e6
+            megabytes_per_s = megabytes / max(self.seconds, 1e-9)
+            duration = f"{self.seconds:,.1f} s, {megabytes_per_s:,.0f} MB/s"
+            lines.append(f"  {megabytes:,.1f} MB copied in {duration}")
+        else:
+            lines.append("  nothing to copy: everything is already there")
         if self.share:
-            fewest, most = min(self.share.samples), max(self.share.samples)
+            smallest, largest = min(self.share.samples), max(self.share.samples)
             lines.append(
-                f"  shares have {fewest:,} to {most:,} samples: equal steps on all hosts leave out "
-                f"{self.share.left_out:.1%} of all samples"
+                f"  shares have {smallest:,} to {largest:,} samples: equal steps on all hosts leave"
+                f" out {self.share.left_out:.1%} of all samples"
             )
-        return "\n".join([*lines, *filter(None, [self.advice])])
+        if self.advice:
+            lines.append(self.advice)
+        return "\n".join(lines)
 
 
 def stage(
@@ -134,16 +145,25 @@ def stage(
         options: endpoint, profile and other options of the store.
         display: receives the progress in bytes.
 
+    Returns:
+        The copy of each split.
+
     Raises:
         ManifestMissing: a split does not exist or is not complete.
         FormatMissing: a split does not have the format.
         ConfigError: there are fewer shards than hosts, or ``dest`` is the output.
         OutputConflict: ``dest`` has files of another data set, or of another share.
         StoreFull: there is not enough space; nothing was written.
-        DatasetChanged: the output was made anew while it was copied.
+        DatasetChanged: the output was written again while it was copied.
         DatasetError: an object of the output is damaged. ``exit_code`` is 1 if something was
             copied before the error.
         StoreError: an object could not be read or written. Call it again to resume.
+
+    Example:
+        >>> (copy,) = dataprep.stage("out", "local-copy", split="train")
+        >>> dataset = dataprep.open("local-copy", "train")
+        >>> len(dataset) == copy.samples
+        True
     """
     source, target = open_store(output, options), open_store(dest)
     if not isinstance(target, LocalStore):
@@ -168,7 +188,9 @@ def divided(sizes: Sequence[int], hosts: int) -> list[list[int]]:
     """
     shares: list[list[int]] = [[] for _ in range(hosts)]
     heap = [(0, host) for host in range(hosts)]
-    for number in sorted(range(len(sizes)), key=lambda number: (-sizes[number], number)):
+    # sorted keeps the order of shards with equal sizes.
+    largest_first = sorted(range(len(sizes)), key=lambda number: -sizes[number])
+    for number in largest_first:
         host_bytes, host = heap[0]
         shares[host].append(number)
         heapq.heapreplace(heap, (host_bytes + sizes[number], host))
@@ -180,7 +202,8 @@ class _Copy:
     """Copies one split from a store to a folder.
 
     Attributes:
-        snapshot, manifest: the split that is copied.
+        snapshot: reads the objects of the split.
+        manifest: the manifest of the split.
         target: the folder on this host.
         job: the job of the split, with only those formats that are copied.
         numbers: the numbers of the shards that are copied.
@@ -221,41 +244,44 @@ class _Copy:
     def _copy_missing(self) -> tuple[Manifest, int]:
         """Copy everything that the folder lacks.
 
-        Returns the manifest of the copy, and how many bytes of shards were copied.
+        Returns:
+            The manifest of the copy, and the bytes of the shards that were copied.
         """
         target, job, sizes = self.target, self.job, self.sizes
         with Locks(target, None, self.display.note) as locks:
             target.prepare()
             locks.take([job.split])
             self._refuse_foreign_files()
-            stored = stored_shards(target, job, self.numbers)
-            missing = [number for number in self.numbers if number not in stored]
+            copied_shards = stored_shards(target, job, self.numbers)
+            missing = [number for number in self.numbers if number not in copied_shards]
             missing_bytes = sum(sizes[number] for number in missing)
             total_bytes = sum(sizes[number] for number in self.numbers)
             error = lack_of_space(target, missing_bytes)
             if error is not None:
                 raise error
             manifest = stored_manifest(target, job.split, job)
-            has_same_share = manifest is not None and manifest.share == self.share
-            if missing or manifest is None or not (has_same_share and self._has_whole_table()):
+            is_complete = (
+                manifest is not None and manifest.share == self.share and self._has_whole_table()
+            )
+            if missing or manifest is None or not is_complete:
                 self._begin()
                 self._copy_shards(missing, missing_bytes, total_bytes)
                 manifest = self._complete()
         return manifest, missing_bytes
 
     def _refuse_foreign_files(self) -> None:
-        """Refuse a folder that has the files of another job, or shards of another share."""
+        """Raise OutputConflict if the folder has files of another job or another share."""
         split = self.job.split
-        own = {keys.job(split), keys.plan(split), keys.samples(split), keys.manifest(split)}
+        own_keys = {keys.job(split), keys.plan(split), keys.samples(split), keys.manifest(split)}
         if self.share is not None:
-            own.add(keys.whole_samples(split))
+            own_keys.add(keys.whole_samples(split))
         for number in self.numbers:
-            own.add(keys.receipt(split, number, self.job.shards))
-            own.update(keys_of_shard(self.job, number))
-        names = format_names()
+            own_keys.add(keys.receipt(split, number, self.job.shards))
+            own_keys.update(keys_of_shard(self.job, number))
+        formats = format_names()
         foreign = set()
         for info in self.target.list():
-            if info.key not in own and keys.belongs_to(split, info.key, names):
+            if info.key not in own_keys and keys.belongs_to(split, info.key, formats):
                 foreign.add(info.key)
         job_in_folder = stored_job(self.target, split)
         if job_in_folder is not None and job_in_folder.fingerprint != self.job.fingerprint:
@@ -304,7 +330,7 @@ class _Copy:
         target.put(keys.job(split), self.job.to_json())
 
     def _copy_shards(self, missing: Sequence[int], missing_bytes: int, total_bytes: int) -> None:
-        """Copy these shards, several at a time, and show the progress."""
+        """Copy shards, several at the same time, and show the progress."""
         self.display.start(self.job.split, total_bytes, total_bytes - missing_bytes)
         try:
             for _ in in_order(self._copy_shard, missing, _SHARDS_AT_ONCE):
@@ -320,21 +346,33 @@ class _Copy:
         receipt = Receipt.from_json(self.snapshot.get(key), key)
         formats, records = {}, {}
         for name in job.label_offsets:
-            stored = receipt.formats[name]
+            original = receipt.formats[name]
             entry = self.manifest.formats[name].shards[number]
-            original = replace(stored.file, bytes=entry.bytes, sha256=entry.sha256)
-            shard = self._copy_object(original, True)
-            indexes = tuple(self._copy_object(index, False) for index in stored.indexes)
-            formats[name] = StoredShard(shard, stored.records, indexes)
+            original_file = replace(original.file, bytes=entry.bytes, sha256=entry.sha256)
+            copied_file = self._copy_object(original_file, shows_progress=True)
+            copied_indexes = [
+                self._copy_object(index, shows_progress=False) for index in original.indexes
+            ]
+            formats[name] = StoredShard(copied_file, original.records, tuple(copied_indexes))
             records[name] = receipt.samples.records[name]
         samples = replace(receipt.samples, records=records)
-        own = replace(receipt, fingerprint=job.fingerprint, formats=formats, samples=samples)
-        self.target.put(key, own.to_json())
+        copied_receipt = replace(
+            receipt, fingerprint=job.fingerprint, formats=formats, samples=samples
+        )
+        self.target.put(key, copied_receipt.to_json())
 
-    def _copy_object(self, file: StoredFile, has_progress: bool) -> StoredFile:
-        """Copy an object in pieces that are fetched at the same time, and compare its SHA-256.
+    def _copy_object(self, file: StoredFile, *, shows_progress: bool) -> StoredFile:
+        """Copy an object, and compare its SHA-256. Several pieces are fetched at the same time.
 
-        ``has_progress``: whether its bytes count in the progress. Returns the file in the folder.
+        Args:
+            file: the object.
+            shows_progress: whether its bytes count in the progress.
+
+        Returns:
+            The file in the folder.
+
+        Raises:
+            DatasetError: the object has another SHA-256.
         """
         snapshot = self.snapshot
 
@@ -346,7 +384,7 @@ class _Copy:
             for piece in in_order(fetch, range(0, file.bytes, _PIECE_BYTES), _PIECES_AT_ONCE):
                 digest.update(piece)
                 yield piece
-                if has_progress:
+                if shows_progress:
                     self.display.advance(Progress(source_bytes=len(piece)))
             _require_sha256(digest.hexdigest(), file.sha256, snapshot.store, file.key)
 
@@ -355,11 +393,12 @@ class _Copy:
     def _complete(self) -> Manifest:
         """Write the table of samples and the manifest; return the manifest."""
         target, job = self.target, self.job
-        others = None
-        if self.share is None:  # only the whole split has rows for entries that are in no shard
+        # Only the table of the whole split has rows for entries that are in no shard.
+        entries_in_no_shard = None
+        if self.share is None:
             labels = stored_labels(target, {job.split: job})
-            others = stored_plan(target, job.split, job).others(labels)
-        receipts, table = read_back(target, job, self.numbers, others)
+            entries_in_no_shard = stored_plan(target, job.split, job).others(labels)
+        receipts, table = read_back(target, job, self.numbers, entries_in_no_shard)
         formats = format_entries(receipts, job.label_offsets)
         content = table.to_parquet()
         manifest = replace(
@@ -396,7 +435,7 @@ def _copy_of(
     display: Display,
     changes: Changes,
 ) -> _Copy:
-    """Prepare the copy of a split; nothing is written."""
+    """Prepare the copy of a split. Nothing is written."""
     manifest, snapshot = open_split(source, split)
     job = _job_of_copy(source, manifest, format)
     sizes = [0] * job.shards
@@ -417,7 +456,7 @@ def _copy_of(
             number=host.number,
             count=host.count,
             samples=_samples_of(manifest, shares),
-            shards=tuple(map(tuple, shares)),
+            shards=tuple(tuple(shard_numbers) for shard_numbers in shares),
             table=manifest.table,
         )
         advice = _advice(share, sum(sizes), len(job.label_offsets))
@@ -425,7 +464,7 @@ def _copy_of(
 
 
 def _job_of_copy(source: Store, manifest: Manifest, format: str | None) -> JobFile:
-    """The job of a split, with the chosen format only, or with all formats for None."""
+    """Return the job of a split, with only the chosen format, or with all formats for None."""
     split = manifest.split
     if format is not None and format not in manifest.formats:
         raise FormatMissing(
@@ -442,18 +481,20 @@ def _job_of_copy(source: Store, manifest: Manifest, format: str | None) -> JobFi
 
 
 def _samples_of(manifest: Manifest, shares: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """The number of samples in each share."""
-    shards = next(iter(manifest.formats.values())).shards
-    return tuple(sum(shards[number].records for number in share) for share in shares)
+    """Return the number of samples in each share."""
+    # All formats have the same samples in each shard.
+    first_format = next(iter(manifest.formats.values()))
+    records = [shard.records for shard in first_format.shards]
+    return tuple(sum(records[number] for number in share) for share in shares)
 
 
 def _advice(share: Share, size: int, formats: int) -> str:
-    """What to do if the shares differ much in size; empty if they do not."""
-    if share.left_out <= _UNEVEN:
+    """Return what to do if the shares differ much in size; empty if they do not."""
+    if share.left_out <= _MAX_LEFT_OUT:
         return ""
-    shard_bytes = size / formats / (share.count * _ENOUGH_SHARDS)
+    shard_bytes = size / formats / (share.count * _SHARDS_PER_HOST)
     megabytes = max(1.2, shard_bytes // 1e5 / 10)
     return (
-        f"warning: shares differ by more than {_UNEVEN:.0%}, since each has few shards: shard with "
-        f"--shard-size {megabytes:g}MB for {share.count} hosts"
+        f"warning: shares differ by more than {_MAX_LEFT_OUT:.0%}, since each has few shards: "
+        f"shard with --shard-size {megabytes:g}MB for {share.count} hosts"
     )

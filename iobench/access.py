@@ -202,9 +202,9 @@ class Counter(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write GETs and refusals; ignore other log lines."""
-        if record.msg == s3.GOT and isinstance(record.args, tuple):
+        if record.msg == s3.GET_MESSAGE and isinstance(record.args, tuple):
             os.write(self._descriptor, _ENTRY.pack(*record.args[1:]))
-        elif record.msg == s3.REFUSED:
+        elif record.msg == s3.THROTTLED_MESSAGE:
             os.write(self._descriptor, _ENTRY.pack(_REFUSED, 0.0, 0.0))
 
     def fetched(self) -> Fetched:

@@ -1,7 +1,7 @@
-"""Memory of large arrays that is used again when nobody uses the array any more.
+"""Large arrays whose memory is used again when nothing refers to the array any more.
 
-New memory of a large array comes from the kernel, which fills it with zeros page by page. Writing a
-batch of float32 images into new memory takes twice as long as into memory that was used before.
+The kernel fills new memory with zeros, page by page. Writing a batch of float32 images into new
+memory therefore takes twice as long as writing it into memory that was used before.
 """
 
 from __future__ import annotations
@@ -13,19 +13,24 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 
-def lend(
-    shape: tuple[int, ...], dtype: DTypeLike, free: deque[NDArray[np.generic]]
+def reusable_array(
+    shape: tuple[int, ...], dtype: DTypeLike, free_memory: deque[NDArray[np.generic]]
 ) -> NDArray[np.generic]:
-    """An array in memory from ``free``, if there is any, or in new memory.
+    """Return an array in memory from ``free_memory``, or in new memory if there is none.
 
-    Its memory returns to ``free`` when the array and all views and tensors of it are gone. All
-    arrays of one ``free`` have the same shape and type.
+    The memory returns to ``free_memory`` when the array and all views and tensors of it are gone.
+
+    Args:
+        shape: the shape of the array, the same in all calls with one ``free_memory``.
+        dtype: the type of the array, the same in all calls with one ``free_memory``.
+        free_memory: arrays that nothing refers to any more.
     """
     try:
-        memory = free.pop()
+        memory = free_memory.pop()
     except IndexError:
         memory = np.empty(shape, dtype)
-    # Views and tensors keep ``lent`` alive, not ``memory`` alone.
-    lent = memory[:]
-    weakref.finalize(lent, free.append, memory).atexit = False
-    return lent
+    # The view is returned instead of the memory itself. Views and tensors of it keep it alive, and
+    # when it is gone, ``memory`` still exists.
+    array = memory[:]
+    weakref.finalize(array, free_memory.append, memory).atexit = False
+    return array

@@ -1,11 +1,11 @@
-"""MXNet 1.9.1 on a NumPy that is newer than it knows.
+"""Import MXNet 1.9.1 with a newer version of NumPy than it supports.
 
 MXNet is retired (https://attic.apache.org/projects/mxnet.html) and 1.9.1 is its last release on
-PyPI. On import it reads names from NumPy that NumPy has removed: 1.26 has no ``bool`` and no
-financial functions, 2.x also has no ``PZERO``, ``NaN``, ``alltrue``, ``in1d`` and others.
+PyPI. Its import reads names from NumPy that NumPy has removed: NumPy 1.26 has no ``bool`` and no
+financial functions, and 2.x also lacks ``PZERO``, ``NaN``, ``alltrue``, ``in1d`` and others.
 
-Not repaired: NumPy 2.3 has no ``ndarray.tostring``, so ``mxnet.recordio.pack`` fails for a list of
-labels. ``dataprep.formats.recordio.pack_image_header`` does not need it.
+One fault is not repaired: NumPy 2.3 has no ``ndarray.tostring``, so that ``mxnet.recordio.pack``
+fails for a list of labels. This package does not call it.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-# MXNet only exports them again.
+# MXNet only exports these functions again.
 _FINANCIAL = ("fv", "ipmt", "irr", "mirr", "nper", "npv", "pmt", "ppmt", "pv", "rate")
 
 
 def import_mxnet() -> ModuleType:
-    """Import MXNet after the names that it needs were set in the ``numpy`` module, for good.
+    """Import MXNet, after setting the names that it needs in the ``numpy`` module.
 
-    They have their old meaning, except the financial functions, which are None. A name that NumPy
-    has is not replaced.
+    The names stay set. They have the meaning that they had in older versions of NumPy, except the
+    financial functions, which are None. A name that NumPy still has is not replaced.
 
     Raises:
         ImportError: MXNet is not installed.
@@ -48,6 +48,6 @@ def import_mxnet() -> ModuleType:
         "trapz": vars(np).get("trapezoid"),
     }
     for name, value in names.items():
-        if name not in vars(np):  # to ask NumPy itself for a removed name warns or raises
+        if name not in vars(np):  # getattr warns or raises for a name that NumPy has removed
             setattr(np, name, value)
     return importlib.import_module("mxnet")

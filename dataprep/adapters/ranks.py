@@ -1,7 +1,7 @@
-"""Which rank reads: as the caller says, as torch.distributed says, or a warning that none is known.
+"""Find the rank of this process: from the caller, or from torch.distributed.
 
-A training program that several processes run, and that does not say its rank, reads everything in
-each of them.
+If several processes run a training program that does not set its rank, each of them reads all
+samples. A warning then says so.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ class Rank(NamedTuple):
 def rank_of(
     rank: int | None, world_size: int | None, reader: str, *, from_torch: bool = False
 ) -> Rank:
-    """The rank that the caller gave; without one, that of torch.distributed, or of a lone process.
+    """Return the caller's rank, the rank from torch.distributed, or the rank of a lone process.
 
     Args:
-        rank, world_size: the caller's arguments.
-        reader: the call, for messages, such as ``to_tf``.
-        from_torch: whether to take the rank from torch.distributed; otherwise a warning says that
-            this process reads everything.
+        rank: the caller's argument ``rank``.
+        world_size: the caller's argument ``world_size``.
+        reader: the name of the calling function for messages, such as ``to_tf``.
+        from_torch: whether to take the rank from torch.distributed. Otherwise a warning says that
+            this process reads all samples, if there are several processes.
 
     Raises:
-        ConfigError: there is a rank without the number of ranks, or the other way round.
+        ConfigError: only one of ``rank`` and ``world_size`` is given.
     """
     if rank is not None and world_size is not None:
         return Rank(rank, world_size)
@@ -46,7 +47,7 @@ def rank_of(
         )
     if world_size == 1:
         return Rank()
-    distributed = _of_torch_distributed()
+    distributed = _rank_in_torch_distributed()
     if distributed is not None and from_torch:
         _log.info(
             "%s reads as rank %d of %d, from torch.distributed; give rank=0, world_size=1 to read "
@@ -55,28 +56,29 @@ def rank_of(
             *distributed,
         )
         return distributed
-    processes = distributed.world_size if distributed else _world_size_of_environment()
+    processes = distributed.world_size if distributed else _world_size_in_environment()
     if processes > 1:
         cause = "torch.distributed has" if distributed else "the variable WORLD_SIZE says"
         warnings.warn(
             f"{reader} reads all samples in this process, but {cause} {processes:,} processes: "
-            + _cure(reader, from_torch=from_torch),
+            + _advice(reader, from_torch=from_torch),
             stacklevel=3,
         )
     return Rank()
 
 
-def _cure(reader: str, *, from_torch: bool) -> str:
-    cure = "give rank=… and world_size=…"
+def _advice(reader: str, *, from_torch: bool) -> str:
+    """Say how the processes can share the samples."""
+    advice = "give rank=… and world_size=…"
     if from_torch:
-        cure += ", or call torch.distributed.init_process_group before"
+        advice += ", or call torch.distributed.init_process_group before"
     elif reader == "to_torch":
-        cure += ", or read through a DistributedSampler"
-    return f"{cure}; rank=0, world_size=1 reads everything without this warning"
+        advice += ", or read through a DistributedSampler"
+    return f"{advice}; rank=0, world_size=1 reads everything without this warning"
 
 
-def _of_torch_distributed() -> Rank | None:
-    """The rank in the default group of torch.distributed, if torch was imported and has one."""
+def _rank_in_torch_distributed() -> Rank | None:
+    """Return the rank in the default group of torch.distributed; None if there is no group."""
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available():
         return None
@@ -85,8 +87,8 @@ def _of_torch_distributed() -> Rank | None:
     return Rank(distributed.get_rank(), distributed.get_world_size())
 
 
-def _world_size_of_environment() -> int:
-    """The number of processes that torchrun and others set for each process that they start."""
+def _world_size_in_environment() -> int:
+    """Return the number of processes that a launcher such as torchrun has set; 1 without one."""
     try:
         return int(os.environ.get("WORLD_SIZE", "1"))
     except ValueError:

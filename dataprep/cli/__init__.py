@@ -1,1 +1,1 @@
-"""The command line: options in, one call of the library, its answer in words or as JSON."""
+"""The command line: each command calls one function of the library, and prints its result."""

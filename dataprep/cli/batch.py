@@ -1,4 +1,4 @@
-"""``dataprep batch``: jobs in parts on AWS Batch."""
+"""``dataprep batch``: submit a job in parts to AWS Batch, and show its state."""
 
 from __future__ import annotations
 
@@ -21,41 +21,55 @@ batch = typer.Typer(
 
 @batch.command(cls=GroupedCommand)
 def submit(
-    config: Annotated[str, typer.Argument(metavar="CONFIG", help="A YAML file, also on S3.")],
-    queue: Annotated[str, typer.Option(metavar="QUEUE", help="The job queue.")],
-    definition: Annotated[str, typer.Option(metavar="NAME", help="The job definition.")],
-    children: Annotated[int, typer.Option(metavar="N", help="Parts, each a child: 2 to 10,000.")],
+    config: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="The config: a YAML file or s3:// address.")
+    ],
+    queue: Annotated[str, typer.Option(metavar="QUEUE", help="The job queue of AWS Batch.")],
+    definition: Annotated[
+        str, typer.Option(metavar="NAME", help="The job definition of AWS Batch.")
+    ],
+    children: Annotated[
+        int,
+        typer.Option(metavar="N", help="Number of parts, 2 to 10,000. Each part is one child job."),
+    ],
     as_json: Json = False,
 ) -> None:
-    """Submit children that make the shards, and a job that finalizes them."""
-    from dataprep.batch import submit as run
+    """Submit child jobs that write the shards, and a job that finalizes the splits."""
+    from dataprep.batch import submit as submit_job
     from dataprep.cli.output import show
 
-    array, finalizing = run(config, queue=queue, definition=definition, children=children)
+    array_job, finalize_job = submit_job(
+        config, queue=queue, definition=definition, children=children
+    )
     if as_json:
-        show(json.dumps({"array_job": array, "finalize_job": finalizing}))
+        show(json.dumps({"array_job": array_job, "finalize_job": finalize_job}))
         return
-    show(f"{children} children: {array}")
-    show(f"then finalize: {finalizing}")
-    show(f"Follow both with: dataprep batch status {finalizing} --wait")
+    show(f"{children} children: {array_job}")
+    show(f"then finalize: {finalize_job}")
+    show(f"Follow both jobs with: dataprep batch status {finalize_job} --wait")
 
 
 @batch.command(cls=GroupedCommand)
 def status(
-    job: Annotated[str, typer.Argument(metavar="JOB", help="The id of either job.")],
+    job: Annotated[str, typer.Argument(metavar="JOB", help="The id of either of the two jobs.")],
     wait: Annotated[
-        bool, typer.Option("--wait", help="Wait for its end; exit with the job's code.")
+        bool, typer.Option("--wait", help="Wait until the job ends, and exit with its code.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the children by state, and why some failed."""
-    from dataprep.batch import status as now
-    from dataprep.batch import wait as until
+    """Show how many child jobs are in each state, and why some failed."""
+    from dataprep.batch import Status
+    from dataprep.batch import status as job_status
+    from dataprep.batch import wait as wait_for_end
     from dataprep.cli.output import Terminal, show
 
-    found = now(job)
+    latest_status = job_status(job)
     if wait:
         terminal = Terminal()
-        found = until(job, lambda seen: terminal.note(str(seen).partition("\n")[0]))
-    show(json.dumps(asdict(found)) if as_json else str(found))
-    raise typer.Exit(found.exit_code)
+
+        def note_change(changed_status: Status) -> None:
+            terminal.note(str(changed_status).partition("\n")[0])
+
+        latest_status = wait_for_end(job, note_change)
+    show(json.dumps(asdict(latest_status)) if as_json else str(latest_status))
+    raise typer.Exit(latest_status.exit_code)

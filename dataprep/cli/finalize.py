@@ -1,4 +1,4 @@
-"""``dataprep finalize``."""
+"""``dataprep finalize``: write the manifest after the parts of a job."""
 
 from __future__ import annotations
 
@@ -14,25 +14,29 @@ def finalize(
     split: OneSplit = None,
     parts: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Number of parts, to name those that are missing."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Number of parts of the job. An error then names the missing parts.",
+        ),
     ] = None,
     max_failures: Annotated[
         str,
         typer.Option(
             metavar="LIMIT",
-            help="Photos of the whole split that may fail: a number, a share, unlimited.",
+            help="Photos of the split that may fail: a number, a percentage, or unlimited.",
         ),
     ] = "1%",
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Write the manifest after --part jobs."""
+    """Write the manifest of a split after all parts of its job."""
     from dataprep.cli.output import Terminal, show, split_text, splits_json
     from dataprep.config import allowed_failures
-    from dataprep.dataset import splits_in
     from dataprep.errors import ConfigError, DataprepError, DatasetError, JobError
-    from dataprep.job.finish import finalize as run
+    from dataprep.job.finish import finalize as finalize_split
+    from dataprep.reading.splits import splits_in
     from dataprep.stores import open_store
 
     try:
@@ -41,25 +45,27 @@ def finalize(
         raise ConfigError(f"--max-failures {max_failures}: {error}") from None
     options = store_options(endpoint_url, set_)
     note = Terminal().note
-    made = []
+    splits = [split] if split else splits_in(open_store(output, options))
+    summaries = []
     errors: dict[str, DataprepError] = {}
-    for name in [split] if split else splits_in(open_store(output, options)):
+    for name in splits:
         try:
-            made.append(
-                run(
-                    output, name, max_failures=max_failures, parts=parts, options=options, note=note
-                )
+            summary = finalize_split(
+                output, name, max_failures=max_failures, parts=parts, options=options, note=note
             )
-        except (JobError, DatasetError) as error:  # the other splits may be ready
+            summaries.append(summary)
+        except (JobError, DatasetError) as error:
+            # Continue, because the other splits may be ready.
             errors[name] = error
     if as_json:
-        show(splits_json(made, incomplete=errors))
+        show(splits_json(summaries, incomplete=errors))
     else:
-        for summary in made:
+        for summary in summaries:
             show(split_text(summary))
     if errors:
-        failed = DataprepError("\n".join(map(str, errors.values())))
-        failed.exit_code = max(error.exit_code for error in errors.values())
-        if made:  # 2 would say that nothing was written
-            failed.exit_code = 1
-        raise failed
+        combined_error = DataprepError("\n".join(str(error) for error in errors.values()))
+        combined_error.exit_code = max(error.exit_code for error in errors.values())
+        if summaries:
+            # Exit code 2 would mean that nothing was written.
+            combined_error.exit_code = 1
+        raise combined_error

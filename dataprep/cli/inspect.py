@@ -1,4 +1,4 @@
-"""``dataprep inspect``."""
+"""``dataprep inspect``: show what an output, a shard or a record contains."""
 
 from __future__ import annotations
 
@@ -14,48 +14,57 @@ from dataprep.cli.options import EndpointUrl, Json, StoreSettings, store_options
 def inspect(
     target: Annotated[
         str,
-        typer.Argument(metavar="OUTPUT_OR_SHARD", help="A path or s3:// address; any shard."),
+        typer.Argument(
+            metavar="OUTPUT_OR_SHARD", help="An output or a shard: a path or s3:// address."
+        ),
     ],
     split: Annotated[
-        str | None, typer.Option(metavar="SPLIT", help="One split of an output.")
+        str | None, typer.Option(metavar="SPLIT", help="The split of an output. (default: all)")
     ] = None,
     format: Annotated[
         str | None,
-        typer.Option(metavar="FORMAT", help="The format to read, where an output has two."),
+        typer.Option(metavar="FORMAT", help="The format to read, if an output has several."),
     ] = None,
     record: Annotated[
-        int | None, typer.Option(metavar="N", help="Show one record, counted from 0.")
+        int | None, typer.Option(metavar="N", help="Show the record with this number, from 0.")
     ] = None,
     save: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Save the image of --record as it is.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Save the encoded image of --record unchanged."),
     ] = None,
     contact_sheet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw images on a sheet: .png or .jpg.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw some images on a sheet: a .png or .jpg file."),
     ] = None,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page about an output: .html.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page about an output: an .html file."),
     ] = None,
     images: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, max=1000, help="Images on the sheet or page. (default: 48)"
+            metavar="N",
+            min=1,
+            max=1000,
+            help="Number of images on the sheet or page. (default: 48)",
         ),
     ] = None,
     where: Annotated[
         str | None,
         typer.Option(
-            metavar="QUERY", help="Count and show samples: 'label < 100 and source_width >= 64'."
+            metavar="QUERY",
+            help="Show only samples that match: 'label < 100 and source_width >= 64'.",
         ),
     ] = None,
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Show what an output, shard or record contains."""
+    """Show what an output, a shard or a record contains."""
     from dataprep.cli.output import show
-    from dataprep.inspection import inspect as run
+    from dataprep.inspection import inspect as inspect_target
 
-    found = run(
+    inspection = inspect_target(
         target,
         split=split,
         format=format,
@@ -67,6 +76,6 @@ def inspect(
         where=where,
         options=store_options(endpoint_url, set_),
     )
-    show(json.dumps(found.content) if as_json else found.text)
-    if not found.ok:
+    show(json.dumps(inspection.content) if as_json else inspection.text)
+    if not inspection.ok:
         raise typer.Exit(1)

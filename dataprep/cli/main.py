@@ -1,4 +1,4 @@
-"""The program ``dataprep``: its commands."""
+"""The program ``dataprep`` with all its commands."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ app.add_typer(batch)
 
 
 def main() -> None:
-    """Run a command."""
+    """Run the command in ``sys.argv``."""
     start(app)
 
 

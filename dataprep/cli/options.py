@@ -1,4 +1,4 @@
-"""Options that several commands share, and those of a job, which ``plan`` and ``shard`` take."""
+"""The options that several commands share, and the options of a job for ``plan`` and ``shard``."""
 
 from __future__ import annotations
 
@@ -12,121 +12,176 @@ import typer
 if TYPE_CHECKING:
     from dataprep.stores import StoreOptions
 
+# The titles of groups of options in the help.
 MORE = "More about images, records and splits"
 RUNNING = "How the job runs"
-ANSWER = "Other"
+OTHER = "Other"
 
-Output = Annotated[str, typer.Argument(metavar="OUTPUT", help="A path or s3://bucket/prefix.")]
+Output = Annotated[
+    str, typer.Argument(metavar="OUTPUT", help="The output: a path or s3://bucket/prefix.")
+]
 OneSplit = Annotated[
-    str | None, typer.Option("--split", metavar="SPLIT", help="One split. (default: all)")
+    str | None,
+    typer.Option("--split", metavar="SPLIT", help="Name of the split. (default: all splits)"),
 ]
 EndpointUrl = Annotated[
     str | None,
-    typer.Option("--endpoint-url", metavar="URL", help="S3 endpoint other than AWS."),
+    typer.Option("--endpoint-url", metavar="URL", help="Address of an S3 server other than AWS."),
 ]
 StoreSettings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Store options: --set store.profile=me."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Set a store option, such as --set store.profile=me."
+    ),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=ANSWER)
-]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.", rich_help_panel=OTHER)]
 
 
 class _JobOption(NamedTuple):
-    """An option, the config key that it sets, and its help."""
+    """An option that sets a key of the config.
+
+    Attributes:
+        flag: the option, such as ``--size``.
+        key: the key of the config, such as ``image.size``.
+        help: the help text.
+        group: the title of the group in the help; None for the first group.
+        value_type: the type of the value.
+        metavar: the name of the value in the help; empty to derive it from the option.
+    """
 
     flag: str
     key: str
     help: str
-    panel: str | None = None
-    kind: Any = str
+    group: str | None = None
+    value_type: Any = str
     metavar: str = ""
 
     @property
     def name(self) -> str:
+        """The name of the parameter of a command."""
         return self.key.replace(".", "_")
 
 
 _JOB_OPTIONS = (
-    _JobOption("--source", "source", "Images: a path or s3:// address; --kind says what it is."),
-    _JobOption("--output", "output", "Where the shards go: a path or s3://bucket/prefix."),
+    _JobOption("--source", "source", "The images: a path or s3:// address. See --kind."),
+    _JobOption("--output", "output", "The location for the shards: a path or s3://bucket/prefix."),
     _JobOption(
         "--kind",
         "kind",
-        "imagefolder, flat, ilsvrc, webdataset, parquet, listing or records. (default: "
-        "imagefolder)",
+        "Kind of source: imagefolder, flat, ilsvrc, webdataset, parquet, listing or records. "
+        "(default: imagefolder)",
     ),
     _JobOption("--split", "split", "Name of the split. (default: train)"),
     _JobOption(
         "--format",
         "format",
-        "tfrecord, recordio or webdataset; give it again for others. (default: tfrecord)",
-        kind=list[str],
+        "tfrecord, recordio or webdataset; repeat it for several formats. (default: tfrecord)",
+        value_type=list[str],
     ),
-    _JobOption("--size", "image.size", "Pixels: 256, or 256x192. (default: sizes stay)"),
-    _JobOption("--quality", "image.quality", "JPEG quality. (default: 95)", kind=int),
-    _JobOption("--shard-size", "shard_size", "1MB to 128MB. (default: 64MiB)"),
-    _JobOption("--workers", "dask.workers", "Worker processes. (default: one per CPU)", kind=int),
+    _JobOption("--size", "image.size", "Size in pixels: 256, or 256x192. (default: sizes stay)"),
+    _JobOption("--quality", "image.quality", "JPEG quality. (default: 95)", value_type=int),
+    _JobOption("--shard-size", "shard_size", "Size of a shard, 1MB to 128MB. (default: 64MiB)"),
+    _JobOption(
+        "--workers",
+        "dask.workers",
+        "Number of worker processes. (default: one per CPU)",
+        value_type=int,
+    ),
     _JobOption(
         "--mode",
         "image.mode",
-        "How --size applies: short, long, exact, crop or none. (default: short)",
+        "How to apply --size: short, long, exact, crop or none. (default: short)",
         MORE,
     ),
     _JobOption(
-        "--layout", "layout", "Features of Examples: imagenet or tfds. (default: imagenet)", MORE
+        "--layout",
+        "layout",
+        "Names of features in TFRecord: imagenet or tfds. (default: imagenet)",
+        MORE,
     ),
-    _JobOption("--boxes", "boxes.source", "Bounding boxes: XML folder, tar or CSV file.", MORE),
+    _JobOption(
+        "--boxes",
+        "boxes.source",
+        "Bounding boxes: a folder of XML files, a tar or a CSV file.",
+        MORE,
+    ),
     _JobOption(
         "--exclude",
         "exclude",
-        "Files and folders of the source to leave out; repeatable.",
+        "Files and folders of the source to leave out. Can be repeated.",
         MORE,
         list[str],
         "GLOB",
     ),
-    _JobOption("--seed", "seed", "For the order and the validation split. (default: 0)", MORE, int),
-    _JobOption("--validation", "validation", "Share that becomes a validation split: 5%.", MORE),
     _JobOption(
-        "--unlabelled", "unlabelled", "Images without classes: each label is -1.", MORE, bool
+        "--seed",
+        "seed",
+        "Seed of the sample order and of the validation split. (default: 0)",
+        MORE,
+        int,
+    ),
+    _JobOption(
+        "--validation",
+        "validation",
+        "Part of the samples for a validation split, such as 5%.",
+        MORE,
+    ),
+    _JobOption(
+        "--unlabelled", "unlabelled", "The images have no classes. Each label is -1.", MORE, bool
     ),
     _JobOption(
         "--max-failures",
         "max_failures",
-        "Photos that may fail: a number, a share, unlimited. (default: 1%)",
+        "Photos that may fail: a number, a percentage, or unlimited. (default: 1%)",
         MORE,
     ),
     _JobOption(
-        "--scheduler", "dask.scheduler", "A running Dask cluster: tcp://host:8786.", RUNNING
+        "--scheduler",
+        "dask.scheduler",
+        "Address of a running Dask cluster, such as tcp://host:8786.",
+        RUNNING,
     ),
-    _JobOption("--endpoint-url", "store.endpoint_url", "S3 endpoint other than AWS.", RUNNING),
+    _JobOption(
+        "--endpoint-url", "store.endpoint_url", "Address of an S3 server other than AWS.", RUNNING
+    ),
 )
 
 
 def takes_job(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the arguments of a job; it gets their ShardConfig as its first one."""
+    """Give a command the options of a job.
+
+    The command gets their ShardConfig as its first argument. Its other parameters stay.
+    """
 
     @functools.wraps(command)
-    def with_job(config: str | None, set_: list[str] | None, **given: Any) -> None:
+    def with_job(config: str | None, set_: list[str] | None, **arguments: Any) -> None:
         from dataprep.config import load
         from dataprep.config_file import parse_settings
 
-        values = {option.key: given.pop(option.name) for option in _JOB_OPTIONS}
-        values["image.size"] = _pixels(values["image.size"])
-        overrides = {key: value for key, value in values.items() if value not in (None, [])}
-        flags = {option.key: option.flag for option in _JOB_OPTIONS}
-        command(load(config, {**overrides, **parse_settings(set_ or [])}, flags), **given)
+        settings: dict[str, Any] = {}
+        flags: dict[str, str] = {}
+        for option in _JOB_OPTIONS:
+            value = arguments.pop(option.name)
+            if option.key == "image.size":
+                value = _parsed_size(value)
+            if value not in (None, []):
+                settings[option.key] = value
+            flags[option.key] = option.flag
+        settings.update(parse_settings(set_ or []))
+        command(load(config, settings, flags), **arguments)
 
-    own = inspect.signature(command, eval_str=True).parameters.values()
-    parameters = [*_job_parameters(), *(one.replace(kind=one.KEYWORD_ONLY) for one in [*own][1:])]
+    # Typer reads the options of a command from its signature.
+    parameters = list(_job_parameters())
+    _, *own_parameters = inspect.signature(command, eval_str=True).parameters.values()
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    parameters.extend(parameter.replace(kind=keyword) for parameter in own_parameters)
     with_job.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    with_job.__annotations__ = {one.name: one.annotation for one in parameters}
+    with_job.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return with_job
 
 
 def store_options(endpoint_url: str | None, pairs: list[str] | None) -> StoreOptions:
-    """How a store is reached, from ``--endpoint-url`` and ``--set``. Raises ConfigError."""
+    """Return the options of a store from ``--endpoint-url`` and ``--set``. Raise ConfigError."""
     from dataprep.config import store_options
     from dataprep.config_file import parse_settings
 
@@ -135,36 +190,53 @@ def store_options(endpoint_url: str | None, pairs: list[str] | None) -> StoreOpt
 
 
 def _job_parameters() -> Iterator[inspect.Parameter]:
-    """The config file, an option for each row of the table, and ``--set``."""
+    """Yield the parameters for the config file, for each option of a job, and for ``--set``."""
     file = typer.Argument(
-        metavar="CONFIG", help="A YAML file, or s3://...; the options override it."
+        metavar="CONFIG", help="A YAML file or s3:// address. Options override its settings."
     )
     yield _parameter("config", str, file)
-    for one in _JOB_OPTIONS:
-        metavar: str | None = one.metavar or one.flag.rpartition("-")[2].upper()
-        if one.kind is bool:
+    for job_option in _JOB_OPTIONS:
+        metavar: str | None = job_option.metavar
+        if job_option.value_type is bool:
             metavar = None
-        option = typer.Option(one.flag, metavar=metavar, help=one.help, rich_help_panel=one.panel)
-        yield _parameter(one.name, one.kind, option)
+        elif not metavar:
+            # The last word of the option, such as SIZE for --shard-size.
+            metavar = job_option.flag.rpartition("-")[2].upper()
+        option = typer.Option(
+            job_option.flag,
+            metavar=metavar,
+            help=job_option.help,
+            rich_help_panel=job_option.group,
+        )
+        yield _parameter(job_option.name, job_option.value_type, option)
     any_key = typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Any other key (docs/shard-config.md): --set image.upscale=true.",
+        help="Set any key (docs/shard-config.md), such as --set image.upscale=true.",
         rich_help_panel=MORE,
     )
     yield _parameter("set_", list[str], any_key)
 
 
-def _parameter(name: str, kind: Any, option: Any) -> inspect.Parameter:
-    annotation = Annotated[kind | None, option]
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(name, keyword, default=None, annotation=annotation)
+def _parameter(name: str, value_type: Any, option: Any) -> inspect.Parameter:
+    """Return a parameter of a command, which is None if the option is not given."""
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[value_type | None, option],
+    )
 
 
-def _pixels(size: str | None) -> Any:
-    """``256`` as a number, ``256x192`` as two; other text as it is, which the config refuses."""
+def _parsed_size(size: str | None) -> Any:
+    """Return the number of ``256``, or the two numbers of ``256x192``.
+
+    Any other text is returned unchanged. The config refuses it with a message.
+    """
     parts = (size or "").split("x")
     if not all(part.isdecimal() for part in parts):
         return size
     numbers = [int(part) for part in parts]
-    return numbers[0] if len(numbers) == 1 else numbers
+    if len(numbers) == 1:
+        return numbers[0]
+    return numbers

@@ -1,4 +1,4 @@
-"""``dataprep plan``."""
+"""``dataprep plan``: estimate a job without writing anything."""
 
 from __future__ import annotations
 
@@ -15,20 +15,29 @@ def plan(
     config: Any,
     readers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Ranks times loader workers that read the shards."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Processes that will read the shards: ranks times loader workers.",
+        ),
     ] = None,
     prices: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A file such as configs/prices.yaml, to estimate costs."),
+        typer.Option(
+            metavar="FILE", help="A file with prices, such as configs/prices.yaml, for the costs."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Estimate shards, size, time and cost without writing."""
+    """Estimate shards, size, time and cost. Nothing is written."""
     from dataprep.cli.output import Terminal, show
-    from dataprep.job.forecast import plan as run
+    from dataprep.job.forecast import plan as estimate_job
 
-    given = {"readers": readers, "prices": prices}
-    options = {key: value for key, value in given.items() if value is not None}
-    asked = config.model_copy(update={"plan": config.plan.model_copy(update=options)})
-    found = run(asked, note=Terminal().note)
-    show(found.to_json() if as_json else found.to_text())
+    plan_options = config.plan
+    if readers is not None:
+        plan_options = plan_options.model_copy(update={"readers": readers})
+    if prices is not None:
+        plan_options = plan_options.model_copy(update={"prices": prices})
+    config = config.model_copy(update={"plan": plan_options})
+    estimate = estimate_job(config, note=Terminal().note)
+    show(estimate.to_json() if as_json else estimate.to_text())

@@ -1,7 +1,11 @@
-"""What the command lines of both packages share: one-line errors, exit codes, signals, help.
+"""The basis of both programs: errors in one line, exit codes, signals and help.
 
-Exit codes: 0 done; 1 the command ran and its result is not acceptable; 2 the request was wrong and
-nothing was written; 130 interrupted.
+Exit codes:
+
+- 0: the command has done its work.
+- 1: the command ran, but its result is not acceptable.
+- 2: the request was wrong, and nothing was written.
+- 130: the command was interrupted.
 """
 
 from __future__ import annotations
@@ -23,17 +27,23 @@ from dataprep._version import __version__
 from dataprep.credentials import without_credentials
 from dataprep.errors import INTERRUPTED, DataprepError
 
-_WRONG_PLACE = (
-    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR),
-    *(errno.ENAMETOOLONG, errno.ELOOP),
+_WRONG_PATH_ERRORS = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
 )
 
 
 class Commands(TyperGroup):
-    """The commands of a program; an error becomes one line on stderr and an exit code."""
+    """The commands of a program. An error becomes one line on stderr and an exit code."""
 
     interrupted: ClassVar[Mapping[str, str]] = {}
-    """How to continue a command that was interrupted, by its name."""
+    """For the name of a command, the advice that follows "interrupted"."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
@@ -44,15 +54,15 @@ class Commands(TyperGroup):
         except MemoryError:
             self._fail(ctx, "out of memory: use fewer workers or raise the memory limit", 1)
         except OSError as error:
-            if error.errno == errno.EPIPE:  # the reader of stdout has ended; typer exits quietly
-                raise
-            # What could not be written goes nowhere when the interpreter flushes it at its exit.
+            if error.errno == errno.EPIPE:
+                raise  # the reader of stdout has ended; typer exits without a message
+            # At its exit the interpreter flushes stdout again. Discard the rest of the output.
             with contextlib.suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            place = f": {str(error.filename)[:200]}" if error.filename else ""
-            message = f"{error.strerror or error}{place}"
-            usual = 2 if error.errno in _WRONG_PLACE else 1
-            self._fail(ctx, message, getattr(error, "exit_code", usual))
+            path = f": {str(error.filename)[:200]}" if error.filename else ""
+            message = f"{error.strerror or error}{path}"
+            default_code = 2 if error.errno in _WRONG_PATH_ERRORS else 1
+            self._fail(ctx, message, getattr(error, "exit_code", default_code))
         except KeyboardInterrupt:
             _handle_signals(signal.SIG_IGN)
             advice = self.interrupted.get(ctx.invoked_subcommand, "")
@@ -60,24 +70,25 @@ class Commands(TyperGroup):
             raise typer.Exit(INTERRUPTED) from None
 
     def _fail(self, ctx: Any, message: str, code: int) -> NoReturn:
+        """Print an error, with a traceback for ``--debug``, and exit."""
         if ctx.params.get("debug"):
             typer.echo(without_credentials(traceback.format_exc()), err=True)
-        first, *more = message.split("\n")
-        typer.echo(printable(f"{self.name}: {first}"), err=True)
-        for line in more:
+        first_line, *further_lines = message.split("\n")
+        typer.echo(printable(f"{self.name}: {first_line}"), err=True)
+        for line in further_lines:
             typer.echo(printable(f"  {line}"), err=True)
         raise typer.Exit(code)
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose help groups its options by ``rich_help_panel``, as plain text."""
+    """A command whose help is plain text, with options in groups (``rich_help_panel``)."""
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write a section for each group, in the order in which they first appear."""
+        """Write a section for each group, in the order of their first options."""
         groups: dict[str, list[Any]] = {}
         for parameter in self.get_params(ctx):
-            usual = f"{parameter.param_type_name.title()}s"  # Arguments, Options
-            title = getattr(parameter, "rich_help_panel", None) or usual
+            default_title = f"{parameter.param_type_name.title()}s"  # Arguments or Options
+            title = getattr(parameter, "rich_help_panel", None) or default_title
             if record := parameter.get_help_record(ctx):
                 groups.setdefault(title, []).append(record)
         for title, records in groups.items():
@@ -86,7 +97,13 @@ class GroupedCommand(TyperCommand):
 
 
 def application(name: str, purpose: str, commands: type[Commands]) -> typer.Typer:
-    """A program without commands yet, with its help, ``--version`` and ``--debug``."""
+    """Create a program without commands, with its help, ``--version`` and ``--debug``.
+
+    Args:
+        name: the name of the program.
+        purpose: one sentence for the help.
+        commands: the class that runs its commands.
+    """
     app = typer.Typer(
         name=name,
         cls=commands,
@@ -101,10 +118,11 @@ def application(name: str, purpose: str, commands: type[Commands]) -> typer.Type
 
 
 def start(app: typer.Typer) -> None:
-    """Run the command in ``sys.argv``; ``--debug`` may stand anywhere.
+    """Run the command in ``sys.argv``.
 
-    SIGTERM (spot instances, Slurm, Batch) and SIGHUP (a closed terminal) interrupt as Ctrl-C does.
-    A second signal ends the process at once.
+    The option ``--debug`` may be before or after the command. SIGTERM (from spot instances, Slurm
+    and AWS Batch) and SIGHUP (from a closed terminal) interrupt the command like Ctrl-C. A second
+    signal ends the process at once.
     """
 
     def interrupt(signum: int, frame: object) -> NoReturn:
@@ -112,29 +130,40 @@ def start(app: typer.Typer) -> None:
         raise KeyboardInterrupt
 
     _handle_signals(interrupt)
-    gc.set_threshold(50_000)  # imports make many objects, none of which is garbage
+    # Imports create many objects, none of which is garbage, so collect less often.
+    gc.set_threshold(50_000)
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     if len(arguments) < len(sys.argv) - 1:
         arguments.insert(0, "--debug")
     try:
         app(arguments)
     finally:
-        gc.freeze()  # or the interpreter looks through all modules once more before it ends
+        # Otherwise the interpreter would search all modules for garbage once more at its end.
+        gc.freeze()
 
 
 def printable(text: str) -> str:
-    """One line without control characters and credentials, which names and addresses may have."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in without_credentials(text))
+    """Return a line without the control characters and credentials that names may contain."""
+    characters = []
+    for character in without_credentials(text):
+        if character.isprintable():
+            characters.append(character)
+        else:
+            characters.append(ascii(character)[1:-1])
+    return "".join(characters)
 
 
 def _handle_signals(handler: Any) -> None:
+    """Set the handler of the signals that end a command."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup and & set it
+        # Signals that nohup or the shell's & ignore stay ignored.
+        if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
 
 
-def _show_version(ctx: typer.Context, wanted: bool) -> None:
-    if wanted:
+def _show_version(ctx: typer.Context, is_requested: bool) -> None:
+    """Print the versions of the program and of its libraries, and exit."""
+    if is_requested:
         from dataprep.versions import installed
 
         typer.echo(f"{ctx.command.name} {__version__}\n{installed()}")
@@ -144,8 +173,13 @@ def _show_version(ctx: typer.Context, wanted: bool) -> None:
 def _before_command(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version."),
+        typer.Option(
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help="Print the version of the program and of its libraries.",
+        ),
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None:
-    """Take the options of every command."""
+    """Take the options that are before every command."""

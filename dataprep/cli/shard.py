@@ -1,4 +1,4 @@
-"""``dataprep shard``."""
+"""``dataprep shard``: convert images to shards, all of them or one part."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dataprep.cli.options import ANSWER, RUNNING, Json, takes_job
+from dataprep.cli.options import OTHER, RUNNING, Json, takes_job
 
 
 @takes_job
@@ -16,14 +16,14 @@ def shard(
         bool,
         typer.Option(
             "--overwrite/--resume",
-            help="Remove this split first and start again, or continue with it.",
+            help="Remove the split and start again, or continue an earlier run.",
         ),
     ] = False,
     retry_failed: Annotated[
         bool,
         typer.Option(
             "--retry-failed",
-            help="Make the shards again in which a photo failed.",
+            help="Write the shards again in which a photo failed.",
             rich_help_panel=RUNNING,
         ),
     ] = False,
@@ -31,7 +31,7 @@ def shard(
         bool,
         typer.Option(
             "--takeover",
-            help="Do not wait for another run of this output: take over.",
+            help="Take the lock from another run of this output, without waiting.",
             rich_help_panel=RUNNING,
         ),
     ] = False,
@@ -39,19 +39,21 @@ def shard(
         str | None,
         typer.Option(
             metavar="I/N",
-            help="One machine's share, I from 0, or auto; then run finalize.",
+            help="Do part I of N, with I from 0, or auto. Run finalize after all parts.",
             rich_help_panel=RUNNING,
         ),
     ] = None,
     print_config: Annotated[
         bool,
         typer.Option(
-            "--print-config", help="Print the whole config as YAML.", rich_help_panel=ANSWER
+            "--print-config",
+            help="Print the config with all defaults as YAML.",
+            rich_help_panel=OTHER,
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Convert images to shards; run again to resume."""
+    """Convert images to shards. Run the same command again to resume."""
     from dataprep.cli.output import Terminal, show_splits
     from dataprep.config import dump
     from dataprep.errors import ConfigError

@@ -1,4 +1,4 @@
-"""``dataprep stage``."""
+"""``dataprep stage``: copy an output, or a share of it, to this host."""
 
 from __future__ import annotations
 
@@ -13,37 +13,40 @@ from dataprep.cli.options import EndpointUrl, Json, OneSplit, Output, StoreSetti
 
 def stage(
     output: Output,
-    dest: Annotated[str, typer.Argument(metavar="DEST", help="A folder of this host.")],
+    dest: Annotated[
+        str, typer.Argument(metavar="DEST", help="The folder for the copy, on this host.")
+    ],
     split: OneSplit = None,
     format: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="The name of a format. (default: all)")
+        str | None,
+        typer.Option(metavar="FORMAT", help="The format to copy. (default: all formats)"),
     ] = None,
     host: Annotated[
         str | None,
         typer.Option(
-            metavar="I/N", help="This host's share, I from 0, or auto. (default: everything)"
+            metavar="I/N", help="Copy share I of N, with I from 0, or auto. (default: everything)"
         ),
     ] = None,
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Copy shards to this host."""
-    from dataprep.cli.output import Copying, show
+    """Copy an output, or a share of its shards, to this host."""
+    from dataprep.cli.output import CopyProgress, show
     from dataprep.split_plan import Part
-    from dataprep.staging import stage as run
+    from dataprep.staging import stage as copy_output
 
-    staged = run(
+    copies = copy_output(
         output,
         dest,
         split=split,
         format=format,
         host=Part.parse(host, "--host") if host else None,
         options=store_options(endpoint_url, set_),
-        display=Copying(),
+        display=CopyProgress(),
     )
     if as_json:
-        show(json.dumps({"splits": [asdict(one) for one in staged]}))
+        show(json.dumps({"splits": [asdict(copy) for copy in copies]}))
     else:
-        for one in staged:
-            show(str(one))
+        for copy in copies:
+            show(str(copy))

@@ -1,4 +1,4 @@
-"""``dataprep sample``, ``init`` and ``schema``: something to start with."""
+"""``dataprep sample``, ``init`` and ``schema``: test photos, example configs, and a schema."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ def sample(
     dest: Annotated[Path, typer.Argument(metavar="DEST", help="A new or empty folder.")],
     images: Annotated[int, typer.Option(metavar="N", help="Number of photos.")] = 200,
     classes: Annotated[int, typer.Option(metavar="N", help="Number of class folders.")] = 10,
-    seed: Annotated[int, typer.Option(metavar="N", help="The same seed gives the same files.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(metavar="N", help="Seed of the photos. The same seed gives the same files."),
+    ] = 0,
     defects: Annotated[
-        bool, typer.Option("--defects", help="Add one photo with each quirk, and broken files.")
+        bool, typer.Option("--defects", help="Add one photo with each quirk, and damaged files.")
     ] = False,
     layout: Annotated[
         Literal["imagefolder", "ilsvrc"],
-        typer.Option(help="Class folders, or ILSVRC2012's tars and devkit as downloaded."),
+        typer.Option(help="Class folders, or the tars and the devkit of ILSVRC2012."),
     ] = "imagefolder",
 ) -> None:
     """Generate test photos."""
@@ -37,10 +40,10 @@ def sample(
 
 def init(
     dest: Annotated[
-        Path, typer.Argument(metavar="DEST", help="Where the folder 'configs' goes.")
+        Path, typer.Argument(metavar="DEST", help="The folder in which to create 'configs'.")
     ] = Path(),
 ) -> None:
-    """Copy the example configs; files that exist stay as they are."""
+    """Copy the example configs. Existing files are not changed."""
     from dataprep.cli.output import show
     from dataprep.config_file import EXAMPLES
     from dataprep.errors import Changes

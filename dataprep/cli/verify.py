@@ -1,46 +1,49 @@
-"""``dataprep verify``."""
+"""``dataprep verify``: read shards again, and report faults."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dataprep.cli.options import EndpointUrl, Json, OneSplit, Output, StoreSettings, store_options
+
+if TYPE_CHECKING:
+    from dataprep.verification import Depth
 
 
 def verify(
     output: Output,
     split: OneSplit = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Read sizes, checksums and receipts, but no shard.")
+        bool, typer.Option("--quick", help="Compare sizes, checksums and receipts. Read no shard.")
     ] = False,
-    deep: Annotated[bool, typer.Option("--deep", help="Decode every image as well.")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="Also decode every image.")] = False,
     against: Annotated[
         str | None,
         typer.Option(
             metavar="SPLIT",
-            help="Report samples that are in SPLIT too; reads shards only with --quick or --deep.",
+            help="Report samples that are also in SPLIT. Read shards only with --quick or --deep.",
         ),
     ] = None,
     fail_on_leakage: Annotated[
-        bool, typer.Option("--fail-on-leakage", help="Exit with 1 if --against finds any.")
+        bool, typer.Option("--fail-on-leakage", help="Exit with 1 if --against finds such samples.")
     ] = False,
     workers: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Worker processes. (default: one per CPU)"),
+        typer.Option(metavar="N", min=1, help="Number of worker processes. (default: one per CPU)"),
     ] = None,
     endpoint_url: EndpointUrl = None,
     set_: StoreSettings = None,
     as_json: Json = False,
 ) -> None:
-    """Re-read shards and report faults."""
+    """Read shards again and report faults."""
     from dataprep.cli.output import show
     from dataprep.config import DaskOptions
     from dataprep.errors import ConfigError
-    from dataprep.verification import Depth, Verification, leakage
-    from dataprep.verification import verify as run
+    from dataprep.verification import Verification, leakage
+    from dataprep.verification import verify as verify_output
 
     if quick and deep:
         raise ConfigError("--quick and --deep exclude each other: give one")
@@ -50,18 +53,27 @@ def verify(
     leaks = leakage(output, split, against, options=options) if against else ()
     reports: tuple[Verification, ...] = ()
     if quick or deep or not against:
-        depth: Depth = "quick" if quick else "deep" if deep else "full"
+        depth = _depth(quick=quick, deep=deep)
         workers = workers or DaskOptions().worker_count
-        reports = run(output, split, depth=depth, workers=workers, options=options)
+        reports = verify_output(output, split, depth=depth, workers=workers, options=options)
     if as_json:
-        content = {"splits": [one.as_dict() for one in reports]}
+        content = {"splits": [report.as_dict() for report in reports]}
         if against:
             content["leakage"] = [leak.as_dict() for leak in leaks]
         show(json.dumps(content))
     else:
-        for one in (*reports, *leaks):
-            show(str(one))
-    if not all(one.ok for one in reports) or (
-        fail_on_leakage and any(leak.groups for leak in leaks)
-    ):
+        for report in reports:
+            show(str(report))
+        for leak in leaks:
+            show(str(leak))
+    has_faults = not all(report.ok for report in reports)
+    has_leakage = any(leak.groups for leak in leaks)
+    if has_faults or (fail_on_leakage and has_leakage):
         raise typer.Exit(1)
+
+
+def _depth(*, quick: bool, deep: bool) -> Depth:
+    """Return how thorough the verification is."""
+    if quick:
+        return "quick"
+    return "deep" if deep else "full"

@@ -33,7 +33,7 @@ from dataprep.image import ImagePolicy
 from dataprep.job.in_process import InProcess, OnResult, Tally, made_again, may_pass
 from dataprep.job.isolate import isolated_outcomes
 from dataprep.job.worker import Outcome, Progress, Report, ShardResult, ShardTask, chunks, parts_of
-from dataprep.process_settings import MOST_OPEN_FILES
+from dataprep.process_settings import MAX_OPEN_FILES
 from dataprep.sources import Located, Source
 from dataprep.versions import determining, require_versions
 
@@ -94,7 +94,7 @@ class Cluster:
         self._open = ExitStack()
         if not options.is_external:
             with ExitStack() as settings:  # restored if the start fails
-                settings.enter_context(MOST_OPEN_FILES.changed())
+                settings.enter_context(MAX_OPEN_FILES.changed())
                 settings.enter_context(_main_is_no_file())
                 _begin_imports(modules)  # takes a second; meanwhile the caller lists the source
                 self._open = settings.pop_all()

@@ -1,1 +1,1 @@
-"""The way from a complete output back to samples, for training loops."""
+"""Read samples back from a complete output, for training loops."""

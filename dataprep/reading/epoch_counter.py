@@ -1,14 +1,14 @@
 """Count the epochs of a data set whose iterations run in several processes.
 
-``DataLoader`` starts the workers of an iteration, or wakes up those of the last one, without
-calling the data set in the process that trains. The workers therefore agree among themselves: each
-claims an epoch for its iteration in a small table in shared memory, under a file lock. Workers of
-one iteration have the same key, which is the seed of the loader's iteration and the number of
-iterations in the worker's process. The first worker with a new key gets the next epoch, and the
-others with that key get the same epoch.
+``DataLoader`` starts the workers of an iteration, or wakes up the workers of the last iteration,
+without calling the data set in the training process. The workers therefore agree on the epoch
+themselves. Each worker claims an epoch for its iteration in a small table in shared memory, under a
+file lock. Workers of one iteration have the same key: the seed of the loader's iteration, and the
+number of iterations in the worker's process. The first worker with a new key gets the next epoch.
+The other workers with that key get the same epoch.
 
-Programs may make a data set before they start the processes that train. Each of these sets and
-counts epochs at its own time, and therefore has a table of its own in the same file.
+A program may create a data set before it starts its training processes. Each training process sets
+and counts epochs at its own time. It therefore has a table of its own in the same file.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from typing import Any
 
 _HEADER = struct.Struct("<7q")
 _ITERATION = struct.Struct("<9q128s")
-_KEPT = 64
-"""Iterations that the table keeps. More live iterators of one data set are not expected."""
+_MAX_ITERATIONS = 64
+"""Iterations that a table keeps. A data set is not expected to have more live iterators."""
 
-_WORKERS = 8 * 128
+_WORKER_BITS = 8 * 128
 """The number of bits in which an iteration records which of its workers have begun."""
 
-_TABLE_BYTES = _HEADER.size + _KEPT * _ITERATION.size
+_TABLE_BYTES = _HEADER.size + _MAX_ITERATIONS * _ITERATION.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +89,16 @@ class Iteration:
 
 @dataclass(frozen=True, slots=True)
 class _Header:
-    """What precedes the iterations in a table.
+    """The beginning of a table, before its iterations.
 
     Attributes:
-        owner: the process that trains.
+        owner: the number of the training process.
         setting: how often the epoch was set.
         first: the epoch that was set.
-        current: the epoch of the latest iteration; ``first`` before any.
+        current: the epoch of the latest iteration; ``first`` before the first iteration.
         iterations: the number of all iterations.
         samples: samples that were read since the epoch was set or claimed; see ``count_samples``.
-        is_exceeded: 1 if ``count_samples`` has once reported that they are too many.
+        is_exceeded: 1 if ``count_samples`` has reported that the limit is exceeded.
     """
 
     owner: int
@@ -111,14 +111,15 @@ class _Header:
 
 
 class EpochCounter:
-    """The epochs of the iterations over a data set, in this process and in loaders' workers.
+    """Counts the epochs of a data set, in this process and in the workers of loaders.
 
-    It can be forked, and pickled for a process that is being started; workers of a loader share the
-    table of the process that trains. A copy that is pickled otherwise counts for itself.
+    A counter can be forked, and pickled for a process that is being started. Workers of a loader
+    share the table of the training process. A copy that is pickled in another way counts on its
+    own.
     """
 
     def __init__(self, epoch: int) -> None:
-        """Begin with ``epoch``."""
+        """Count from ``epoch``."""
         self._descriptor = _in_memory(_empty(_Header(os.getpid(), 0, epoch, epoch, 0, 0, 0)))
         self._setting, self._first = 0, epoch
         self._process, self._turns = os.getpid(), 0
@@ -153,8 +154,11 @@ class EpochCounter:
     def claim(self, worker: LoaderWorker | None = None, epoch: int | None = None) -> Iteration:
         """Begin an iteration in this process.
 
-        Workers of one iteration get the same epoch, and each other iteration the next one.
-        ``epoch`` is the epoch of an iteration that goes on after a resume.
+        Workers of one iteration get the same epoch. Each other iteration gets the next epoch.
+
+        Args:
+            worker: the loader's worker that this process is; None in a training process.
+            epoch: the epoch of an iteration that continues after a resume; None for the next epoch.
         """
         with self._locked():
             table = self._table_of(_owner(worker))
@@ -163,22 +167,22 @@ class EpochCounter:
             if self._process != os.getpid():
                 self._process, self._turns = os.getpid(), 0
                 if worker is not None:
-                    # What was set after the loader started this worker is for later iterations.
+                    # An epoch that was set after the start of this worker is for later iterations.
                     setting, first = self._setting, self._first
             self._turns += 1
-            kept = self._iterations(table)
+            iterations = self._iterations(table)
             if worker is not None:
-                # Also one that began before the epoch was set, if this worker is late.
-                for iteration in kept:
+                # If this worker is late, its iteration may have begun before the epoch was set.
+                for iteration in iterations:
                     if self._is_shared(iteration, worker, epoch):
                         bits = iteration.begun | _bit(worker)
                         joined = replace(iteration, begun=bits)
                         self._write(table, joined)
                         return joined
             if epoch is None:
-                since_setting = _of_setting(kept, setting)
+                since_setting = _of_setting(iterations, setting)
                 epoch = since_setting[0].epoch + 1 if since_setting else first
-            begun = Iteration(
+            new_iteration = Iteration(
                 number=header.iterations,
                 setting=setting,
                 base_seed=worker.base_seed if worker else 0,
@@ -190,23 +194,23 @@ class EpochCounter:
                 ended=0,
                 begun=_bit(worker) if worker else 0,
             )
-            self._write(table, begun)
+            self._write(table, new_iteration)
             changed = replace(header, iterations=header.iterations + 1, samples=0)
             if setting == header.setting:
                 changed = replace(changed, current=epoch)
             self._write_header(table, changed)
-            return begun
+            return new_iteration
 
     def end(self, iteration: Iteration) -> None:
         """Note that this worker, which takes part in an iteration, has ended."""
         with self._locked():
             table = self._nearest_table()
-            for kept in self._iterations(table):
-                if kept.number == iteration.number:
-                    self._write(table, replace(kept, ended=kept.ended + 1))
+            for current in self._iterations(table):
+                if current.number == iteration.number:
+                    self._write(table, replace(current, ended=current.ended + 1))
 
     def iterations(self) -> list[Iteration]:
-        """The latest iterations for this process since the epoch was set, the latest first."""
+        """Return the iterations of this process since the epoch was set, the latest first."""
         with self._locked():
             table = self._existing_table(os.getpid())
             if table is None:
@@ -214,7 +218,7 @@ class EpochCounter:
             return _of_setting(self._iterations(table), self._header(table).setting)
 
     def following(self) -> int:
-        """The epoch of the next iteration."""
+        """Return the epoch of the next iteration."""
         iterations = self.iterations()
         if iterations:
             return iterations[0].epoch + 1
@@ -222,10 +226,10 @@ class EpochCounter:
         return self._first if table is None else self._header(table).first
 
     def count_samples(self, samples: int, limit: int) -> bool:
-        """Count samples that are read outside iterations, and say whether they exceed ``limit``.
+        """Count samples that are read outside iterations. Return whether they exceed a limit.
 
-        They count from the last time that the epoch was set, or an iteration began. Of all
-        processes one gets True, and only once.
+        The count begins anew when the epoch is set or an iteration begins. The result is True only
+        once, and in only one of all processes.
         """
         with self._locked():
             table = self._nearest_table()
@@ -241,24 +245,29 @@ class EpochCounter:
     def _is_shared(self, iteration: Iteration, worker: LoaderWorker, epoch: int | None) -> bool:
         """Whether ``worker`` takes part in an iteration that another worker began.
 
-        A loader's iteration can have the seed of an earlier one, because programs seed torch anew.
-        Then the worker has begun the earlier one already, or its workers are gone. The first worker
-        may also be gone if this one starts slowly, and the program has left the loop meanwhile.
-        Then their processes have consecutive numbers. Processes that other threads start meanwhile
-        may lie between them, but two loaders are at least as far apart as they have workers.
+        Two iterations of a loader can have the same seed, because a program can seed torch again.
+        Then this worker has already begun the earlier iteration, or the workers of the earlier
+        iteration have ended.
+
+        The first worker of the iteration may also have ended if this worker starts slowly, and the
+        program has left the loop meanwhile. Then the processes of both have nearby numbers. Numbers
+        of processes that other threads start may lie between them. The first processes of two
+        loaders are at least as far apart as a loader has workers.
         """
+        if (iteration.base_seed, iteration.turn) != (worker.base_seed, self._turns):
+            return False
+        if iteration.workers != worker.workers or epoch not in (None, iteration.epoch):
+            return False
+        has_begun = iteration.begun & _bit(worker)
+        if has_begun:
+            return False
         distance = abs(iteration.first_process - worker.first_process)
-        return (
-            (iteration.base_seed, iteration.turn) == (worker.base_seed, self._turns)
-            and iteration.workers == worker.workers
-            and not iteration.begun & _bit(worker)
-            and epoch in (None, iteration.epoch)
-            and distance < worker.workers
-            and (distance == 0 or _is_alive(iteration.first_worker))
-        )
+        if distance == 0:
+            return True
+        return distance < worker.workers and _is_alive(iteration.first_worker)
 
     def _table_of(self, owner: int) -> int:
-        """The position of the table of a process that trains, which is made if it has none."""
+        """Return the position of the table of a training process. Create it if there is none."""
         table = self._existing_table(owner)
         if table is None:
             table = self._unused_table()
@@ -267,9 +276,9 @@ class EpochCounter:
         return table
 
     def _nearest_table(self) -> int:
-        """The position of this process's table; a loader's worker has that of its parent.
+        """Return the position of this process's table. A loader's worker uses its parent's table.
 
-        A process that has not begun anything follows the process that made the data set.
+        A process without a table uses the first one, of the process that created the data set.
         """
         for owner in (os.getpid(), _parent()):
             table = self._existing_table(owner)
@@ -278,20 +287,23 @@ class EpochCounter:
         return 0
 
     def _existing_table(self, owner: int) -> int | None:
+        """Return the position of the table of a training process; None if it has none."""
         for table in self._tables():
             if self._header(table).owner == owner:
                 return table
         return None
 
     def _unused_table(self) -> int:
-        """Where a new table goes: in place of one whose process is gone, or at the end."""
-        first, *others = self._tables()
-        for table in others:
+        """Return a position for a new table: that of an ended process, or the end of the file."""
+        tables = self._tables()
+        # The first table stays, because processes without a table use it.
+        for table in tables[1:]:
             if not _is_alive(self._header(table).owner):
                 return table
-        return (others or [first])[-1] + _TABLE_BYTES
+        return tables[-1] + _TABLE_BYTES
 
     def _tables(self) -> range:
+        """Return the positions of all tables in the file."""
         return range(0, os.fstat(self._descriptor).st_size, _TABLE_BYTES)
 
     def _header(self, table: int) -> _Header:
@@ -301,12 +313,13 @@ class EpochCounter:
         os.pwrite(self._descriptor, _HEADER.pack(*astuple(header)), table)
 
     def _iterations(self, table: int) -> list[Iteration]:
-        """The iterations that a table keeps, the latest first."""
+        """Return the iterations that a table keeps, the latest first."""
         content = os.pread(self._descriptor, _TABLE_BYTES, table)
         header = _Header(*_HEADER.unpack_from(content))
+        latest_first = range(header.iterations - 1, -1, -1)
         return [
             _unpacked(_ITERATION.unpack_from(content, _position(number)))
-            for number in range(header.iterations - 1, -1, -1)[:_KEPT]
+            for number in latest_first[:_MAX_ITERATIONS]
         ]
 
     def _write(self, table: int, iteration: Iteration) -> None:
@@ -320,7 +333,7 @@ class EpochCounter:
             iteration.first_worker,
             iteration.workers,
             iteration.ended,
-            iteration.begun.to_bytes(_WORKERS // 8, "little"),
+            iteration.begun.to_bytes(_WORKER_BITS // 8, "little"),
         )
         os.pwrite(self._descriptor, packed, table + _position(iteration.number))
 
@@ -328,8 +341,8 @@ class EpochCounter:
     def _locked(self) -> Iterator[None]:
         """Exclude other threads and processes.
 
-        The lock belongs to a file description of its own, so that it also excludes forks and
-        threads. It ends with a process that is killed.
+        The file is opened again, so that the lock also excludes forks and other threads. The lock
+        ends if the process is killed.
         """
         descriptor = os.open(f"/proc/self/fd/{self._descriptor}", os.O_RDWR | os.O_CLOEXEC)
         try:
@@ -341,23 +354,24 @@ class EpochCounter:
 
 
 def _empty(header: _Header) -> bytes:
-    """A table without iterations."""
+    """Return a table without iterations."""
     return _HEADER.pack(*astuple(header)).ljust(_TABLE_BYTES, b"\0")
 
 
 def _in_memory(content: bytes) -> int:
-    """The descriptor of a new file in memory."""
+    """Create a file in memory, and return its descriptor."""
     descriptor = os.memfd_create("dataprep-epochs")
     os.pwrite(descriptor, content, 0)
     return descriptor
 
 
 def _position(number: int) -> int:
-    """Where a table has an iteration."""
-    return _HEADER.size + number % _KEPT * _ITERATION.size
+    """Return the position of an iteration within its table."""
+    return _HEADER.size + number % _MAX_ITERATIONS * _ITERATION.size
 
 
 def _unpickled(content: Any, setting: int, first: int, process: int) -> EpochCounter:
+    """Return the copy of a counter: with a table of its own, or with a duplicated descriptor."""
     counter = EpochCounter.__new__(EpochCounter)
     if isinstance(content, bytes):
         header = replace(_Header(*_HEADER.unpack_from(content)), owner=os.getpid())
@@ -390,23 +404,24 @@ def _unpacked(values: tuple[Any, ...]) -> Iteration:
 
 
 def _of_setting(iterations: list[Iteration], setting: int) -> list[Iteration]:
-    """The iterations that began under one setting of the epoch."""
+    """Return the iterations that began while the epoch had been set ``setting`` times."""
     return [iteration for iteration in iterations if iteration.setting == setting]
 
 
 def _owner(worker: LoaderWorker | None) -> int:
-    """The process that trains."""
+    """Return the number of the training process."""
     return os.getpid() if worker is None else _parent()
 
 
 def _parent() -> int:
-    """The process that started this one, also through a fork server."""
+    """Return the number of the process that started this one, also through a fork server."""
     parent = multiprocessing.parent_process()
     return os.getppid() if parent is None or parent.pid is None else parent.pid
 
 
 def _bit(worker: LoaderWorker) -> int:
-    return 1 << worker.number % _WORKERS
+    """Return the bit of a worker in ``Iteration.begun``."""
+    return 1 << worker.number % _WORKER_BITS
 
 
 def _is_alive(process: int) -> bool:

@@ -2,7 +2,7 @@
 
 pandas' query language can call functions, follow attributes and read variables of the program. A
 query may come from a config file or from another person. Therefore only comparisons of columns are
-allowed, and the check refuses everything else:
+allowed. The check also refuses two kinds of comparisons:
 
 - A comparison of a text with a number is an error. pandas would evaluate ``label == "3"`` to False
   for every sample.
@@ -62,7 +62,7 @@ class Query:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of all columns in the query."""
+        """The names of all columns in the query: the numeric ones, then the texts."""
         return self.numbers + self.texts
 
     @classmethod
@@ -98,7 +98,7 @@ class Query:
         return cls(text, expression, numbers, texts)
 
     def matches(self, table: pd.DataFrame) -> NDArray[np.bool_]:
-        """Whether each row of a table with ``columns`` matches: shape (rows,).
+        """Return whether each row of a table with ``columns`` matches: bool of shape (rows,).
 
         A missing text counts as an empty text. A missing number is not equal to any number.
 
@@ -131,11 +131,11 @@ class _TypeCheck:
         self._column_names: list[str] = schema.names
 
     def error(self, problem: str) -> ConfigError:
-        """An error about this query."""
+        """Return an error about this query."""
         return ConfigError(f"the query {_quoted(self._text)} is wrong: {problem}")
 
     def columns_of(self, column_type: _Type) -> tuple[str, ...]:
-        """The columns of this type that the query names, sorted."""
+        """Return the columns of this type that the query names, sorted."""
         types = self._column_types
         return tuple(sorted(name for name in self._columns if types[name] == column_type))
 
@@ -144,14 +144,14 @@ class _TypeCheck:
 
         ``not (a) & (b)`` is ``not (a and b)`` in Python, and ``(not a) and b`` in pandas.
         """
-        nodes = [*ast.walk(tree)]
+        nodes = list(ast.walk(tree))
         has_symbols = any(isinstance(node, ast.BitAnd | ast.BitOr) for node in nodes)
         has_keywords = any(isinstance(node, ast.And | ast.Or | ast.Not) for node in nodes)
         if has_symbols and has_keywords:
             raise self.error(_MIXED_OPERATORS)
 
     def type_of(self, node: ast.expr) -> _Type:
-        """The type of the value of an expression. Raises ConfigError if it is not allowed."""
+        """Return the type of an expression's value. Raise ConfigError if it is not allowed."""
         match node:
             case ast.BoolOp(values=values):
                 self._require("condition", values, "'and' and 'or' connect comparisons")
@@ -187,7 +187,7 @@ class _TypeCheck:
                 raise self.error(f"{_quoted(ast.unparse(node))} is a {value_type}, but {reason}")
 
     def _comparison(self, node: ast.Compare) -> _Type:
-        """The type of a comparison, or of a chain such as ``2 < label < 7``."""
+        """Check a comparison, or a chain such as ``2 < label < 7``; return its type."""
         left = node.left
         for operator, right in zip(node.ops, node.comparators, strict=True):
             if not (_has_column(left) or _has_column(right)):
@@ -224,7 +224,7 @@ class _TypeCheck:
                 )
 
     def _column(self, name: str) -> _Type:
-        """The type of a column. The name is added to the columns of the query."""
+        """Return the type of a column, and add it to the columns of the query."""
         if name not in self._column_names:
             columns = ", ".join(self._column_names)
             raise self.error(f"there is no column {name!r}: the table has {columns}")
@@ -250,7 +250,7 @@ def _has_column(node: ast.expr) -> bool:
 
 
 def _column_types(schema: pa.Schema) -> dict[str, _Type]:
-    """The type of each column that can be compared."""
+    """Return the type of each column that can be compared."""
     types: dict[str, _Type] = {}
     for column in schema:
         if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
@@ -261,6 +261,6 @@ def _column_types(schema: pa.Schema) -> dict[str, _Type]:
 
 
 def _quoted(text: str) -> str:
-    """The text in quotes, cut after a hundred characters."""
+    """Return the text in quotes, cut after a hundred characters."""
     excerpt = text if len(text) <= 100 else f"{text[:100]}…"
     return repr(excerpt)

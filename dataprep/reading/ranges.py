@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
 
-# The largest gap between two records that is read rather than skipped by another request.
-_GAP_BYTES = 16 * 1024
+# The largest gap between two records that is read. A larger gap is skipped by another request.
+_LOCAL_GAP_BYTES = 16 * 1024
 _REMOTE_GAP_BYTES = 256 * 1024
 
 
@@ -26,7 +26,8 @@ class Range:
 
     Attributes:
         shard: the number of the shard.
-        start, stop: the first byte of the range, and the byte after its last one.
+        start: the first byte of the range.
+        stop: the byte after its last one.
         positions: the positions of its records in the list of requested records.
     """
 
@@ -37,7 +38,7 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
-class RecordPlaces:
+class RecordLocations:
     """The location of each record: int64 arrays of shape (records,).
 
     Attributes:
@@ -51,7 +52,7 @@ class RecordPlaces:
     lengths: NDArray[np.int64]
 
     def ranges(self, numbers: Sequence[int], gap_bytes: int) -> list[Range]:
-        """The ranges that contain these records, in the order of shard and offset.
+        """Return the ranges that contain these records, in the order of shard and offset.
 
         Records that are at most ``gap_bytes`` apart share a range.
         """
@@ -71,7 +72,7 @@ class RecordPlaces:
         return ranges
 
     def read_bytes_per_record(self, gap_bytes: int) -> int:
-        """Mean bytes that are read per record, in the shard where this mean is largest.
+        """Return the mean bytes that are read per record, in the shard where it is largest.
 
         The bytes include the gap before a record if both records share a range. The records must be
         in the order of shard and offset.
@@ -88,5 +89,5 @@ class RecordPlaces:
 
 
 def largest_gap_bytes(store: Store) -> int:
-    """The largest gap between two records in a shard of ``store`` that share a range."""
-    return _GAP_BYTES if isinstance(store, LocalStore) else _REMOTE_GAP_BYTES
+    """Return the largest gap between two records in a shard that share a range."""
+    return _LOCAL_GAP_BYTES if isinstance(store, LocalStore) else _REMOTE_GAP_BYTES

@@ -1,7 +1,7 @@
 """How far ahead of its consumer a sequential reader reads.
 
 A reader requests windows of samples. Large windows hide the latency of a store and need few
-requests. But the first batch comes only when the first window is complete, and windows take
+requests. But the first batch arrives only when the first window is complete, and windows take
 memory. Therefore the first window of a stream has one batch, and windows double in size while the
 consumer takes samples fast enough. The order of the samples does not depend on the windows.
 """
@@ -16,14 +16,18 @@ from typing import NamedTuple
 
 WINDOW_BYTES = 16 * 2**20
 """Size of the largest window that a sequential reader requests."""
+
 WINDOWS_AT_ONCE = 2
 """Windows that a sequential reader requests from a remote store at the same time."""
+
 WINDOW_S = 1.0
-"""Windows grow while the consumer takes a whole one within this time."""
-_EARLY_BATCHES = 4
-"""The most batches in a window that is requested before the consumer has taken a window."""
+"""Windows grow while the consumer takes a full window within this time."""
+
+_MAX_EARLY_BATCHES = 4
+"""Maximum batches in a window that is requested before the consumer has taken a window."""
+
 _REQUESTS_PER_WINDOW = 2
-"""Windows also grow while the consumer takes a whole one within the time of this many requests."""
+"""Windows also grow while the consumer takes a full window within the time of so many requests."""
 
 
 class ReadAhead(NamedTuple):
@@ -39,11 +43,16 @@ class ReadAhead(NamedTuple):
 
 
 def read_ahead(mean_bytes: float, *, is_remote: bool) -> ReadAhead:
-    """The most that ``Records.stream`` reads ahead, for records of ``mean_bytes`` on average.
+    """Return how far ``Records.stream`` reads ahead at most.
 
     ``ReadCounter.windows`` returns the windows that are in use.
+
+    Args:
+        mean_bytes: the average size of a record.
+        is_remote: whether the records are in a remote store.
     """
-    return ReadAhead(math.ceil(WINDOW_BYTES / mean_bytes), WINDOWS_AT_ONCE if is_remote else 1)
+    window_samples = math.ceil(WINDOW_BYTES / mean_bytes)
+    return ReadAhead(window_samples, WINDOWS_AT_ONCE if is_remote else 1)
 
 
 class GrowingWindows:
@@ -53,7 +62,7 @@ class GrowingWindows:
 
     - The first window has one batch. The time of its request shows how fast the link is.
     - Until the consumer has taken a window, the next windows have as many samples as the link
-      delivers in ``WINDOW_S``, but at most ``_EARLY_BATCHES`` batches.
+      delivers in ``WINDOW_S``, but at most ``_MAX_EARLY_BATCHES`` batches.
     - From then on, a window is twice as large as the one before if the consumer takes that many
       samples within ``WINDOW_S``, or within the time of ``_REQUESTS_PER_WINDOW`` requests if that
       is longer. The second condition is for remote stores: while windows are small, the consumer
@@ -69,7 +78,7 @@ class GrowingWindows:
     def __init__(
         self,
         batch_samples: int,
-        most: ReadAhead,
+        limits: ReadAhead,
         *,
         earlier_size: int = 0,
         clock: Callable[[], float] = time.monotonic,
@@ -78,21 +87,21 @@ class GrowingWindows:
 
         Args:
             batch_samples: samples in the consumer's batch.
-            most: the largest window, and how many windows are requested at the same time.
+            limits: the largest window, and how many windows are requested at the same time.
             earlier_size: the size that the windows of the reader's last stream reached; 0 for its
                 first stream.
             clock: returns the time in seconds.
         """
         self._earlier_size = earlier_size
-        self._batch = min(batch_samples, most.window_samples)
-        self._most = most
+        self._batch = min(batch_samples, limits.window_samples)
+        self._limits = limits
         self._clock = clock
         self.size = 0
         self._taken = 0
         # For each of the last windows: when the consumer took it, and how many samples it had
         # consumed by then. Windows that are requested at the same time often arrive together, so
         # the rate is measured over all of them.
-        self._history = deque([(clock(), 0)], maxlen=most.windows_at_once + 1)
+        self._history = deque([(clock(), 0)], maxlen=limits.windows_at_once + 1)
         self._shortest_s = math.inf
 
     def next_size(self) -> int:
@@ -103,10 +112,10 @@ class GrowingWindows:
         self.size = max(self.size, self._earlier_size)
         if not self._taken:
             delivered = int(self._batch * WINDOW_S / self._shortest_s)
-            at_most = min(self._most.window_samples, _EARLY_BATCHES * self._batch)
-            self.size = max(self.size, min(delivered, at_most))
+            largest = min(self._limits.window_samples, _MAX_EARLY_BATCHES * self._batch)
+            self.size = max(self.size, min(delivered, largest))
         elif 2 * self.size <= self._taken_within_a_window():
-            self.size = min(2 * self.size, self._most.window_samples)
+            self.size = min(2 * self.size, self._limits.window_samples)
         return self.size
 
     def arrived(self, seconds: float) -> None:
@@ -119,7 +128,7 @@ class GrowingWindows:
         self._taken += samples
 
     def _taken_within_a_window(self) -> float:
-        """Samples that the consumer takes in the longest time for which windows still grow."""
+        """Return the samples that the consumer takes in the longest time for which windows grow."""
         begin_s, consumed_before = self._history[0]
         end_s, consumed = self._history[-1]
         if consumed == consumed_before:

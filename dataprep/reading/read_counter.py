@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-# A read: 0, samples, bytes. A window: the number of its stream, samples, windows at once.
+# An entry for a read has three numbers: 0, samples, and bytes. An entry for a window has the number
+# of its stream, its samples, and the windows that are requested at the same time.
 _ENTRY = struct.Struct("<qqq")
 _READ = 0
 _CLOSED = -1
@@ -38,7 +39,7 @@ class ReadTotals(NamedTuple):
     window_samples: int = 0
 
     def since(self, earlier: ReadTotals) -> ReadTotals:
-        """The samples and bytes that have arrived since ``earlier``."""
+        """Return the samples and bytes that have arrived since ``earlier``."""
         return self._replace(
             samples=self.samples - earlier.samples, bytes=self.bytes - earlier.bytes
         )
@@ -62,9 +63,18 @@ class WindowsInUse(NamedTuple):
 class ReadCounter:
     """A counter that forked processes and threads share without a lock.
 
-    Each read appends 24 bytes to a file in memory. The file is opened for appending, so that
-    entries of several processes do not mix (open(2), O_APPEND), and a process that is killed
-    leaves no lock behind. Reading the totals takes time in proportion to the new entries.
+    ``Dataset.count_reads`` returns it. Each read appends 24 bytes to a file in memory. The file is
+    opened for appending, so that entries of several processes do not mix (open(2), O_APPEND), and a
+    process that is killed leaves no lock behind. Reading the totals takes time in proportion to the
+    new entries.
+
+    Example:
+        >>> dataset = dataprep.open("out")
+        >>> counter = dataset.count_reads()
+        >>> batches = dataprep.to_torch(dataset, iterable=True, batch_size=8)
+        >>> images, labels = next(iter(batches))
+        >>> counter.totals().samples >= 8
+        True
     """
 
     def __init__(self) -> None:
@@ -82,29 +92,32 @@ class ReadCounter:
         self._append(_READ, samples, size)
 
     def totals(self) -> ReadTotals:
-        """Everything that has arrived so far, in this process and in its forks."""
+        """Return the samples and bytes that have arrived in this process and in its forks."""
         with self._lock:
             self._read_new_entries()
-            samples, _ = max(self._windows.values(), default=(0, 1))
-            return self._totals._replace(window_samples=samples)
+            window_samples, _ = max(self._windows.values(), default=(0, 1))
+            return self._totals._replace(window_samples=window_samples)
 
     def windows(self) -> WindowsInUse:
-        """How far ahead readers in this process and in its forks read at this moment."""
+        """Return how far ahead readers in this process and in its forks read at this moment."""
         with self._lock:
             self._read_new_entries()
             samples, at_once = max(self._windows.values(), default=(0, 1))
             return WindowsInUse(samples, at_once, self._largest_samples)
 
     def add_window(self, stream: int, samples: int, at_once: int) -> None:
-        """Note the size of the windows of a stream from now on; 0 samples where it has ended.
+        """Note the size of the windows of a stream from now on.
 
-        ``stream`` is a number above 0 that no other stream has, in this process and its forks.
+        Args:
+            stream: a number above 0 that no other stream has, in this process and in its forks.
+            samples: samples in a window; 0 if the stream has ended.
+            at_once: windows that are requested at the same time.
         """
         self._append(stream, samples, at_once)
 
     def _append(self, stream: int, first: int, second: int) -> None:
         if self._descriptor == _CLOSED:
-            return  # a stream that is collected together with its counter ends after it
+            return  # a stream can be garbage-collected after its counter
         os.write(self._descriptor, _ENTRY.pack(stream, first, second))
 
     def _read_new_entries(self) -> None:
@@ -137,7 +150,7 @@ class StreamReport:
 
     def __init__(self, counter: ReadCounter) -> None:
         self._counter = counter
-        # Forks go on with the same count, so the number of the process tells them apart.
+        # Forks continue the same count. The number of the process makes their streams different.
         self._stream = os.getpid() << 32 | next(self._numbers) + 1
         self._reported = 0
 

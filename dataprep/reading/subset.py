@@ -46,7 +46,9 @@ def divided_subset(
     """
     schema = table.schema()
     parsed = [Query.parse(query, schema) for query in queries]
-    columns = {"shard", *(column for query in parsed for column in query.columns)}
+    columns = {"shard"}
+    for query in parsed:
+        columns.update(query.columns)
     frame = table.frame(sorted(columns), written=True)
     matches = np.ones(len(frame), np.bool_)
     for query in parsed:
@@ -58,14 +60,16 @@ def divided_subset(
 
 
 def fingerprint(numbers: NDArray[np.int64]) -> str:
-    """The SHA-256 of the ascending numbers of a subset."""
+    """Return the SHA-256 of the ascending numbers of a subset."""
     return hashlib.sha256(numbers.astype("<i8").tobytes()).hexdigest()
 
 
 def sample_name(number: int, selected: NDArray[np.int64] | None) -> str:
     """Describe a sample for messages.
 
-    ``selected`` are the numbers of a subset in the split; None for a whole split.
+    Args:
+        number: the number of the sample.
+        selected: the numbers in the split of the samples of a subset; None for a whole split.
     """
     if selected is None:
         return f"sample {number:,}"
@@ -98,7 +102,7 @@ def sorted_numbers(numbers: Iterable[SupportsIndex], count: int, dataset: str) -
 
 
 def _whole_numbers(numbers: Iterable[SupportsIndex]) -> NDArray[Any]:
-    """The numbers as an array of NumPy's or Python's integers. Raises ConfigError."""
+    """Return the numbers as an array. Raise ConfigError if some are not whole numbers."""
     if isinstance(numbers, np.ndarray) and numbers.ndim == 1 and numbers.dtype.kind in "iu":
         return numbers
     try:
@@ -107,7 +111,7 @@ def _whole_numbers(numbers: Iterable[SupportsIndex]) -> NDArray[Any]:
             raise ConfigError(
                 "select takes numbers of samples, not booleans: give numpy.flatnonzero(mask)"
             )
-        # Keep Python's integers, because NumPy turns very large ones into floats.
+        # Keep the integers of Python, because NumPy turns very large ones into floats.
         return np.array([operator.index(number) for number in listed], object)
     except TypeError as error:
         raise ConfigError(f"select takes whole numbers of samples: {error}") from None

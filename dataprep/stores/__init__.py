@@ -1,4 +1,4 @@
-"""Bytes by key: a directory, S3, memory, and the stores that other packages register."""
+"""Stores of objects by key: a folder, S3, memory, and stores that other packages register."""
 
 from __future__ import annotations
 
@@ -25,13 +25,16 @@ STORES: Registry[Store] = Registry("dataprep.stores", "store")
 
 
 def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None) -> Store:
-    """Return the store at ``uri``: a path, ``file://``, ``s3://bucket/prefix``, ``memory://name``.
+    """Return the store at an address.
 
-    Schemes resolve through the entry-point group ``dataprep.stores``.
+    Args:
+        uri: a path, ``file:///path``, ``s3://bucket/prefix`` or ``memory://name``. Other packages
+            register further schemes by the entry-point group ``dataprep.stores``.
+        options: endpoint, profile and other options.
 
     Raises:
-        ConfigError: no store is registered for the scheme, the address is nearly one of a scheme
-            (``s3:/bucket``), or it carries credentials.
+        ConfigError: no store is registered for the scheme, the address has too few slashes after
+            the scheme (``s3:/bucket``), or it contains credentials.
     """
     uri = os.fspath(uri)
     try:
@@ -45,5 +48,6 @@ def open_store(uri: str | os.PathLike[str], options: StoreOptions | None = None)
                 f"{uri!r}: write {scheme}://..., or ./{uri} for a folder of that name"
             )
         scheme = "file"
-    # A store's class takes an address and options, which its Protocol does not say.
-    return cast(Any, STORES.load(scheme))(uri, options)  # type: ignore[no-any-return]
+    # The class of a store takes an address and options, which the Protocol cannot express.
+    store_class = cast(Any, STORES.load(scheme))
+    return store_class(uri, options)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""A directory as a store."""
+"""A folder as a store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -22,27 +21,34 @@ from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import BROKEN, LEAVES, Buffer, KeepsLocks, ObjectInfo, Versioned
 
 PARTIAL = ".partial"
-"""Begins the names of files that grow, at the root; earlier versions had a folder of that name."""
+"""The beginning of the names of temporary files, which are in the root of the store.
+
+Earlier versions had a folder of that name.
+"""
 
 _PARTIAL_NAME = re.compile(
     rf"{re.escape(PARTIAL)}-(?P<machine>[0-9a-f]{{16}})-(?P<process>\d{{1,18}})-(?P<started>\w*)"
     "-[0-9a-f]{16}"
 )
 _ABANDONED_AFTER_S = 86_400.0
+"""Temporary files of this age are removed, even if it is unknown whether their writer has ended."""
+
 _BLOCK_BYTES = 4096
-_PAST_CACHE_FROM_BYTES = 2**22
+_MIN_DIRECT_BYTES = 2**22
+"""Data of at least this size is written without the page cache."""
 
 
 class LocalStore(KeepsLocks):
-    """Files below a directory. A file appears under its name complete or not at all."""
+    """The files below a folder. A file appears under its name complete or not at all."""
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
         self.root = Path(uri.removeprefix("file://")).expanduser()
         self.uri = os.fspath(self.root)
-        self._made: list[Path] = []
+        # Folders that ``prepare`` has created, the innermost first.
+        self._created_folders: list[Path] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another process may run in another folder.
+        # Another process may have another working folder.
         root = self.root.absolute()
         return {**self.__dict__, "root": root, "uri": os.fspath(root)}
 
@@ -50,93 +56,112 @@ class LocalStore(KeepsLocks):
         """Return the path of an object.
 
         Raises:
-            PermissionRefused: ``key`` would lead out of the directory.
+            PermissionRefused: the key would lead out of the folder.
         """
-        return Path(self._place(key))
+        return Path(self._path_of(key))
 
     def prepare(self) -> None:
-        """Create the directory and a file in it."""
+        """Create the folder, and check that a file can be created in it."""
         with translated(self.uri):
-            folders = (self.root, *self.root.parents)
-            self._made = list(takewhile(lambda folder: not folder.exists(), folders))
-            with self._partial() as probe:
+            self._created_folders = []
+            for folder in (self.root, *self.root.parents):
+                if folder.exists():
+                    break
+                self._created_folders.append(folder)
+            with self._temporary_file() as probe:
                 probe.touch()
 
     def remove_if_empty(self) -> None:
-        """Remove the directory, and those above it, if ``prepare`` made them and they are empty."""
+        """Remove the empty folders that ``prepare`` has created: the root and folders above it."""
         with contextlib.suppress(OSError):
-            for folder in self._made:
+            for folder in self._created_folders:
                 folder.rmdir()
 
     def free_bytes(self) -> int | None:
-        """Return the space left on the file system of the directory, or of where it would be."""
-        there = next(path for path in (self.root, *self.root.parents) if path.exists())
-        return shutil.disk_usage(there).free
+        """Return the free space of the file system in bytes. The folder need not exist yet."""
+        for folder in (self.root, *self.root.parents):
+            if folder.exists():
+                return shutil.disk_usage(folder).free
+        return None
 
     def tidy(self) -> None:
-        """Remove half-written files whose writers are known to have ended, or that are a day old.
+        """Remove temporary files whose writers are known to have ended, or that are a day old.
 
-        Locks on files do not tell: on a network file system they may be local to a host.
+        File locks would not show whether a writer is alive: on a network file system they may be
+        local to a host.
         """
-        for partial in list(self.root.glob(f"{PARTIAL}*")):
+        for temporary in list(self.root.glob(f"{PARTIAL}*")):
+            name = temporary.name
             with contextlib.suppress(OSError):
-                if _writer_has_ended(partial.name) or self.age_s(partial.name) > _ABANDONED_AFTER_S:
-                    partial.unlink()
+                if _writer_has_ended(name) or self.age_s(name) > _ABANDONED_AFTER_S:
+                    temporary.unlink()
 
     def get(self, key: str) -> bytes:
-        """Return the file's bytes."""
-        return self._read(key)[0]
+        """Return the bytes of a file."""
+        data, _ = self._read(key)
+        return data
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
-        """Return all of a file, or part of it; another file of that name is another version."""
+        """Return all or part of a file. Another file with the same name has another version."""
         data, status = self._read(key, offset, length)
         return Versioned(data, version_of(status))
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
-        """Write under a temporary name, fsync, rename, fsync the directory."""
+        """Write a temporary file, flush it to the disk, rename it, and flush the folder."""
         return self.put_pieces(key, [data])
 
     def put_pieces(self, key: str, pieces: Iterable[Buffer]) -> ObjectInfo:
-        """``put`` of one piece after the other; an error while they come leaves nothing."""
+        """Do as ``put`` with pieces of the data. If an iteration fails, no file is left."""
         self._write(key, pieces, os.replace)
         return self.head(key)
 
     def create(self, key: str, data: Buffer) -> bool:
-        """Write the file unless it exists; a hard link decides who was first."""
-        if os.path.lexists(self._place(key)):  # before all of a shard is written for nothing
+        """Write a file unless it exists. If several writers create it, only one succeeds.
+
+        The writer that creates the hard link first succeeds.
+        """
+        # Check first, so that a shard which exists is not written for nothing.
+        if os.path.lexists(self._path_of(key)):
             return False
         return self._write(key, [data], os.link)
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
-        """Write the file if it still has ``version``; a lock on its directory decides."""
+        """Write a file if the current one has ``version``. A lock on its folder excludes others."""
 
-        def rename(partial: Path, path: Path) -> None:
+        def rename(temporary: Path, path: Path) -> None:
             with _opened(path.parent) as folder:
-                with contextlib.suppress(OSError):  # a file system without locks
+                with contextlib.suppress(OSError):  # some file systems have no locks
                     fcntl.flock(folder, fcntl.LOCK_EX)
                 if not path.exists() or version_of(path.stat()) != version:
                     raise FileExistsError
-                partial.replace(path)
+                temporary.replace(path)
 
         return self._write(key, [data], rename)
 
     def age_s(self, key: str) -> float:
-        """Return the seconds since the file was written; the file system dates a new one."""
-        with translated(key), self._partial() as probe, probe.open("xb") as file:
+        """Return the seconds since a file was written, by the clock of the file system.
+
+        A new temporary file shows the current time of that clock.
+        """
+        with translated(key), self._temporary_file() as probe, probe.open("xb") as file:
             now_s = os.fstat(file.fileno()).st_mtime
-        return now_s - self._read(key, 0, 0)[1].st_mtime
+        _, status = self._read(key, 0, 0)
+        return now_s - status.st_mtime
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Walk the directory; symlinks are followed only within it, and never in a circle."""
-        self._place(prefix)
-        found: list[ObjectInfo] = []
-        _walk(found, self.uri, "", prefix, (os.path.realpath(self.uri),))
-        yield from found
+        """Yield the files whose keys begin with ``prefix``, in the order of their bytes.
+
+        Symlinks are followed only within the folder, and never in a circle.
+        """
+        self._path_of(prefix)
+        files: list[ObjectInfo] = []
+        _walk(files, self.uri, "", prefix, (os.path.realpath(self.uri),))
+        yield from files
 
     def head(self, key: str) -> ObjectInfo:
-        """Return the file's size."""
+        """Return the size of a file."""
         try:
-            status = os.stat(self._place(key))  # noqa: PTH116  a Path takes twice the time
+            status = os.stat(self._path_of(key))  # noqa: PTH116  a Path takes twice the time
         except OSError:
             with translated(key, reading=True):
                 raise
@@ -145,7 +170,7 @@ class LocalStore(KeepsLocks):
         return ObjectInfo(key, status.st_size)
 
     def delete(self, key: str) -> None:
-        """Remove the file, and its folder where that is empty then."""
+        """Remove a file, and its folder if that is empty then."""
         path = self.path(key)
         with contextlib.suppress(ObjectNotFound), translated(key, reading=True):
             path.unlink()
@@ -153,7 +178,8 @@ class LocalStore(KeepsLocks):
             with contextlib.suppress(OSError):
                 path.parent.rmdir()
 
-    def _place(self, key: str) -> str:
+    def _path_of(self, key: str) -> str:
+        """Return the path of an object. Raise PermissionRefused if it is not below the root."""
         if key.startswith("/") or "\0" in key or ".." in key.split("/"):
             raise PermissionRefused(f"refused: {key!r} would leave {self.uri!r}")
         return f"{self.uri}/{key}"
@@ -161,21 +187,28 @@ class LocalStore(KeepsLocks):
     def _read(
         self, key: str, offset: int = 0, length: int | None = None
     ) -> tuple[bytes, os.stat_result]:
-        """Part of a regular file, in few calls: small files are read by the million."""
+        """Return part of a regular file, and its status.
+
+        This takes few system calls, because jobs read millions of small files.
+        """
         try:
-            # A named pipe does not wait for its other end.
-            descriptor = os.open(self._place(key), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            # O_NONBLOCK: opening a named pipe would wait for a writer.
+            descriptor = os.open(self._path_of(key), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
             try:
                 status = os.fstat(descriptor)
                 if not stat.S_ISREG(status.st_mode):
-                    raise ObjectNotFound(f"{key!r} is not a regular file: give one")
-                end = status.st_size if length is None else min(offset + length, status.st_size)
-                data = b""  # at most 2 GiB come at once
-                while more := os.pread(
-                    descriptor, max(0, end - offset - len(data)), offset + len(data)
-                ):
-                    data += more
-                return data, status
+                    raise ObjectNotFound(f"{key!r} is not a regular file: give a regular file")
+                end = status.st_size
+                if length is not None:
+                    end = min(offset + length, end)
+                # One call returns at most 2 GiB.
+                data = b""
+                while True:
+                    missing_bytes = max(0, end - offset - len(data))
+                    piece = os.pread(descriptor, missing_bytes, offset + len(data))
+                    if not piece:
+                        return data, status
+                    data += piece
             finally:
                 os.close(descriptor)
         except OSError:
@@ -183,30 +216,39 @@ class LocalStore(KeepsLocks):
                 raise
 
     @contextlib.contextmanager
-    def _partial(self) -> Iterator[Path]:
-        """A temporary name, and no file of that name afterwards."""
-        writer = "-".join(map(str, this_process()))
-        partial = self.root / f"{PARTIAL}-{writer}-{secrets.token_hex(8)}"
+    def _temporary_file(self) -> Iterator[Path]:
+        """Provide the path of a temporary file, which is removed when the block ends."""
+        writer = "-".join(str(part) for part in this_process())
+        temporary = self.root / f"{PARTIAL}-{writer}-{secrets.token_hex(8)}"
         with translated(self.uri):
             self.root.mkdir(parents=True, exist_ok=True)
         try:
-            yield partial
+            yield temporary
         finally:
-            partial.unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
 
     def _write(
-        self, key: str, pieces: Iterable[Buffer], name: Callable[[Path, Path], object]
+        self, key: str, pieces: Iterable[Buffer], give_name: Callable[[Path, Path], object]
     ) -> bool:
-        """Write a file and ``name`` it; False where that raises FileExistsError."""
+        """Write a temporary file, and give it its name.
+
+        Args:
+            key: the key of the object.
+            pieces: the bytes of the object.
+            give_name: called with the temporary path and the final path.
+
+        Returns:
+            False if ``give_name`` raises FileExistsError.
+        """
         path = self.path(key)
-        with translated(key), self._partial() as partial:
-            with partial.open("xb", buffering=0) as file:
+        with translated(key), self._temporary_file() as temporary:
+            with temporary.open("xb", buffering=0) as file:
                 for piece in pieces:
                     _write_all(file.fileno(), piece)
                 os.fsync(file.fileno())
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
-                name(partial, path)
+                give_name(temporary, path)
             except FileExistsError:
                 return False
             with _opened(path.parent) as folder:
@@ -215,15 +257,16 @@ class LocalStore(KeepsLocks):
 
 
 def _writer_has_ended(name: str) -> bool:
-    """Whether the process that writes the temporary file ``name`` is known to have ended."""
+    """Whether the process that wrote the temporary file ``name`` is known to have ended."""
     match = _PARTIAL_NAME.fullmatch(name)
-    if match is None:  # another version of this package wrote it
+    if match is None:  # another version of this package wrote the file
         return False
-    return ProcessIdentity(match["machine"], int(match["process"]), match["started"]).has_ended()
+    writer = ProcessIdentity(match["machine"], int(match["process"]), match["started"])
+    return writer.has_ended()
 
 
 def version_of(status: os.stat_result) -> str:
-    """What tells a file from others that had its name, or will have it."""
+    """Return the version of a file: another file with the same name has another version."""
     return f"{status.st_ino}-{status.st_mtime_ns}-{status.st_size}"
 
 
@@ -236,33 +279,38 @@ _ERRORS: dict[int | None, tuple[type[StoreError], str]] = {
     errno.EPERM: _REFUSED,
     errno.EROFS: (
         PermissionRefused,
-        "{path!r}: the disk is read-only: mount it for writing, or choose another place",
+        "{path!r}: the disk is read-only: mount it for writing, or choose another location",
     ),
     errno.ENOENT: (ObjectNotFound, "no such file or directory: {name!r}"),
 }
-_NO_FILE = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
+_NO_FILE_ERRORS = (errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP)
 
 
 @contextlib.contextmanager
 def translated(name: str, *, reading: bool = False) -> Iterator[None]:
-    """Turn OSError into an error of this package, which says what to do.
+    """Turn an OSError into an error of this package, which says what to do.
 
-    With ``reading`` a name that no file has, such as a directory's, is an object that is not there.
+    Args:
+        name: the object, for the message.
+        reading: whether an object is read. Then a name that cannot be a file, such as that of a
+            folder, raises ObjectNotFound.
     """
     try:
         yield
     except StoreError:
         raise
     except OSError as error:
-        kind, message = _ERRORS.get(error.errno, (StoreError, "{name!r}: {why}"))
-        if reading and error.errno in _NO_FILE:
-            kind, message = ObjectNotFound, "no such file: {name!r} ({why})"
-        why = error.strerror or error
-        raise kind(message.format(name=name, path=error.filename or name, why=why)) from None
+        error_class, message = _ERRORS.get(error.errno, (StoreError, "{name!r}: {reason}"))
+        if reading and error.errno in _NO_FILE_ERRORS:
+            error_class, message = ObjectNotFound, "no such file: {name!r} ({reason})"
+        reason = error.strerror or error
+        text = message.format(name=name, path=error.filename or name, reason=reason)
+        raise error_class(text) from None
 
 
 @contextlib.contextmanager
 def _opened(folder: Path) -> Iterator[int]:
+    """Provide a descriptor of a folder."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         yield descriptor
@@ -271,61 +319,74 @@ def _opened(folder: Path) -> Iterator[int]:
 
 
 def _write_all(descriptor: int, data: Buffer) -> None:
-    """Write ``data``; large data past the page cache, where the file system can do that.
+    """Write data to a file. Large data bypasses the page cache if the file system can do that.
 
-    Through the cache each byte is copied into fresh pages, which then wait for the disk.
+    The page cache would copy each byte into new pages, which then wait for the disk.
     """
     view = memoryview(data).cast("B")
-    done = 0
-    if view.nbytes >= _PAST_CACHE_FROM_BYTES:
+    written = 0
+    if view.nbytes >= _MIN_DIRECT_BYTES:
         flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-        with contextlib.suppress(OSError):  # it cannot, or the error comes again below
+        # If the file system cannot do it, the loop below writes. It raises any other error again.
+        with contextlib.suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | getattr(os, "O_DIRECT", 0))
-            done = os.write(descriptor, view[: view.nbytes // _BLOCK_BYTES * _BLOCK_BYTES])
+            direct_bytes = view.nbytes // _BLOCK_BYTES * _BLOCK_BYTES
+            written = os.write(descriptor, view[:direct_bytes])
         fcntl.fcntl(descriptor, fcntl.F_SETFL, flags)
-    while done < view.nbytes:
-        done += os.write(descriptor, view[done:])
+    while written < view.nbytes:
+        written += os.write(descriptor, view[written:])
 
 
 def _walk(
-    found: list[ObjectInfo], folder: str, parent: str, prefix: str, above: tuple[str, ...]
+    files: list[ObjectInfo],
+    folder: str,
+    folder_key: str,
+    prefix: str,
+    real_folders: tuple[str, ...],
 ) -> None:
-    """Add the files below ``folder`` whose keys begin with ``prefix``, in the order of their bytes.
+    """Add the files below a folder to ``files``, in the order of the bytes of their keys.
 
-    ``parent`` is the folder's own key; ``above`` are the real paths of the root and of every
-    directory down to this one.
+    Args:
+        files: the list to extend.
+        folder: the path of the folder.
+        folder_key: the key of the folder, with a slash at its end; empty for the root.
+        prefix: the beginning of the keys of files to add.
+        real_folders: the real path of each folder from the root to this one.
     """
     with translated(folder, reading=True):
         with os.scandir(folder) as scanned:
             entries = {entry.name: entry for entry in scanned}
         for name in by_bytes(entries):
-            entry, key = entries[name], parent + name
-            if not (key.startswith(prefix) or prefix.startswith(key + "/")) or key.startswith(
-                PARTIAL
-            ):
+            entry = entries[name]
+            key = folder_key + name
+            has_prefix = key.startswith(prefix)
+            may_contain_prefix = prefix.startswith(f"{key}/")
+            if key.startswith(PARTIAL) or not (has_prefix or may_contain_prefix):
                 continue
-            real, problem = f"{above[-1].rstrip('/')}/{name}", None
+            real_path = f"{real_folders[-1].rstrip('/')}/{name}"
+            problem = None
             if entry.is_symlink():
-                real = os.path.realpath(entry.path)
-                problem = _link_problem(entry.path, real, above)
+                real_path = os.path.realpath(entry.path)
+                problem = _link_problem(entry.path, real_path, real_folders)
             if problem is None and entry.is_dir():
-                _walk(found, entry.path, key + "/", prefix, (*above, real))
+                _walk(files, entry.path, f"{key}/", prefix, (*real_folders, real_path))
                 continue
-            if not key.startswith(prefix):
+            if not has_prefix:
                 continue
             if problem is None and not entry.is_file():
                 problem = "not a regular file"
-            with contextlib.suppress(FileNotFoundError):  # it vanished meanwhile
-                size = 0 if problem else entry.stat().st_size
-                found.append(ObjectInfo(key, size, problem=problem))
+            with contextlib.suppress(FileNotFoundError):  # the file was removed meanwhile
+                size_bytes = 0 if problem else entry.stat().st_size
+                files.append(ObjectInfo(key, size_bytes, problem=problem))
 
 
-def _link_problem(path: str, real: str, above: tuple[str, ...]) -> str | None:
-    if not Path(real).is_relative_to(above[0]):
+def _link_problem(path: str, real_path: str, real_folders: tuple[str, ...]) -> str | None:
+    """Say why a symlink cannot be followed; None if it can."""
+    if not Path(real_path).is_relative_to(real_folders[0]):
         return LEAVES
-    # Links in a circle end nowhere too; Path.exists would raise where it may not look.
+    # A circle of symlinks does not exist either. Path.exists would raise PermissionError.
     if not os.path.exists(path):  # noqa: PTH110
         return BROKEN
-    if any(Path(folder).is_relative_to(real) for folder in above):
+    if any(Path(folder).is_relative_to(real_path) for folder in real_folders):
         return "symlink to a folder that contains it"
     return None

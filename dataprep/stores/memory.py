@@ -1,4 +1,4 @@
-"""A store in this process's memory, for tests and for pipelines that need no disk."""
+"""A store in the memory of this process, for tests and for pipelines that need no disk."""
 
 from __future__ import annotations
 
@@ -14,82 +14,85 @@ from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import Buffer, KeepsLocks, ObjectInfo, Versioned
 
 
-class _Stored(NamedTuple):
+class _Object(NamedTuple):
+    """An object: its bytes, its version, and the monotonic time at which it was stored."""
+
     data: bytes
     version: str
     stored_s: float
 
 
-_ROOTS: dict[str, dict[str, _Stored]] = {}
-_SERIAL = count()
-_REPLACING = threading.Lock()
+_OBJECTS_BY_URI: dict[str, dict[str, _Object]] = {}
+_VERSION_NUMBERS = count()
+_REPLACE_LOCK = threading.Lock()
 
 
 class MemoryStore(KeepsLocks):
-    """Bytes by key. Stores opened with the same URI in one process share them."""
+    """Objects in memory. Stores that are opened with the same URI in one process share them."""
 
     def __init__(self, uri: str = "memory://", options: StoreOptions | None = None) -> None:
         self.uri = uri
-        self._objects = _ROOTS.setdefault(uri, {})
+        self._objects = _OBJECTS_BY_URI.setdefault(uri, {})
 
     def __reduce__(self) -> tuple[Any, ...]:
         return MemoryStore, (self.uri,)
 
     def prepare(self) -> None:
-        """Memory is always ready."""
+        """Do nothing: memory is always ready."""
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
-        """Return all of an object, or part of it; versions are counted."""
-        found = self._stored(key)
+        """Return all or part of an object, with its version."""
+        stored_object = self._object(key)
         end = None if length is None else offset + length
-        return Versioned(found.data[offset:end], found.version)
+        return Versioned(stored_object.data[offset:end], stored_object.version)
 
     def put(self, key: str, data: Buffer) -> ObjectInfo:
-        """Keep a copy."""
-        self._objects[key] = _kept(data)
+        """Store a copy of the bytes."""
+        self._objects[key] = _copied(data)
         return self.head(key)
 
     def create(self, key: str, data: Buffer) -> bool:
-        """Keep a copy unless there is one."""
-        kept = _kept(data)
-        return self._objects.setdefault(key, kept) is kept
+        """Store a copy of the bytes unless the key exists."""
+        new_object = _copied(data)
+        return self._objects.setdefault(key, new_object) is new_object
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
-        """Keep a copy if the object still has ``version``."""
-        with _REPLACING:
-            found = self._objects.get(key)
-            if found is None or found.version != version:
+        """Store a copy of the bytes if the object still has ``version``."""
+        with _REPLACE_LOCK:
+            current = self._objects.get(key)
+            if current is None or current.version != version:
                 return False
-            self._objects[key] = _kept(data)
+            self._objects[key] = _copied(data)
         return True
 
     def age_s(self, key: str) -> float:
         """Return the seconds since the object was stored."""
-        return time.monotonic() - self._stored(key).stored_s
+        return time.monotonic() - self._object(key).stored_s
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Yield keys that begin with ``prefix``."""
-        for key, stored in list(self._objects.items()):
+        """Yield the objects whose keys begin with ``prefix``."""
+        for key, stored_object in list(self._objects.items()):
             if key.startswith(prefix):
-                yield _info(key, stored.data)
+                yield _info(key, stored_object.data)
 
     def head(self, key: str) -> ObjectInfo:
-        """Return size and MD5."""
-        return _info(key, self._stored(key).data)
+        """Return the size and the MD5 of an object."""
+        return _info(key, self._object(key).data)
 
     def delete(self, key: str) -> None:
-        """Forget the object."""
+        """Remove an object."""
         self._objects.pop(key, None)
 
-    def _stored(self, key: str) -> _Stored:
+    def _object(self, key: str) -> _Object:
         try:
             return self._objects[key]
         except KeyError:
             raise ObjectNotFound(f"no such object: {key!r} in {self.uri}") from None
 
 
-def _kept(data: Buffer) -> _Stored:
-    return _Stored(bytes(data), str(next(_SERIAL)), time.monotonic())
+def _copied(data: Buffer) -> _Object:
+    """Return a new object with a copy of the bytes, and a version of its own."""
+    return _Object(bytes(data), str(next(_VERSION_NUMBERS)), time.monotonic())
 
 
 def _info(key: str, data: bytes) -> ObjectInfo:

@@ -1,4 +1,4 @@
-"""Options of a store. Credentials are none of them: they stay in boto3's own chain."""
+"""The options of a store. Credentials are not options: boto3 finds them by its own rules."""
 
 from __future__ import annotations
 
@@ -10,41 +10,47 @@ from dataprep.credentials import check_no_credentials
 
 
 class StoreOptions(BaseModel):
-    """Options of an S3 endpoint; other stores ignore them."""
+    """The options of an S3 endpoint. Other stores ignore them.
+
+    Example:
+        >>> options = dataprep.StoreOptions(endpoint_url="http://localhost:9000")
+        >>> options.max_attempts
+        8
+    """
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
     )
 
     endpoint_url: str | None = None
-    """Address of a server other than AWS."""
+    """Address of an S3 server other than AWS."""
 
     profile: str | None = None
-    """Profile in boto3's files."""
+    """Profile in the configuration files of AWS."""
 
     region: str | None = None
     """Region of the bucket. (default: from the environment)"""
 
     storage_class: str | None = None
-    """Storage class of written objects."""
+    """Storage class of objects that are written."""
 
     sse: Literal["AES256", "aws:kms", "aws:kms:dsse"] | None = None
-    """Encryption at rest."""
+    """Server-side encryption of objects that are written."""
 
     sse_kms_key_id: str | None = None
-    """KMS key of the encryption."""
+    """KMS key for the encryption."""
 
     requester_pays: bool = False
-    """The caller pays for requests."""
+    """Whether the caller pays for requests."""
 
     max_attempts: Annotated[int, Field(ge=1, le=50)] = 8
-    """Attempts per request."""
+    """Maximum number of attempts for each request."""
 
     connect_timeout_s: Annotated[float, Field(gt=0)] = 10.0
-    """Seconds to connect."""
+    """Seconds to wait for a connection."""
 
     read_timeout_s: Annotated[float, Field(gt=0)] = 60.0
-    """Seconds without a byte."""
+    """Seconds to wait for the next byte of an answer."""
 
     @field_validator("endpoint_url")
     @classmethod

@@ -1,4 +1,7 @@
-"""What a store does, and what some can do besides: callers check for that by ``isinstance``."""
+"""The Protocol of a store, and Protocols of optional capabilities.
+
+Callers check for an optional capability by ``isinstance``.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,22 @@ from typing import BinaryIO, NamedTuple, Protocol, TypeAlias, runtime_checkable
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 LEAVES = "symlink that leaves the source"
-"""The problem of a link that leads out of the root."""
-
+"""The ``problem`` of a symlink that leads out of the root."""
 
 BROKEN = "broken symlink"
-"""The problem of a link whose target is not there."""
+"""The ``problem`` of a symlink whose target does not exist."""
 
 
 class ObjectInfo(NamedTuple):
-    """An object as listed. ``etag`` is the server's, without quotes; local files have none.
+    """An object as a listing describes it.
 
-    ``problem`` says why a listed entry will not be opened (a symlink that leaves the root).
-    Keys hold bytes that are not UTF-8 as surrogates, as ``os.fsdecode`` does.
+    Attributes:
+        key: the key below the root of the store. Bytes of the key that are not UTF-8 are
+            surrogates, as ``os.fsdecode`` returns them.
+        bytes: the size of the object.
+        etag: the ETag of the server, without quotes; None for local files.
+        problem: why the object cannot be read, such as a symlink that leaves the root; None if it
+            can be read.
     """
 
     key: str
@@ -30,9 +37,13 @@ class ObjectInfo(NamedTuple):
 
 
 class Versioned(NamedTuple):
-    """Bytes as they were read, and the version of the object; empty where that is unknown.
+    """Bytes of an object, and the version of the object from which they were read.
 
-    Whatever is put under a key later has another version, or holds the same bytes.
+    An object that is stored under the same key later has another version, or the same bytes.
+
+    Attributes:
+        data: the bytes.
+        version: the version; empty if it is unknown.
     """
 
     data: bytes
@@ -41,32 +52,41 @@ class Versioned(NamedTuple):
 
 @runtime_checkable
 class GetTo(Protocol):
-    """Copies whole objects to files; optional."""
+    """An optional capability: copy an object to a file without holding all of it in memory."""
 
     def get_to(self, key: str, file: BinaryIO) -> None:
-        """Write the object's bytes to ``file``, a seekable one, from where it stands.
+        """Write the object's bytes to ``file`` from its current position.
 
-        Raises as ``get``, and OSError where ``file`` cannot be written.
+        Args:
+            key: the key of the object.
+            file: a file that supports ``seek`` and ``truncate``.
+
+        Raises:
+            ObjectNotFound, PermissionRefused, StoreError: as ``Store.get``.
+            OSError: the file cannot be written.
         """
 
 
 @runtime_checkable
 class GetVersioned(Protocol):
-    """Says which version of an object it has read; optional.
+    """An optional capability: say which version of an object was read.
 
-    A data set is read by these where a store has them: a class that derives from another store and
-    changes what ``get`` returns changes this as well.
+    If a store has it, data sets are read by these methods. A class that derives from another store
+    and changes the result of ``get`` must therefore also change ``get_versioned``.
     """
 
     def get_versioned(self, key: str, offset: int = 0, length: int | None = None) -> Versioned:
-        """As ``get``, or as ``get_range`` where a length is given, all bytes of one version."""
+        """Return bytes of an object, all from one version.
+
+        Without a length, do as ``get``. With a length, do as ``get_range``.
+        """
 
     def version(self, key: str) -> str:
-        """Return the version of the object that is there now. Raises ObjectNotFound."""
+        """Return the current version of an object. Raise ObjectNotFound if there is none."""
         return self.get_versioned(key, 0, 0).version
 
     def get(self, key: str) -> bytes:
-        """Return the object's bytes."""
+        """Return the bytes of an object."""
         return self.get_versioned(key).data
 
     def get_range(self, key: str, offset: int, length: int) -> bytes:
@@ -75,12 +95,16 @@ class GetVersioned(Protocol):
 
 
 class Upload:
-    """The bytes of one object on their way to a store.
+    """The bytes of an object that is being sent to a store.
 
-    A store that repeats requests counts in ``attempts`` how often it has sent the bytes, over all
-    requests for this upload, and notes in ``reason`` why the last attempt did not succeed. It calls
-    ``permit``, which raises LeaseLost once another run has taken over, before it removes an object
-    that was stored damaged.
+    Attributes:
+        key: the key of the object.
+        data: the bytes.
+        permit: returns as long as the run has its lock, and raises LeaseLost once another run has
+            taken over. The store calls it before it removes an object that was stored damaged.
+        attempts: how often the bytes were sent, in all requests for this upload. A store that
+            repeats requests counts here.
+        reason: why the last attempt did not succeed; empty if none has failed.
     """
 
     def __init__(
@@ -90,6 +114,14 @@ class Upload:
         md5: bytes | None = None,
         permit: Callable[[], None] = lambda: None,
     ) -> None:
+        """Describe an upload.
+
+        Args:
+            key: the key of the object.
+            data: the bytes.
+            md5: the MD5 of the bytes; None to compute it when it is needed.
+            permit: see the attribute.
+        """
         self.key = key
         self.permit = permit
         self.data = memoryview(data).cast("B")
@@ -99,7 +131,7 @@ class Upload:
 
     @property
     def md5(self) -> bytes:
-        """The MD5 of the bytes, computed once unless the caller knew it."""
+        """The MD5 of the bytes. It is computed once, unless the caller has passed it."""
         if self._md5 is None:
             self._md5 = hashlib.md5(self.data, usedforsecurity=False).digest()
         return self._md5
@@ -107,103 +139,118 @@ class Upload:
 
 @runtime_checkable
 class Uploads(Protocol):
-    """Sends the MD5 of what it writes, which callers can compute while they make it; optional."""
+    """An optional capability: send the MD5 of the bytes, which the caller may already know."""
 
     def create_upload(self, upload: Upload) -> ObjectInfo | None:
-        """As ``create``; return the confirmed object, or None where ``create`` returns False."""
+        """Do as ``create``; return the confirmed object, or None if ``create`` returns False."""
 
     def replace_upload(self, upload: Upload, version: str) -> ObjectInfo | None:
-        """As ``replace``; return the confirmed object, or None where ``replace`` returns False."""
+        """Do as ``replace``; return the confirmed object, or None if ``replace`` returns False."""
 
 
 @runtime_checkable
 class Close(Protocol):
-    """Keeps connections or files open between requests; optional."""
+    """An optional capability: close connections or files that stay open between requests."""
 
     def close(self) -> None:
-        """Close them. The store can still be used, and then opens new ones."""
+        """Close the connections. The store can still be used, and then opens new ones."""
 
 
 @runtime_checkable
 class RemovesEmptyRoot(Protocol):
-    """Has a root that ``prepare`` makes, such as a directory; optional."""
+    """An optional capability: remove the root that ``prepare`` has created, such as a folder."""
 
     def remove_if_empty(self) -> None:
-        """Remove the root if ``prepare`` made it and nothing is in it."""
+        """Remove the root if ``prepare`` has created it and it is empty."""
 
 
 @runtime_checkable
 class Store(Protocol):
-    """Bytes by key below one root: a directory, a bucket with a prefix, a name in memory."""
+    """Objects by key below one root: a folder, a bucket with a prefix, or a name in memory."""
 
     uri: str
     """The address of the root, without credentials."""
 
     def prepare(self) -> None:
-        """Make sure that the root can be written to, quickly and before any work is done.
+        """Check quickly that objects can be written, before any work is done.
 
-        Raises ObjectNotFound (no bucket), PermissionRefused, StoreUnreachable or StoreError.
+        Raises:
+            ObjectNotFound: the bucket does not exist.
+            PermissionRefused: the root cannot be written to.
+            StoreUnreachable: the server does not answer.
+            StoreError: another error of the store.
         """
 
     def free_bytes(self) -> int | None:
-        """Return the space left, or None where the store does not know it."""
+        """Return the free space in bytes, or None if the store does not know it."""
         return None
 
     def tidy(self) -> None:
-        """Remove what interrupted writers left behind; writers that live lose nothing."""
+        """Remove the temporary files of interrupted writers, but not those of live writers."""
         return
 
     def get(self, key: str) -> bytes:
-        """Return the object's bytes. Raises ObjectNotFound, PermissionRefused or StoreError."""
-
-    def get_range(self, key: str, offset: int, length: int) -> bytes:
-        """Return ``length`` bytes from ``offset``; fewer only where the object ends."""
-
-    def put(self, key: str, data: Buffer) -> ObjectInfo:
-        """Store ``data`` completely or not at all, and confirm it.
-
-        The memory of ``data`` may hold something else as soon as this returns.
+        """Return the bytes of an object.
 
         Raises:
-            StoredBytesDiffer: the store holds something else, after retries.
-            StoreError: it was not stored for any other reason.
+            ObjectNotFound: the object does not exist.
+            PermissionRefused: it cannot be read.
+            StoreError: another error of the store.
+        """
+
+    def get_range(self, key: str, offset: int, length: int) -> bytes:
+        """Return ``length`` bytes of an object from ``offset``.
+
+        There are fewer bytes only if the object ends before.
+        """
+
+    def put(self, key: str, data: Buffer) -> ObjectInfo:
+        """Store an object completely or not at all, and confirm it.
+
+        When this method has returned, the caller may reuse the memory of ``data``.
+
+        Raises:
+            StoredBytesDiffer: the store holds other bytes, also after retries.
+            StoreError: the object was not stored for another reason.
         """
 
     def create(self, key: str, data: Buffer) -> bool:
-        """Store ``data`` unless ``key`` exists; return whether it was stored.
+        """Store an object unless the key exists. Return whether it was stored.
 
-        False also where an answer was lost and the repeated request found what the first stored.
+        The result can be False although this call has stored the object: if an answer is lost, the
+        repeated request finds the object of the first one.
         """
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Yield every object whose key begins with ``prefix``, in no particular order."""
 
     def head(self, key: str) -> ObjectInfo:
-        """Return an object's size and ETag. Raises ObjectNotFound."""
+        """Return the size and the ETag of an object. Raise ObjectNotFound if there is none."""
 
     def delete(self, key: str) -> None:
-        """Remove ``key``; nothing happens where there is none."""
+        """Remove an object. A key that does not exist is no error."""
 
 
 @runtime_checkable
 class KeepsLocks(GetVersioned, Store, Protocol):
-    """What ``job.lock`` needs; optional: without it, runs do not exclude each other.
+    """An optional capability: the operations that locks need.
 
-    Shards, receipts and tables are replaced by ``replace``, so that a run which has lost its lock
-    overwrites nothing; without it, by ``put``.
+    Without it, runs do not exclude each other, and ``put`` replaces shards, receipts and tables.
+    With it, ``replace`` does so, and a run that has lost its lock overwrites nothing.
     """
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
-        """Store ``data`` if the object still has ``version``; return whether it was stored.
+        """Store an object if the current one has ``version``. Return whether it was stored.
 
-        False also where the object is gone, or an answer was lost, as for ``create``. Of several
-        callers at once only one succeeds.
+        The result is also False if there is no object any more, or if an answer is lost, as for
+        ``create``. If several callers replace the same version, only one of them succeeds.
         """
 
     def age_s(self, key: str) -> float:
-        """Return for how long the object has not been written, by the store's own clock.
+        """Return the seconds since the object was last written, by the clock of the store.
 
-        Raises ObjectNotFound.
+        Raises:
+            ObjectNotFound: the object does not exist.
         """
 
 

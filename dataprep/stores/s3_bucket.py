@@ -1,10 +1,10 @@
-"""A bucket and a prefix in it: how boto3 reaches it, and what botocore's errors mean here."""
+"""Connect to a bucket by boto3, and translate the errors of botocore."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from dataprep.credentials import without_credentials
 from dataprep.errors import (
@@ -24,11 +24,17 @@ if TYPE_CHECKING:
 
 
 class S3Bucket:
-    """``s3://name/prefix``; ``prefix`` ends in a slash or is empty.
+    """A bucket and a prefix: ``s3://name/prefix``.
+
+    Attributes:
+        name: the name of the bucket.
+        prefix: the beginning of all keys. It is empty or ends with a slash.
+        uri: the address without a slash at its end.
+        options: endpoint, profile and other options.
 
     Raises:
-        ConfigError: the URI names no bucket, or has more than one slash after it: keys may begin
-            with a slash, and are others than those without.
+        ConfigError: the URI names no bucket, or has several slashes after the bucket. Keys that
+            begin with a slash are not supported.
     """
 
     def __init__(self, uri: str, options: StoreOptions | None = None) -> None:
@@ -54,47 +60,48 @@ class S3Bucket:
         retry_mode: Literal["adaptive", "standard"] = "adaptive",
         **more: Any,
     ) -> S3Client:
-        """Return a client of boto3; ``more`` goes into botocore's ``Config``.
+        """Return a new client of boto3.
 
-        ``attempts`` None is what the options say. Payloads are not signed: over plain HTTP that
-        halves the rate, over TLS boto3 never does it.
+        Payloads are not signed. Signing them would halve the rate over plain HTTP, and boto3 never
+        signs them over TLS.
+
+        Args:
+            attempts: attempts for each request; None for ``max_attempts`` of the options.
+            connections: connections that the client keeps open.
+            retry_mode: the retry mode of botocore.
+            more: further arguments of botocore's ``Config``.
         """
         import boto3
         from botocore.config import Config
 
         options = self.options
+        max_attempts = attempts or options.max_attempts
+        addressing_style: Literal["auto", "path"] = "path" if options.endpoint_url else "auto"
         with translated("S3", options):
-            session = boto3.Session(profile_name=options.profile, region_name=options.region)
-            return session.client(
-                "s3",
-                endpoint_url=options.endpoint_url,
-                config=Config(
-                    retries={
-                        "mode": retry_mode,
-                        "total_max_attempts": attempts or options.max_attempts,
-                    },
-                    connect_timeout=options.connect_timeout_s,
-                    read_timeout=options.read_timeout_s,
-                    max_pool_connections=connections,
-                    tcp_keepalive=True,
-                    # Objects are sent with their MD5, which the server checks: a second checksum
-                    # would cost a pass over each shard.
-                    request_checksum_calculation="when_required",
-                    s3={
-                        "payload_signing_enabled": False,
-                        "addressing_style": "path" if options.endpoint_url else "auto",
-                    },
-                    **more,
-                ),
+            config = Config(
+                retries={"mode": retry_mode, "total_max_attempts": max_attempts},
+                connect_timeout=options.connect_timeout_s,
+                read_timeout=options.read_timeout_s,
+                max_pool_connections=connections,
+                tcp_keepalive=True,
+                # Objects are sent with their MD5, which the server checks. A second checksum would
+                # take another pass over each shard.
+                request_checksum_calculation="when_required",
+                s3={"payload_signing_enabled": False, "addressing_style": addressing_style},
+                **more,
             )
+            session = boto3.Session(profile_name=options.profile, region_name=options.region)
+            return session.client("s3", endpoint_url=options.endpoint_url, config=config)
 
     def object(self, key: str) -> dict[str, Any]:
-        """Return the arguments of every request for one object."""
+        """Return the arguments of each request for an object."""
         return {"Bucket": self.name, "Key": self.prefix + key, **self.payer()}
 
     def payer(self) -> dict[str, Any]:
-        """Return the arguments of every request."""
-        return {"RequestPayer": "requester"} if self.options.requester_pays else {}
+        """Return the argument by which the caller pays for a request, if an option says so."""
+        if not self.options.requester_pays:
+            return {}
+        return {"RequestPayer": "requester"}
 
     def put_arguments(self) -> dict[str, Any]:
         """Return the arguments of requests that create objects."""
@@ -106,66 +113,94 @@ class S3Bucket:
         return {name: value for name, value in arguments.items() if value}
 
     def translated(self, key: str) -> contextlib.AbstractContextManager[None]:
-        """Turn botocore's errors about an object into errors of this package."""
-        return translated(escape(f"s3://{self.name}/{self.prefix}{key}").rstrip("/"), self.options)
+        """Turn errors of botocore about an object into errors of this package."""
+        address = escape(f"s3://{self.name}/{self.prefix}{key}").rstrip("/")
+        return translated(address, self.options)
 
 
-_NOT_FOUND = ("404", "NoSuchKey", "NoSuchBucket", "NotFound")
-_NOT_AS_SENT = (
-    *("BadDigest", "IncompleteBody", "InvalidDigest"),
-    *("XAmzContentSHA256Mismatch", "XAmzContentChecksumMismatch"),
+_NOT_FOUND_CODES = ("404", "NoSuchKey", "NoSuchBucket", "NotFound")
+_DAMAGED_CODES = (
+    "BadDigest",
+    "IncompleteBody",
+    "InvalidDigest",
+    "XAmzContentSHA256Mismatch",
+    "XAmzContentChecksumMismatch",
 )
-_LATER = ". Run it again later, or with fewer --workers: what is stored is kept"
+_OVERLOADED_CODES = ("SlowDown", "RequestLimitExceeded")
+_TRY_LATER = ". Run it again later, or with fewer --workers: objects stored so far are kept"
 
-# Codes of S3's error answers; the error for them; what happened, and what to do about it.
-_ANSWERS: tuple[tuple[tuple[str, ...], type[StoreError], str], ...] = (
-    (
+
+class _Refusal(NamedTuple):
+    """How an error answer of S3 is translated.
+
+    Attributes:
+        codes: the codes of the answer.
+        error: the class of the error.
+        message: what is wrong and what to do. ``{reason}`` is the message of the server.
+    """
+
+    codes: tuple[str, ...]
+    error: type[StoreError]
+    message: str
+
+
+_REFUSALS = (
+    _Refusal(
         (
-            *("401", "403", "AccessDenied", "Forbidden", "InvalidAccessKeyId"),
-            *("SignatureDoesNotMatch", "AllAccessDisabled", "RequestTimeTooSkewed"),
+            "401",
+            "403",
+            "AccessDenied",
+            "Forbidden",
+            "InvalidAccessKeyId",
+            "SignatureDoesNotMatch",
+            "AllAccessDisabled",
+            "RequestTimeTooSkewed",
         ),
         PermissionRefused,
-        "permission refused ({said}): check the credentials and the bucket's policy, and "
+        "permission refused ({reason}): check the credentials and the bucket's policy, and "
         "this machine's clock",
     ),
-    (
-        _NOT_AS_SENT,
+    _Refusal(
+        _DAMAGED_CODES,
         StoreError,
-        "what reaches the store is not what was sent ({said}): something between here and there "
-        "changes data",
+        "the store received other bytes than were sent ({reason}): something between this machine "
+        "and the store changes data",
     ),
-    (
+    _Refusal(
         ("ExpiredToken", "ExpiredTokenException", "TokenRefreshRequired", "RequestExpired"),
         PermissionRefused,
-        "the credentials have expired ({said}): renew them, for instance by aws sso login, and "
+        "the credentials have expired ({reason}): renew them, for instance by aws sso login, and "
         "run the same command again",
     ),
-    (("QuotaExceeded", "InsufficientStorage", "507"), StoreFull, "the store is full ({said})"),
-    (
+    _Refusal(
+        ("QuotaExceeded", "InsufficientStorage", "507"), StoreFull, "the store is full ({reason})"
+    ),
+    _Refusal(
         ("PermanentRedirect", "AuthorizationHeaderMalformed", "301"),
         StoreError,
-        "the bucket is in another region ({said}): set --set store.region",
+        "the bucket is in another region ({reason}): give --set store.region=REGION",
     ),
 )
 
 
-def without_advice(said: str) -> str:
-    """A store's refusal without the advice to a job, for programs with advice of their own."""
-    return said.removesuffix(_LATER)
+def without_advice(message: str) -> str:
+    """Return an error message without its advice, which is for jobs of dataprep."""
+    return message.removesuffix(_TRY_LATER)
 
 
 def error_code(error: object) -> str:
-    """Return S3's code for an error answer; empty for every other error."""
-    response = getattr(error, "response", None) or {}  # None in errors without an answer
+    """Return the code of an error answer of S3; empty for every other error."""
+    # Errors without an answer have None.
+    response = getattr(error, "response", None) or {}
     return str(response.get("Error", {}).get("Code", ""))
 
 
 def is_passing(error: BaseException) -> bool:
-    """Whether the same request may succeed at once: a broken body or connection."""
+    """Whether the same request may succeed if it is repeated: a broken body or connection."""
     from botocore import exceptions as boto
 
     if isinstance(error, boto.ClientError):
-        return error_code(error) in (*_NOT_AS_SENT, "RequestTimeout")
+        return error_code(error) in (*_DAMAGED_CODES, "RequestTimeout")
     return isinstance(
         error,
         boto.ConnectionError
@@ -178,7 +213,7 @@ def is_passing(error: BaseException) -> bool:
 
 @contextlib.contextmanager
 def translated(name: str, options: StoreOptions) -> Iterator[None]:
-    """Turn what botocore raises into one clear sentence about ``name``."""
+    """Turn errors of botocore into errors of this package, whose messages begin with ``name``."""
     from botocore import exceptions as boto
 
     try:
@@ -195,30 +230,33 @@ def translated(name: str, options: StoreOptions) -> Iterator[None]:
     except (boto.ProfileNotFound, boto.ParamValidationError) as error:
         raise ConfigError(f"{name}: {one_line(error)}") from None
     except (boto.ConnectionError, boto.HTTPClientError, boto.IncompleteReadError) as error:
-        where = options.endpoint_url or "S3"
+        endpoint = options.endpoint_url or "S3"
         raise StoreUnreachable(
-            f"{name}: no complete answer from {where}: {one_line(error).rstrip('.')}. "
+            f"{name}: no complete answer from {endpoint}: {one_line(error).rstrip('.')}. "
             "Check --endpoint-url, the region and the network"
         ) from None
     except (boto.BotoCoreError, KeyError, ValueError, RecursionError) as error:
-        # A proxy may drop a header; botocore follows each redirect by a call of itself.
-        said = f"{type(error).__name__}: {one_line(error)}"
-        raise StoreError(f"{name}: the store's answer cannot be used: {said}") from None
+        # A proxy may drop a header, which is a KeyError. botocore follows redirects recursively.
+        reason = f"{type(error).__name__}: {one_line(error)}"
+        raise StoreError(f"{name}: the store's answer cannot be used: {reason}") from None
 
 
 def _from_answer(error: object, name: str) -> StoreError:
-    code, response = error_code(error), getattr(error, "response", {})
-    said = one_line(response.get("Error", {}).get("Message") or code)
-    if code in _NOT_FOUND:
+    """Translate an error answer of S3."""
+    code = error_code(error)
+    response = getattr(error, "response", {})
+    reason = one_line(response.get("Error", {}).get("Message") or code)
+    if code in _NOT_FOUND_CODES:
         if code == "NoSuchBucket" or name.count("/") <= 2:
             return ObjectNotFound(f"{name}: no such bucket: create it first")
         return ObjectNotFound(f"{name}: not found")
-    for codes, kind, message in _ANSWERS:
-        if code in codes:
-            return kind(f"{name}: {message.format(said=said)}")
+    for refusal in _REFUSALS:
+        if code in refusal.codes:
+            return refusal.error(f"{name}: {refusal.message.format(reason=reason)}")
     status = int(response.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
-    later = status >= 500 or status == 429 or code in ("SlowDown", "RequestLimitExceeded")
-    return StoreError(f"{name}: {code}: {said.rstrip('.') + _LATER if later else said}")
+    if status >= 500 or status == 429 or code in _OVERLOADED_CODES:
+        reason = reason.rstrip(".") + _TRY_LATER
+    return StoreError(f"{name}: {code}: {reason}")
 
 
 def one_line(text: object) -> str:

@@ -15,8 +15,8 @@ import pandas as pd
 
 from dataprep import keys
 from dataprep.counted import counted
-from dataprep.dataset import splits_in
 from dataprep.errors import ConfigError, ManifestMissing, ObjectNotFound
+from dataprep.reading.splits import splits_in
 from dataprep.samples import StoredTable
 from dataprep.stores import Store, StoreOptions, open_store
 

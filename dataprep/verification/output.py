@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeVar
 from crc32c import crc32c
 
 from dataprep import keys
-from dataprep.dataset import splits_in
 from dataprep.errors import (
     DataprepError,
     DatasetError,
@@ -39,6 +38,7 @@ from dataprep.manifest import (
 )
 from dataprep.names import escape, escape_all, to_bytes, unescape
 from dataprep.ordered import in_order
+from dataprep.reading.splits import splits_in
 from dataprep.samples import SampleTable
 from dataprep.snapshot import Snapshot
 from dataprep.stores import Store, StoreOptions, open_store

@@ -135,7 +135,7 @@ def preloaded(
         TrialFailed: no sample fits.
         ImageError: an image cannot be decoded; the message has its name.
     """
-    from dataprep.adapters.torch import Items
+    from dataprep.adapters.torch_epochs import Items
 
     records = dataset.records
     transform: Any = None  # images stay encoded
@@ -153,7 +153,7 @@ def preloaded(
 
     dataset.set_epoch(0)
     # Workers take turns by batch, so their number has no effect on the order.
-    numbers = dataset.sequence(0)[:samples].tolist()
+    numbers = dataset.samples_of_worker(0)[:samples].tolist()
     data = np.empty(limit_bytes, np.uint8)  # pages take no memory until they are written
     offsets = [0]
     # Codecs release Python's lock.

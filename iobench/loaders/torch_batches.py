@@ -16,7 +16,8 @@ import torch
 from torch.utils.data import default_collate, get_worker_info
 
 from dataprep.adapters.normalisation import SCALE, SHIFT
-from dataprep.adapters.torch import Items, empty
+from dataprep.adapters.torch import empty_tensor
+from dataprep.adapters.torch_epochs import Items
 from dataprep.formats.protocol import Buffer
 from iobench.clock import Clock
 from iobench.loaders.protocol import FirstBatch
@@ -27,7 +28,7 @@ Collated = tuple[torch.Tensor, torch.Tensor]
 
 def uint8_batch(items: Samples) -> Collated:
     """uint8 images of one shape as one (N, ...), labels as int64 (N,)."""
-    images = empty((len(items), *items[0][0].shape), torch.uint8)
+    images = empty_tensor((len(items), *items[0][0].shape), torch.uint8)
     np.stack([image.numpy() for image, _ in items], out=images.numpy())
     return images, torch.tensor([label for _, label in items])
 
@@ -37,7 +38,7 @@ def normalised_batch(items: Samples) -> Collated:
 
     Labels become int64 (N,).
     """
-    images = empty((len(items), *items[0][0].shape), torch.float32)
+    images = empty_tensor((len(items), *items[0][0].shape), torch.float32)
     scale, shift = SCALE[:, None, None], SHIFT[:, None, None]
     for slot, (image, _) in zip(images.numpy(), items, strict=True):
         slot[...] = image.numpy()

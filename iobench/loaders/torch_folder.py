@@ -59,11 +59,11 @@ class FolderFiles:
         """Several encoded images, one read after the other."""
         return [self.image(number) for number in numbers]
 
-    def local(self, order: Order) -> Order:
+    def order_on_host(self, order: Order) -> Order:
         """The order itself: files are not divided among hosts."""
         return order
 
-    def shares(self, order: Order) -> tuple[int, ...]:
+    def samples_by_share(self, order: Order) -> tuple[int, ...]:
         """How many files the only share has."""
         return (len(self),)
 

@@ -343,7 +343,7 @@ class TestShards:
         self, watched: tuple[dataprep.Dataset, Watched], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Of large shards one is fetched ahead, on another thread; two are in memory at most."""
-        monkeypatch.setattr(module, "_MEMORY_BYTES", 0)
+        monkeypatch.setattr(module, "_MAX_BYTES_AHEAD", 0)
         dataset, store = watched
         samples: Iterator[object] = iter(dataset)
         samples = itertools.chain([next(samples)], samples)
@@ -441,10 +441,10 @@ class TestSomeShards:
         assert [bytes(image) for image in records.fetch(range(len(part)))] == [
             bytes(image) for image in whole.fetch(wanted)
         ]
-        assert (len(records), records.shares(Order())) == (len(wanted), (len(wanted),))
+        assert (len(records), records.samples_by_share(Order())) == (len(wanted), (len(wanted),))
         entry = part.manifest.formats[format]
         assert (entry.records, entry.bytes) == (len(part), sum(shard.bytes for shard in shards))
-        assert sorted(records.part(Order(seed=3), 1).tolist()) == list(range(len(part)))
+        assert sorted(records.samples_of_rank(Order(seed=3), 1).tolist()) == list(range(len(part)))
 
     def test_failed_samples_of_these_shards_stay_in_the_table(
         self, tree: Path, tmp_path: Path
@@ -502,12 +502,12 @@ class TestSomeShards:
         part = share.of_shards([len(share.shards()) - 1])
         assert list(part) == [share[i] for i in share.shards()[-1].samples]
         order = Order(rank=1, world_size=3)
-        assert Records(part).local(order) == order
+        assert Records(part).order_on_host(order) == order
 
     @pytest.mark.parametrize(
         ("numbers", "said"),
         [
-            ([], "is to be read without a shard"),
+            ([], "cannot be read without a shard"),
             ([4], "has no shard 4: .* from 0 to 3"),
             ([-1], "has no shard -1"),
         ],
@@ -567,8 +567,8 @@ class TestOnS3:
         assert isinstance(remote.store, S3Store)
         with remote as dataset:
             assert dataset[3].image
-            assert remote.store._opened is not None
-        assert remote.store._opened is None
+            assert remote.store._open_client is not None
+        assert remote.store._open_client is None
 
 
 class TestClosing:

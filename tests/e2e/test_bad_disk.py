@@ -99,7 +99,7 @@ def test_a_read_only_disk(photos: Path, read_only: Path) -> None:
     """It is refused before anything is made, for shards and for the folder of a benchmark."""
     done = commandline.dataprep("shard", "--source", photos, "--output", read_only / "out", *JOB)
     line = clear_line(done, 2)
-    assert "the disk is read-only: mount it for writing, or choose another place" in line
+    assert "the disk is read-only: mount it for writing, or choose another location" in line
     config = Path(__file__).parents[2] / "configs" / "bench" / "smoke.yaml"
     done = commandline.iobench("run", config, "--output", read_only / "run")
     assert "Read-only file system" in clear_line(done, 2)

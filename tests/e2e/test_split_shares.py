@@ -35,7 +35,7 @@ def test_a_class_with_one_image_keeps_it_for_training(
     labels = dataprep.open(tmp_path / "out").label_space.index
     assert labels["rare"] in dataprep.open(tmp_path / "out").labels
     held = {"50%": 10, "90%": 18}[share]
-    assert f"{100 * held / 21:.3g}% of the 21 photos, where {share} was asked for" in done.out
+    assert f"{100 * held / 21:.3g}% of the 21 photos instead of the requested {share}" in done.out
     assert "1 class without a photo in this split: 'rare'" in done.out
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError, StoreUnreachable
 from dataprep.job.lock import Locks, create_job
-from dataprep.stores import StoreOptions, s3
+from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
+from dataprep.stores.s3_retry import READ_ATTEMPTS
 from iobench.faults import (
     Fault,
     FaultProxy,
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 DATA = bytes(range(251)) * 200
 MIB = 2**20
-READINGS = s3._READ_ATTEMPTS
+READINGS = READ_ATTEMPTS
 SLOW_DOWN = Status(503, "SlowDown", "Please reduce your request rate.")
 INTERNAL = Status(500, "InternalError", "We encountered an internal error.")
 
@@ -112,7 +113,9 @@ def test_an_upload_damaged_always_is_never_reported_as_stored(
     """It ends with an error that names the object; nothing damaged is left."""
     use(proxy, Rule(Match("PUT"), FlipByte(7, "upload")))
     if checks(s3_server):
-        with pytest.raises(StoreError, match=f"s3://{bucket}/p/key: what reaches the store is not"):
+        with pytest.raises(
+            StoreError, match=f"s3://{bucket}/p/key: the store received other bytes"
+        ):
             getattr(through, method)("key", DATA)
         assert calls(proxy, "PUT") == [("PUT", 400)] * through.options.max_attempts
         assert list(direct.list()) == []

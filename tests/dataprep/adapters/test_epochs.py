@@ -130,7 +130,7 @@ class Training:
             epoch=first,
             start=start,
         )
-        wanted: list[int] = self._records.part(order, epoch).tolist()
+        wanted: list[int] = self._records.samples_of_rank(order, epoch).tolist()
         return wanted
 
     def _taken(self, batches: Iterator[Any]) -> list[int]:
@@ -902,7 +902,7 @@ class TestStates:
         batches.load_state_dict({"epoch": 4, "seed": 3, "samples": 30})
         taken = [numbers[image] for images, _ in batches for image in images]
         order = Order(seed=3, global_batch=10, epoch=4, start=30)
-        assert taken == Records(dataset).part(order, 4).tolist()
+        assert taken == Records(dataset).samples_of_rank(order, 4).tolist()
 
     @pytest.mark.parametrize(
         ("change", "message"),

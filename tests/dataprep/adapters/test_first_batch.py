@@ -54,7 +54,7 @@ def batches_of(store: WatchedStore) -> Any:
 def places_of_first_batch(store: WatchedStore, batches: Any) -> set[tuple[str, int]]:
     """Key and offset of each sample of the first batch of the first epoch."""
     dataset = Dataset(store)
-    numbers = batches.samples.sequence(0, 0, 1)[:BATCH].tolist()
+    numbers = batches.samples.samples_of_worker(0, 0, 1)[:BATCH].tolist()
     return {dataset.place(number)[:2] for number in numbers}
 
 

@@ -246,7 +246,7 @@ def test_ranks(local: Dataset, even: Any) -> None:
         batches = dataprep.to_mxnet(local, batch_size=7, augmentation=SMALL, epoch=2, **options)
         order = Order(global_batch=21, epoch=2, **options)
         for epoch in (2, 3):
-            assert labels(batches) == records.labels[records.part(order, epoch)].tolist()
+            assert labels(batches) == records.labels[records.samples_of_rank(order, epoch)].tolist()
             batches.reset()
 
 

@@ -196,7 +196,7 @@ def open_shards() -> int:
 
 def test_threads_share_few_open_files(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight threads read the right images with two shards open; none is open afterwards."""
-    monkeypatch.setattr(module, "_MOST_OPEN_FILES", 2)
+    monkeypatch.setattr(module, "_MAX_OPEN_FILES", 2)
     records = Records(dataset)
     with ThreadPoolExecutor(8) as pool:
         found = [bytes(image) for image in pool.map(records.image, [*range(120)] * 3)]

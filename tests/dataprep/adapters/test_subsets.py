@@ -82,7 +82,7 @@ def test_each_sample_once_and_the_rest_after_a_resume(
         number
         for reader in readers
         for worker in range(workers)
-        for number in reader.samples.sequence(epoch, worker, workers).tolist()
+        for number in reader.samples.samples_of_worker(epoch, worker, workers).tolist()
     ]
     assert sorted(numbers) == list(range(len(part)))
     first = []

@@ -135,14 +135,14 @@ def test_ranks(output: Path, even: Any) -> None:
             options: dict[str, Any] = {"rank": rank, "world_size": 3, "even": even, "start": 21}
             made = dataprep.to_tf(dataset, batch_size=7, decode=False, epoch=2, **options)
             order = Order(global_batch=21, epoch=2, **options)
-            wanted = [images[number] for number in every.part(order, 2)]
+            wanted = [images[number] for number in every.samples_of_rank(order, 2)]
             found = [
                 (image, int(label))
                 for batch in made.as_numpy_iterator()
                 for image, label in zip(*batch, strict=True)
             ]
             assert found == wanted
-            assert len(samples(made.unbatch())) == len(every.part(order, 3))
+            assert len(samples(made.unbatch())) == len(every.samples_of_rank(order, 3))
 
 
 @pytest.mark.parametrize("global_seed", [0, 7])

@@ -125,8 +125,8 @@ class TestIterableStyle:
         """The numbers of a worker's samples are known without reading."""
         images = dataprep.to_torch(dataset, iterable=True, seed=3, epoch=1)
         labels = [label for _, label in images]
-        assert [int(dataset.labels[number]) for number in images.sequence(1)] == labels
-        parts = [images.sequence(1, worker, 3).tolist() for worker in range(3)]
+        assert [int(dataset.labels[number]) for number in images.samples_of_worker(1)] == labels
+        parts = [images.samples_of_worker(1, worker, 3).tolist() for worker in range(3)]
         assert sorted(number for part in parts for number in part) == list(range(120))
         assert [len(part) for part in parts] == [images.samples_in_epoch(w, 3) for w in range(3)]
 

@@ -16,7 +16,7 @@ from iobench.s3_server import MotoServer
 
 def got(size: int, first_s: float = 0.0, last_s: float = 0.0) -> None:
     """As the store logs it."""
-    logging.getLogger(s3.__name__).debug(s3.GOT, "key", size, first_s, last_s)
+    logging.getLogger(s3.__name__).debug(s3.GET_MESSAGE, "key", size, first_s, last_s)
 
 
 def test_requests_to_a_store_are_counted(s3_server: MotoServer, bucket: str) -> None:

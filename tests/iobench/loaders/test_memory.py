@@ -45,7 +45,7 @@ class Data:
     def set_epoch(self, epoch: int) -> None:
         """Every epoch is the same."""
 
-    def sequence(self, epoch: int) -> Any:
+    def samples_of_worker(self, epoch: int) -> Any:
         """All of them."""
         return np.arange(self._count)[::-1]
 
@@ -97,7 +97,7 @@ class Stored:
         """A number."""
         return f"sample {index}"
 
-    def part(self, order: Order, epoch: int) -> Integers:
+    def samples_of_rank(self, order: Order, epoch: int) -> Integers:
         """The last one first."""
         return np.arange(4)[::-1]
 
@@ -119,7 +119,7 @@ def test_each_sample_is_one_of_those_held() -> None:
     assert bytes(images.sample(1)) == b"One"
     assert images.labels.tolist() == [3, 1, 4, 1]
     assert images.name(2) == "sample 2"
-    assert images.part(Order(), 0).tolist() == [3, 2, 1, 0]
+    assert images.samples_of_rank(Order(), 0).tolist() == [3, 2, 1, 0]
 
 
 def test_samples_from_memory_are_counted() -> None:

@@ -52,7 +52,7 @@ class Slow:
     """Samples of class 0 whose reading and decoding take their time."""
 
     def __init__(self, samples: int, clock: SharedClock, *, decode: bool) -> None:
-        from dataprep.adapters.torch import Items
+        from dataprep.adapters.torch_epochs import Items
 
         self._clock, self._samples = clock, samples
         self.labels, self.name = np.zeros(samples, np.int64), str
