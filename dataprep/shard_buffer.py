@@ -19,7 +19,7 @@ from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, Sample
 from dataprep.keys import MAX_SHARD_BYTES
 from dataprep.manifest import StoredFile, StoredShard
 from dataprep.stores import Buffer, Store
-from dataprep.stores.permitted import Permitted, always_permitted, put_while_permitted
+from dataprep.stores.locked_writes import LockCheck, no_lock, put_under_lock
 from dataprep.stores.protocol import Uploads
 
 _FIRST_BYTES = MAX_SHARD_BYTES + 2**23
@@ -107,16 +107,16 @@ class ShardBuffer:
         self,
         place: tuple[str, int, int],
         entries: Sequence[IndexEntry],
-        permit: Permitted = always_permitted,
+        check_lock: LockCheck = no_lock,
     ) -> StoredShard:
         """End the shard with its trailer, store it, and then the files that index it.
 
         Its memory is given to other shards.
         ``place`` is split, shard, shards; ``entries`` are those of the records, in order.
-        ``permit`` is asked before each object is written.
+        ``check_lock`` is asked before each object is written.
 
         Raises:
-            LeaseLost: by ``permit``: another run has taken over.
+            LeaseLost: by ``check_lock``: another run has taken over.
             StoreError: it could not be stored.
         """
         name, trailer = self.format.name, self.format.trailer
@@ -124,13 +124,13 @@ class ShardBuffer:
         content = memoryview(self._memory)[: self._memory.tell()]
         key = keys.data(name, self.format.extension, *place)
         md5 = self._md5.digest() if self._md5 is not None else None
-        info = put_while_permitted(self._store, key, content, permit, md5)
+        info = put_under_lock(self._store, key, content, check_lock, md5)
         file = StoredFile(key, len(content), self._sha256.hexdigest(), info.etag)
         _idle.append(self._memory)
         indexes = []
         for extension, index in self.format.indexes(entries).items():
             index_key = keys.index(name, extension, *place)
-            info = put_while_permitted(self._store, index_key, index, permit)
+            info = put_under_lock(self._store, index_key, index, check_lock)
             sha256 = hashlib.sha256(index).hexdigest()
             indexes.append(StoredFile(index_key, len(index), sha256, info.etag))
         return StoredShard(file, len(entries), tuple(indexes))

@@ -37,7 +37,7 @@ from dataprep.ordered import in_order
 from dataprep.samples import SampleTable
 from dataprep.split_plan import VALIDATION, SplitPlan, used_labels
 from dataprep.stores import Store, StoreOptions, open_store
-from dataprep.stores.permitted import Permitted, put_while_permitted
+from dataprep.stores.locked_writes import LockCheck, put_under_lock
 from dataprep.versions import informing
 
 _EXAMPLES = 3
@@ -54,7 +54,7 @@ def finish(
     max_failures: int | str,
     run: Mapping[str, Any],
     started_s: float,
-    check: Permitted,
+    check: LockCheck,
 ) -> tuple[Manifest, SampleTable]:
     """Read the receipts back, store the table, then the manifest.
 
@@ -91,9 +91,9 @@ def finish(
         warnings={**table.warnings(formats), **job.warnings},
         table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
     )
-    put_while_permitted(store, keys.samples(job.split), stored_table, check)
+    put_under_lock(store, keys.samples(job.split), stored_table, check)
     store.tidy()  # what is complete has nothing left to remove, wherever it is killed
-    put_while_permitted(store, keys.manifest(job.split), finished.to_json(), check)
+    put_under_lock(store, keys.manifest(job.split), finished.to_json(), check)
     return finished, table
 
 

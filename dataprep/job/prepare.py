@@ -13,8 +13,9 @@ from dataprep.counted import counted
 from dataprep.errors import Changes, OutputConflict, nothing_written
 from dataprep.formats import format_names
 from dataprep.job.cluster import Engine
+from dataprep.job.creation import PATIENCE_S, AnotherJobCreated, create_job
 from dataprep.job.jobfile import JobFile
-from dataprep.job.lock import PATIENCE_S, Locks, Overtaken, create_job
+from dataprep.job.lock import Locks
 from dataprep.job.planning import (
     Request,
     bytes_to_write,
@@ -43,7 +44,7 @@ from dataprep.manifest import Manifest
 from dataprep.sources import Source
 from dataprep.split_plan import VALIDATION, Part, SplitPlan
 from dataprep.stores import Store, open_store
-from dataprep.stores.permitted import Permitted
+from dataprep.stores.locked_writes import LockCheck
 from dataprep.stores.protocol import RemovesEmptyRoot
 
 Note = Callable[[str], None]
@@ -102,7 +103,7 @@ def prepare(
             if not overwrite:
                 found = _found(request, store, locks, changes, note, retry_failed)
             return found or _new(request, store, locks, changes, note, overwrite, engine)
-        except Overtaken:
+        except AnotherJobCreated:
             note(f"another run began in {store.uri} at this moment: looking at what it wrote")
             overwrite = False
     raise OutputConflict(
@@ -231,19 +232,19 @@ def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
     return list(dict.fromkeys([*splits, *taken]))
 
 
-def _remove_split(store: Store, split: str, changes: Changes, permit: Permitted) -> None:
+def _remove_split(store: Store, split: str, changes: Changes, check_lock: LockCheck) -> None:
     """Remove a split, the manifest first: a reader never meets half of it.
 
     The job file goes last: a removal cut short is no new output, but one to go on removing.
     """
     found = {info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())}
-    permit()  # after the listing, which can take minutes
+    check_lock()  # after the listing, which can take minutes
     store.delete(keys.manifest(split))
     if found:
         changes.begin()
     ranks = {"receipts": 0, "": 2}
     for key in sorted(found - {keys.job(split)}, key=lambda k: ranks.get(k.rpartition("/")[0], 1)):
-        permit()
+        check_lock()
         store.delete(key)
-    permit()
+    check_lock()
     store.delete(keys.job(split))

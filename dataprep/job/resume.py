@@ -41,7 +41,7 @@ from dataprep.ordered import in_order
 from dataprep.sources import Listing
 from dataprep.split_plan import SplitPlan
 from dataprep.stores import Store
-from dataprep.stores.permitted import Permitted, put_while_permitted
+from dataprep.stores.locked_writes import LockCheck, put_under_lock
 from dataprep.stores.protocol import LEAVES
 from dataprep.versions import determining, other_resizer
 
@@ -231,7 +231,7 @@ def remove_for_retry(
     failures_by_shard: Mapping[int, int],
     changes: Changes,
     note: Callable[[str], None],
-    permit: Permitted,
+    check_lock: LockCheck,
 ) -> None:
     """Remove the manifest, then the receipts of the shards that are made again.
 
@@ -242,7 +242,7 @@ def remove_for_retry(
         failures_by_shard: how many samples failed, for each shard with failed samples.
         changes: notes that the output has changed.
         note: prints a line for the user.
-        permit: called before each removal; raises an error if the lock is lost.
+        check_lock: called before each removal; raises an error if the lock is lost.
     """
     split = job.split
     if refused := plan.statuses.count("failed"):
@@ -253,11 +253,11 @@ def remove_for_retry(
     if not failures_by_shard:
         note(f"{split}: no sample of a stored shard failed, nothing to retry")
         return
-    permit()
+    check_lock()
     store.delete(keys.manifest(split))
     changes.begin()
     for shard in failures_by_shard:
-        permit()
+        check_lock()
         store.delete(keys.receipt(split, shard, job.shards))
     samples = counted(sum(failures_by_shard.values()), "sample")
     note(f"{split}: {samples} to try again in {counted(len(failures_by_shard), 'shard')}")
@@ -473,7 +473,7 @@ def _files_to_retry(
 
 
 def store_file_versions(
-    store: Store, job: JobFile, listing: Listing, changes: Changes, permit: Permitted
+    store: Store, job: JobFile, listing: Listing, changes: Changes, check_lock: LockCheck
 ) -> JobFile:
     """Store the current versions of source files in the job file. Its fingerprint does not change.
 
@@ -482,7 +482,7 @@ def store_file_versions(
     if not _replaced_files(job, listing):
         return job
     updated = replace(job, file_versions=listing.file_versions)
-    put_while_permitted(store, keys.job(job.split), updated.to_json(), permit)
+    put_under_lock(store, keys.job(job.split), updated.to_json(), check_lock)
     changes.begin()
     return updated
 

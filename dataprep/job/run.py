@@ -19,7 +19,6 @@ from dataprep.job.resume import shards_with_receipt, stored_shards
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
 from dataprep.split_plan import Part
-from dataprep.stores.permitted import always_permitted
 
 
 def shard(
@@ -247,5 +246,5 @@ def _task(prepared: Prepared, split: str, shard: int) -> ShardTask:
         layout=prepared.config.record_options.layout,
         boxes=prepared.config.boxes,
         limit=prepared.config.sample_limit,
-        permit=prepared.locks.permits.get(split, always_permitted),
+        check_lock=prepared.locks.check_of(split),
     )

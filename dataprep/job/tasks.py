@@ -145,7 +145,7 @@ def _begun(task: ShardTask, topic: str) -> Iterator[None]:
         _require_going_on(topic)
         _running[topic] += 1
     try:
-        task.permit()
+        task.check_lock()
         require_visible(task.source)
         yield
     finally:

@@ -43,7 +43,7 @@ from dataprep.sources import Located, OnDisk, ReadsRuns, Source
 from dataprep.sources.classes import promises_image
 from dataprep.split_plan import Item
 from dataprep.stores import Store
-from dataprep.stores.permitted import Permitted, always_permitted, put_while_permitted
+from dataprep.stores.locked_writes import LockCheck, no_lock, put_under_lock
 from dataprep.versions import require_versions
 
 READ_AHEAD_BYTES = 256 * 2**20
@@ -68,7 +68,7 @@ class ShardTask:
     ``label_offsets`` names the formats to write. ``first_number`` is the plan position of the
     first sample. ``versions`` are the libraries that the job was planned with. ``boxes`` says
     how boxes follow their images, where the job has any. ``limit`` is that of one sample.
-    ``permit`` raises LeaseLost where another run has taken over.
+    ``check_lock`` raises LeaseLost where another run has taken over.
     """
 
     fingerprint: str
@@ -86,7 +86,7 @@ class ShardTask:
     layout: Layout = IMAGENET
     boxes: BoxOptions | None = None
     limit: SampleLimit = USUAL_LIMIT
-    permit: Permitted = always_permitted
+    check_lock: LockCheck = no_lock
 
     @property
     def name(self) -> str:
@@ -453,7 +453,7 @@ def assemble(
 
     def put(buffer: ShardBuffer) -> StoredShard:
         name = buffer.format.name
-        return buffer.put(place, _entries(samples, name, label_offsets[name]), task.permit)
+        return buffer.put(place, _entries(samples, name, label_offsets[name]), task.check_lock)
 
     for part in parts:
         rows += part.rows
@@ -464,7 +464,7 @@ def assemble(
     with storing or nullcontext(), ThreadPoolExecutor(len(buffers)) as pool:
         stored = dict(zip(label_offsets, pool.map(put, buffers), strict=True))
         receipt = Receipt(task.fingerprint, *place, stored, samples)
-        put_while_permitted(task.store, keys.receipt(*place), receipt.to_json(), task.permit)
+        put_under_lock(task.store, keys.receipt(*place), receipt.to_json(), task.check_lock)
     failed = [(row.source, row.reason) for row in rows if row.status == "failed"]
     return ShardResult(task.shard, len(rows), len(failed), tuple(failed[:_EXAMPLES]))
 

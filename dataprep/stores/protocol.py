@@ -78,9 +78,9 @@ class Upload:
     """The bytes of one object on their way to a store.
 
     A store that repeats requests counts in ``attempts`` how often it has sent the bytes, over all
-    requests for this upload, and notes in ``reason`` why the last attempt did not succeed. It calls
-    ``permit``, which raises LeaseLost once another run has taken over, before it removes an object
-    that was stored damaged.
+    requests for this upload, and notes in ``reason`` why the last attempt did not succeed. Before
+    it removes an object that was stored damaged, it calls ``check_lock``, which raises LeaseLost if
+    another run has taken over.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class Upload:
         key: str,
         data: Buffer,
         md5: bytes | None = None,
-        permit: Callable[[], None] = lambda: None,
+        check_lock: Callable[[], None] = lambda: None,
     ) -> None:
         self.key = key
-        self.permit = permit
+        self.check_lock = check_lock
         self.data = memoryview(data).cast("B")
         self.attempts = 0
         self.reason = ""

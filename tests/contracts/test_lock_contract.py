@@ -54,7 +54,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits looks often."""
-    monkeypatch.setattr(lock, "_LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(lock, "_MAX_POLL_INTERVAL_S", 0.05)
 
 
 def opened(place: Place) -> Store:
@@ -175,12 +175,12 @@ def test_who_takes_over_stops_the_other_run(place: Place) -> None:
     with ExitStack() as earlier:
         mine = earlier.enter_context(locks(place))
         mine.take(["train"])
-        permit = pickle.loads(pickle.dumps(mine.permits["train"]))
-        permit()
+        copy = pickle.loads(pickle.dumps(mine.by_split["train"]))
+        copy.check()
         with locks(place, takeover=True) as other:
             other.take(["train"])
             other.check()
-            for check in (mine.check, permit):
+            for check in (mine.check, copy.check):
                 with pytest.raises(LeaseLost, match="another run has taken over split 'train' in"):
                     check()
             earlier.close()

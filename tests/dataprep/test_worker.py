@@ -177,14 +177,14 @@ def test_nothing_is_stored_once_the_lock_is_lost(files: dict[str, bytes], before
     """The lock is asked before each object, the receipt last of all."""
     asked: list[int] = []
 
-    def permit() -> None:
+    def check_lock() -> None:
         asked.append(len(asked))
         if len(asked) > before:
             raise LeaseLost("taken over")
 
     store = NotedStore()
     with pytest.raises(LeaseLost):
-        made(files, store, permit=permit)
+        made(files, store, check_lock=check_lock)
     assert len(store.stored) <= before
     assert RECEIPT not in store.stored
 
@@ -193,7 +193,7 @@ def test_the_lock_is_asked_once_for_each_new_object(files: dict[str, bytes]) -> 
     """Each question is a request to the store."""
     asked: list[int] = []
     store = NotedStore()
-    made(files, store, permit=lambda: asked.append(1))
+    made(files, store, check_lock=lambda: asked.append(1))
     assert len(asked) == len(store.stored) == 6
 
 

@@ -1,4 +1,4 @@
-"""Locks of runs: who goes with whom, when they expire, what they hold; and jobs that begin at once.
+"""Locks of runs: which runs exclude each other, when a lock expires, and what it contains.
 
 ``tests/contracts/test_lock_contract.py`` has what every store must do.
 """
@@ -13,7 +13,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from dataprep.errors import (
     StoreUnreachable,
 )
 from dataprep.job import lock
-from dataprep.job.lock import Locks, Overtaken, create_job
+from dataprep.job.lock import Locks
 from dataprep.sample import draw_tree
 from dataprep.split_plan import Part
 from dataprep.stores import Buffer
@@ -245,7 +244,7 @@ def test_what_is_no_lock_expires_as_one(store: Clocked, slept: list[float], cont
     store.ages[KEY] = 0.0
     notes = taken(store)[1]
     assert sum(slept) == pytest.approx(120.0)
-    assert "another run is making something that wrote no lock in" in notes[0]
+    assert "another run is making an unknown split (its lock file is unreadable) in" in notes[0]
 
 
 def test_what_a_lock_says_is_shown_as_one_short_line(store: Clocked) -> None:
@@ -261,8 +260,8 @@ def test_what_a_lock_says_is_shown_as_one_short_line(store: Clocked) -> None:
 @pytest.fixture
 def renewing(store: Clocked, monkeypatch: pytest.MonkeyPatch) -> Iterator[Locks]:
     """A run that renews its lock all the time."""
-    monkeypatch.setattr(lock, "RENEWED_EVERY_S", 0.001)
-    monkeypatch.setattr(lock, "_TRIED_AGAIN_AFTER_S", 0.001)
+    monkeypatch.setattr(lock, "RENEWAL_INTERVAL_S", 0.001)
+    monkeypatch.setattr(lock, "_RENEWAL_RETRY_INTERVAL_S", 0.001)
     with locks(store) as mine:
         mine.take(["train"])
         yield mine
@@ -346,7 +345,7 @@ def test_a_store_that_keeps_no_locks_keeps_nobody_out() -> None:
         for run in (mine, other):
             run.take(["train"])
             run.check()
-        assert mine.permits == {}
+        assert mine.by_split == {}
     assert store.tidied == 2
 
 
@@ -405,121 +404,9 @@ def test_a_process_that_sees_another_output_says_so(store: Clocked) -> None:
     with locks(store) as mine:
         mine.take(["train"])
         elsewhere = MemoryStore(f"memory://{secrets.token_hex(6)}")
-        permit = replace(mine.permits["train"], store=elsewhere)
+        lock_elsewhere = replace(mine.by_split["train"], store=elsewhere)
         with pytest.raises(LeaseLost) as caught:
-            permit()
+            lock_elsewhere.check()
     (line,) = str(caught.value).splitlines()
     assert f"on host {socket.gethostname()} does not see the output {elsewhere.uri}" in line
     assert "under the same path" in line
-
-
-JOB = ({"train": b"plan"}, {"train": b"job"})
-WRITTEN = {"labels.json": b"labels", "train.plan.parquet": b"plan", "train.job.json": b"job"}
-
-
-@pytest.fixture
-def empty() -> MemoryStore:
-    """An empty output."""
-    return MemoryStore(f"memory://{secrets.token_hex(6)}")
-
-
-def test_the_job_file_goes_last(empty: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job file stands for a job that is described in full; the same again does nothing."""
-    for method in ("create", "put"):
-        write = getattr(MemoryStore, method)
-
-        def before_the_job_file(
-            store: MemoryStore, key: str, data: Buffer, write: Any = write
-        ) -> Any:
-            assert (key == "train.job.json") == (len(objects(store)) == 2)
-            return write(store, key, data)
-
-        monkeypatch.setattr(MemoryStore, method, before_the_job_file)
-    create_job(empty, b"labels", *JOB)
-    assert objects(empty) == WRITTEN
-    monkeypatch.undo()
-    create_job(empty, b"labels", *JOB)
-    assert objects(empty) == WRITTEN
-
-
-@pytest.mark.parametrize("differs", ["labels", "plan", "job"])
-def test_who_comes_second_with_another_job_is_told(empty: MemoryStore, differs: str) -> None:
-    """Another job's objects are never replaced once its job file is there."""
-    create_job(empty, b"labels", *JOB)
-    second = {key: b"other" if key == differs else key.encode() for key in ("labels", "plan")}
-    with pytest.raises(Overtaken):
-        create_job(empty, second["labels"], {"train": second["plan"]}, {"train": b"other"})
-    assert objects(empty) == WRITTEN
-
-
-def test_another_split_joins_with_the_same_labels_alone(empty: MemoryStore) -> None:
-    """Two splits cannot both decide what the labels are."""
-    create_job(empty, b"labels", *JOB)
-    validation = {"validation": b"p"}, {"validation": b"j"}
-    with pytest.raises(Overtaken):
-        create_job(empty, b"other", *validation)
-    assert objects(empty) == WRITTEN
-    create_job(empty, b"labels", *validation)
-    assert objects(empty).items() > WRITTEN.items()
-
-
-@pytest.mark.parametrize("beside", [[], ["validation.job.json"]], ids=["alone", "beside"])
-def test_what_was_left_before_a_job_file_is_replaced(empty: MemoryStore, beside: list[str]) -> None:
-    """Labels and a plan without a job file were left by a run that was killed."""
-    left = [*beside, "train.plan.parquet"] if beside else ["labels.json", "train.plan.parquet"]
-    for key in left:
-        empty.put(key, b"old")
-    create_job(empty, b"labels", *JOB, patience_s=0.0)
-    assert objects(empty).items() >= WRITTEN.items()
-
-
-def test_leftovers_are_replaced_in_the_version_that_was_seen(empty: MemoryStore) -> None:
-    """Another run replaces them just before this one does: its labels are kept."""
-    empty.put("labels.json", b"old")
-    asked = iter(range(9))
-
-    def permit() -> None:
-        if next(asked) == 1:
-            empty.put("labels.json", b"theirs")
-
-    with pytest.raises(Overtaken):
-        create_job(empty, b"labels", *JOB, patience_s=0.0, permit=permit)
-    assert objects(empty) == {"labels.json": b"theirs"}
-
-
-def test_a_job_that_is_being_written_is_waited_for(
-    empty: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Other labels are no leftover while their job file is still on its way."""
-    empty.put("labels.json", b"first")
-
-    def sleep(seconds: float) -> None:
-        if seconds:
-            empty.put("train.job.json", b"first")
-
-    monkeypatch.setattr("time.sleep", sleep)
-    with pytest.raises(Overtaken):
-        create_job(empty, b"labels", *JOB)
-    assert objects(empty)["labels.json"] == b"first"
-
-
-def test_many_at_once_write_one_job(empty: MemoryStore) -> None:
-    """Of different jobs that begin together one is written whole; the others are refused."""
-    start = threading.Barrier(6)
-
-    def begin(number: int) -> bool:
-        mine = str(number).encode()
-        start.wait()
-        try:
-            create_job(empty, b"labels", {"train": mine}, {"train": mine})
-        except Overtaken:
-            return False
-        return True
-
-    with ThreadPoolExecutor(6) as pool:
-        winner = str([*pool.map(begin, range(6))].index(True)).encode()
-    assert objects(empty) == {
-        "labels.json": b"labels",
-        "train.plan.parquet": winner,
-        "train.job.json": winner,
-    }

@@ -229,13 +229,13 @@ def test_nothing_is_removed_for_another_try_without_the_lock(photos: Path, calls
     assert stored is not None
     left = iter([None] * calls)
 
-    def permit() -> None:
+    def check_lock() -> None:
         if next(left, "lost") == "lost":
             raise LeaseLost("another run has taken over")
 
     plan, before = stored_plan(store, "train", stored), {*objects(output)}
     with pytest.raises(LeaseLost):
-        remove_for_retry(store, stored, plan, {0: 1}, Changes(), lambda line: None, permit)
+        remove_for_retry(store, stored, plan, {0: 1}, Changes(), lambda line: None, check_lock)
     assert before - {*objects(output)} == ({"train.manifest.json"} if calls else set())
 
 

@@ -11,8 +11,8 @@ import pytest
 from dataprep.errors import LeaseLost, ObjectNotFound
 from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
+from dataprep.stores.locked_writes import LockCheck, put_under_lock
 from dataprep.stores.memory import MemoryStore
-from dataprep.stores.permitted import Permitted, put_while_permitted
 
 MINE, THEIRS, OLD = b"mine, as I make it", b"theirs, as they do", b"old, from long ago"
 LONG = bytes(9 * 2**20)
@@ -26,11 +26,11 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return LocalStore(str(tmp_path / "out"))
 
 
-def lock(calls: int, then: Callable[[], object] = lambda: None) -> Permitted:
+def lock(calls: int, then: Callable[[], object] = lambda: None) -> LockCheck:
     """A lock that is held for so many calls; ``then`` happens as the last of them returns."""
     asked = 0
 
-    def permit() -> None:
+    def check_lock() -> None:
         nonlocal asked
         asked += 1
         if asked > calls:
@@ -38,13 +38,13 @@ def lock(calls: int, then: Callable[[], object] = lambda: None) -> Permitted:
         if asked == calls:
             then()
 
-    return permit
+    return check_lock
 
 
 def test_nothing_is_created_without_the_lock(store: Store) -> None:
     """The lock is asked for before the first attempt."""
     with pytest.raises(LeaseLost):
-        put_while_permitted(store, "key", MINE, lock(0))
+        put_under_lock(store, "key", MINE, lock(0))
     with pytest.raises(ObjectNotFound):
         store.head("key")
 
@@ -53,7 +53,7 @@ def test_nothing_is_replaced_once_the_lock_is_lost(store: Store) -> None:
     """It is asked for again after the stored bytes were compared."""
     store.put("key", OLD)
     with pytest.raises(LeaseLost):
-        put_while_permitted(store, "key", MINE, lock(1))
+        put_under_lock(store, "key", MINE, lock(1))
     assert store.get("key") == OLD
 
 
@@ -61,7 +61,7 @@ def test_only_the_version_that_was_compared_is_replaced(store: Store) -> None:
     """Another run takes over and writes just after the lock was asked for the second time."""
     store.put("key", OLD)
     with pytest.raises(LeaseLost):
-        put_while_permitted(store, "key", MINE, lock(2, lambda: store.put("key", THEIRS)))
+        put_under_lock(store, "key", MINE, lock(2, lambda: store.put("key", THEIRS)))
     assert store.get("key") == THEIRS
 
 
@@ -71,7 +71,7 @@ def test_other_bytes_of_the_same_size_are_replaced(store: Store, byte: int) -> N
     other = bytearray(LONG)
     other[byte] = 1
     store.put("key", bytes(other))
-    put_while_permitted(store, "key", LONG, lock(2))
+    put_under_lock(store, "key", LONG, lock(2))
     assert store.get("key") == LONG
 
 
@@ -80,5 +80,5 @@ def test_equal_bytes_are_not_written_again(store: Store) -> None:
     assert isinstance(store, MemoryStore | LocalStore)
     store.put("key", LONG)
     version = store.version("key")
-    put_while_permitted(store, "key", LONG, lock(1))
+    put_under_lock(store, "key", LONG, lock(1))
     assert store.version("key") == version
