@@ -36,16 +36,16 @@ from dataprep.formats import format_names
 from dataprep.job.finish import read_back
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import Locks
+from dataprep.job.output_state import (
+    complete_shards,
+    keys_of_shard,
+    read_job,
+    read_labels,
+    read_manifest,
+    read_plan,
+)
 from dataprep.job.planning import lack_of_space
 from dataprep.job.report import Display
-from dataprep.job.resume import (
-    keys_of_shard,
-    stored_job,
-    stored_labels,
-    stored_manifest,
-    stored_plan,
-    stored_shards,
-)
 from dataprep.job.worker import Progress
 from dataprep.manifest import (
     Manifest,
@@ -228,14 +228,14 @@ class _Copy:
             target.prepare()
             locks.take([job.split])
             self._refuse_foreign_files()
-            stored = stored_shards(target, job, self.numbers)
+            stored = complete_shards(target, job, self.numbers)
             missing = [number for number in self.numbers if number not in stored]
             missing_bytes = sum(sizes[number] for number in missing)
             total_bytes = sum(sizes[number] for number in self.numbers)
             error = lack_of_space(target, missing_bytes)
             if error is not None:
                 raise error
-            manifest = stored_manifest(target, job.split, job)
+            manifest = read_manifest(target, job.split, job)
             has_same_share = manifest is not None and manifest.share == self.share
             if missing or manifest is None or not (has_same_share and self._has_whole_table()):
                 self._begin()
@@ -257,7 +257,7 @@ class _Copy:
         for info in self.target.list():
             if info.key not in own and keys.belongs_to(split, info.key, names):
                 foreign.add(info.key)
-        job_in_folder = stored_job(self.target, split)
+        job_in_folder = read_job(self.target, split)
         if job_in_folder is not None and job_in_folder.fingerprint != self.job.fingerprint:
             foreign.add(keys.job(split))
         if foreign:
@@ -357,8 +357,8 @@ class _Copy:
         target, job = self.target, self.job
         others = None
         if self.share is None:  # only the whole split has rows for entries that are in no shard
-            labels = stored_labels(target, {job.split: job})
-            others = stored_plan(target, job.split, job).others(labels)
+            labels = read_labels(target, {job.split: job})
+            others = read_plan(target, job.split, job).others(labels)
         receipts, table = read_back(target, job, self.numbers, others)
         formats = format_entries(receipts, job.label_offsets)
         content = table.to_parquet()
@@ -431,7 +431,7 @@ def _job_of_copy(source: Store, manifest: Manifest, format: str | None) -> JobFi
         raise FormatMissing(
             f"{split} has no format {format!r}: it has {', '.join(manifest.formats)}"
         )
-    job = stored_job(source, split)
+    job = read_job(source, split)
     if job is None or manifest.share is not None:
         raise ConfigError(
             f"{source.uri} is a share, or lacks {keys.job(split)}: stage from the whole output"

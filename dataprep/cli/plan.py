@@ -25,7 +25,7 @@ def plan(
 ) -> None:
     """Estimate shards, size, time and cost without writing."""
     from dataprep.cli.output import Terminal, show
-    from dataprep.job.forecast import plan as run
+    from dataprep.job.plan_command import plan as run
 
     given = {"readers": readers, "prices": prices}
     options = {key: value for key, value in given.items() if value is not None}

@@ -127,7 +127,7 @@ class Cluster:
             _require_same_versions(client, tasks[0]().versions)
         _Run(self, client, tasks, on_result).run()
 
-    def outcomes(
+    def convert_samples(
         self, source: Source, policy: ImagePolicy, limit: SampleLimit, items: Sequence[Located]
     ) -> Iterator[Outcome]:
         """Convert samples that are in no shard yet, to learn how large records become."""

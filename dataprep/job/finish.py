@@ -22,14 +22,14 @@ from dataprep.errors import (
 )
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import Locks
-from dataprep.job.report import Summary, ValidationShare
-from dataprep.job.resume import (
-    stored_job,
-    stored_labels,
-    stored_manifest,
-    stored_plan,
-    stored_shards,
+from dataprep.job.output_state import (
+    complete_shards,
+    read_job,
+    read_labels,
+    read_manifest,
+    read_plan,
 )
+from dataprep.job.report import Summary, ValidationShare
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt, Samples, TableEntry
 from dataprep.names import escape
@@ -199,23 +199,23 @@ def finalize(
     note = note or (lambda line: None)
     started_s = time.monotonic()
     store = open_store(output, options)
-    job = stored_job(store, split)
+    job = read_job(store, split)
     if job is None:
         raise ManifestMissing(
             f"no {keys.job(split)} in {store.uri!r}: no part has begun, or OUTPUT is wrong"
         )
-    lacking = sorted({*range(job.shards)} - {*stored_shards(store, job)})
+    lacking = sorted({*range(job.shards)} - {*complete_shards(store, job)})
     if lacking:
         raise _missing(store, job, lacking, parts)
-    complete = stored_manifest(store, split, job)
+    complete = read_manifest(store, split, job)
     if complete is not None:
         return already_complete(store, complete, job.shards, started_s, note)
     endpoint_url = options.endpoint_url if options else None
-    label_space = stored_labels(store, {split: job})
-    plans = {split: stored_plan(store, split, job), **_plan_beside(store, job)}
+    label_space = read_labels(store, {split: job})
+    plans = {split: read_plan(store, split, job), **_plan_beside(store, job)}
     with Locks(store, None, note) as locks:
         locks.take([split])
-        complete = stored_manifest(store, split, job)
+        complete = read_manifest(store, split, job)
         if complete is not None:  # another run has finished it while this one waited
             return already_complete(store, complete, job.shards, started_s, note)
         finished, table = finish(
@@ -237,12 +237,12 @@ def _plan_beside(store: Store, job: JobFile) -> dict[str, SplitPlan]:
         return {}
     for split in sorted(keys.splits(info.key for info in store.list()) - {job.split}):
         try:
-            other = stored_job(store, split)
+            other = read_job(store, split)
             if other is not None and (other.source, other.labels_sha256) == (
                 job.source,
                 job.labels_sha256,
             ):
-                return {split: stored_plan(store, split, other)}
+                return {split: read_plan(store, split, other)}
         except OutputConflict:  # damaged: its own finalize says so
             continue
     return {}

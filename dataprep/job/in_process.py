@@ -100,7 +100,7 @@ class InProcess:
         finally:
             shard_buffer.release()
 
-    def outcomes(
+    def convert_samples(
         self, source: Source, policy: ImagePolicy, limit: SampleLimit, items: Sequence[Located]
     ) -> Iterator[Outcome]:
         """Convert samples that are in no shard yet, to learn how large records become."""

@@ -13,9 +13,9 @@ from dataprep.config import ShardConfig, allowed_failures
 from dataprep.job.cluster import Engine, engine_of, require_reachable
 from dataprep.job.finish import already_complete, finish, finished_summary, too_many
 from dataprep.job.lock import Locks
+from dataprep.job.output_state import complete_shards, shards_with_receipt
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.report import Display, PartSummary, Summary
-from dataprep.job.resume import shards_with_receipt, stored_shards
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
 from dataprep.split_plan import Part
@@ -114,7 +114,7 @@ def _keep_locks_of_tasks(locks: Locks, engine: Engine) -> None:
 def _run_split(prepared: Prepared, split: str, engine: Engine, display: Display) -> Summary:
     started_s = time.monotonic()
     job, store, config = prepared.jobs[split], prepared.store, prepared.config
-    kept = stored_shards(store, job)
+    kept = complete_shards(store, job)
     complete = prepared.manifests.get(split)
     if complete is not None and len(kept) == job.shards:
         return already_complete(store, complete, len(kept), started_s, display.note)
@@ -155,7 +155,7 @@ def _run_part(
     started_s = time.monotonic()
     job, store = prepared.jobs[split], prepared.store
     mine = part.of(range(job.shards))
-    kept = stored_shards(store, job, mine)
+    kept = complete_shards(store, job, mine)
     made = _make_shards(prepared, split, mine, kept, engine, display)
     seconds = time.monotonic() - started_s
     # The other parts may run: their receipts are counted, not read.

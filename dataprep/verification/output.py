@@ -29,7 +29,7 @@ from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, format_nam
 from dataprep.formats.protocol import Buffer, without_place
 from dataprep.image import check
 from dataprep.job.jobfile import JobFile
-from dataprep.job.resume import keys_of_shard, stored_labels, stored_plan
+from dataprep.job.output_state import keys_of_shard, read_labels, read_plan
 from dataprep.manifest import (
     Manifest,
     Place,
@@ -158,8 +158,8 @@ class _SplitCheck:
     ) -> None:
         self._store, self._job, self._depth, self._shards = store, job, depth, shards
         plan, labels = keys.plan(job.split), keys.LABELS
-        self._plan = _load(plan, faults, lambda: stored_plan(store, job.split, job))
-        self._labels = _load(labels, faults, lambda: stored_labels(store, {job.split: job}))
+        self._plan = _load(plan, faults, lambda: read_plan(store, job.split, job))
+        self._labels = _load(labels, faults, lambda: read_labels(store, {job.split: job}))
         # Samples within archives or records may have file names of their own.
         self._named = self._plan is not None and not self._plan.containers
         names = format_names()

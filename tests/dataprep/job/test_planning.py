@@ -16,15 +16,10 @@ from PIL import Image
 from dataprep.config import ShardConfig
 from dataprep.errors import SourceError
 from dataprep.job.in_process import InProcess
-from dataprep.job.planning import (
-    Convert,
-    Planned,
-    Request,
-    calibrate,
-    planned,
-    preflight_warnings,
-    requested,
-)
+from dataprep.job.planning import JobPlan, plan_job
+from dataprep.job.record_sizes import Convert, calibrate
+from dataprep.job.request import Request, open_request
+from dataprep.job.source_notes import preflight_warnings
 from dataprep.labels import LabelSpace
 from dataprep.split_plan import SplitPlan, sample_rows
 from tests.parquet_files import parquet_of
@@ -33,24 +28,24 @@ from tests.parquet_files import parquet_of
 def converting(request: Request) -> Convert:
     """Conversion in this process."""
     engine, config = InProcess(request.config.dask, lambda progress: None), request.config
-    return partial(engine.outcomes, request.source, config.image, config.sample_limit)
+    return partial(engine.convert_samples, request.source, config.image, config.sample_limit)
 
 
-def made(source: Path, output: Path, notes: list[str], **keys: object) -> Planned:
+def made(source: Path, output: Path, notes: list[str], **keys: object) -> JobPlan:
     """The plans of class folders; what is remarked goes into ``notes``."""
     config = ShardConfig.model_validate({"source": source, "output": output, **keys})
-    request = requested(config, notes.append)
-    return planned(request, request.own_labels(), notes.append, converting(request))
+    request = open_request(config, notes.append)
+    return plan_job(request, request.own_labels(), notes.append, converting(request))
 
 
 def test_planned_again_it_is_the_same_and_nothing_is_written(images: Path, tmp_path: Path) -> None:
     """What was lost of a job can be made again from its source."""
     output, notes = tmp_path / "out", list[str]()
     first, second = (made(images, output, notes, seed=3) for _ in range(2))
-    assert (first.jobs, first.labels, first.encoded) == (
+    assert (first.jobs, first.labels_json, first.encoded_plans) == (
         second.jobs,
-        second.labels,
-        second.encoded,
+        second.labels_json,
+        second.encoded_plans,
     )
     assert not output.exists()
     assert ": class folders, " in notes[0]
@@ -59,28 +54,28 @@ def test_planned_again_it_is_the_same_and_nothing_is_written(images: Path, tmp_p
 def test_job_files_know_what_they_were_written_with(images: Path, tmp_path: Path) -> None:
     """A job file a split, with the digests of the labels and of its plan."""
     found = made(images, tmp_path / "out", [], validation="20%")
-    assert set(found.jobs) == set(found.encoded) == {"train", "validation"}
+    assert set(found.jobs) == set(found.encoded_plans) == {"train", "validation"}
     for split, job in found.jobs.items():
-        assert job.plan_sha256 == hashlib.sha256(found.encoded[split]).hexdigest()
-        assert job.labels_sha256 == hashlib.sha256(found.labels).hexdigest()
-        stored = SplitPlan.from_parquet(found.encoded[split])
+        assert job.plan_sha256 == hashlib.sha256(found.encoded_plans[split]).hexdigest()
+        assert job.labels_sha256 == hashlib.sha256(found.labels_json).hexdigest()
+        stored = SplitPlan.from_parquet(found.encoded_plans[split])
         assert list(stored.names) == list(found.plans[split].names)
         assert stored.shard_count == job.shards
-    assert LabelSpace.from_json(found.labels).labels
+    assert LabelSpace.from_json(found.labels_json).labels
 
 
 def points(request: Request) -> tuple[tuple[int, int], ...]:
     """Of a calibration in this process."""
     config = request.config
     engine = InProcess(config.dask, lambda progress: None)
-    convert = partial(engine.outcomes, request.source, config.image, config.sample_limit)
+    convert = partial(engine.convert_samples, request.source, config.image, config.sample_limit)
     listing = request.listing
     return calibrate(listing, sample_rows(listing), request.config, convert).points
 
 
 def request_of(source: Path, output: Path) -> Request:
     """A job of class folders."""
-    return requested(ShardConfig(source=str(source), output=str(output)), lambda line: None)
+    return open_request(ShardConfig(source=str(source), output=str(output)), lambda line: None)
 
 
 def test_a_failed_sample_counts_as_one_without_bytes(images: Path, tmp_path: Path) -> None:
@@ -109,7 +104,7 @@ def test_a_file_that_changes_meanwhile_is_the_sources_fault(images: Path, tmp_pa
 def said(source: Path, more: LabelSpace | None = None, **keys: object) -> list[str]:
     """What is said of class folders as they lie there."""
     config = ShardConfig.model_validate({"source": source, "output": f"{source}-out", **keys})
-    request = requested(config, lambda line: None)
+    request = open_request(config, lambda line: None)
     return list(preflight_warnings(request, more or request.own_labels()))
 
 

@@ -16,7 +16,8 @@ import dataprep
 from dataprep.errors import Changes, LeaseLost, TooManyFailures
 from dataprep.job import prepare
 from dataprep.job.lock import Locks
-from dataprep.job.resume import remove_for_retry, stored_job, stored_plan
+from dataprep.job.output_state import read_job, read_plan
+from dataprep.job.retry import remove_for_retry
 from dataprep.sample import draw_tree
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
@@ -225,7 +226,7 @@ def test_nothing_is_removed_for_another_try_without_the_lock(photos: Path, calls
     output = fresh()
     dataprep.shard(job(photos, output, SMALL))
     store = MemoryStore(output)
-    stored = stored_job(store, "train")
+    stored = read_job(store, "train")
     assert stored is not None
     left = iter([None] * calls)
 
@@ -233,7 +234,7 @@ def test_nothing_is_removed_for_another_try_without_the_lock(photos: Path, calls
         if next(left, "lost") == "lost":
             raise LeaseLost("another run has taken over")
 
-    plan, before = stored_plan(store, "train", stored), {*objects(output)}
+    plan, before = read_plan(store, "train", stored), {*objects(output)}
     with pytest.raises(LeaseLost):
         remove_for_retry(store, stored, plan, {0: 1}, Changes(), lambda line: None, check_lock)
     assert before - {*objects(output)} == ({"train.manifest.json"} if calls else set())
