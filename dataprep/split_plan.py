@@ -174,7 +174,7 @@ class Calibration:
         return np.where(sizes > 0, np.maximum(1, predicted), 0)
 
 
-class Item(NamedTuple):
+class PlannedSample(NamedTuple):
     """One sample of a plan.
 
     Attributes:
@@ -239,7 +239,7 @@ class SplitPlan:
         rows = self.rows_of(shard)
         return int(rows.stop) - int(rows.start)
 
-    def items(self, rows: slice) -> tuple[Item, ...]:
+    def planned_samples(self, rows: slice) -> tuple[PlannedSample, ...]:
         """The samples of these rows, as workers get them."""
         columns = [self.names[rows], self.sizes[rows].tolist()]
         if self.containers:
@@ -252,9 +252,9 @@ class SplitPlan:
         annotated: list[Annotated | None] = [None] * len(labels)
         if self.boxes is not None:
             annotated = [*self.boxes.of(rows)]
-        return tuple(map(Item, located, labels, values, annotated))
+        return tuple(map(PlannedSample, located, labels, values, annotated))
 
-    def others(self, label_space: LabelSpace) -> Samples:
+    def entries_without_shard(self, label_space: LabelSpace) -> Samples:
         """Entries that are in no shard, as rows of the samples table."""
         rows = []
         for i in range(self.samples, len(self.names)):

@@ -33,7 +33,8 @@ from dataprep.errors import (
     OutputConflict,
 )
 from dataprep.formats import format_names
-from dataprep.job.finish import read_back
+from dataprep.job.conversion import Progress
+from dataprep.job.finish import read_receipts
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import Locks
 from dataprep.job.output_state import (
@@ -46,7 +47,6 @@ from dataprep.job.output_state import (
 )
 from dataprep.job.planning import lack_of_space
 from dataprep.job.report import Display
-from dataprep.job.worker import Progress
 from dataprep.manifest import (
     Manifest,
     Receipt,
@@ -358,8 +358,8 @@ class _Copy:
         others = None
         if self.share is None:  # only the whole split has rows for entries that are in no shard
             labels = read_labels(target, {job.split: job})
-            others = read_plan(target, job.split, job).others(labels)
-        receipts, table = read_back(target, job, self.numbers, others)
+            others = read_plan(target, job.split, job).entries_without_shard(labels)
+        receipts, table = read_receipts(target, job, self.numbers, others)
         formats = format_entries(receipts, job.label_offsets)
         content = table.to_parquet()
         manifest = replace(

@@ -22,7 +22,7 @@ from dataprep.job.planning import boxes_for, bytes_to_write, lack_of_space
 from dataprep.job.record_sizes import calibrate
 from dataprep.job.request import Request, label_space_for, open_request
 from dataprep.job.source_notes import describe_source, preflight_warnings
-from dataprep.job.worker import ShardTask, converted, encoded
+from dataprep.job.worker import ShardTask, convert_task, encode_batches
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Row
 from dataprep.prices import read_prices, region_of
@@ -184,9 +184,9 @@ def _run_trial(request: Request, label_space: LabelSpace, plans: Mapping[str, Sp
     for split_plan in plans.values():
         count = min(split_plan.samples, max(1, TRIAL_SAMPLES * split_plan.samples // samples))
         task = _trial_task(request, label_space, split_plan, count)
-        for chunk in encoded(task, converted(task, lambda progress: None)):
-            rows += chunk.rows
-            for name, records in chunk.records.items():
+        for batch in encode_batches(task, convert_task(task, lambda progress: None)):
+            rows += batch.rows
+            for name, records in batch.records.items():
                 record_bytes[name] += sum(records.lengths)
     sample_s = (time.perf_counter() - start_s) / len(rows)
     return _Trial(estimate_from_trial(rows, record_bytes, samples), sample_s)
@@ -203,7 +203,9 @@ def _trial_task(
         chosen_rows = pick_runs(containers, sizes, count).tolist()
     else:
         chosen_rows = sorted(pick(sizes, count).tolist())
-    items = chain.from_iterable(split_plan.items(slice(row, row + 1)) for row in chosen_rows)
+    samples = chain.from_iterable(
+        split_plan.planned_samples(slice(row, row + 1)) for row in chosen_rows
+    )
     return ShardTask(
         fingerprint="",
         versions=determining(same_everywhere=config.image.same_everywhere),
@@ -211,7 +213,7 @@ def _trial_task(
         shard=0,
         shards=1,
         first_number=0,
-        items=tuple(items),
+        samples=tuple(samples),
         label_space=label_space,
         policy=config.image,
         label_offsets=tuple(label_offsets(config, label_space).items()),

@@ -8,7 +8,7 @@ from dataprep.config import ShardConfig
 from dataprep.errors import SourceChanged, SourceError
 from dataprep.formats import Sample, get_format
 from dataprep.image import Converted
-from dataprep.job.worker import Outcome
+from dataprep.job.conversion import Outcome
 from dataprep.names import to_bytes
 from dataprep.shard_buffer import Records
 from dataprep.sources import Listing, Located
@@ -61,7 +61,9 @@ def _choose_rows(listing: Listing, rows: Integers) -> list[int]:
     if listing.in_runs:
         ordered = in_source_order(listing, rows)
         containers = [listing.containers[row] for row in ordered.tolist()]
-        return ordered[pick_runs(containers, listing.sizes[ordered], count)].tolist()
+        positions = pick_runs(containers, listing.sizes[ordered], count)
+        chosen_rows: list[int] = ordered[positions].tolist()
+        return chosen_rows
     by_size = rows[pick(listing.sizes[rows], count)].tolist()
     # Interleave large and small files: each worker converts neighbours of this list.
     interleaved = []

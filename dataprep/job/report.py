@@ -8,7 +8,7 @@ from typing import Any
 
 from dataprep import manifest
 from dataprep.counted import counted
-from dataprep.job.worker import Progress
+from dataprep.job.conversion import Progress
 from dataprep.manifest import Manifest
 from dataprep.split_plan import Part
 

@@ -32,8 +32,8 @@ from dataprep.job.jobfile import JobFile
 from dataprep.job.output_state import keys_of_shard, read_labels, read_plan
 from dataprep.manifest import (
     Manifest,
-    Place,
     Receipt,
+    RecordLocation,
     Row,
     Share,
     StoredFile,
@@ -199,7 +199,7 @@ class _SplitCheck:
         if self._plan is None or self._labels is None:
             return
         if manifest.share is None:
-            table.add(self._plan.others(self._labels), None)
+            table.add(self._plan.entries_without_shard(self._labels), None)
         job, key = self._job, keys.manifest(self._job.split)
         formats = format_entries(receipts, job.label_offsets)
         wanted = replace(
@@ -330,7 +330,7 @@ def _record_faults(
     store: Store,
     file: StoredFile,
     trailer: bytes,
-    rows: Sequence[tuple[Row, Place]],
+    rows: Sequence[tuple[Row, RecordLocation]],
     differ: Callable[[Buffer, Row], Iterable[str]],
 ) -> Iterator[Fault]:
     """Faults of records, at the places that the receipt gives, and of what follows them."""

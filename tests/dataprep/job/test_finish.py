@@ -12,7 +12,7 @@ import pytest
 import dataprep
 from dataprep import keys
 from dataprep.errors import JobError
-from dataprep.job.finish import read_back
+from dataprep.job.finish import read_receipts
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import Locks
 from dataprep.job.output_state import complete_shards
@@ -66,7 +66,7 @@ def test_a_receipt_of_another_job_is_refused(changeable: MemoryStore) -> None:
     other = dataclasses.replace(receipt, fingerprint="0" * 64)
     changeable.put(key, other.to_json())
     with pytest.raises(JobError, match="belongs to another job"):
-        read_back(changeable, job, range(job.shards), None)
+        read_receipts(changeable, job, range(job.shards), None)
 
 
 def test_a_shard_of_another_size_is_not_stored(
