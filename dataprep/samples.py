@@ -201,11 +201,10 @@ class SampleTable:
         for name in self._format_names:
             columns |= _location_columns(name, samples.records.get(name) or [None] * count)
         for name, arrow_type in _OPTIONAL_COLUMNS.items():
-            values = samples.columns.get(name)
-            if values is None:
-                columns[name] = pa.nulls(count, arrow_type)
+            if name in samples.columns:
+                columns[name] = pa.array(samples.columns[name], arrow_type)
             else:
-                columns[name] = pa.array(values, arrow_type)
+                columns[name] = pa.nulls(count, arrow_type)
         return pa.table(columns)
 
 
