@@ -164,20 +164,20 @@ class SampleTable:
             differ, or if the tables differ in columns or in the number of rows.
         """
         try:
-            stored = read_table(content)
+            stored_rows = read_table(content)
         except ValueError:
             return [None]
         expected = self.table()
         checksum_columns = [f"{name}_crc32c" for name in self._format_names]
-        if set(checksum_columns).isdisjoint(stored.column_names):
+        if set(checksum_columns).isdisjoint(stored_rows.column_names):
             expected = expected.drop_columns(checksum_columns)
-        if len(stored) != len(expected) or not stored.schema.equals(expected.schema):
+        if len(stored_rows) != len(expected) or not stored_rows.schema.equals(expected.schema):
             return [None]
         differing = []
         start = 0
         for shard, shard_rows in itertools.groupby(expected["shard"].to_pylist()):
             count = len(list(shard_rows))
-            if not stored.slice(start, count).equals(expected.slice(start, count)):
+            if not stored_rows.slice(start, count).equals(expected.slice(start, count)):
                 differing.append(shard)
             start += count
         return differing

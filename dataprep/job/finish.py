@@ -321,15 +321,15 @@ def _shards_missing_error(
     store: Store, job: JobFile, missing_shards: Sequence[int], parts: int | None
 ) -> ShardsMissing:
     """The error that names the missing shards and the parts that have to make them."""
-    shown = ", ".join(str(shard) for shard in missing_shards[:_MAX_SHOWN_SHARDS])
+    numbers_text = ", ".join(str(shard) for shard in missing_shards[:_MAX_SHOWN_SHARDS])
     if len(missing_shards) > _MAX_SHOWN_SHARDS:
-        shown += f" and {len(missing_shards) - _MAX_SHOWN_SHARDS:,} more"
+        numbers_text += f" and {len(missing_shards) - _MAX_SHOWN_SHARDS:,} more"
     if parts:
         numbers = sorted({shard % parts for shard in missing_shards})[:_MAX_SHOWN_SHARDS]
-        shown += f" (parts {', '.join(f'{number}/{parts}' for number in numbers)})"
+        numbers_text += f" (parts {', '.join(f'{number}/{parts}' for number in numbers)})"
     return ShardsMissing(
         f"{job.split}: {len(missing_shards):,} of {counted(job.shards, 'shard')} are missing in "
-        f"{store.uri}: number {shown}. Wait for these parts, or run them again: "
+        f"{store.uri}: number {numbers_text}. Wait for these parts, or run them again: "
         "complete shards are kept"
     )
 
@@ -339,8 +339,8 @@ def _nothing_written_error(table: SampleTable) -> JobError:
     examples: Sequence[tuple[str, object]] = table.failures[:_MAX_EXAMPLES]
     if not examples:
         examples = table.skip_reasons.most_common(_MAX_EXAMPLES)
-    shown = "; ".join(f"{subject}: {detail}" for subject, detail in examples)
-    return JobError(f"none of {table.counts.total:,} samples could be written: {shown}")
+    examples_text = "; ".join(f"{subject}: {detail}" for subject, detail in examples)
+    return JobError(f"none of {table.counts.total:,} samples could be written: {examples_text}")
 
 
 def too_many_failures_error(
@@ -359,12 +359,12 @@ def too_many_failures_error(
         failures: the names and reasons of some failed samples.
         state: what the job has done so far.
     """
-    shown = "; ".join(f"{name}: {reason}" for name, reason in failures[:_MAX_EXAMPLES])
+    examples_text = "; ".join(f"{name}: {reason}" for name, reason in failures[:_MAX_EXAMPLES])
     is_small_share = allowed == 0 and str(limit).strip().endswith("%")
     of_so_few = " of so few" if is_small_share else ""
     error = TooManyFailures(
         f"{counted(failed, 'sample')} failed, --max-failures {limit} allows {allowed:,}"
-        f"{of_so_few}: {state}. Such as {shown}. To accept them, run again with a higher "
+        f"{of_so_few}: {state}. Such as {examples_text}. To accept them, run again with a higher "
         "--max-failures: it resumes; to try mended files again, with --retry-failed"
     )
     error.failures = tuple(failures)

@@ -142,8 +142,8 @@ def _resume(
         return None
     label_space = read_labels(store, jobs)
     plans = {split: read_plan(store, split, job) for split, job in jobs.items()}
-    stored = StoredJobs(store, jobs, label_space, plans)
-    require_same_job(request.config, stored, request.listing, retry_failed=retry_failed)
+    stored_jobs = StoredJobs(store, jobs, label_space, plans)
+    require_same_job(request.config, stored_jobs, request.listing, retry_failed=retry_failed)
     if len(jobs) < len(request.splits):
         return None
     request.labelling.require_order(label_space, request.config.split)

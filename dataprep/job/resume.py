@@ -28,7 +28,7 @@ _MAX_SHOWN_KEYS = 3
 
 
 def require_same_job(
-    config: ShardConfig, stored: StoredJobs, listing: Listing, *, retry_failed: bool
+    config: ShardConfig, stored_jobs: StoredJobs, listing: Listing, *, retry_failed: bool
 ) -> None:
     """Refuse to resume jobs that were planned from another config, source or resizer.
 
@@ -37,7 +37,7 @@ def require_same_job(
 
     Args:
         config: the config of this run.
-        stored: the jobs of the output.
+        stored_jobs: the jobs of the output.
         listing: the source as it is now.
         retry_failed: whether failed samples are tried again (``--retry-failed``).
 
@@ -45,7 +45,7 @@ def require_same_job(
         OutputConflict: something differs; the message lists the differences.
     """
     versions = dict(determining(same_everywhere=config.image.same_everywhere))
-    for split, job in stored.jobs.items():
+    for split, job in stored_jobs.jobs.items():
         if other := other_resizer(job.versions):
             raise OutputConflict(
                 f"{config.output}: its job for split {split!r} was {other}, or start anew with "
@@ -56,13 +56,13 @@ def require_same_job(
         conflicts = [
             *differences(with_defaults(job.config), content_of_split(config, split)),
             *differences(planned_versions, versions),
-            *describe_source_changes(stored, split, listing, retry_failed=retry_failed),
+            *describe_source_changes(stored_jobs, split, listing, retry_failed=retry_failed),
         ]
         if conflicts:
-            shown = conflicts[:_MAX_SHOWN_CONFLICTS]
-            if len(conflicts) > len(shown):
-                shown.append(f"and {len(conflicts) - len(shown)} more")
-            lines = "".join(f"\n  {line}" for line in shown)
+            shown_conflicts = conflicts[:_MAX_SHOWN_CONFLICTS]
+            if len(conflicts) > len(shown_conflicts):
+                shown_conflicts.append(f"and {len(conflicts) - len(shown_conflicts)} more")
+            lines = "".join(f"\n  {line}" for line in shown_conflicts)
             raise OutputConflict(
                 f"{config.output} already holds split {split} with other settings:{lines}\n"
                 "Undo the changes to resume it, use another --output, or --overwrite to replace it"
@@ -98,11 +98,11 @@ def refuse_leftovers(store: Store, split: str) -> None:
         leftovers.add(keys.LABELS)
     # Look for the job file last: since the listing, another part may have written it and shards.
     if leftovers and read_job(store, split) is None:
-        shown = ", ".join(sorted(leftovers)[:_MAX_SHOWN_KEYS])
+        shown_keys = ", ".join(sorted(leftovers)[:_MAX_SHOWN_KEYS])
         if len(leftovers) > _MAX_SHOWN_KEYS:
-            shown += f" and {len(leftovers) - _MAX_SHOWN_KEYS:,} more"
+            shown_keys += f" and {len(leftovers) - _MAX_SHOWN_KEYS:,} more"
         raise OutputConflict(
-            f"{store.uri} holds {shown}, but no {keys.job(split)} that they "
+            f"{store.uri} holds {shown_keys}, but no {keys.job(split)} that they "
             "belong to: put this file back, use another --output, or --overwrite to remove split "
             f"{split!r} and start anew"
         )

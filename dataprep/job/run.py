@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from dataprep.config import ShardConfig, allowed_failures
+from dataprep.errors import TooManyFailures
 from dataprep.job.cluster import Engine, engine_of
 from dataprep.job.dask_connection import require_reachable
 from dataprep.job.finish import (
@@ -216,15 +217,19 @@ def _run_part(
     )
 
 
-class _FailureLimit:
-    """Counts failed samples, and stops the job when there are too many.
+class _ShardResults:
+    """Collects the results of this run, and stops the job when too many samples have failed.
 
     Args:
         plan: the plan of the split; its refused entries count as failed.
         max_failures: the number or share of entries that may fail.
+
+    Attributes:
+        results: the results of the shards that were made.
     """
 
     def __init__(self, plan: SplitPlan, max_failures: int | str) -> None:
+        self.results: list[ShardResult] = []
         self._max_failures = max_failures
         self._allowed = allowed_failures(max_failures, len(plan.names))
         self._refused = []
@@ -236,31 +241,20 @@ class _FailureLimit:
     def check_refused_entries(self) -> None:
         """Raise TooManyFailures if the refused entries alone are too many."""
         if self._failed > self._allowed:
-            raise too_many_failures_error(
-                self._failed,
-                self._allowed,
-                self._max_failures,
-                self._refused,
-                "nothing was converted",
-            )
+            raise self._error(self._refused, "nothing was converted")
 
-    def add(self, result: ShardResult, results: Sequence[ShardResult]) -> None:
-        """Count the failures of a shard.
-
-        Args:
-            result: the result of the shard.
-            results: the results of all shards of this run.
-
-        Raises:
-            TooManyFailures: there are too many failures now.
-        """
+    def add(self, result: ShardResult) -> None:
+        """Add the result of a shard. Raise TooManyFailures if there are too many failures now."""
+        self.results.append(result)
         self._failed += result.failed
-        if self._failed <= self._allowed:
-            return
-        examples = [*result.examples, *self._refused, *_failure_examples(results)]
-        unique_examples = list(dict.fromkeys(examples))
-        raise too_many_failures_error(
-            self._failed, self._allowed, self._max_failures, unique_examples, "stopped"
+        if self._failed > self._allowed:
+            # The latest failures first, each failure once.
+            examples = [*result.examples, *self._refused, *_failure_examples(self.results)]
+            raise self._error(list(dict.fromkeys(examples)), "stopped")
+
+    def _error(self, examples: Sequence[tuple[str, str]], state: str) -> TooManyFailures:
+        return too_many_failures_error(
+            self._failed, self._allowed, self._max_failures, examples, state
         )
 
 
@@ -289,26 +283,21 @@ def _make_shards(
     if not missing_shards:
         return []
     plan = prepared.plans[split]
-    failure_limit = _FailureLimit(plan, prepared.config.max_failures)
-    failure_limit.check_refused_entries()
+    collected = _ShardResults(plan, prepared.config.max_failures)
+    collected.check_refused_entries()
     samples = sum(plan.samples_in(shard) for shard in shards)
     missing_samples = sum(plan.samples_in(shard) for shard in missing_shards)
-    results: list[ShardResult] = []
 
     def on_ready() -> None:
         prepared.changes.begin()  # from now on workers store shards
         display.start(split, samples, samples - missing_samples)
 
-    def on_result(result: ShardResult) -> None:
-        results.append(result)
-        failure_limit.add(result, results)
-
     tasks = [partial(_build_task, prepared, split, shard) for shard in missing_shards]
     try:
-        engine.run(tasks, on_result, on_ready)
+        engine.run(tasks, collected.add, on_ready)
     finally:
         display.stop()
-    return results
+    return collected.results
 
 
 def _build_task(prepared: Prepared, split: str, shard: int) -> ShardTask:

@@ -19,12 +19,12 @@ _RETRY_ADVICE = " (if these files failed before, --retry-failed takes them in)"
 
 
 def describe_source_changes(
-    stored: StoredJobs, split: str, listing: Listing, *, retry_failed: bool
+    stored_jobs: StoredJobs, split: str, listing: Listing, *, retry_failed: bool
 ) -> list[str]:
     """Describe the changes of a source that do not allow to resume the job of a split.
 
     Args:
-        stored: the jobs of the output.
+        stored_jobs: the jobs of the output.
         split: the split whose job is to be resumed.
         listing: the source as it is now.
         retry_failed: whether failed samples are tried again, so that their files may change.
@@ -32,14 +32,14 @@ def describe_source_changes(
     Returns:
         A line for each kind of change; none if the job can be resumed.
     """
-    job = stored.jobs[split]
+    job = stored_jobs.jobs[split]
     if job.source["sha256"] != listing.digest():
-        lines = _describe_differences(stored, listing, retry_failed=retry_failed)
+        lines = _describe_differences(stored_jobs, listing, retry_failed=retry_failed)
         if lines:
             return lines
     replaced = replaced_files(job, listing)
     if replaced and retry_failed:
-        replaced -= _files_to_retry(stored, listing)
+        replaced -= _files_to_retry(stored_jobs, listing)
     if not replaced:
         return []
     return [
@@ -63,16 +63,18 @@ def replaced_files(job: JobFile, listing: Listing) -> set[str]:
     return replaced
 
 
-def _describe_differences(stored: StoredJobs, listing: Listing, *, retry_failed: bool) -> list[str]:
+def _describe_differences(
+    stored_jobs: StoredJobs, listing: Listing, *, retry_failed: bool
+) -> list[str]:
     """Describe what differs in a listing whose digest is not the planned digest.
 
     The list is empty if only samples that may have another size have changed.
     """
-    names_by_change = _differing_names(listing, stored.label_space, stored.plans)
+    names_by_change = _differing_names(listing, stored_jobs.label_space, stored_jobs.plans)
     resized = names_by_change[_RESIZED]
-    for split, plan in stored.plans.items():
+    for split, plan in stored_jobs.plans.items():
         allowed = _may_be_resized(
-            stored.store, stored.jobs[split], plan, resized, listing, retry_failed
+            stored_jobs.store, stored_jobs.jobs[split], plan, resized, listing, retry_failed
         )
         names_by_change[_RESIZED] = names_by_change[_RESIZED] - allowed
     lines = []
@@ -81,7 +83,7 @@ def _describe_differences(stored: StoredJobs, listing: Listing, *, retry_failed:
         if names:
             changes.add(change)
             lines.append(f"source: {counted(len(names), 'file')} {change}, such as {min(names)!r}")
-    has_refused_entries = any(plan.samples < len(plan.names) for plan in stored.plans.values())
+    has_refused_entries = any(plan.samples < len(plan.names) for plan in stored_jobs.plans.values())
     if not changes and not resized and not has_refused_entries:
         lines.append("source: other classes, labels or locations")
     if changes == {_RESIZED}:
@@ -159,17 +161,17 @@ def _newly_linked(samples: Set[str], plans: Mapping[str, SplitPlan]) -> set[str]
     return {name for name in samples if name in links or name.startswith(folders)}
 
 
-def _files_to_retry(stored: StoredJobs, listing: Listing) -> set[str]:
+def _files_to_retry(stored_jobs: StoredJobs, listing: Listing) -> set[str]:
     """The files with a sample that is tried again, so that they may be replaced.
 
     A sample is tried again if it failed, or if its shard has no receipt.
     """
     containers = dict(zip(listing.names, listing.containers, strict=True))
     names: set[str] = set()
-    for split, job in stored.jobs.items():
-        plan = stored.plans[split]
+    for split, job in stored_jobs.jobs.items():
+        plan = stored_jobs.plans[split]
         for shard in range(job.shards):
-            rows = rows_of_shard(stored.store, job, shard)
+            rows = rows_of_shard(stored_jobs.store, job, shard)
             if not rows:
                 names.update(plan.names[plan.rows_of(shard)])
             for row in rows:

@@ -118,10 +118,10 @@ def _numeric_order_notes(label_space: LabelSpace) -> Iterator[str]:
         return
     by_value = sorted(names, key=int)
     if names != by_value and names == by_bytes(names):
-        shown = ", ".join(names[:_SHOWN_CLASSES])
+        shown_names = ", ".join(names[:_SHOWN_CLASSES])
         shown_by_value = ", ".join(by_value[:_SHOWN_CLASSES])
         yield (
-            f"class names are numbers and ordered as texts: {shown}, ...; --set "
+            f"class names are numbers and ordered as texts: {shown_names}, ...; --set "
             f"labels.order=numeric orders them by value: {shown_by_value}, ..."
         )
 
