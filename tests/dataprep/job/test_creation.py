@@ -25,7 +25,7 @@ def empty() -> MemoryStore:
 
 
 def test_the_job_file_goes_last(empty: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job file stands for a job that is described in full; the same again does nothing."""
+    """All other files of a job exist before it. Creating the same job again changes nothing."""
     for method in ("create", "put"):
         write = getattr(MemoryStore, method)
 
@@ -44,8 +44,8 @@ def test_the_job_file_goes_last(empty: MemoryStore, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("differs", ["labels", "plan", "job"])
-def test_who_comes_second_with_another_job_is_told(empty: MemoryStore, differs: str) -> None:
-    """Another job's objects are never replaced once its job file is there."""
+def test_a_second_run_with_another_job_is_refused(empty: MemoryStore, differs: str) -> None:
+    """The objects of a job are never replaced after its job file was created."""
     create_job(empty, b"labels", *JOB)
     second = {key: b"other" if key == differs else key.encode() for key in ("labels", "plan")}
     with pytest.raises(AnotherJobCreated):
@@ -54,7 +54,7 @@ def test_who_comes_second_with_another_job_is_told(empty: MemoryStore, differs: 
 
 
 def test_another_split_joins_with_the_same_labels_alone(empty: MemoryStore) -> None:
-    """Two splits cannot both decide what the labels are."""
+    """Two splits cannot have different labels."""
     create_job(empty, b"labels", *JOB)
     validation = {"validation": b"p"}, {"validation": b"j"}
     with pytest.raises(AnotherJobCreated):
@@ -65,22 +65,22 @@ def test_another_split_joins_with_the_same_labels_alone(empty: MemoryStore) -> N
 
 
 @pytest.mark.parametrize("beside", [[], ["validation.job.json"]], ids=["alone", "beside"])
-def test_what_was_left_before_a_job_file_is_replaced(empty: MemoryStore, beside: list[str]) -> None:
-    """Labels and a plan without a job file were left by a run that was killed."""
-    left = [*beside, "train.plan.parquet"] if beside else ["labels.json", "train.plan.parquet"]
-    for key in left:
+def test_leftovers_without_a_job_file_are_replaced(empty: MemoryStore, beside: list[str]) -> None:
+    """A run that was killed left labels and a plan, but no job file."""
+    leftovers = [*beside, "train.plan.parquet"] if beside else ["labels.json", "train.plan.parquet"]
+    for key in leftovers:
         empty.put(key, b"old")
     create_job(empty, b"labels", *JOB, patience_s=0.0)
     assert objects(empty).items() >= WRITTEN.items()
 
 
-def test_leftovers_are_replaced_in_the_version_that_was_seen(empty: MemoryStore) -> None:
-    """Another run replaces them just before this one does: its labels are kept."""
+def test_leftovers_are_replaced_only_in_the_version_that_was_read(empty: MemoryStore) -> None:
+    """Another run replaces them just before this run would. Its labels are kept."""
     empty.put("labels.json", b"old")
-    asked = iter(range(9))
+    checks = iter(range(9))
 
     def check_lock() -> None:
-        if next(asked) == 1:
+        if next(checks) == 1:
             empty.put("labels.json", b"theirs")
 
     with pytest.raises(AnotherJobCreated):
@@ -88,10 +88,10 @@ def test_leftovers_are_replaced_in_the_version_that_was_seen(empty: MemoryStore)
     assert objects(empty) == {"labels.json": b"theirs"}
 
 
-def test_a_job_that_is_being_written_is_waited_for(
+def test_a_run_waits_for_a_job_that_is_being_created(
     empty: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other labels are no leftover while their job file is still on its way."""
+    """Other labels are no leftovers while their job file is still being written."""
     empty.put("labels.json", b"first")
 
     def sleep(seconds: float) -> None:
@@ -104,8 +104,8 @@ def test_a_job_that_is_being_written_is_waited_for(
     assert objects(empty)["labels.json"] == b"first"
 
 
-def test_many_at_once_write_one_job(empty: MemoryStore) -> None:
-    """Of different jobs that begin together one is written whole; the others are refused."""
+def test_of_several_runs_at_once_one_creates_its_job(empty: MemoryStore) -> None:
+    """All files are of the same job. The other runs are refused."""
     start = threading.Barrier(6)
 
     def begin(number: int) -> bool:
