@@ -168,7 +168,7 @@ def simulated(
     from distributed import LocalCluster
 
     import dataprep
-    from dataprep.job import worker
+    from dataprep.job import conversion
     from dataprep.job.report import Display
 
     data = next(Path(photos).rglob("*.JPEG")).read_bytes()
@@ -197,7 +197,7 @@ def simulated(
             memory_limit=0,  # they share this process's
         )
         with cluster:
-            worker.convert = slow  # type: ignore[attr-defined]
+            conversion.convert = slow  # type: ignore[attr-defined]
             config = {
                 "source": str(Path(folder, "photos")),
                 "output": f"{folder}/out",

@@ -73,7 +73,8 @@ if TYPE_CHECKING:
     from dataprep.image.geometry import Geometry
     from dataprep.inspection import Inspection, inspect
     from dataprep.job import Part, PartSummary, Summary, finalize, shard, shard_part
-    from dataprep.job.forecast import Estimate, SplitEstimate, plan
+    from dataprep.job.plan_command import plan
+    from dataprep.job.plan_report import Estimate, SplitEstimate
     from dataprep.job.report import Understood, ValidationShare
     from dataprep.labels.options import BoxOptions, LabelOptions
     from dataprep.manifest import Manifest
@@ -106,7 +107,7 @@ _HOMES = {
     "DatasetError": "dataprep.errors",
     "DecoderCrashed": "dataprep.errors",
     "DecoderHung": "dataprep.errors",
-    "Estimate": "dataprep.job.forecast",
+    "Estimate": "dataprep.job.plan_report",
     "Fault": "dataprep.verification",
     "FormatMissing": "dataprep.errors",
     "Geometry": "dataprep.image.geometry",
@@ -153,7 +154,7 @@ _HOMES = {
     "SourceChanged": "dataprep.errors",
     "SourceError": "dataprep.errors",
     "SourceNotFound": "dataprep.errors",
-    "SplitEstimate": "dataprep.job.forecast",
+    "SplitEstimate": "dataprep.job.plan_report",
     "Staged": "dataprep.staging",
     "StoreError": "dataprep.errors",
     "StoreFull": "dataprep.errors",
@@ -178,7 +179,7 @@ _HOMES = {
     "normalise": "dataprep.adapters.normalisation",
     "open": "dataprep.dataset:open_dataset",
     "per_rank_batch": "dataprep.assign",
-    "plan": "dataprep.job.forecast",
+    "plan": "dataprep.job.plan_command",
     "read_recordio": "dataprep.formats.recordio",
     "read_tfrecords": "dataprep.formats.tfrecord",
     "shard": "dataprep.job",

@@ -1,7 +1,9 @@
-"""Jobs in parts on AWS Batch: an array job of children, and a job that finalizes what they made.
+"""Run a job in parts on AWS Batch: an array job whose children make the shards, and a job that
+finalizes the splits.
 
-Each child runs ``dataprep shard ... --part auto``, which finds its number in the environment that
-Batch gives it. A child that is interrupted (spot) or fails is run again, and makes what lacks.
+Each child runs ``dataprep shard ... --part auto``, which reads its number from the environment that
+Batch sets. A child that fails or is interrupted, for instance on a spot instance, is run again and
+makes the missing shards.
 """
 
 from __future__ import annotations
@@ -20,16 +22,18 @@ from dataprep.errors import ConfigError, JobError
 from dataprep.stores import StoreOptions
 
 _STATES = ("SUBMITTED", "PENDING", "RUNNABLE", "STARTING", "RUNNING", "SUCCEEDED", "FAILED")
-_ENDED = ("SUCCEEDED", "FAILED")
-_MOST_CHILDREN = 10_000
-_MOST_BYTES = 7_000  # Batch accepts 8,192 characters of overrides
-_ATTEMPTS = 3
-_FAILURES_TOLD = 20
-_EVERY_S = 15.0
-# 2 is a wrong request, which fails again.
-_RETRIES = {
-    "attempts": _ATTEMPTS,
+_END_STATES = ("SUCCEEDED", "FAILED")
+_MIN_CHILDREN = 2
+_MAX_CHILDREN = 10_000
+_MAX_COMMAND_BYTES = 7_000  # Batch accepts 8,192 characters of overrides
+_MAX_ATTEMPTS = 3
+_MAX_SHOWN_FAILURES = 20
+_MAX_DESCRIBED_JOBS = 100
+_POLL_INTERVAL_S = 15.0
+_RETRY_STRATEGY = {
+    "attempts": _MAX_ATTEMPTS,
     "evaluateOnExit": [
+        # Exit code 2 means that the request is wrong, so that it would fail again.
         {"onExitCode": "2", "action": "EXIT"},
         {"onReason": "*", "action": "RETRY"},
     ],
@@ -38,7 +42,14 @@ _RETRIES = {
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A child that failed, with all its attempts."""
+    """A child that has failed in all its attempts. The field names are keys of ``--json``.
+
+    Attributes:
+        child: the number of the child, which is the number of its part.
+        reason: why it failed.
+        exit_code: the exit code of the last attempt.
+        log_stream: the name of its log stream in CloudWatch.
+    """
 
     child: int
     reason: str
@@ -48,7 +59,14 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of a job, its children by state, and those that failed."""
+    """The status of a job on AWS Batch. The field names are keys of ``--json``.
+
+    Attributes:
+        job: the id of the job.
+        state: the state of the job, such as ``RUNNING``.
+        children: the number of children in each state.
+        failed: the children that have failed.
+    """
 
     job: str
     state: str
@@ -57,155 +75,192 @@ class Status:
 
     @property
     def ended(self) -> bool:
-        """Whether nothing of it will run any more."""
-        return self.state in _ENDED
+        """Whether the job has ended."""
+        return self.state in _END_STATES
 
     @property
     def exit_code(self) -> int:
-        """That of the failed child with the highest one; 1 where none ran; 0 until it fails."""
+        """The highest exit code of the failed children; 1 if none ran; 0 while none has failed."""
         if self.state != "FAILED":
             return 0
-        return max([1, *(one.exit_code for one in self.failed)])
+        return max([1, *(child.exit_code for child in self.failed)])
 
     def __str__(self) -> str:
         counts = [f"{count:,} {state.lower()}" for state, count in self.children.items() if count]
         lines = [f"{self.job}: {self.state.lower()}; children: {', '.join(counts)}"]
-        told = self.failed[:_FAILURES_TOLD]
-        lines += [f"  child {one.child}: {one.reason}; log stream {one.log_stream}" for one in told]
-        if len(self.failed) > _FAILURES_TOLD:
-            lines.append(f"  and {len(self.failed) - _FAILURES_TOLD:,} more")
+        lines.extend(
+            f"  child {child.child}: {child.reason}; log stream {child.log_stream}"
+            for child in self.failed[:_MAX_SHOWN_FAILURES]
+        )
+        if len(self.failed) > _MAX_SHOWN_FAILURES:
+            lines.append(f"  and {len(self.failed) - _MAX_SHOWN_FAILURES:,} more")
         return "\n".join(lines)
 
 
 def submit(config: str, *, queue: str, definition: str, children: int) -> tuple[str, str]:
-    """Submit the array job and the one that finalizes; return their ids.
+    """Submit the array job, and the job that finalizes the splits after it.
 
     Args:
-        config: a YAML file. What one on this machine says travels in the children's command; from
-            S3 they read it themselves.
-        queue: name or ARN of the job queue.
-        definition: name, ``name:revision`` or ARN of the job definition.
-        children: how many, 2 to 10,000.
+        config: a YAML file. The settings of a local file are passed to the children in their
+            command. The children read a file on S3 themselves.
+        queue: the name or ARN of the job queue.
+        definition: the name, ``name:revision`` or ARN of the job definition.
+        children: the number of children, 2 to 10,000. Each child makes one part.
+
+    Returns:
+        The ids of the array job and of the job that finalizes.
 
     Raises:
         ConfigError: the request is wrong; nothing was submitted.
-        JobError: AWS refuses it.
+        JobError: AWS refuses the request.
     """
-    if not 2 <= children <= _MOST_CHILDREN:
-        raise ConfigError(f"--children {children}: an array job has 2 to {_MOST_CHILDREN:,}")
+    if not _MIN_CHILDREN <= children <= _MAX_CHILDREN:
+        raise ConfigError(
+            f"--children {children}: an array job has {_MIN_CHILDREN} to {_MAX_CHILDREN:,}"
+        )
     job = load(config, {})
     if "://" not in job.output:
         raise ConfigError(
             f"output {job.output}: the children run on other machines: write to s3://"
         )
-    told = [config] if "://" in config else _settings(job)
-    shard = ["dataprep", "shard", *told, "--part", "auto"]
-    if len(json.dumps(shard)) > _MOST_BYTES:
+    config_arguments = [config] if "://" in config else _as_options(job)
+    shard_command = ["dataprep", "shard", *config_arguments, "--part", "auto"]
+    if len(json.dumps(shard_command)) > _MAX_COMMAND_BYTES:
         raise ConfigError(
             f"{config} is too long for a command of Batch: copy it to S3 and give its address"
         )
-    limit = ["--parts", str(children), "--max-failures", str(job.max_failures)]
-    finalize = ["dataprep", "finalize", job.output, *limit, *_settings(job, "store")]
-    common = {"jobQueue": queue, "jobDefinition": definition, "retryStrategy": _RETRIES}
+    finalize_command = [
+        "dataprep",
+        "finalize",
+        job.output,
+        "--parts",
+        str(children),
+        "--max-failures",
+        str(job.max_failures),
+        *_as_options(job, "store"),
+    ]
     client = _client(job.store)
-    with_children = _call(
+    common = {"jobQueue": queue, "jobDefinition": definition, "retryStrategy": _RETRY_STRATEGY}
+    array_job = _call(
         client.submit_job,
         **common,
         jobName=f"dataprep-{job.split}",
         arrayProperties={"size": children},
-        containerOverrides={"command": shard},
+        containerOverrides={"command": shard_command},
     )
-    array = str(with_children["jobId"])
+    array_id = str(array_job["jobId"])
     try:
-        finalizing = _call(
+        finalize_job = _call(
             client.submit_job,
             **common,
             jobName=f"dataprep-{job.split}-finalize",
-            dependsOn=[{"jobId": array}],
-            containerOverrides={"command": finalize},
+            dependsOn=[{"jobId": array_id}],
+            containerOverrides={"command": finalize_command},
         )
     except JobError as error:
         raise JobError(
-            f"the children were submitted ({array}), the finalize job was not: {error}"
+            f"the children were submitted ({array_id}), the finalize job was not: {error}"
         ) from None
-    return array, str(finalizing["jobId"])
+    return array_id, str(finalize_job["jobId"])
 
 
-def _settings(config: ShardConfig, section: str | None = None) -> list[str]:
-    """The keys that a config sets, as ``--set`` options; of one section or of all."""
+def _as_options(config: ShardConfig, section: str | None = None) -> list[str]:
+    """The keys that a config sets, as ``--set`` options. ``section`` selects one top-level key."""
     options = []
     for key, value in config.model_dump(mode="json", exclude_unset=True).items():
-        if section in (None, key):
+        if section is None or key == section:
             options += ["--set", f"{key}={json.dumps(value)}"]
     return options
 
 
 def status(job: str) -> Status:
-    """The status of an array job, or of the job that waits for it.
+    """Return the status of an array job, or of the job that finalizes after it.
+
+    While the array job has not succeeded, its status stands for the status of the second job.
+
+    Args:
+        job: the id of either job.
 
     Raises:
         ConfigError: there is no such job.
         JobError: AWS refuses the request.
     """
     client = _client()
-    (described,) = _described(client, [job])
-    counts = described.get("arrayProperties", {}).get("statusSummary", {})
-    for before in described.get("dependsOn", []):
-        earlier = status(before["jobId"])
-        if not earlier.ended or earlier.exit_code:
-            return earlier
-        counts = earlier.children
+    description = _describe(client, [job])[0]
+    counts = description.get("arrayProperties", {}).get("statusSummary", {})
+    for dependency in description.get("dependsOn", []):
+        array_status = status(dependency["jobId"])
+        if not array_status.ended or array_status.exit_code:
+            return array_status
+        counts = array_status.children
     children = {state: int(counts.get(state, 0)) for state in _STATES}
     failed: tuple[Failed, ...] = ()
-    if described["status"] == "FAILED":
-        failed = tuple(_failed(client, job, described))
-    return Status(job, described["status"], children, failed)
+    if description["status"] == "FAILED":
+        failed = tuple(_failed_children(client, job, description))
+    return Status(job, description["status"], children, failed)
 
 
 def wait(job: str, report: Callable[[Status], None]) -> Status:
-    """Report each change until the job has ended."""
-    found = status(job)
-    report(found)
-    while not found.ended:
-        time.sleep(_EVERY_S)
-        before, found = found, status(job)
-        if found != before:
-            report(found)
-    return found
+    """Wait until a job has ended.
+
+    Args:
+        job: the id of the job.
+        report: called with the status at first, and whenever it has changed.
+
+    Returns:
+        The last status.
+    """
+    current = status(job)
+    report(current)
+    while not current.ended:
+        time.sleep(_POLL_INTERVAL_S)
+        previous = current
+        current = status(job)
+        if current != previous:
+            report(current)
+    return current
 
 
-def _failed(client: Any, job: str, described: Mapping[str, Any]) -> Iterator[Failed]:
-    """The job itself if it has no children, else those that failed."""
-    if "size" not in described.get("arrayProperties", {}):
-        yield _failure(described)
+def _failed_children(client: Any, job: str, description: Mapping[str, Any]) -> Iterator[Failed]:
+    """Yield the failed children of an array job, or the job itself if it is not an array job."""
+    if "size" not in description.get("arrayProperties", {}):
+        yield _failure(description)
         return
     pages = client.get_paginator("list_jobs").paginate(
-        arrayJobId=job, jobStatus="FAILED", PaginationConfig={"PageSize": 100}
+        arrayJobId=job, jobStatus="FAILED", PaginationConfig={"PageSize": _MAX_DESCRIBED_JOBS}
     )
-    for page in _call(list, pages):  # at most 100 children each, as many as are described at once
-        failed = [one["jobId"] for one in page["jobSummaryList"] if one["status"] == "FAILED"]
-        if failed:
-            yield from map(_failure, _described(client, failed))
+    for page in _call(list, pages):
+        summaries = page["jobSummaryList"]
+        failed_ids = [item["jobId"] for item in summaries if item["status"] == "FAILED"]
+        if failed_ids:
+            for child_description in _describe(client, failed_ids):
+                yield _failure(child_description)
 
 
-def _failure(described: Mapping[str, Any]) -> Failed:
-    _, _, number = described["jobId"].partition(":")
-    container = described.get("container", {})
-    reason = container.get("reason") or described.get("statusReason") or "no reason given"
-    stream = container.get("logStreamName", "none")
-    return Failed(int(number or 0), reason, int(container.get("exitCode", 1)), stream)
+def _failure(description: Mapping[str, Any]) -> Failed:
+    _, _, number = description["jobId"].partition(":")
+    container = description.get("container", {})
+    reason = container.get("reason") or description.get("statusReason") or "no reason given"
+    return Failed(
+        child=int(number or 0),
+        reason=reason,
+        exit_code=int(container.get("exitCode", 1)),
+        log_stream=container.get("logStreamName", "none"),
+    )
 
 
-def _described(client: Any, jobs: Sequence[str]) -> list[Mapping[str, Any]]:
-    found: list[Mapping[str, Any]] = _call(client.describe_jobs, jobs=jobs)["jobs"]
-    if not found:
+def _describe(client: Any, jobs: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Return the descriptions of up to 100 jobs. Raises ConfigError if none of them exists."""
+    descriptions: list[Mapping[str, Any]] = _call(client.describe_jobs, jobs=jobs)["jobs"]
+    if not descriptions:
         raise ConfigError(f"{jobs[0]}: AWS Batch has no such job in this region")
-    return found
+    return descriptions
 
 
 def _client(store: StoreOptions | None = None) -> Any:
-    """In the region of the config's store, or of the environment."""
-    store = store or StoreOptions()
+    """Return a client of AWS Batch in the region of the store, or of the environment."""
+    if store is None:
+        store = StoreOptions()
     try:
         session = boto3.session.Session(profile_name=store.profile, region_name=store.region)
         return session.client("batch")
@@ -214,6 +269,7 @@ def _client(store: StoreOptions | None = None) -> Any:
 
 
 def _call(method: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """Call a method of AWS Batch, and raise its errors as JobError."""
     try:
         return method(*arguments, **options)
     except (BotoCoreError, ClientError) as error:

@@ -1,4 +1,8 @@
-"""Imported by multiprocessing's fork server, of which worker processes are forks."""
+"""Prepare multiprocessing's fork server, which imports this module. Worker processes are its forks.
+
+Importing it changes settings of the process: the memory allocator, the environment, and the garbage
+collector.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +14,29 @@ import os
 import sys
 from importlib import import_module
 
-_MALLOC = {-1: 2**28, -3: 2**22, -8: 1}
-"""mallopt(3): M_TRIM_THRESHOLD, M_MMAP_THRESHOLD in bytes, M_ARENA_MAX.
+_MALLOC_OPTIONS = {-1: 2**28, -3: 2**22, -8: 1}
+"""mallopt(3): M_TRIM_THRESHOLD and M_MMAP_THRESHOLD in bytes, and M_ARENA_MAX.
 
-Pixels come and go by the half megabyte. With the usual values, and those of Dask, a quarter of a
-worker's time goes into page faults. One arena that keeps freed memory costs a few megabytes;
-blocks above 4 MiB are mapped by themselves.
+A worker allocates and frees half a megabyte of pixels at a time. With the usual settings, and with
+those of Dask, it spends a quarter of its time on page faults. A single arena that keeps freed
+memory costs a few megabytes. Blocks above 4 MiB are mapped separately.
 """
 
-with contextlib.suppress(ValueError):
-    sys.path.remove("")  # the folder that the command was given in
-with contextlib.suppress(AttributeError, OSError):  # not glibc
-    for _option, _value in _MALLOC.items():
-        ctypes.CDLL(None).mallopt(_option, _value)
-for _name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ.setdefault(_name, "1")
+_MODULES = ("distributed.nanny", "distributed.worker", "dataprep.job.tasks")
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
-gc.disable()  # imports make no garbage
-for _module in ("distributed.nanny", "distributed.worker", "dataprep.job.tasks"):
+with contextlib.suppress(ValueError):
+    sys.path.remove("")  # the folder in which the command was started
+with contextlib.suppress(AttributeError, OSError):  # the C library is not glibc
+    for _option, _value in _MALLOC_OPTIONS.items():
+        ctypes.CDLL(None).mallopt(_option, _value)
+for _variable in _THREAD_VARIABLES:
+    os.environ.setdefault(_variable, "1")
+
+gc.disable()  # imports leave no garbage
+for _module in _MODULES:
     import_module(_module)
-gc.freeze()  # a worker's collections need not look at all that
+gc.freeze()  # the collections of a worker skip all objects that exist now
 gc.enable()
-# A driver that ends at once leaves workers that cannot give back their upload slots.
+# If a driver ends abruptly, its workers cannot give back their upload slots. Dask would log this.
 logging.getLogger("distributed.semaphore").setLevel(logging.CRITICAL + 1)

@@ -1,4 +1,4 @@
-"""PURE. The objects of an output: their names, and how large shards are."""
+"""PURE. The names of the objects in an output, and the limits of a shard's size."""
 
 from __future__ import annotations
 
@@ -6,99 +6,116 @@ import re
 from collections.abc import Collection, Iterable
 
 LABELS = "labels.json"
+"""The key of the labels, which all splits share."""
+
 MIN_SHARD_BYTES = 1_000_000
 MAX_SHARD_BYTES = 128_000_000
-_OF_A_SPLIT = re.compile(
+
+# The files that show that a split was begun. A plan does not: it is written before the job file.
+_FILE_OF_BEGUN_SPLIT = re.compile(
     r"(?P<split>[A-Za-z0-9_]+)\.(job\.json|manifest\.json|samples\.parquet)"
-    r"|receipts/(?P<shard_of>[A-Za-z0-9_]+)-\d{5,}-of-\d{5,}\.json"
+    r"|receipts/(?P<split_of_receipt>[A-Za-z0-9_]+)-\d{5,}-of-\d{5,}\.json"
 )
 
 
 def numbered(split: str, shard: int, shards: int) -> str:
-    """``train-00003-of-00012``: five digits, or as many as ``shards`` needs."""
+    """Return the name of a shard, such as ``train-00003-of-00012``.
+
+    Numbers have five digits, or as many as ``shards`` needs.
+    """
     digits = max(5, len(str(shards)))
     return f"{split}-{shard:0{digits}}-of-{shards:0{digits}}"
 
 
 def data(format_name: str, extension: str, split: str, shard: int, shards: int) -> str:
-    """A shard. Its folder holds nothing else."""
+    """Return the key of a shard. The folder of a format contains only its shards."""
     return f"{format_name}/{numbered(split, shard, shards)}{extension}"
 
 
 def index(format_name: str, extension: str, split: str, shard: int, shards: int) -> str:
-    """A file beside a shard: ``.idx`` or ``.lst``."""
+    """Return the key of an index of a shard, with the extension ``.idx`` or ``.lst``."""
     return f"index/{format_name}/{numbered(split, shard, shards)}{extension}"
 
 
 def index_of(shard_key: str, extension: str) -> str:
-    """The file beside the shard with this key: ``.idx`` or ``.lst``."""
+    """Return the key of an index of the shard with this key."""
     folder, _, name = shard_key.rpartition("/")
     return f"index/{folder}/{name.partition('.')[0]}{extension}"
 
 
 def shard_number(key: str) -> int:
-    """The number of the shard in a key."""
+    """Return the number of the shard in a key."""
     return int(re.findall(r"-(\d{5,})-of-", key)[-1])
 
 
 def split_of_shard(name: str) -> str | None:
-    """The split of a shard by its name without a folder, if it is called like one."""
+    """Return the split in the name of a shard, without a folder; None if it is no such name."""
     match = re.match(r"([A-Za-z0-9_]+)-\d{5,}-of-\d{5,}", name)
     return match[1] if match else None
 
 
 def receipt(split: str, shard: int, shards: int) -> str:
-    """Written when a shard is stored and checked."""
+    """Return the key of a receipt, which is written after its shard is stored and checked."""
     return f"receipts/{numbered(split, shard, shards)}.json"
 
 
 def job(split: str) -> str:
-    """What will be made of what."""
+    """Return the key of the job file, which contains all that determines the bytes of a split."""
     return f"{split}.job.json"
 
 
 def plan(split: str) -> str:
-    """Which source sample goes into which shard."""
+    """Return the key of the plan, which assigns source samples to shards."""
     return f"{split}.plan.parquet"
 
 
 def samples(split: str) -> str:
-    """One row a source sample."""
+    """Return the key of the table of samples, which has a row for each source sample."""
     return f"{split}.samples.parquet"
 
 
 def whole_samples(split: str) -> str:
-    """In a host's share: the table of samples of the whole split."""
+    """Return the key of the table of the whole split, in a copy of one host's share."""
     return f"{split}.whole-samples.parquet"
 
 
 def manifest(split: str) -> str:
-    """Written last; its presence means complete."""
+    """Return the key of the manifest, which is written last: its split is complete."""
     return f"{split}.manifest.json"
 
 
 def split_of_job(key: str) -> str | None:
-    """The split whose job file ``key`` is, if it is one."""
+    """Return the split whose job file has this key; None if it is not the key of a job file."""
     match = re.fullmatch(r"([A-Za-z0-9_]+)\.job\.json", key)
     return match[1] if match else None
 
 
-def splits(found: Iterable[str]) -> set[str]:
-    """The splits of which there is more among these keys than a plan, which a job begins with.
+def splits(stored_keys: Iterable[str]) -> set[str]:
+    """Return the splits that were begun, by the keys of an output.
 
-    A split whose job file was lost is one of them.
+    A plan alone does not begin a split. A split whose job file was lost has begun.
     """
-    matches = (match for key in found if (match := _OF_A_SPLIT.fullmatch(key)))
-    return {match["split"] or match["shard_of"] for match in matches}
+    begun = set()
+    for key in stored_keys:
+        match = _FILE_OF_BEGUN_SPLIT.fullmatch(key)
+        if match:
+            begun.add(match["split"] or match["split_of_receipt"])
+    return begun
 
 
 def belongs_to(split: str, key: str, format_names: Collection[str]) -> bool:
-    """Whether ``key`` is an object of this split: shard, index, receipt or table."""
+    """Return whether an object belongs to a split: a shard, index, receipt or table.
+
+    Args:
+        split: the name of the split.
+        key: the key of the object.
+        format_names: the formats whose shards and indexes count.
+    """
     folder, _, name = key.rpartition("/")
     if not folder:
-        tables = (plan(split), samples(split), whole_samples(split))
-        return name in (job(split), manifest(split), *tables)
-    return (
-        folder.removeprefix("index/") in {"receipts", *format_names}
-        and re.fullmatch(rf"{re.escape(split)}-\d{{5,}}-of-\d{{5,}}(\.[^.]+)?", name) is not None
-    )
+        files = (job(split), manifest(split), plan(split), samples(split), whole_samples(split))
+        return name in files
+    if folder.removeprefix("index/") not in {"receipts", *format_names}:
+        return False
+    pattern = rf"{re.escape(split)}-\d{{5,}}-of-\d{{5,}}(\.[^.]+)?"
+    return re.fullmatch(pattern, name) is not None

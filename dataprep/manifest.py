@@ -1,8 +1,9 @@
-"""The manifest of a split, and the receipts of its shards that it is built from.
+"""The manifest of a split, and the receipts of its shards, from which the manifest is built.
 
-Schema history of both: 1, the first. The manifest's ``table`` and the receipts' ``image_bytes``
-came later; files of earlier versions are read without them. Unknown keys are ignored, so that a
-later version can add some. A receipt has no time stamps: the same shard gives the same receipt.
+Schema history of both: 1 is the first schema. The manifest's ``table`` and the receipts'
+``image_bytes`` were added later; files of earlier versions are read without them. Unknown keys are
+ignored, so that a later version can add keys. A receipt has no time stamps, so that the same shard
+always gives the same receipt.
 """
 
 from __future__ import annotations
@@ -24,23 +25,43 @@ from dataprep.schema import malformed_as, parse, require, typed
 
 SCHEMA = 1
 OUT_OF_BOUNDS = "shards_out_of_bounds"
-"""Among ``warnings``: how many shards are outside 1 to 128 MB."""
+"""The key in ``warnings`` with the number of shards that are smaller than 1 MB or larger than 128
+MB."""
 
 Count: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 Small: TypeAlias = Annotated[int, Field(strict=True, ge=-1, lt=2**31)]
 Byte: TypeAlias = Annotated[int, Field(strict=True, ge=0, lt=128)]
 
-Place: TypeAlias = tuple[Count, Count, Count]
-"""Offset, length and CRC-32C of an encoded record."""
+RecordLocation: TypeAlias = tuple[Count, Count, Count]
+"""The offset of a record in its shard, its length in bytes, and its CRC-32C."""
 
 
 class Row(NamedTuple):
-    """One source sample. ``source`` is the escaped name; sizes are in pixels and bytes.
+    """A row of the samples table: one source sample.
 
-    ``notes`` are comma-separated kinds; ``records`` maps a format to offset, length and CRC-32C of
-    the encoded record, of which the image has ``image_bytes``. Unknown values are 0 or empty.
-    ``boxes``, how many were written, is None where the job has none, and ``values`` where a sample
-    has one label.
+    Unknown values are 0 or empty. The names of the fields are columns of the table and keys of
+    receipts.
+
+    Attributes:
+        number: the position of the sample in the plan; -1 if it is in no shard.
+        source: the name of the sample, escaped.
+        label: the 0-based label; -1 if the sample has no class.
+        synset: the name of the class, escaped.
+        status: ``written``, ``failed`` or ``skipped``.
+        reason: why the sample was not written.
+        kind: the kind of ``reason``, which the manifest counts.
+        action: what was done to the image, such as ``passthrough`` or ``reencoded``.
+        notes: the policies that applied to the image, separated by commas.
+        source_width, source_height: the size of the source image, in pixels.
+        source_bytes: the size of the source file.
+        source_sha256: the SHA-256 of the source file.
+        colorspace: the colour space of the source image.
+        exif_orientation: the orientation in the Exif data of the source image.
+        width, height: the size of the written image, in pixels.
+        image_bytes: the size of the written image, in bytes.
+        boxes: the number of boxes that were written; None if the job has no boxes.
+        values: all labels; None if the sample has one label.
+        records: the location of the record in each format.
     """
 
     number: Count
@@ -63,54 +84,66 @@ class Row(NamedTuple):
     image_bytes: Count = 0
     boxes: Small | None = None
     values: tuple[float, ...] | None = None
-    records: Mapping[str, Place] | None = None
+    records: Mapping[str, RecordLocation] | None = None
 
 
-_OPTIONAL = ("boxes", "values")
-_LATER = ("image_bytes", *_OPTIONAL)
-KINDS: Mapping[str, Any] = get_type_hints(Row, include_extras=True)
-"""The type of each column."""
+_OPTIONAL_COLUMNS = ("boxes", "values")
+_LATER_COLUMNS = ("image_bytes", *_OPTIONAL_COLUMNS)
+COLUMN_TYPES: Mapping[str, Any] = get_type_hints(Row, include_extras=True)
+"""The type of each column of the samples table."""
 
-_COLUMNS: dict[str, Any] = {
-    **{name: (GenericAlias(list, kind), ...) for name, kind in KINDS.items()},
-    **{name: (GenericAlias(list, KINDS[name]) | None, None) for name in _LATER},
-    "records": (dict[str, list[Place | None]], ...),
-}
-_Columns = create_model("_Columns", **_COLUMNS)
+
+def _column_fields() -> dict[str, Any]:
+    """The fields of the pydantic model that checks the ``samples`` of a receipt."""
+    fields: dict[str, Any] = {}
+    for name, column_type in COLUMN_TYPES.items():
+        list_type = GenericAlias(list, column_type)
+        if name in _LATER_COLUMNS:  # receipts of earlier versions do not have it
+            fields[name] = (list_type | None, None)
+        else:
+            fields[name] = (list_type, ...)
+    fields["records"] = (dict[str, list[RecordLocation | None]], ...)
+    return fields
+
+
+_Columns = create_model("_Columns", **_column_fields())
 
 
 def quirk_name(kind: str) -> str:
-    """A kind that ``warnings`` of a manifest counts, in words."""
+    """Return a kind that the manifest's ``warnings`` count, as words for the user."""
     return kind.replace("icc_", "colour profile_").replace("_", " ")
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Rows of the samples table as columns: by the fields of ``Row``, and places by format.
+    """Rows of the samples table, stored as columns.
 
-    ``boxes`` and ``values`` are absent where no sample has any.
+    Attributes:
+        columns: the values of each field of ``Row``, without ``records``. ``boxes`` and ``values``
+            are absent if no sample has any.
+        records: the location of each sample's record, by format; None if it was not written.
     """
 
     columns: Mapping[str, Sequence[Any]]
-    records: Mapping[str, Sequence[Place | None]]
+    records: Mapping[str, Sequence[RecordLocation | None]]
 
     def __len__(self) -> int:
         return len(self.columns["number"])
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Samples:
-        """The columns of some rows, without their places."""
+        """Return rows as columns, without the locations of their records."""
         columns = {name: list(map(attrgetter(name), rows)) for name in Row._fields}
         del columns["records"]
-        for name in _OPTIONAL:
+        for name in _OPTIONAL_COLUMNS:
             if columns[name].count(None) == len(rows):
                 del columns[name]
         return cls(columns, {})
 
     @classmethod
-    def from_json(cls, stored: Any) -> Samples:
-        """The ``samples`` of a receipt. Raises ValueError."""
-        columns = dict(typed(_Columns, stored))
+    def from_json(cls, content: Any) -> Samples:
+        """Read the ``samples`` of a receipt. Raises ValueError if they are malformed."""
+        columns = dict(typed(_Columns, content))
         records = columns.pop("records")
         count = len(columns["number"])
         columns["image_bytes"] = columns["image_bytes"] or [0] * count
@@ -121,20 +154,27 @@ class Samples:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """A ``Row`` for each sample."""
+        """The samples as rows, with the locations of their records."""
         unknown = [None] * len(self)
         columns = [self.columns.get(name, unknown) for name in Row._fields[:-1]]
-        records: list[dict[str, Place]] = [{} for _ in unknown]
-        for name, places in self.records.items():
-            for record, place in zip(records, places, strict=True):
-                if place:
-                    record[name] = place
+        records: list[dict[str, RecordLocation]] = [{} for _ in unknown]
+        for name, locations in self.records.items():
+            for record, location in zip(records, locations, strict=True):
+                if location:
+                    record[name] = location
         return [Row(*values) for values in zip(*columns, records, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """An object of the output: its size, SHA-256 and the store's ETag, if it has one."""
+    """An object of the output.
+
+    Attributes:
+        key: its key.
+        bytes: its size.
+        sha256: the SHA-256 of its bytes.
+        etag: its ETag; None if the store has no ETags.
+    """
 
     key: str
     bytes: Count
@@ -144,7 +184,13 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class StoredShard:
-    """A shard in one format, and the index files beside it."""
+    """A shard in one format.
+
+    Attributes:
+        file: the shard itself.
+        records: the number of its records.
+        indexes: the index files beside it.
+    """
 
     file: StoredFile
     records: Count
@@ -153,7 +199,16 @@ class StoredShard:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Everything known of one stored shard."""
+    """The content of a receipt: everything that is known about a stored shard.
+
+    Attributes:
+        fingerprint: the fingerprint of the job.
+        split: the split that the shard belongs to.
+        shard: the number of the shard, from 0.
+        shards: the number of shards of the split.
+        formats: the stored shard in each format.
+        samples: the samples of the shard, including those that were not written.
+    """
 
     fingerprint: str
     split: str
@@ -164,31 +219,35 @@ class Receipt:
 
     @property
     def rows(self) -> Sequence[Row]:
-        """A ``Row`` for each sample."""
+        """The samples as rows."""
         return self.samples.rows
 
     @property
     def files(self) -> list[StoredFile]:
-        """The objects that it lists: of each format the shard, then its indexes."""
-        return [file for shard in self.formats.values() for file in (shard.file, *shard.indexes)]
+        """The objects of the shard: in each format the shard itself, then its indexes."""
+        files = []
+        for shard in self.formats.values():
+            files.append(shard.file)
+            files.extend(shard.indexes)
+        return files
 
     def without_rows(self) -> Receipt:
-        """The same shard with no samples, to save memory."""
+        """Return the receipt without its samples, to save memory."""
         return replace(self, samples=Samples.of([]))
 
     def to_json(self) -> bytes:
-        """As stored."""
+        """Return the content of the file."""
         samples = {**self.samples.columns, "records": self.samples.records}
         content = {"schema": SCHEMA, **asdict(self.without_rows()), "samples": samples}
         return json.dumps(content, separators=(",", ":")).encode() + b"\n"
 
     @classmethod
     def from_json(cls, data: bytes, name: str) -> Receipt:
-        """Read what ``to_json`` wrote.
+        """Read a file that ``to_json`` wrote; ``name`` is the file's name in errors.
 
         Raises:
-            CorruptRecord: not a receipt.
-            SchemaTooNew: written by a newer version.
+            CorruptRecord: the data are not a receipt.
+            SchemaTooNew: a newer version wrote the file.
         """
         with malformed_as(CorruptRecord, f"{name}: not a receipt"):
             return typed(cls, parse(data, name, SCHEMA))
@@ -196,7 +255,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class ShardEntry:
-    """One shard in the manifest."""
+    """A shard in the manifest: its key, its size, the number of its records, and its SHA-256."""
 
     key: str
     bytes: Count
@@ -206,7 +265,14 @@ class ShardEntry:
 
 @dataclass(frozen=True, slots=True)
 class FormatEntry:
-    """All shards of one format. ``label_offset`` is what records add to the 0-based label."""
+    """All shards of one format in the manifest.
+
+    Attributes:
+        label_offset: the number that records add to the 0-based label.
+        records: the number of records in all shards.
+        bytes: the size of all shards.
+        shards: the shards, in the order of their numbers.
+    """
 
     label_offset: int
     records: Count
@@ -219,7 +285,7 @@ Formats: TypeAlias = Mapping[str, FormatEntry]
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """``SPLIT.samples.parquet`` in the manifest."""
+    """The table of samples in the manifest: the size and SHA-256 of ``SPLIT.samples.parquet``."""
 
     bytes: Count
     sha256: str
@@ -227,7 +293,16 @@ class TableEntry:
 
 @dataclass(frozen=True, slots=True)
 class SampleCounts:
-    """Every sample of the source, once. ``passthrough`` includes those only retagged."""
+    """Counts of source samples. Each sample is counted once.
+
+    Attributes:
+        total: the number of samples.
+        written: how many were written.
+        failed: how many failed.
+        skipped: how many were skipped.
+        passthrough: how many images were stored unchanged, or with changed metadata only.
+        reencoded: how many images were encoded again.
+    """
 
     total: Count
     written: Count
@@ -239,10 +314,12 @@ class SampleCounts:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Which share of a split a host has: ``number`` of ``count``.
+    """The share of a split that a host has.
 
     Attributes:
-        samples: how many samples each share has.
+        number: the number of the share, from 0.
+        count: the number of shares.
+        samples: the number of samples in each share.
         shards: the numbers of the shards of each share; empty in copies of earlier versions.
         table: ``SPLIT.whole-samples.parquet``, the table of samples of all shares; None in copies
             of earlier versions.
@@ -256,15 +333,27 @@ class Share:
 
     @property
     def left_out(self) -> float:
-        """The part of all samples that steps of equal number on all hosts leave out."""
+        """The share of all samples that is not read if all hosts read equally many samples."""
         return 1 - self.count * min(self.samples) / max(sum(self.samples), 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """``SPLIT.manifest.json``. ``config`` determines content, ``run`` does not.
+    """The content of ``SPLIT.manifest.json``. The field names are keys of the file.
 
-    ``share`` is that of a host which has only some of the shards (``dataprep stage``).
+    Attributes:
+        split: the name of the split.
+        created: when the manifest was written, in UTC.
+        fingerprint: the fingerprint of the job.
+        config: the settings that determine the content of the data set.
+        run: information about the run, which does not determine content.
+        versions: the versions of libraries.
+        formats: the shards in each format.
+        samples: counts of source samples.
+        warnings: how many samples were affected by each policy, and counts of other problems.
+        table: the table of samples; None in manifests of earlier versions.
+        share: the share of a host that has only some of the shards (``dataprep stage``).
+        schema: the schema number of the file.
     """
 
     split: str
@@ -281,68 +370,83 @@ class Manifest:
     schema: int = SCHEMA
 
     def record_options(self, format_name: str) -> RecordOptions:
-        """How the records of one of its formats are read.
+        """Return the options with which the records of a format are read.
 
         Raises:
-            ConfigError: its layout is not one that this version knows.
+            ConfigError: the manifest has a layout that this version does not know.
         """
         return RecordOptions.of(self.config, self.formats[format_name].label_offset)
 
     @property
     def encoding(self) -> str:
-        """The format of its images: ``JPEG``, ``PNG`` or ``WEBP``."""
+        """The format of the images: ``JPEG``, ``PNG`` or ``WEBP``."""
         image = self.config.get("image")
-        return str(image.get("encoding", "jpeg")).upper() if isinstance(image, dict) else "JPEG"
+        if not isinstance(image, dict):
+            return "JPEG"
+        return str(image.get("encoding", "jpeg")).upper()
 
     def to_json(self) -> bytes:
-        """As stored, in the documented order of keys."""
+        """Return the content of the file, with its keys in the documented order."""
         content = asdict(self)
         if self.share is None:
             del content["share"]
-        return json.dumps({"schema": content.pop("schema"), **content}, indent=1).encode() + b"\n"
+        schema = content.pop("schema")
+        return json.dumps({"schema": schema, **content}, indent=1).encode() + b"\n"
 
     @classmethod
     def from_json(cls, data: bytes, name: str) -> Manifest:
-        """Read what ``to_json`` wrote.
+        """Read a file that ``to_json`` wrote; ``name`` is the file's name in errors.
 
         Raises:
-            DatasetError: not a manifest.
-            SchemaTooNew: written by a newer version.
+            DatasetError: the data are not a manifest.
+            SchemaTooNew: a newer version wrote the file.
         """
         with malformed_as(DatasetError, f"{name}: not a manifest"):
             return typed(cls, parse(data, name, SCHEMA))
 
 
 def out_of_bounds(formats: Formats) -> int:
-    """The number of shards outside 1 to 128 MB, by the larger format."""
-    sizes = _largest_sizes(formats)
+    """Return the number of shards outside 1 to 128 MB, by their size in the larger format."""
+    sizes = _max_shard_sizes(formats)
     return sum(not MIN_SHARD_BYTES <= size <= MAX_SHARD_BYTES for size in sizes)
 
 
 def spread(formats: Formats) -> float:
-    """Largest deviation of a shard from the mean size, as a share, by the larger format."""
-    sizes = _largest_sizes(formats)
+    """Return the largest deviation of a shard from the mean size, as a share of the mean.
+
+    Sizes are those in the larger format.
+    """
+    sizes = _max_shard_sizes(formats)
     mean = sum(sizes) / len(sizes) if sizes else 0
     return max(abs(size - mean) / mean for size in sizes) if mean else 0.0
 
 
-def _largest_sizes(formats: Formats) -> list[int]:
+def _max_shard_sizes(formats: Formats) -> list[int]:
     """The size of each shard in its larger format."""
-    columns = [[shard.bytes for shard in entry.shards] for entry in formats.values()]
-    return [max(sizes) for sizes in zip(*columns, strict=True)]
+    sizes_by_format = [[shard.bytes for shard in entry.shards] for entry in formats.values()]
+    return [max(sizes) for sizes in zip(*sizes_by_format, strict=True)]
 
 
 def format_entries(
     receipts: Sequence[Receipt], label_offsets: Mapping[str, int]
 ) -> dict[str, FormatEntry]:
-    """The manifest's ``formats``, from receipts in shard order."""
+    """Return the manifest's ``formats``.
+
+    Args:
+        receipts: the receipts of all shards, in the order of their numbers.
+        label_offsets: the label offset of each format.
+    """
     entries = {}
-    for name, offset in label_offsets.items():
-        stored = [receipt.formats[name] for receipt in receipts]
-        shards = tuple(
-            ShardEntry(shard.file.key, shard.file.bytes, shard.records, shard.file.sha256)
-            for shard in stored
+    for name, label_offset in label_offsets.items():
+        shards = []
+        for receipt in receipts:
+            shard = receipt.formats[name]
+            entry = ShardEntry(shard.file.key, shard.file.bytes, shard.records, shard.file.sha256)
+            shards.append(entry)
+        entries[name] = FormatEntry(
+            label_offset=label_offset,
+            records=sum(shard.records for shard in shards),
+            bytes=sum(shard.bytes for shard in shards),
+            shards=tuple(shards),
         )
-        records = sum(shard.records for shard in shards)
-        entries[name] = FormatEntry(offset, records, sum(shard.bytes for shard in shards), shards)
     return entries

@@ -1,7 +1,8 @@
-"""One shard in one format, growing in memory until it is stored.
+"""One shard in one format, which grows in memory until it is stored.
 
-Memory is used again from shard to shard of a process: new pages have to be cleared by the kernel,
-and on a virtual machine first to be given by the host, which takes longer than the copy into them.
+A process reuses the memory of a stored shard for its next shards. Otherwise the kernel would have
+to clear new pages, and on a virtual machine the host would first have to provide them. This takes
+longer than copying the records into them.
 """
 
 from __future__ import annotations
@@ -19,135 +20,154 @@ from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, Sample
 from dataprep.keys import MAX_SHARD_BYTES
 from dataprep.manifest import StoredFile, StoredShard
 from dataprep.stores import Buffer, Store
-from dataprep.stores.permitted import Permitted, always_permitted, put_while_permitted
+from dataprep.stores.locked_writes import LockCheck, no_lock, put_under_lock
 from dataprep.stores.protocol import Uploads
 
-_FIRST_BYTES = MAX_SHARD_BYTES + 2**23
+_INITIAL_BYTES = MAX_SHARD_BYTES + 2**23
 
 
 class Records(NamedTuple):
-    """Encoded records that follow each other, and the length in bytes and CRC-32C of each.
+    """Encoded records that follow each other in a shard.
 
-    ``parts`` are their bytes, in pieces of any size.
+    Attributes:
+        pieces: the bytes of all records, in pieces of any size.
+        lengths: the length of each record, in bytes.
+        crcs: the CRC-32C of each record.
     """
 
-    parts: list[Buffer]
+    pieces: list[Buffer]
     lengths: list[int]
     crcs: list[int]
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
-        """Pickle as one piece, not copied again where the receiver supports it (PEP 574)."""
-        return Records, ([PickleBuffer(b"".join(self.parts))], self.lengths, self.crcs)
+        """Pickle the bytes as one piece, which is not copied if the receiver supports PEP 574."""
+        return Records, ([PickleBuffer(b"".join(self.pieces))], self.lengths, self.crcs)
 
     @classmethod
     def of(
         cls, record_format: RecordFormat, options: RecordOptions, samples: Sequence[Sample]
     ) -> Records:
-        """Encode samples."""
-        sink = _Sink()
-        writer = record_format.writer(sink, options)
+        """Encode samples in a record format."""
+        pieces = _Pieces()
+        writer = record_format.writer(pieces, options)
         lengths, crcs = [], []
         for sample in samples:
-            first = len(sink)
-            lengths.append(writer.write(sample)[1])
+            first_piece = len(pieces)
+            _, length = writer.write(sample)
+            lengths.append(length)
             crc = 0
-            for part in sink[first:]:
-                crc = crc32c(part, crc)
+            for piece in pieces[first_piece:]:
+                crc = crc32c(piece, crc)
             crcs.append(crc)
-        return cls(sink, lengths, crcs)
+        return cls(pieces, lengths, crcs)
 
 
-class _Sink(list[Buffer]):
+class _Pieces(list[Buffer]):
+    """A list that a record format writes to like to a file."""
+
     write = list.append
 
 
 class ShardBuffer:
-    """Records of one shard, hashed while they are appended. Planned for 128 MB; grows beyond.
+    """The records of one shard, which are hashed while they are appended.
 
-    ``offsets``, ``lengths`` and ``crcs`` (CRC-32C) are those of the encoded records, in order.
+    Its memory is large enough for a shard of 128 MB, and grows if a shard is larger.
+
+    Args:
+        record_format: the format of the shard.
+        store: where the shard will be stored.
+
+    Attributes:
+        offsets: the position of each record in the shard, in bytes.
+        lengths: the length of each record, in bytes.
+        crcs: the CRC-32C of each record.
     """
 
     def __init__(self, record_format: RecordFormat, store: Store) -> None:
         self.format = record_format
-        self._store = store
         self.offsets: list[int] = []
         self.lengths: list[int] = []
         self.crcs: list[int] = []
-        self._memory = _idle.pop() if _idle else _mapped(_FIRST_BYTES)
+        self._store = store
+        self._memory = _free_memory.pop() if _free_memory else _map_memory(_INITIAL_BYTES)
         self._memory.seek(0)
         self._sha256 = hashlib.sha256()
         self._md5 = hashlib.md5(usedforsecurity=False) if isinstance(store, Uploads) else None
 
     def append(self, records: Records) -> None:
-        """Append records."""
-        start = self._memory.tell()
-        self._add(records.parts, sum(records.lengths))
+        """Append records to the shard."""
+        offset = self._memory.tell()
+        self._append_bytes(records.pieces, sum(records.lengths))
         self.lengths += records.lengths
         self.crcs += records.crcs
         for length in records.lengths:
-            self.offsets.append(start)
-            start += length
+            self.offsets.append(offset)
+            offset += length
 
-    def _add(self, parts: Sequence[Buffer], size: int) -> None:
-        """Append bytes, ``size`` in all, and hash them."""
+    def _append_bytes(self, pieces: Sequence[Buffer], total_bytes: int) -> None:
+        """Append pieces of ``total_bytes`` together, and hash them."""
         start = self._memory.tell()
-        end = start + size
+        end = start + total_bytes
         if end > len(self._memory):
-            larger = _mapped(2 * end)
+            larger = _map_memory(2 * end)
             larger.write(memoryview(self._memory)[:start])
             self._memory = larger
-        for part in parts:
-            self._memory.write(part)
-        added = memoryview(self._memory)[start:end]
-        self._sha256.update(added)
+        for piece in pieces:
+            self._memory.write(piece)
+        appended = memoryview(self._memory)[start:end]
+        self._sha256.update(appended)
         if self._md5 is not None:
-            self._md5.update(added)
+            self._md5.update(appended)
 
     def put(
         self,
-        place: tuple[str, int, int],
+        shard_of_split: tuple[str, int, int],
         entries: Sequence[IndexEntry],
-        permit: Permitted = always_permitted,
+        check_lock: LockCheck = no_lock,
     ) -> StoredShard:
-        """End the shard with its trailer, store it, and then the files that index it.
+        """End the shard with its trailer, store it, and then store its indexes.
 
-        Its memory is given to other shards.
-        ``place`` is split, shard, shards; ``entries`` are those of the records, in order.
-        ``permit`` is asked before each object is written.
+        The buffer cannot be used afterwards, because its memory is given to other shards.
+
+        Args:
+            shard_of_split: the name of the split, the number of the shard, and the number of
+                shards.
+            entries: an index entry for each record, in their order.
+            check_lock: called before each write; raises LeaseLost if the run has lost its lock.
 
         Raises:
-            LeaseLost: by ``permit``: another run has taken over.
-            StoreError: it could not be stored.
+            LeaseLost: raised by ``check_lock``.
+            StoreError: the shard or an index could not be stored.
         """
         name, trailer = self.format.name, self.format.trailer
-        self._add([trailer], len(trailer))
+        self._append_bytes([trailer], len(trailer))
         content = memoryview(self._memory)[: self._memory.tell()]
-        key = keys.data(name, self.format.extension, *place)
+        key = keys.data(name, self.format.extension, *shard_of_split)
         md5 = self._md5.digest() if self._md5 is not None else None
-        info = put_while_permitted(self._store, key, content, permit, md5)
+        info = put_under_lock(self._store, key, content, check_lock, md5)
         file = StoredFile(key, len(content), self._sha256.hexdigest(), info.etag)
-        _idle.append(self._memory)
+        _free_memory.append(self._memory)
         indexes = []
         for extension, index in self.format.indexes(entries).items():
-            index_key = keys.index(name, extension, *place)
-            info = put_while_permitted(self._store, index_key, index, permit)
+            index_key = keys.index(name, extension, *shard_of_split)
+            info = put_under_lock(self._store, index_key, index, check_lock)
             sha256 = hashlib.sha256(index).hexdigest()
             indexes.append(StoredFile(index_key, len(index), sha256, info.etag))
         return StoredShard(file, len(entries), tuple(indexes))
 
 
-_idle: list[mmap.mmap] = []
+_free_memory: list[mmap.mmap] = []
 
 
 def release() -> None:
-    """Free the memory that is kept for further shards."""
-    _idle.clear()
+    """Free the memory that this process keeps for further shards."""
+    _free_memory.clear()
 
 
-def _mapped(size: int) -> mmap.mmap:
-    """Anonymous memory, of which only what is written to is taken.
+def _map_memory(size_bytes: int) -> mmap.mmap:
+    """Map anonymous memory. The kernel provides only the pages that are written to.
 
-    Huge pages are not used: on a virtual machine whose host takes freed memory back, the first
-    write to them takes several times as long.
+    Huge pages are not used. On a virtual machine whose host takes freed memory back, the first
+    write to a huge page takes several times as long.
     """
-    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    return mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

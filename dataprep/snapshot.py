@@ -1,8 +1,8 @@
-"""Read a split as it was opened, or fail once it is made anew.
+"""Read a split as it was when it was opened, or fail if it has been made again since then.
 
 ``--overwrite`` and ``--retry-failed`` remove the manifest before they change anything else, and
-write the next manifest last. So bytes belong to the opened manifest if that manifest is still there
-after the bytes were read.
+write the next manifest last. Therefore bytes belong to the opened manifest if this manifest is
+still stored after the bytes were read.
 
 A check is one HEAD request, or opens one file. Objects that are read together share a check. Each
 process checks the same version of an object only once.
@@ -38,7 +38,7 @@ class Snapshot:
 
     @classmethod
     def open(cls, store: Store, split: str) -> tuple[Manifest, Snapshot]:
-        """The manifest of a complete split, and a snapshot of its objects.
+        """Return the manifest of a complete split, and a snapshot of its objects.
 
         Raises:
             ObjectNotFound: the split has no manifest.
@@ -71,7 +71,7 @@ class Snapshot:
         """Confirm that everything read before this call belongs to the manifest.
 
         Raises:
-            DatasetChanged: the split was made anew since it was opened, or is being.
+            DatasetChanged: the split has been made again since it was opened, or is being made.
         """
         key = keys.manifest(self._split)
         with suppress(ObjectNotFound):
@@ -88,7 +88,7 @@ class Snapshot:
             versions: the version of each object, by its key; "" if the store reports no versions.
 
         Raises:
-            DatasetChanged: as ``check``.
+            DatasetChanged: see ``check``.
         """
         for key, version in versions.items():
             if not version or self._confirmed.get(key) != version:
@@ -97,22 +97,25 @@ class Snapshot:
                 return
 
     def get(self, key: str) -> bytes:
-        """All bytes of an object.
+        """Return all bytes of an object.
 
         Raises:
-            DatasetChanged: the split was made anew since it was opened, or is being.
+            DatasetChanged: the split has been made again since it was opened, or is being made.
             ObjectNotFound: the object is missing, and the split is unchanged.
         """
         return self.get_range(key, 0, None)
 
     def get_range(self, key: str, offset: int, length: int | None) -> bytes:
-        """``length`` bytes of an object from ``offset``, None for the rest; raises as ``get``."""
+        """Return ``length`` bytes of an object from ``offset``. Raises the errors of ``get``.
+
+        If ``length`` is None, return all bytes from ``offset`` on.
+        """
         data, version = self.get_unconfirmed(key, offset, length)
         self.confirm({key: version})
         return data
 
     def get_unconfirmed(self, key: str, offset: int, length: int | None) -> Versioned:
-        """As ``get_range``, but the caller must pass the version to ``confirm``.
+        """Return the bytes of ``get_range`` and their version, which the caller must confirm.
 
         Use the bytes only after ``confirm`` has accepted their version. One ``confirm`` can serve
         many reads.
@@ -131,8 +134,8 @@ class Snapshot:
         """Check after the ``with`` block, for reads that do not go through this class.
 
         Raises:
-            DatasetChanged: as ``check``. It also replaces an error of the block if the data set has
-                changed.
+            DatasetChanged: see ``check``. It also replaces an error of the block if the data set
+                has changed.
         """
         try:
             yield
@@ -141,11 +144,11 @@ class Snapshot:
             raise
         self.check()
 
-    def _changed(self, why: str) -> DatasetChanged:
+    def _changed(self, reason: str) -> DatasetChanged:
         return DatasetChanged(
-            f"the data set changed: split {self._split!r} of {self.store.uri} was made anew since "
-            f"it was opened ({why}). Samples read before are consistent; open it again when it is "
-            "complete"
+            f"the data set changed: split {self._split!r} of {self.store.uri} was made again "
+            f"since it was opened ({reason}). Samples read before are consistent; open it again "
+            "when it is complete"
         )
 
 

@@ -47,32 +47,38 @@ VALIDATION = "validation"
 SMALLEST_TARGET = -(-MIN_SHARD_BYTES * 100 // 85)
 LARGEST_TARGET = MAX_SHARD_BYTES * 100 // 115
 MAX_SLICES = 8
-"""The most points of the line that predicts the size of records."""
+"""The maximum number of points of the line that predicts the size of records."""
 
-_MOST_MOVED = Fraction(1, 25)
+_MAX_MOVE = Fraction(1, 25)
 """How far the bound of a shard may be moved to the start of a run, as a share of a shard.
 
 Both bounds of a shard may move, so the size changes by up to 8 %."""
 
-_LEAST_PER_SLICE = 16
-_FEWEST_CONVERSIONS, _MOST_CONVERSIONS = 32, 128
+_MIN_SLICE_SAMPLES = 16
+_MIN_CONVERSIONS = 32
+_MAX_CONVERSIONS = 128
 _PART_PATTERN = re.compile(r"([0-9]{1,6})/([0-9]{1,6})")
-_MOST_PARTS = 999_999
+_MAX_PARTS = 999_999
 # Pairs of environment variables: the number of this process or host, and how many there are. The
 # first pair with both variables set is used. torchrun comes before Kubernetes, because it may start
 # several processes in a pod.
-_ARRAY = ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE")
-_INDEXED_JOB = ("JOB_COMPLETION_INDEX", "JOB_COMPLETIONS")
+_BATCH_ARRAY = ("AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE")
+_KUBERNETES_JOB = ("JOB_COMPLETION_INDEX", "JOB_COMPLETIONS")
 _LAUNCHER_VARIABLES = {
     "--part": (
-        *(_ARRAY, ("RANK", "WORLD_SIZE")),
-        *(("SLURM_PROCID", "SLURM_NTASKS"), _INDEXED_JOB),
+        _BATCH_ARRAY,
+        ("RANK", "WORLD_SIZE"),
+        ("SLURM_PROCID", "SLURM_NTASKS"),
+        _KUBERNETES_JOB,
     ),
     "--host": (
-        *(_ARRAY, ("GROUP_RANK", "GROUP_WORLD_SIZE"), ("SLURM_NODEID", "SLURM_NNODES")),
+        _BATCH_ARRAY,
+        ("GROUP_RANK", "GROUP_WORLD_SIZE"),
+        ("SLURM_NODEID", "SLURM_NNODES"),
         # MPI has no variables for hosts. With one rank on each host, ranks are hosts.
-        *(("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")),
-        _INDEXED_JOB,
+        ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+        ("PMI_RANK", "PMI_SIZE"),
+        _KUBERNETES_JOB,
     ),
 }
 
@@ -80,13 +86,15 @@ Labels: TypeAlias = NDArray[np.int32]
 
 
 def sample_size(samples: int) -> int:
-    """How many conversions to calibrate with: a tenth, at least 32, at most 128."""
-    return min(samples, max(_FEWEST_CONVERSIONS, min(_MOST_CONVERSIONS, samples // 10)))
+    """Return how many samples to convert for the calibration: a tenth, but 32 to 128."""
+    tenth = samples // 10
+    return min(samples, max(_MIN_CONVERSIONS, min(_MAX_CONVERSIONS, tenth)))
 
 
 def pick(sizes: Integers, count: int) -> Integers:
-    """Choose ``count`` rows, evenly spread over the samples in order of size."""
+    """Choose ``count`` rows, evenly spread over the samples in the order of their sizes."""
     order = np.argsort(sizes, kind="stable")
+    # Cut the samples into equal slices, and take the middle of each slice.
     positions = (2 * np.arange(count, dtype=np.int64) + 1) * len(order) // (2 * count)
     return order[positions].astype(np.int64)
 
@@ -94,8 +102,8 @@ def pick(sizes: Integers, count: int) -> Integers:
 def pick_runs(containers: Sequence[str], sizes: Integers, count: int) -> Integers:
     """Choose about ``count`` rows at the start of runs, evenly spread over the runs by size.
 
-    A run is neighbouring samples in one container. It is read from its begin, and its samples have
-    the same listed size.
+    A run is neighbouring samples in one container. It is read from its start, and all its samples
+    have the same listed size.
 
     Args:
         containers: the container of each sample, in the order of the source.
@@ -104,13 +112,13 @@ def pick_runs(containers: Sequence[str], sizes: Integers, count: int) -> Integer
     """
     starts = _run_starts(containers)
     lengths = np.diff([*starts, len(containers)])
-    needed = -(-count * len(starts) // max(len(containers), 1))
-    runs = min(len(starts), max(MAX_SLICES, needed))
-    per_run = -(-count // max(runs, 1))
+    share_of_runs = -(-count * len(starts) // max(len(containers), 1))
+    runs = min(len(starts), max(MAX_SLICES, share_of_runs))
+    samples_per_run = -(-count // max(runs, 1))
     rows: list[int] = []
     for run in sorted(pick(sizes[starts], runs).tolist()):
         start = int(starts[run])
-        rows.extend(range(start, start + min(per_run, int(lengths[run]))))
+        rows.extend(range(start, start + min(samples_per_run, int(lengths[run]))))
     return np.array(rows, dtype=np.int64)
 
 
@@ -126,56 +134,71 @@ def _run_starts(containers: Sequence[str]) -> Integers:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The line that predicts the size of records.
+    """The line that predicts the size of a record from the size of its source file.
 
-    ``points`` are pairs of source bytes and record bytes, in ascending source bytes.
+    Attributes:
+        points: pairs of source bytes and record bytes, in ascending source bytes.
     """
 
     points: tuple[tuple[int, int], ...]
 
     @classmethod
     def fit(cls, pairs: Sequence[tuple[int, int]]) -> Calibration:
-        """Fit the line to pairs of source bytes and record bytes; 0 for a failed conversion."""
+        """Fit the line to samples that were converted.
+
+        Args:
+            pairs: the source bytes and the record bytes of each sample; 0 record bytes if its
+                conversion failed.
+        """
         ordered = sorted(pairs)
-        slices = max(1, min(MAX_SLICES, len(ordered) // _LEAST_PER_SLICE))
+        slices = max(1, min(MAX_SLICES, len(ordered) // _MIN_SLICE_SAMPLES))
         points: list[tuple[int, int]] = []
         for i in range(slices):
             start = i * len(ordered) // slices
             stop = (i + 1) * len(ordered) // slices
             sources, records = zip(*ordered[start:stop], strict=True)
-            source = sum(sources) // (stop - start)
-            record = sum(records) // (stop - start)
-            if not points or source > points[-1][0]:
-                points.append((max(1, source), record))
+            mean_source = sum(sources) // (stop - start)
+            mean_record = sum(records) // (stop - start)
+            if not points or mean_source > points[-1][0]:
+                points.append((max(1, mean_source), mean_record))
         return cls(tuple(points))
 
     def predict(self, sizes: Integers) -> Integers:
-        """The predicted record bytes for each of ``sizes``: int64, never negative."""
+        """Predict record bytes.
+
+        Args:
+            sizes: the sizes of source files, of shape (samples,).
+
+        Returns:
+            The predicted sizes of their records, int64 of shape (samples,), never negative.
+        """
         sizes = sizes.astype(np.int64)
         if len(self.points) == 1:
             source, record = self.points[0]
             # One point cannot show a constant part: assume that sizes are proportional.
             return np.where(sizes > 0, np.maximum(1, sizes * record // source), 0)
-        x = np.array([point[0] for point in self.points], dtype=np.int64)
-        y = np.array([point[1] for point in self.points], dtype=np.int64)
-        segment = np.clip(np.searchsorted(x, sizes, side="right") - 1, 0, len(x) - 2)
-        following = segment + 1
-        x0, x1 = x[segment], x[following]
-        y0, y1 = y[segment], y[following]
-        rise = y1 - y0
+        sources = np.array([source for source, _ in self.points], dtype=np.int64)
+        records = np.array([record for _, record in self.points], dtype=np.int64)
+        # Each size is on the segment between two neighbouring points, or beyond an end point.
+        segment = np.searchsorted(sources, sizes, side="right") - 1
+        segment = np.clip(segment, 0, len(sources) - 2)
+        source_0, source_1 = sources[segment], sources[segment + 1]
+        record_0, record_1 = records[segment], records[segment + 1]
+        run = source_1 - source_0
+        rise = record_1 - record_0
         # Beyond the end points the line goes on. There it neither falls, nor rises faster than the
         # size of the source.
-        run, above = x1 - x0, sizes > x1
-        outside = above | (sizes < x0)
-        rise = np.where(outside, np.clip(rise, 0, run), rise)
-        anchor_x = np.where(above, x1, x0)
-        anchor_y = np.where(above, y1, y0)
-        predicted = anchor_y + rise * (sizes - anchor_x) // run
+        is_above = sizes > source_1
+        is_outside = is_above | (sizes < source_0)
+        rise = np.where(is_outside, np.clip(rise, 0, run), rise)
+        anchor_source = np.where(is_above, source_1, source_0)
+        anchor_record = np.where(is_above, record_1, record_0)
+        predicted = anchor_record + rise * (sizes - anchor_source) // run
         return np.where(sizes > 0, np.maximum(1, predicted), 0)
 
 
-class Item(NamedTuple):
-    """One sample of a plan.
+class PlannedSample(NamedTuple):
+    """A sample of a plan, as workers get it.
 
     Attributes:
         located: where the bytes of the sample are.
@@ -197,12 +220,17 @@ class SplitPlan:
     Entries of the source that are no samples come last.
 
     Attributes:
-        names, sizes, labels: name, source bytes and 0-based label of each row.
+        names: the name of each row.
+        sizes: the source bytes of each row.
+        labels: the 0-based label of each row.
         predicted: the predicted record bytes of each row.
         shards: the shard of each row; -1 for an entry that is no sample.
-        statuses, reasons: for an entry that is no sample, ``failed`` or ``skipped`` and the reason.
-        containers, offsets: for each sample, the file that contains it, and its first byte there;
-            empty if every sample is a file of its own.
+        statuses: ``failed`` or ``skipped`` for an entry that is no sample, else empty.
+        reasons: the reason of ``statuses``, else empty.
+        containers: the file that contains the sample; no elements if every sample is a separate
+            file.
+        offsets: the position of the sample in its container, in bytes; no elements if every sample
+            is a separate file.
         values: all labels, float32 of shape (rows, k); None if samples have one label only.
         boxes: the boxes of each row; None if the job has no boxes.
     """
@@ -221,30 +249,30 @@ class SplitPlan:
 
     @cached_property
     def shard_count(self) -> int:
-        """How many shards the plan has."""
+        """The number of shards."""
         return int(self.shards.max(initial=-1)) + 1
 
     @cached_property
     def samples(self) -> int:
-        """How many rows are samples."""
+        """The number of rows that are samples. They come first."""
         return int((self.shards >= 0).sum())
 
     def rows_of(self, shard: int) -> slice:
-        """The rows of one shard's samples."""
+        """Return the rows of a shard's samples."""
         start, stop = np.searchsorted(self.shards[: self.samples], [shard, shard + 1])
         return slice(int(start), int(stop))
 
     def samples_in(self, shard: int) -> int:
-        """How many samples a shard has."""
+        """Return the number of samples in a shard."""
         rows = self.rows_of(shard)
         return int(rows.stop) - int(rows.start)
 
-    def items(self, rows: slice) -> tuple[Item, ...]:
-        """The samples of these rows, as workers get them."""
-        columns = [self.names[rows], self.sizes[rows].tolist()]
+    def planned_samples(self, rows: slice) -> tuple[PlannedSample, ...]:
+        """Return the samples of some rows, as workers get them."""
+        location_columns = [self.names[rows], self.sizes[rows].tolist()]
         if self.containers:
-            columns += [self.containers[rows], self.offsets[rows].tolist()]
-        located = [Located(*fields) for fields in zip(*columns, strict=True)]
+            location_columns += [self.containers[rows], self.offsets[rows].tolist()]
+        located = [Located(*fields) for fields in zip(*location_columns, strict=True)]
         labels = self.labels[rows].tolist()
         values: list[tuple[float, ...]] = [()] * len(labels)
         if self.values is not None:
@@ -252,29 +280,28 @@ class SplitPlan:
         annotated: list[Annotated | None] = [None] * len(labels)
         if self.boxes is not None:
             annotated = [*self.boxes.of(rows)]
-        return tuple(map(Item, located, labels, values, annotated))
+        return tuple(map(PlannedSample, located, labels, values, annotated))
 
-    def others(self, label_space: LabelSpace) -> Samples:
-        """Entries that are in no shard, as rows of the samples table."""
+    def entries_without_shard(self, label_space: LabelSpace) -> Samples:
+        """Return the entries that are in no shard, as rows of the samples table."""
         rows = []
-        for i in range(self.samples, len(self.names)):
-            label = int(self.labels[i])
-            synset = label_space.synset_of(label)
+        for position in range(self.samples, len(self.names)):
+            label = int(self.labels[position])
             row = Row(
                 number=-1,
-                source=escape(self.names[i]),
+                source=escape(self.names[position]),
                 label=label,
-                synset=escape(synset),
-                status=self.statuses[i],
-                reason=self.reasons[i],
+                synset=escape(label_space.synset_of(label)),
+                status=self.statuses[position],
+                reason=self.reasons[position],
                 kind="refused",
-                source_bytes=int(self.sizes[i]),
+                source_bytes=int(self.sizes[position]),
             )
             rows.append(row)
         return Samples.of(rows)
 
     def to_parquet(self) -> bytes:
-        """The plan as a Parquet file. Names are escaped."""
+        """Return the plan as a Parquet file, with escaped names."""
         columns = {
             "source": texts(escape_all(self.names)),
             "source_bytes": numbers(self.sizes),
@@ -297,7 +324,7 @@ class SplitPlan:
 
     @classmethod
     def from_parquet(cls, data: bytes, name: str = "the plan") -> SplitPlan:
-        """Read a plan that ``to_parquet`` wrote; ``name`` is what errors call it.
+        """Read a plan that ``to_parquet`` wrote; ``name`` is the name of the file in errors.
 
         Raises:
             DatasetError: the data are damaged, or are not a plan.
@@ -322,8 +349,8 @@ class SplitPlan:
                 **optional,
             )
         except (pa.ArrowException, KeyError, TypeError, ValueError) as error:
-            why = " ".join(str(error).split())[:200]
-            raise DatasetError(f"{name}: damaged, or not a plan: {why}") from None
+            problem = " ".join(str(error).split())[:200]
+            raise DatasetError(f"{name}: damaged, or not a plan: {problem}") from None
 
 
 def make_plans(
@@ -335,7 +362,15 @@ def make_plans(
 ) -> dict[str, SplitPlan]:
     """Plan the splits of a job. Entries that are no samples go to the plan of the main split.
 
-    ``boxes`` has a row for each row of the listing.
+    Args:
+        listing: the entries of the source.
+        label_space: the labels.
+        calibration: predicts the size of records.
+        config: the config of the job.
+        boxes: the boxes of each row of the listing; None if the job has no boxes.
+
+    Returns:
+        The plan of each split.
 
     Raises:
         ConfigError: a split would have no samples; or the label of a sample with several labels
@@ -362,10 +397,10 @@ def make_plans(
             order = shuffled(listing.names, rows_of_split, config.seed)
         else:
             order = in_source_order(listing, rows_of_split)
-        others = sorted(listing.problems) if split == config.split else []
-        plans[split] = _split_plan(listing, labels, order, others, calibration, config)
+        problem_rows = sorted(listing.problems) if split == config.split else []
+        plans[split] = _plan_split(listing, labels, order, problem_rows, calibration, config)
         if boxes is not None:
-            plan_rows = np.concatenate([order, np.array(others, dtype=np.int64)])
+            plan_rows = np.concatenate([order, np.array(problem_rows, dtype=np.int64)])
             plans[split] = replace(plans[split], boxes=boxes.take(plan_rows))
     return plans
 
@@ -385,101 +420,133 @@ def _require_first_value_is_label(listing: Listing, labels: Labels, rows: Intege
         )
 
 
-def _split_plan(
+def _plan_split(
     listing: Listing,
     labels: Labels,
     order: Integers,
-    others: Sequence[int],
+    problem_rows: Sequence[int],
     calibration: Calibration,
     config: ShardConfig,
 ) -> SplitPlan:
+    """Plan one split.
+
+    Args:
+        listing: the entries of the source.
+        labels: the label of each entry.
+        order: the rows of the samples of the split, in the order in which they are written.
+        problem_rows: the rows of the entries that are no samples.
+        calibration: predicts the size of records.
+        config: the config of the job.
+    """
     predicted = calibration.predict(listing.sizes[order])
     bounds = cut(predicted, clamp_target(int(config.shard_size)))
     if listing.in_runs:
         runs = _run_starts([listing.containers[row] for row in order.tolist()])
         bounds = moved_to_runs(bounds, predicted, runs)
     shards = np.repeat(np.arange(len(bounds) - 1, dtype=np.int32), np.diff(bounds))
-    rows = np.concatenate([order, np.array(others, dtype=np.int64)])
-    problems = [listing.problems[row] for row in others]
-    empty = [""] * len(order)
+    rows = np.concatenate([order, np.array(problem_rows, dtype=np.int64)])
+    problems = [listing.problems[row] for row in problem_rows]
+    no_text = [""] * len(order)  # samples have neither a status nor a reason
+    containers: Sequence[str] = ()
+    offsets = listing.offsets
+    if listing.containers:
+        containers = [listing.containers[row] for row in rows.tolist()]
+        offsets = listing.offsets[rows]
     return SplitPlan(
         names=[listing.names[row] for row in rows.tolist()],
         sizes=listing.sizes[rows],
         labels=labels[rows],
-        predicted=np.concatenate([predicted, np.zeros(len(others), dtype=np.int64)]),
-        shards=np.concatenate([shards, np.full(len(others), -1, dtype=np.int32)]),
-        statuses=[*empty, *(problem.status for problem in problems)],
-        reasons=[*empty, *(problem.reason for problem in problems)],
-        containers=[listing.containers[row] for row in rows.tolist()] if listing.containers else (),
-        offsets=listing.offsets[rows] if listing.containers else listing.offsets,
+        predicted=np.concatenate([predicted, np.zeros(len(problems), dtype=np.int64)]),
+        shards=np.concatenate([shards, np.full(len(problems), -1, dtype=np.int32)]),
+        statuses=[*no_text, *(problem.status for problem in problems)],
+        reasons=[*no_text, *(problem.reason for problem in problems)],
+        containers=containers,
+        offsets=offsets,
         values=None if listing.values is None else listing.values[rows],
     )
 
 
 def used_labels(plans: Iterable[SplitPlan]) -> set[int]:
-    """The labels of the samples in these plans; -1 where there is no class."""
-    return {label for plan in plans for label in np.unique(plan.labels[: plan.samples]).tolist()}
+    """Return the labels of the samples in some plans, with -1 for samples without a class."""
+    labels: set[int] = set()
+    for plan in plans:
+        labels.update(np.unique(plan.labels[: plan.samples]).tolist())
+    return labels
 
 
 def labels_of(listing: Listing, label_space: LabelSpace) -> Labels:
-    """The label of each entry, -1 where it has no class."""
-    return np.array([label_space.index.get(group, -1) for group in listing.classes], dtype=np.int32)
+    """Return the label of each entry; -1 for an entry without a class."""
+    labels = [label_space.index.get(class_name, -1) for class_name in listing.classes]
+    return np.array(labels, dtype=np.int32)
 
 
 def sample_rows(listing: Listing) -> Integers:
-    """Rows of the listing that are samples."""
+    """Return the rows of the listing that are samples."""
     is_sample = np.ones(len(listing), dtype=np.bool_)
     is_sample[list(listing.problems)] = False
     return np.flatnonzero(is_sample).astype(np.int64)
 
 
 def label_offsets(config: ShardConfig, label_space: LabelSpace) -> Mapping[str, int]:
-    """The label offset of each format, by its name: as configured, or else the format's default.
+    """Return the label offset of each format: the configured offset, or the format's default.
 
-    Without classes all offsets are 0, so that formats with a label store -1.
+    If the job is unlabelled, all offsets are 0, so that formats with a label store -1.
     """
     if config.unlabelled:
         return dict.fromkeys(config.format, 0)
     layout = config.record_options.layout
-    defaults = {
-        name: get_format(name).default_label_offset(label_space.are_synsets, layout)
-        for name in config.format
-    }
-    return {name: config.label_offset.get(name, offset) for name, offset in defaults.items()}
+    offsets = {}
+    for name in config.format:
+        default = get_format(name).default_label_offset(label_space.are_synsets, layout)
+        offsets[name] = config.label_offset.get(name, default)
+    return offsets
 
 
 def clamp_target(target_bytes: int) -> int:
-    """The target size, limited so that a shard has 1 to 128 MB even if it is 15 % off."""
+    """Limit the target size, so that a shard has 1 to 128 MB even if its size is 15 % off."""
     return min(max(target_bytes, SMALLEST_TARGET), LARGEST_TARGET)
 
 
 def shuffled(names: Sequence[str], rows: Integers, seed: int) -> Integers:
-    """``rows`` in the order of the seeded hashes of their names."""
+    """Return ``rows`` in the order of the seeded hashes of their names."""
     return _by_hash(names, rows, seed, b"order")
 
 
 def in_source_order(listing: Listing, rows: Integers) -> Integers:
-    """``rows`` in the order of the source."""
+    """Return ``rows`` in the order of the source."""
     if listing.order is None:
         return rows
     return listing.order[np.isin(listing.order, rows)]
 
 
 def classes_in_a_shard(plan: SplitPlan) -> tuple[float, float]:
-    """The mean number of classes in a shard, and the same number if samples were shuffled."""
+    """Return how many classes a shard has on average, as planned and if samples were shuffled."""
     labels = plan.labels[: plan.samples].astype(np.int64)
+    shards = plan.shards[: plan.samples].astype(np.int64)
+    # A number for each pair of shard and label. Labels begin with -1.
+    label_count = int(labels.max(initial=0)) + 2
+    pairs = np.unique(shards * label_count + labels)
     _, counts = np.unique(labels, return_counts=True)
-    keys = plan.shards[: plan.samples].astype(np.int64) * (int(labels.max(initial=0)) + 2) + labels
-    shares = counts / max(plan.samples, 1)
-    samples_a_shard = plan.samples / max(plan.shard_count, 1)
-    shuffled = float(np.sum(1 - (1 - shares) ** samples_a_shard))
-    return len(np.unique(keys)) / max(plan.shard_count, 1), shuffled
+    class_shares = counts / max(plan.samples, 1)
+    samples_per_shard = plan.samples / max(plan.shard_count, 1)
+    # A class is missing in a shuffled shard if none of its samples has this class.
+    shuffled_classes = float(np.sum(1 - (1 - class_shares) ** samples_per_shard))
+    return len(pairs) / max(plan.shard_count, 1), shuffled_classes
 
 
 def held_out_runs(
     containers: Sequence[str], rows: Integers, share: Fraction, seed: int
 ) -> NDArray[np.bool_]:
-    """A mask over ``rows`` of whole containers with about the validation share of all samples.
+    """Choose whole containers for the validation split.
+
+    Args:
+        containers: the container of each entry of the listing.
+        rows: the rows of the samples.
+        share: the share of the samples to choose.
+        seed: the seed of the choice.
+
+    Returns:
+        A mask over ``rows``, true for the samples of the validation split.
 
     Raises:
         ConfigError: there is only one container, or none.
@@ -515,10 +582,20 @@ def held_out(
     share: Fraction,
     seed: int,
 ) -> NDArray[np.bool_]:
-    """A mask over ``rows`` of the validation share of each class, halves rounded up.
+    """Choose the validation share of each class, rounded to whole samples.
 
     At least one sample of each class stays in the main split. A class of two or more samples has at
     least one in the validation split.
+
+    Args:
+        names: the name of each entry of the listing.
+        labels: the label of each entry.
+        rows: the rows of the samples.
+        share: the share of the samples to choose.
+        seed: the seed of the choice.
+
+    Returns:
+        A mask over ``rows``, true for the samples of the validation split.
     """
     hashed = _by_hash(names, rows, seed, b"validation")
     rank = np.empty(len(names), dtype=np.int64)
@@ -535,9 +612,15 @@ def held_out(
 
 
 def cut(predicted: Integers, target_bytes: int) -> tuple[int, ...]:
-    """The bounds of shards of equal predicted bytes, near ``target_bytes``.
+    """Cut samples into shards of equal predicted bytes, near ``target_bytes``.
 
-    Shard i has the samples from bound i up to bound i + 1, at least one.
+    Args:
+        predicted: the predicted bytes of each sample.
+        target_bytes: the desired size of a shard.
+
+    Returns:
+        The bounds of the shards. Shard i has the samples from bound i up to, but not including,
+        bound i + 1; at least one.
     """
     count = len(predicted)
     total = int(predicted.sum())
@@ -563,7 +646,7 @@ def moved_to_runs(bounds: Sequence[int], predicted: Integers, runs: Integers) ->
     """Move each bound of shards to the nearest start of a run, if it is near enough.
 
     If a bound is inside a run, the tasks of both shards must read this run. A bound moves by at
-    most ``_MOST_MOVED`` of a shard. It stays if a shard would become too small or too large.
+    most ``_MAX_MOVE`` of a shard. It stays if a shard would become too small or too large.
 
     Args:
         bounds: the bounds of shards from ``cut``.
@@ -571,7 +654,7 @@ def moved_to_runs(bounds: Sequence[int], predicted: Integers, runs: Integers) ->
         runs: the first sample of each run of neighbours in one container, ascending.
     """
     bytes_before = np.concatenate([[0], np.cumsum(predicted)])
-    most_bytes = _MOST_MOVED * (int(bytes_before[-1]) // (len(bounds) - 1))
+    max_move_bytes = _MAX_MOVE * (int(bytes_before[-1]) // (len(bounds) - 1))
     moved = [*bounds]
     for number in range(1, len(bounds) - 1):
         next_run = int(np.searchsorted(runs, bounds[number]))
@@ -581,12 +664,13 @@ def moved_to_runs(bounds: Sequence[int], predicted: Integers, runs: Integers) ->
         shard_bounds = [moved[number - 1], nearest, moved[number + 1]]
         shard_bytes = np.diff(bytes_before[shard_bounds])
         is_in_range = shard_bytes.min() >= SMALLEST_TARGET and shard_bytes.max() <= LARGEST_TARGET
-        if is_in_range and int(distances_bytes.min()) <= most_bytes:
+        if is_in_range and int(distances_bytes.min()) <= max_move_bytes:
             moved[number] = nearest
     return tuple(moved)
 
 
 def _by_hash(names: Sequence[str], rows: Integers, seed: int, purpose: bytes) -> Integers:
+    """Order ``rows`` by the hashes of their names. ``purpose`` makes orders independent."""
     key = seed.to_bytes(8, "little", signed=True)
     hashes = [
         hashlib.blake2b(names[row].encode(*CODEC), digest_size=16, key=key, person=purpose).digest()
@@ -596,8 +680,8 @@ def _by_hash(names: Sequence[str], rows: Integers, seed: int, purpose: bytes) ->
     return rows[np.array(order, dtype=np.int64)]
 
 
-def _variables(option: str) -> tuple[str, str]:
-    """The pair of environment variables that ``auto`` reads for this option.
+def _launcher_variables(option: str) -> tuple[str, str]:
+    """Return the pair of environment variables that ``auto`` reads for an option.
 
     Raises:
         ConfigError: no pair is set.
@@ -605,7 +689,7 @@ def _variables(option: str) -> tuple[str, str]:
     for index, count in _LAUNCHER_VARIABLES[option]:
         if {index, count} <= os.environ.keys():
             return index, count
-    index, count = _INDEXED_JOB
+    index, count = _KUBERNETES_JOB
     if index in os.environ:
         raise ConfigError(
             f"{option} auto: Kubernetes sets {index}, but not the number of indexes: set {count} "
@@ -625,10 +709,14 @@ def _variables(option: str) -> tuple[str, str]:
 
 
 class Part(NamedTuple):
-    """One of ``count`` parts of a job, numbered from 0.
+    """One host's share of a job.
 
     Part I of N has the shards I, I + N, I + 2N and so on, so that the numbers of shards of two
     parts differ by at most one.
+
+    Attributes:
+        number: the number of the part, from 0.
+        count: the number of parts.
     """
 
     number: int
@@ -652,16 +740,16 @@ class Part(NamedTuple):
             ConfigError: the text is neither, or no launcher has set its variables.
         """
         problem = (
-            f"{option} {text!r}: write I/N with I from 0 to N-1 and N at most {_MOST_PARTS:,}, as "
+            f"{option} {text!r}: write I/N with I from 0 to N-1 and N at most {_MAX_PARTS:,}, as "
             f"in {option} 0/4 for the first of four"
         )
         if text == "auto":
-            index, count = _variables(option)
+            index, count = _launcher_variables(option)
             text = f"{os.environ[index]}/{os.environ[count]}"
             problem = (
                 f"{option} auto: {index} is {os.environ[index]!r} and {count} is "
                 f"{os.environ[count]!r}: the first must be a number from 0 on, below the second, "
-                f"and the second at most {_MOST_PARTS:,}; correct them, or give {option} I/N"
+                f"and the second at most {_MAX_PARTS:,}; correct them, or give {option} I/N"
             )
         match = _PART_PATTERN.fullmatch(text.strip())
         if not match or not int(match[1]) < int(match[2]):
@@ -669,5 +757,5 @@ class Part(NamedTuple):
         return cls(int(match[1]), int(match[2]))
 
     def of(self, shards: Iterable[int]) -> list[int]:
-        """The shards among ``shards`` that belong to this part."""
+        """Return the shards among ``shards`` that belong to this part."""
         return [shard for shard in shards if shard % self.count == self.number]

@@ -34,20 +34,20 @@ from dataprep.errors import (
     OutputConflict,
 )
 from dataprep.formats import format_names
-from dataprep.job.finish import read_back
+from dataprep.job.conversion import Progress
+from dataprep.job.finish import read_receipts
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import Locks
+from dataprep.job.output_state import (
+    complete_shards,
+    keys_of_shard,
+    read_job,
+    read_labels,
+    read_manifest,
+    read_plan,
+)
 from dataprep.job.planning import lack_of_space
 from dataprep.job.report import Display
-from dataprep.job.resume import (
-    keys_of_shard,
-    stored_job,
-    stored_labels,
-    stored_manifest,
-    stored_plan,
-    stored_shards,
-)
-from dataprep.job.worker import Progress
 from dataprep.manifest import (
     Manifest,
     Receipt,
@@ -252,14 +252,14 @@ class _Copy:
             target.prepare()
             locks.take([job.split])
             self._refuse_foreign_files()
-            copied_shards = stored_shards(target, job, self.numbers)
+            copied_shards = complete_shards(target, job, self.numbers)
             missing = [number for number in self.numbers if number not in copied_shards]
             missing_bytes = sum(sizes[number] for number in missing)
             total_bytes = sum(sizes[number] for number in self.numbers)
             error = lack_of_space(target, missing_bytes)
             if error is not None:
                 raise error
-            manifest = stored_manifest(target, job.split, job)
+            manifest = read_manifest(target, job.split, job)
             is_complete = (
                 manifest is not None and manifest.share == self.share and self._has_whole_table()
             )
@@ -283,7 +283,7 @@ class _Copy:
         for info in self.target.list():
             if info.key not in own_keys and keys.belongs_to(split, info.key, formats):
                 foreign.add(info.key)
-        job_in_folder = stored_job(self.target, split)
+        job_in_folder = read_job(self.target, split)
         if job_in_folder is not None and job_in_folder.fingerprint != self.job.fingerprint:
             foreign.add(keys.job(split))
         if foreign:
@@ -396,9 +396,9 @@ class _Copy:
         # Only the table of the whole split has rows for entries that are in no shard.
         entries_in_no_shard = None
         if self.share is None:
-            labels = stored_labels(target, {job.split: job})
-            entries_in_no_shard = stored_plan(target, job.split, job).others(labels)
-        receipts, table = read_back(target, job, self.numbers, entries_in_no_shard)
+            labels = read_labels(target, {job.split: job})
+            entries_in_no_shard = read_plan(target, job.split, job).entries_without_shard(labels)
+        receipts, table = read_receipts(target, job, self.numbers, entries_in_no_shard)
         formats = format_entries(receipts, job.label_offsets)
         content = table.to_parquet()
         manifest = replace(
@@ -470,7 +470,7 @@ def _job_of_copy(source: Store, manifest: Manifest, format: str | None) -> JobFi
         raise FormatMissing(
             f"{split} has no format {format!r}: it has {', '.join(manifest.formats)}"
         )
-    job = stored_job(source, split)
+    job = read_job(source, split)
     if job is None or manifest.share is not None:
         raise ConfigError(
             f"{source.uri} is a share, or lacks {keys.job(split)}: stage from the whole output"

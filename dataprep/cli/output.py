@@ -17,8 +17,8 @@ import typer
 from dataprep.cli.program import printable
 from dataprep.counted import counted
 from dataprep.errors import DataprepError, TooManyFailures
+from dataprep.job.conversion import Progress
 from dataprep.job.report import Display, PartSummary, Summary
-from dataprep.job.worker import Progress
 from dataprep.manifest import OUT_OF_BOUNDS, quirk_name
 
 _MAX_FAILURES_SHOWN = 5

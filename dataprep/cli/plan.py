@@ -31,7 +31,7 @@ def plan(
 ) -> None:
     """Estimate shards, size, time and cost. Nothing is written."""
     from dataprep.cli.output import Terminal, show
-    from dataprep.job.forecast import plan as estimate_job
+    from dataprep.job.plan_command import plan as estimate_job
 
     plan_options = config.plan
     if readers is not None:

@@ -1,4 +1,4 @@
-"""A whole job: plan, Dask, receipts, manifest; resume, parts, retries and progress."""
+"""Run a job from planning to the manifest: plan, lock, make shards, resume, and finish."""
 
 from dataprep.job.finish import finalize
 from dataprep.job.report import PartSummary, Summary

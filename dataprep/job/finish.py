@@ -1,4 +1,4 @@
-"""From stored receipts to the table of samples and the manifest, which is written last."""
+"""Finish a split: read its receipts, store the table of samples and, last, the manifest."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dataprep import keys, manifest
@@ -22,14 +23,14 @@ from dataprep.errors import (
 )
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import Locks
-from dataprep.job.report import Summary, ValidationShare
-from dataprep.job.resume import (
-    stored_job,
-    stored_labels,
-    stored_manifest,
-    stored_plan,
-    stored_shards,
+from dataprep.job.output_state import (
+    complete_shards,
+    read_job,
+    read_labels,
+    read_manifest,
+    read_plan,
 )
+from dataprep.job.report import Summary, ValidationShare
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt, Samples, TableEntry
 from dataprep.names import escape
@@ -37,12 +38,20 @@ from dataprep.ordered import in_order
 from dataprep.samples import SampleTable
 from dataprep.split_plan import VALIDATION, SplitPlan, used_labels
 from dataprep.stores import Store, StoreOptions, open_store
-from dataprep.stores.permitted import Permitted, put_while_permitted
+from dataprep.stores.locked_writes import LockCheck, put_under_lock
 from dataprep.versions import informing
 
-_EXAMPLES = 3
-_SHOWN = 10
+_MAX_EXAMPLES = 3
+_MAX_SHOWN_SHARDS = 10
 _STORE_THREADS = 16
+
+
+@dataclass(frozen=True)
+class FinishedSplit:
+    """A split whose manifest was just written, and its table of samples."""
+
+    manifest: Manifest
+    table: SampleTable
 
 
 def finish(
@@ -53,54 +62,74 @@ def finish(
     *,
     max_failures: int | str,
     run: Mapping[str, Any],
-    started_s: float,
-    check: Permitted,
-) -> tuple[Manifest, SampleTable]:
-    """Read the receipts back, store the table, then the manifest.
+    start_s: float,
+    check_lock: LockCheck,
+) -> FinishedSplit:
+    """Read the receipts of a split, store the table of samples, then the manifest.
 
-    ``run`` goes into the manifest; this run began at ``started_s`` of the monotonic clock.
+    Args:
+        store: the output.
+        job: the job of the split.
+        plan: the plan of the split.
+        label_space: the labels.
+        max_failures: the number or share of entries that may have failed.
+        run: what the manifest says about this run.
+        start_s: when this run began, by the monotonic clock.
+        check_lock: called before each write; raises LeaseLost if the run has lost its lock.
 
     Raises:
-        LeaseLost: by ``check``: another run has taken over.
+        LeaseLost: raised by ``check_lock``.
         TooManyFailures: more samples failed than ``max_failures``.
-        JobError: none could be written, or a receipt is damaged or of another job.
+        JobError: no sample was written, or a receipt is damaged or belongs to another job.
     """
-    receipts, table = read_back(store, job, range(job.shards), plan.others(label_space))
+    entries_without_shard = plan.entries_without_shard(label_space)
+    receipts, table = read_receipts(store, job, range(job.shards), entries_without_shard)
     counts = table.counts
     allowed = allowed_failures(max_failures, counts.total)
     if counts.failed > allowed:
         state = "every shard is stored, but no manifest"
-        raise too_many(counts.failed, allowed, max_failures, table.failures, state)
+        raise too_many_failures_error(counts.failed, allowed, max_failures, table.failures, state)
     if not counts.written:
-        why = table.failures[:_EXAMPLES] or table.skip_reasons.most_common(_EXAMPLES)
-        raise JobError(
-            f"none of {counts.total:,} samples could be written: "
-            + "; ".join(f"{what}: {reason}" for what, reason in why)
-        )
+        raise _nothing_written_error(table)
     formats = manifest.format_entries(receipts, job.label_offsets)
-    stored_table = table.to_parquet()
+    table_content = table.to_parquet()
+    seconds = round(time.monotonic() - start_s, 3)
     finished = Manifest(
         split=job.split,
         created=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         fingerprint=job.fingerprint,
         config=job.config,
-        run={**run, "seconds": round(time.monotonic() - started_s, 3)},
+        run={**run, "seconds": seconds},
         versions={**informing(), **job.versions},
         formats=formats,
         samples=counts,
         warnings={**table.warnings(formats), **job.warnings},
-        table=TableEntry(len(stored_table), hashlib.sha256(stored_table).hexdigest()),
+        table=TableEntry(len(table_content), hashlib.sha256(table_content).hexdigest()),
     )
-    put_while_permitted(store, keys.samples(job.split), stored_table, check)
-    store.tidy()  # what is complete has nothing left to remove, wherever it is killed
-    put_while_permitted(store, keys.manifest(job.split), finished.to_json(), check)
-    return finished, table
+    put_under_lock(store, keys.samples(job.split), table_content, check_lock)
+    # Clean up before the manifest is written, so that a complete output has no temporary files.
+    store.tidy()
+    put_under_lock(store, keys.manifest(job.split), finished.to_json(), check_lock)
+    return FinishedSplit(finished, table)
 
 
-def read_back(
-    store: Store, job: JobFile, shards: Sequence[int], others: Samples | None
+def read_receipts(
+    store: Store, job: JobFile, shards: Sequence[int], entries_without_shard: Samples | None
 ) -> tuple[list[Receipt], SampleTable]:
-    """The receipts of ``shards`` as they are stored; their rows and ``others`` in the table."""
+    """Read the receipts of some shards, and collect their rows in a table of samples.
+
+    Args:
+        store: the output.
+        job: the job of the split.
+        shards: the shards, in the order of the table.
+        entries_without_shard: rows to add at the end, of entries that are in no shard.
+
+    Returns:
+        The receipts without their rows, and the table.
+
+    Raises:
+        JobError: a receipt is damaged or belongs to another job.
+    """
 
     def read(shard: int) -> Receipt:
         key = keys.receipt(job.split, shard, job.shards)
@@ -119,54 +148,77 @@ def read_back(
     for receipt in in_order(read, shards, _STORE_THREADS):
         table.add(receipt.samples, receipt.shard)
         receipts.append(receipt.without_rows())
-    if others is not None:
-        table.add(others, None)
+    if entries_without_shard is not None:
+        table.add(entries_without_shard, None)
     return receipts, table
 
 
-def finished_summary(
+def summarize(
     store: Store,
-    finished: Manifest,
-    table: SampleTable,
-    started_s: float,
-    made: int,
-    kept: int,
-    samples: int,
+    finished: FinishedSplit,
     plans: Mapping[str, SplitPlan],
     label_space: LabelSpace,
+    *,
+    start_s: float,
+    made_shards: int,
+    kept_shards: int,
+    made_samples: int,
 ) -> Summary:
-    """Summarise a split; this run made ``made`` shards of ``samples``, earlier ones ``kept``.
+    """Summarize a split that this run has finished.
 
-    ``plans`` are those of all splits of the job.
+    Args:
+        store: the output.
+        finished: the manifest and the table of samples.
+        plans: the plans of all splits of the job.
+        label_space: the labels.
+        start_s: when this run began, by the monotonic clock.
+        made_shards: the number of shards that this run made.
+        kept_shards: the number of shards that earlier runs made.
+        made_samples: the number of samples in the shards that this run made.
     """
-    seconds = time.monotonic() - started_s
-    missing = sorted(used_labels(plans.values()) - table.written_labels - {-1})
-    asked, validation = finished.config.get("validation"), None
-    if asked and finished.split == VALIDATION and len(plans) > 1:
+    seconds = time.monotonic() - start_s
+    split = finished.manifest.split
+    table = finished.table
+    missing_labels = sorted(used_labels(plans.values()) - table.written_labels - {-1})
+    requested_share = finished.manifest.config.get("validation")
+    validation = None
+    if requested_share and split == VALIDATION and len(plans) > 1:
         total = sum(plan.samples for plan in plans.values())
-        validation = ValidationShare(str(asked), plans[VALIDATION].samples, total)
+        validation = ValidationShare(str(requested_share), plans[split].samples, total)
     return Summary(
-        split=finished.split,
+        split=split,
         output=store.uri,
-        manifest=finished,
+        manifest=finished.manifest,
         seconds=seconds,
-        made_shards=made,
-        kept_shards=kept,
-        images_per_s=samples / max(seconds, 1e-9),
+        made_shards=made_shards,
+        kept_shards=kept_shards,
+        images_per_s=made_samples / max(seconds, 1e-9),
         failures=tuple(table.failures),
         skips=dict(table.skip_reasons.most_common()),
-        missing_classes=tuple(escape(label_space.synset_of(label)) for label in missing),
+        missing_classes=tuple(escape(label_space.synset_of(label)) for label in missing_labels),
         validation=validation,
     )
 
 
-def already_complete(
-    store: Store, complete: Manifest, kept: int, started_s: float, note: Callable[[str], None]
+def summarize_complete_split(
+    store: Store,
+    complete: Manifest,
+    kept_shards: int,
+    start_s: float,
+    note: Callable[[str], None],
 ) -> Summary:
-    """Summarise a split that is left as it is."""
+    """Summarize a split that was complete before this run, and tell the user so."""
     note(f"{complete.split}: complete already, nothing to do ({store.uri})")
-    seconds = time.monotonic() - started_s
-    return Summary(complete.split, store.uri, complete, seconds, 0, kept, 0, failures=())
+    return Summary(
+        split=complete.split,
+        output=store.uri,
+        manifest=complete,
+        seconds=time.monotonic() - start_s,
+        made_shards=0,
+        kept_shards=kept_shards,
+        images_per_s=0,
+        failures=(),
+    )
 
 
 def finalize(
@@ -178,106 +230,142 @@ def finalize(
     options: StoreOptions | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Summary:
-    """Build the table of samples and the manifest from the receipts that are stored.
+    """Build the table of samples and the manifest of a split from its stored receipts.
 
-    No source is needed. A split that is complete already is left as it is.
+    The source is not needed. A split that is complete already does not change.
 
     Args:
         output: a path or URI.
-        split: which one.
-        max_failures: how many samples of the whole split may have failed.
-        parts: in how many parts it was made, to name those with missing shards.
-        options: endpoint, profile and the like.
+        split: the name of the split.
+        max_failures: the number or share of samples of the whole split that may have failed.
+        parts: the number of parts that made the split, to name the parts with missing shards.
+        options: the endpoint, the profile and other settings of the store.
         note: called with messages for the user.
 
     Raises:
-        ManifestMissing: there is no job of this split.
-        OutputConflict: a part is under way.
-        ShardsMissing: shards are missing; they are named.
-        TooManyFailures: more samples failed than allowed; no manifest.
+        ManifestMissing: the output has no job of this split.
+        OutputConflict: a part is still running.
+        ShardsMissing: shards are missing; the message names them.
+        TooManyFailures: more samples failed than allowed; no manifest was written.
     """
-    note = note or (lambda line: None)
-    started_s = time.monotonic()
+    if note is None:
+        note = _discard
+    start_s = time.monotonic()
     store = open_store(output, options)
-    job = stored_job(store, split)
+    job = read_job(store, split)
     if job is None:
         raise ManifestMissing(
             f"no {keys.job(split)} in {store.uri!r}: no part has begun, or OUTPUT is wrong"
         )
-    lacking = sorted({*range(job.shards)} - {*stored_shards(store, job)})
-    if lacking:
-        raise _missing(store, job, lacking, parts)
-    complete = stored_manifest(store, split, job)
+    missing_shards = sorted(set(range(job.shards)).difference(complete_shards(store, job)))
+    if missing_shards:
+        raise _shards_missing_error(store, job, missing_shards, parts)
+    complete = read_manifest(store, split, job)
     if complete is not None:
-        return already_complete(store, complete, job.shards, started_s, note)
-    endpoint_url = options.endpoint_url if options else None
-    label_space = stored_labels(store, {split: job})
-    plans = {split: stored_plan(store, split, job), **_plan_beside(store, job)}
+        return summarize_complete_split(store, complete, job.shards, start_s, note)
+    label_space = read_labels(store, {split: job})
+    plans = {split: read_plan(store, split, job), **_plan_of_other_split(store, job)}
     with Locks(store, None, note) as locks:
         locks.take([split])
-        complete = stored_manifest(store, split, job)
-        if complete is not None:  # another run has finished it while this one waited
-            return already_complete(store, complete, job.shards, started_s, note)
-        finished, table = finish(
+        complete = read_manifest(store, split, job)
+        if complete is not None:  # another run has finished it while this run waited
+            return summarize_complete_split(store, complete, job.shards, start_s, note)
+        finished = finish(
             store,
             job,
             plans[split],
             label_space,
             max_failures=max_failures,
-            run={"output": store.uri, "endpoint_url": endpoint_url, "finalized": True},
-            started_s=started_s,
-            check=locks.check,
+            run={
+                "output": store.uri,
+                "endpoint_url": options.endpoint_url if options else None,
+                "finalized": True,
+            },
+            start_s=start_s,
+            check_lock=locks.check,
         )
-    return finished_summary(store, finished, table, started_s, 0, job.shards, 0, plans, label_space)
+    return summarize(
+        store,
+        finished,
+        plans,
+        label_space,
+        start_s=start_s,
+        made_shards=0,
+        kept_shards=job.shards,
+        made_samples=0,
+    )
 
 
-def _plan_beside(store: Store, job: JobFile) -> dict[str, SplitPlan]:
-    """The plan of the other split of a job with a validation split; none if there is no such."""
+def _discard(line: str) -> None:
+    """Discard a message, because the caller gave no callback."""
+
+
+def _plan_of_other_split(store: Store, job: JobFile) -> dict[str, SplitPlan]:
+    """The plan of the other split, by its name, if the job has a validation split."""
     if not job.config.get("validation"):
         return {}
-    for split in sorted(keys.splits(info.key for info in store.list()) - {job.split}):
+    stored_splits = keys.splits(info.key for info in store.list())
+    for split in sorted(stored_splits - {job.split}):
         try:
-            other = stored_job(store, split)
-            if other is not None and (other.source, other.labels_sha256) == (
-                job.source,
-                job.labels_sha256,
-            ):
-                return {split: stored_plan(store, split, other)}
-        except OutputConflict:  # damaged: its own finalize says so
+            other = read_job(store, split)
+            if other is None:
+                continue
+            if other.source == job.source and other.labels_sha256 == job.labels_sha256:
+                return {split: read_plan(store, split, other)}
+        except OutputConflict:  # it is damaged, and finalizing it will say so
             continue
     return {}
 
 
-def _missing(
-    store: Store, job: JobFile, lacking: Sequence[int], parts: int | None
+def _shards_missing_error(
+    store: Store, job: JobFile, missing_shards: Sequence[int], parts: int | None
 ) -> ShardsMissing:
-    shown = ", ".join(str(shard) for shard in lacking[:_SHOWN])
-    more = f" and {len(lacking) - _SHOWN:,} more" if len(lacking) > _SHOWN else ""
-    owners = ""
+    """The error that names the missing shards and the parts that have to make them."""
+    numbers_text = ", ".join(str(shard) for shard in missing_shards[:_MAX_SHOWN_SHARDS])
+    if len(missing_shards) > _MAX_SHOWN_SHARDS:
+        numbers_text += f" and {len(missing_shards) - _MAX_SHOWN_SHARDS:,} more"
     if parts:
-        numbers = sorted({shard % parts for shard in lacking})[:_SHOWN]
-        owners = f" (parts {', '.join(f'{number}/{parts}' for number in numbers)})"
+        numbers = sorted({shard % parts for shard in missing_shards})[:_MAX_SHOWN_SHARDS]
+        numbers_text += f" (parts {', '.join(f'{number}/{parts}' for number in numbers)})"
     return ShardsMissing(
-        f"{job.split}: {len(lacking):,} of {counted(job.shards, 'shard')} are missing in "
-        f"{store.uri}: number {shown}{more}{owners}. Wait for these parts, or run them again: "
+        f"{job.split}: {len(missing_shards):,} of {counted(job.shards, 'shard')} are missing in "
+        f"{store.uri}: number {numbers_text}. Wait for these parts, or run them again: "
         "complete shards are kept"
     )
 
 
-def too_many(
+def _nothing_written_error(table: SampleTable) -> JobError:
+    """The error that no sample could be written, with examples of failures or of skip reasons."""
+    examples: Sequence[tuple[str, object]] = table.failures[:_MAX_EXAMPLES]
+    if not examples:
+        examples = table.skip_reasons.most_common(_MAX_EXAMPLES)
+    examples_text = "; ".join(f"{subject}: {detail}" for subject, detail in examples)
+    return JobError(f"none of {table.counts.total:,} samples could be written: {examples_text}")
+
+
+def too_many_failures_error(
     failed: int,
     allowed: int,
     limit: int | str,
-    known: Sequence[tuple[str, str]],
+    failures: Sequence[tuple[str, str]],
     state: str,
 ) -> TooManyFailures:
-    """The error that says how many failed, a few of the ``known`` ones, and what to do."""
-    shown = "; ".join(f"{name}: {reason}" for name, reason in known[:_EXAMPLES])
-    few = " of so few" if allowed == 0 and str(limit).strip().endswith("%") else ""
+    """Return the error that too many samples failed.
+
+    Args:
+        failed: the number of failed samples.
+        allowed: the number of samples that may fail.
+        limit: the value of ``--max-failures``.
+        failures: the names and reasons of some failed samples.
+        state: what the job has done so far.
+    """
+    examples_text = "; ".join(f"{name}: {reason}" for name, reason in failures[:_MAX_EXAMPLES])
+    is_small_share = allowed == 0 and str(limit).strip().endswith("%")
+    of_so_few = " of so few" if is_small_share else ""
     error = TooManyFailures(
-        f"{counted(failed, 'sample')} failed, --max-failures {limit} allows {allowed:,}{few}: "
-        f"{state}. Such as {shown}. To accept them, run again with a higher --max-failures: it "
-        "resumes; to try mended files again, with --retry-failed"
+        f"{counted(failed, 'sample')} failed, --max-failures {limit} allows {allowed:,}"
+        f"{of_so_few}: {state}. Such as {examples_text}. To accept them, run again with a higher "
+        "--max-failures: it resumes; to try mended files again, with --retry-failed"
     )
-    error.failures = tuple(known)
+    error.failures = tuple(failures)
     return error

@@ -1,4 +1,4 @@
-"""Make shards in this process: for notebooks and tests, without protection against crashes."""
+"""Make shards in this process, for notebooks and tests. A crash of a codec ends the process."""
 
 from __future__ import annotations
 
@@ -11,64 +11,82 @@ from dataprep import shard_buffer
 from dataprep.config import DaskOptions, SampleLimit
 from dataprep.errors import PermissionRefused, StoreError, StoreFull
 from dataprep.image import ImagePolicy
-from dataprep.job.worker import (
-    Chunk,
+from dataprep.job.conversion import (
     Outcome,
     Progress,
     Report,
+    convert_batches,
+    cut_into_batches,
+)
+from dataprep.job.worker import (
+    EncodedBatch,
     ShardResult,
     ShardTask,
-    assemble,
-    chunks,
-    convert_items,
-    converted,
-    encoded,
-    parts_of,
+    assemble_shard,
+    convert_task,
+    cut_into_chunks,
+    encode_batches,
 )
 from dataprep.ordered import in_order
 from dataprep.sources import Located, Source
 
 OnResult = Callable[[ShardResult], None]
-"""Called in the driver for each finished shard; raising stops the job."""
+"""Called in the driver for each finished shard. It may raise an error to stop the job."""
 
-_MOST_THREADS = 16
-_PART_SAMPLES = 64
+_MAX_THREADS = 16
+_CHUNK_SAMPLES = 64
 
 
-def may_pass(error: StoreError) -> bool:
+def can_be_repeated(error: StoreError) -> bool:
     """Whether a shard is made again after an error of a store."""
     return not isinstance(error, PermissionRefused | StoreFull)
 
 
-def made_again(task: ShardTask, number: int, retries: int, error: StoreError) -> str:
-    """What is announced of the repetition of a shard: which of how many, and the reason."""
-    return f"{task.name} is made again ({number} of at most {retries} repetitions): {error}"
+def repetition_message(task: ShardTask, repetition: int, retries: int, error: StoreError) -> str:
+    """Return the message that a shard is made again, with the reason."""
+    return f"{task.name} is made again ({repetition} of at most {retries} repetitions): {error}"
 
 
 class Tally:
-    """Adds up progress that arrives as totals, of a shard or of a chunk of one.
+    """Adds up the progress of a job from the totals of its shards and chunks.
 
-    What is done a second time does not count again, unless a shard that was converted in chunks is
-    made anew as a whole.
+    Samples that are converted a second time do not count again, unless a shard that was converted
+    in chunks is made again as a whole.
+
+    Args:
+        report: called with the progress since the last call.
     """
 
     def __init__(self, report: Report) -> None:
         self._report = report
         self._totals: dict[tuple[str, int], Progress] = {}
 
-    def add(self, key: tuple[str, int], total: Progress) -> None:
-        """Report what is new of ``key``: a shard and the number of a chunk."""
-        before = self._totals.get(key, Progress())
+    def add(self, chunk: tuple[str, int], total: Progress) -> None:
+        """Report the new progress of a chunk.
+
+        Args:
+            chunk: the name of the shard and the number of the chunk.
+            total: the progress of the chunk since its start.
+        """
+        before = self._totals.get(chunk, Progress())
         if total.samples >= before.samples:
-            self._totals[key] = total
+            self._totals[chunk] = total
             self._report(total - before)
 
 
 class InProcess:
-    """One shard after the other, converted by threads of this process."""
+    """Makes shards one after the other, in threads of this process.
+
+    Args:
+        options: the number of threads and of retries.
+        report: called with the progress since the last call.
+        announce: called with messages for the user.
+
+    Attributes:
+        tasks_may_run: whether tasks may continue after ``close``; always False.
+    """
 
     tasks_may_run = False
-    """No task goes on when the engine is closed."""
 
     def __init__(
         self,
@@ -81,10 +99,10 @@ class InProcess:
         self._tally = Tally(report)
 
     def begin(self) -> None:
-        """Start nothing."""
+        """Do nothing: there are no worker processes to start."""
 
     def close(self) -> None:
-        """End nothing."""
+        """Do nothing: there are no worker processes to end."""
 
     def run(
         self,
@@ -92,41 +110,49 @@ class InProcess:
         on_result: OnResult,
         on_ready: Callable[[], None] = lambda: None,
     ) -> None:
-        """Make all shards; each task is built when its turn comes."""
+        """Make all shards.
+
+        Args:
+            tasks: functions that build the task of a shard, called when the shard is made.
+            on_result: called with the result of each shard.
+            on_ready: called before the first shard.
+        """
         on_ready()
         try:
-            for build in tasks:
-                on_result(self._made(build()))
+            for build_task in tasks:
+                on_result(self._make_shard(build_task()))
         finally:
             shard_buffer.release()
 
-    def outcomes(
+    def convert_samples(
         self, source: Source, policy: ImagePolicy, limit: SampleLimit, items: Sequence[Located]
     ) -> Iterator[Outcome]:
         """Convert samples that are in no shard yet, to learn how large records become."""
-        threads = min(max(self._options.worker_count, source.concurrency), _MOST_THREADS)
+        threads = min(max(self._options.worker_count, source.concurrency), _MAX_THREADS)
 
-        def convert(part: Sequence[Located]) -> list[Outcome]:
-            return list(convert_items(source, part, policy))
+        def convert(batch: Sequence[Located]) -> list[Outcome]:
+            return list(chain.from_iterable(convert_batches(source, batch, policy)))
 
-        with closing(in_order(convert, chunks(items), threads)) as converted:
-            yield from chain.from_iterable(converted)
+        with closing(in_order(convert, cut_into_batches(items), threads)) as converted_batches:
+            yield from chain.from_iterable(converted_batches)
 
-    def _made(self, task: ShardTask) -> ShardResult:
-        for number in range(1, self._options.retries + 1):
+    def _make_shard(self, task: ShardTask) -> ShardResult:
+        """Make a shard, and repeat it after errors of the store that may pass."""
+        for repetition in range(1, self._options.retries + 1):
             try:
-                return self._attempt(task)
+                return self._try_shard(task)
             except StoreError as error:
-                if not may_pass(error):
+                if not can_be_repeated(error):
                     raise
-                self._announce(made_again(task, number, self._options.retries, error))
-        return self._attempt(task)
+                self._announce(repetition_message(task, repetition, self._options.retries, error))
+        return self._try_shard(task)
 
-    def _attempt(self, task: ShardTask) -> ShardResult:
-        def converted_part(start: int) -> list[Chunk]:
+    def _try_shard(self, task: ShardTask) -> ShardResult:
+        chunks = cut_into_chunks(task, _CHUNK_SAMPLES)
+
+        def encode_chunk(start: int) -> list[EncodedBatch]:
             report = partial(self._tally.add, (task.name, start))
-            return [*encoded(parts[start], converted(parts[start], report))]
+            return list(encode_batches(chunks[start], convert_task(chunks[start], report)))
 
-        parts = parts_of(task, _PART_SAMPLES)
-        with closing(in_order(converted_part, parts, self._options.worker_count)) as made:
-            return assemble(task, chain.from_iterable(made))
+        with closing(in_order(encode_chunk, chunks, self._options.worker_count)) as encoded_chunks:
+            return assemble_shard(task, chain.from_iterable(encoded_chunks))

@@ -1,8 +1,9 @@
-"""Convert each image of a shard in a process of its own, after workers have died over the shard.
+"""Convert each image of a shard in a separate process, after workers have died over the shard.
 
-An image over which that process dies twice by a fault signal has failed: the signal comes from
-native code that was given this image alone. ``SIGKILL`` comes from outside, from a person or from
-the kernel where memory ran out, and proves nothing about the image: the job stops and names it.
+If this process is ended twice by a fault signal over the same image, the image has failed: the
+signal comes from native code that decoded this image alone. ``SIGKILL`` comes from outside, from a
+person or from the kernel when memory runs out. It does not prove that the image is the cause, so
+the job stops and names the image.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -29,118 +31,161 @@ from dataprep.config import SampleLimit
 from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, SampleLost
 from dataprep.image import ImagePolicy
-from dataprep.job.worker import Outcome, Report, Reported, contents, outcome_of
+from dataprep.job.conversion import (
+    Batches,
+    Outcome,
+    ProgressReporter,
+    Report,
+    convert_file,
+    cut_into_batches,
+    read_files,
+)
 from dataprep.names import escape
 from dataprep.process_settings import ONE_OPENCV_THREAD
 from dataprep.sources import Located, Source
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
-_FIRST_TO_BE_KILLED = "1000"  # proc(5), oom_score_adj
-_TRIES = 2
-_START_S = 600.0
-_MOST_STDERR_BYTES = 2**20
+_KILLED_FIRST = "1000"  # proc(5), oom_score_adj
+_MAX_ATTEMPTS = 2
+_START_TIMEOUT_S = 600.0
+_MAX_STDERR_BYTES = 2**20
+_MAX_SHOWN_CHARACTERS = 500
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
 # As multiprocessing's spawn does it, but without importing the main script again.
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
     "from dataprep.job.isolate import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
 )
-_FAULTS = {
-    *(signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL),
-    *(signal.SIGTRAP, signal.SIGSYS),
+_FAULT_SIGNALS = {
+    signal.SIGSEGV,
+    signal.SIGBUS,
+    signal.SIGABRT,
+    signal.SIGFPE,
+    signal.SIGILL,
+    signal.SIGTRAP,
+    signal.SIGSYS,
 }
-# Rust's and C++'s words before they abort.
+# What Rust and C++ print before they abort because no memory is left.
 _NO_MEMORY = re.compile(r"memory allocation of \d+ bytes failed|'std::bad_alloc'")
 
 
 class Ending(NamedTuple):
-    """How a process ended over one image: by a fault, killed from outside, or since it hung.
+    """How a process ended over one image.
 
-    ``how`` is the signal's name, the exit code, or the time limit.
+    Attributes:
+        cause: ``fault`` by a fault signal or exit of native code, ``killed`` from outside, or
+            ``hung`` beyond the time limit.
+        detail: the name of the signal, the exit code, or the time limit.
     """
 
-    kind: Literal["fault", "killed", "hung"]
-    how: str
+    cause: Literal["fault", "killed", "hung"]
+    detail: str
 
 
-def isolated_outcomes(
+def isolated_batches(
     source: Source,
     items: Sequence[Located],
     policy: ImagePolicy,
     limit: SampleLimit,
     report: Report | None = None,
-) -> Generator[Outcome, None, None]:
-    """Convert samples in order, to the same bytes as ``convert_items``.
+) -> Batches:
+    """Convert samples in order, to the same bytes as ``convert_batches``.
+
+    Args:
+        source: where the samples come from.
+        items: the samples.
+        policy: how images are converted.
+        limit: how long the conversion of one sample may take.
+        report: called with the progress.
 
     Raises:
         SourceChanged, StoreError: a file could not be read.
-        SampleLost: the process was killed, or hung, twice over one sample.
+        SampleLost: the process was killed, or hung, twice over the same sample.
     """
-    process, progress = _Process(policy), Reported(report, source)
+    process = _ConverterProcess(policy)
+    progress = ProgressReporter(report, source)
     try:
-        files = contents(source, items, policy.max_source_bytes, ahead=False)
-        for item, data in zip(items, files, strict=True):
-            outcome = _converted(process, data, item.name, limit)
-            progress.add(item, outcome)
-            yield outcome
-        progress.tell(now=True)
+        files = read_files(source, items, policy.max_source_bytes, ahead=False)
+        for batch in cut_into_batches(items):
+            outcomes = []
+            for item, content in zip(batch, islice(files, len(batch)), strict=True):
+                outcome = _convert(process, content, item.name, limit)
+                progress.add(item, outcome)
+                outcomes.append(outcome)
+            yield outcomes
+        progress.report()
     finally:
         process.end()
 
 
-def _converted(
-    process: _Process, data: bytes | ImageError, name: str, limit: SampleLimit
+def _convert(
+    process: _ConverterProcess, content: bytes | ImageError, name: str, limit: SampleLimit
 ) -> Outcome:
-    endings: list[Ending] = []
+    """Convert one sample. Repeat it until the process has ended twice in the same way."""
+    causes: list[str] = []
     while True:
-        found = process.convert(data, name, limit.seconds)
-        if isinstance(found, Outcome):
-            return found
-        endings.append(found)
-        if [ending.kind for ending in endings].count(found.kind) == _TRIES:
-            content = data if isinstance(data, bytes) else b""
-            digest = hashlib.sha256(content).hexdigest() if content else ""
-            return Outcome(verdict(name, found, limit), digest, len(content))
+        result = process.convert(content, name, limit.seconds)
+        if isinstance(result, Outcome):
+            return result
+        causes.append(result.cause)
+        if causes.count(result.cause) == _MAX_ATTEMPTS:
+            error = verdict(name, result, limit)
+            if isinstance(content, ImageError) or not content:
+                return Outcome(error, "")
+            return Outcome(error, hashlib.sha256(content).hexdigest(), len(content))
 
 
 def verdict(name: str, ending: Ending, limit: SampleLimit) -> ImageError:
-    """Why the sample failed.
+    """Return the error with which the sample has failed.
+
+    Args:
+        name: the name of the sample.
+        ending: how the process ended the last time.
+        limit: how long the conversion may take, and whether a sample that hangs has failed.
 
     Raises:
-        SampleLost: its content is not proved to be the cause.
+        SampleLost: it is not proved that the content of the sample is the cause.
     """
-    if ending.kind == "fault":
-        return DecoderCrashed(f"crashed the decoder ({ending.how})")
-    where = f"{escape(name)!r}: a process that converted this image alone"
-    if ending.kind == "killed":
+    if ending.cause == "fault":
+        return DecoderCrashed(f"crashed the decoder ({ending.detail})")
+    subject = f"{escape(name)!r}: a process that converted this image alone"
+    if ending.cause == "killed":
         raise SampleLost(
-            f"{where} was killed {counted(_TRIES, 'time')} ({ending.how}), most likely because it "
-            "needs more memory than there is. The image is not recorded as failed. What is stored "
-            "is kept: run again with more memory or fewer --workers to resume"
+            f"{subject} was killed {counted(_MAX_ATTEMPTS, 'time')} ({ending.detail}), most likely "
+            "because it needs more memory than there is. The image is not recorded as failed. "
+            "Complete shards are kept: run again with more memory or fewer --workers to resume"
         )
     if limit.hung == "fail":
         return DecoderHung(f"took the decoder longer than {limit.seconds:g} s")
     raise SampleLost(
-        f"{where} took longer than {limit.seconds:g} s, {counted(_TRIES, 'time')}. What is stored "
-        "is kept: run again to resume, with --set dask.sample_timeout_s=SECONDS if that was too "
-        "short, or with --set hung_samples=fail to record such samples as failed"
+        f"{subject} took longer than {limit.seconds:g} s, {counted(_MAX_ATTEMPTS, 'time')}. "
+        "Complete shards are kept: run again to resume, with --set "
+        "dask.sample_timeout_s=SECONDS if that was too short, or with --set hung_samples=fail to "
+        "record such samples as failed"
     )
 
 
 def ending_of(returncode: int, stderr: str) -> Ending:
-    """How a process ended by itself; negative codes are signals, as in ``subprocess``."""
+    """Return how a process ended.
+
+    Args:
+        returncode: the exit code; negative numbers are signals, as in ``subprocess``.
+        stderr: what the process wrote to its standard error.
+    """
     if returncode >= 0:  # native code called exit(3)
         return Ending("fault", f"exit code {returncode}")
-    known = -returncode in {*signal.Signals}
-    name = signal.Signals(-returncode).name if known else f"signal {-returncode}"
-    if returncode == -signal.SIGABRT and _NO_MEMORY.search(stderr):
+    number = -returncode
+    name = f"signal {number}"
+    if number in set(signal.Signals):
+        name = signal.Signals(number).name
+    if number == signal.SIGABRT and _NO_MEMORY.search(stderr):
         return Ending("killed", f"{name}, no memory")
-    return Ending("fault" if -returncode in _FAULTS else "killed", name)
+    return Ending("fault" if number in _FAULT_SIGNALS else "killed", name)
 
 
 @dataclass
-class _Process:
-    """The process that converts, started when it is needed and again when it has died."""
+class _ConverterProcess:
+    """The separate process. It starts when it is needed, and again after it has died."""
 
     policy: ImagePolicy
     _stderr: IO[bytes] = field(
@@ -148,17 +193,17 @@ class _Process:
     )
     _running: tuple[subprocess.Popen[bytes], Connection[Any, Any]] | None = None
 
-    def convert(self, data: bytes | ImageError, name: str, seconds: float) -> Outcome | Ending:
-        """The outcome, or how the process ended over this image."""
+    def convert(self, content: bytes | ImageError, name: str, timeout_s: float) -> Outcome | Ending:
+        """Return the outcome of a sample, or how the process ended over it."""
         process, connection = self._running or self._start()
         try:
-            connection.send((data, name))
-            if not connection.poll(seconds):
+            connection.send((content, name))
+            if not connection.poll(timeout_s):
                 self._stop()
-                return Ending("hung", f"{seconds:g} s")
+                return Ending("hung", f"{timeout_s:g} s")
             answer: Outcome | Exception = connection.recv()
         except (EOFError, ConnectionError):
-            ending = ending_of(process.wait(), self._said())
+            ending = ending_of(process.wait(), self._read_stderr())
             self._stop()
             return ending
         if isinstance(answer, Exception):
@@ -172,12 +217,13 @@ class _Process:
 
     def _start(self) -> tuple[subprocess.Popen[bytes], Connection[Any, Any]]:
         self._stderr.truncate(0)
-        here, there = Pipe()
-        with there:
-            descriptor = there.fileno()
+        own_end, other_end = Pipe()
+        with other_end:
+            descriptor = other_end.fileno()
             arguments = [json.dumps(sys.path), str(descriptor), str(os.getpid())]
-            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-            try:  # Ctrl-C is for the driver
+            # Ctrl-C is handled by the driver alone.
+            previous_mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
                 process = subprocess.Popen(
                     [sys.executable, "-c", _PROGRAM, *arguments],
                     stdin=subprocess.DEVNULL,
@@ -187,16 +233,17 @@ class _Process:
                     env={**_ONE_THREAD, **os.environ},
                 )
             finally:
-                signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        self._running = process, here
+                signal.pthread_sigmask(signal.SIG_SETMASK, previous_mask)
+        self._running = process, own_end
         try:
-            here.send(self.policy)
-            if here.poll(_START_S) and here.recv():
+            own_end.send(self.policy)
+            if own_end.poll(_START_TIMEOUT_S) and own_end.recv():
                 return self._running
         except (EOFError, ConnectionError):
-            pass
+            pass  # the process has ended; its error output is shown below
         self._stop()
-        raise JobError(f"a process to convert images in did not start: {self._said()[-500:]}")
+        stderr = self._read_stderr()[-_MAX_SHOWN_CHARACTERS:]
+        raise JobError(f"a process to convert images in did not start: {stderr}")
 
     def _stop(self) -> None:
         if self._running is not None:
@@ -206,28 +253,33 @@ class _Process:
             process.wait()
         self._running = None
 
-    def _said(self) -> str:
+    def _read_stderr(self) -> str:
         self._stderr.seek(0)
-        return self._stderr.read(_MOST_STDERR_BYTES).decode("utf-8", "replace")
+        return self._stderr.read(_MAX_STDERR_BYTES).decode("utf-8", "replace")
 
 
 def serve(descriptor: int, parent: int) -> None:
-    """Convert what arrives until the other end of the pipe is closed."""
-    with contextlib.suppress(AttributeError, OSError):  # systems without it
+    """Convert the images that arrive, until the other end of the pipe is closed.
+
+    Args:
+        descriptor: the file descriptor of this end of the pipe.
+        parent: the process number of the parent.
+    """
+    with contextlib.suppress(AttributeError, OSError):  # not every system has prctl
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before we asked
+    if os.getppid() != parent:  # the parent ended before this process asked to end with it
         return
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with contextlib.suppress(OSError):  # where memory runs out, this process goes first
-        Path("/proc/self/oom_score_adj").write_text(_FIRST_TO_BE_KILLED)
+    with contextlib.suppress(OSError):  # if memory runs out, the kernel kills this process first
+        Path("/proc/self/oom_score_adj").write_text(_KILLED_FIRST)
     connection: Connection[Any, Any] = Connection(descriptor)
     with contextlib.suppress(EOFError, OSError), ONE_OPENCV_THREAD.changed():
         policy: ImagePolicy = connection.recv()
         connection.send("ready")
         while True:
-            data, name = connection.recv()
+            content, name = connection.recv()
             try:
-                answer: Outcome | JobError = outcome_of(data, policy, name)
-            except Exception as error:  # noqa: BLE001  raised by the process that asked
+                answer: Outcome | JobError = convert_file(content, policy, name)
+            except Exception as error:  # noqa: BLE001  the parent raises it
                 answer = JobError(f"a worker failed: {type(error).__name__}: {error}")
             connection.send(answer)

@@ -1,11 +1,14 @@
-"""Two runs on one output: who may write, and which of several first runs creates the job.
+"""Locks on the splits of an output: at most one run writes a split, or a part of it, at a time.
 
-A run has a lock for each of its splits, or for its part of each: an object below ``leases/`` that
-names the process. It is renewed every minute, and expires two minutes after it was last written,
-by the store's clock. Another run waits for that, unless the process is known to have ended and no
-task of it can go on elsewhere. A whole run and parts of another number exclude each other. A run
-that was stopped for so long that another took over finds out before it writes or removes its next
-object.
+A run has a lock for each of its splits, or for its part of each split. The lock is an object below
+``leases/`` that identifies the process of the run. The run renews it every minute. A lock expires
+two minutes after it was last written, by the clock of the store. A second run waits until the lock
+expires, or takes the lock over at once if the process of the first run is known to have ended and
+none of its tasks can go on elsewhere.
+
+A run that writes a split as a whole excludes runs that write parts of it. Parts of jobs with
+different numbers of parts exclude each other, too. A run that was suspended until another run took
+over its lock notices this before it writes or removes its next object.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from types import TracebackType
 
@@ -25,7 +28,6 @@ from pydantic_core import from_json
 
 from dataprep import keys
 from dataprep.errors import (
-    Changes,
     DataprepError,
     LeaseLost,
     ObjectNotFound,
@@ -37,27 +39,32 @@ from dataprep.processes import ProcessIdentity, this_process, unknown_process
 from dataprep.schema import MISSHAPEN, typed
 from dataprep.split_plan import Part
 from dataprep.stores import Store
-from dataprep.stores.permitted import Permitted, always_permitted
+from dataprep.stores.locked_writes import LockCheck, no_lock, version_of
 from dataprep.stores.protocol import KeepsLocks
 
 FOLDER = "leases/"
-LIFETIME_S = 120.0
-RENEWED_EVERY_S = 60.0
-PATIENCE_S = 5.0
-"""How long other bytes without a job file may still be the beginning of another job."""
+"""The prefix of the keys of all locks. Earlier versions use it, too."""
 
-_TRIED_AGAIN_AFTER_S = 5.0
-_LOOK_EVERY_S = 2.0
-_NOTE_EVERY_S = 30.0
-_MOST_SHOWN = 200
+LIFETIME_S = 120.0
+RENEWAL_INTERVAL_S = 60.0
+
+_RENEWAL_RETRY_INTERVAL_S = 5.0
+_MAX_POLL_INTERVAL_S = 2.0
+_MIN_POLL_INTERVAL_S = 0.1
+_MESSAGE_INTERVAL_S = 30.0
+_MAX_SHOWN_CHARACTERS = 200
 
 
 @dataclass(frozen=True, slots=True)
-class _Owner:
-    """What a lock holds: the process that has it, and ``said``, which part of what that makes.
+class _LockContent:
+    """The content of a lock object. The field names are the keys of its JSON.
 
-    ``machine``, ``process`` and ``started`` are those of a ``ProcessIdentity``. ``token`` is of one
-    run.
+    Attributes:
+        said: what the run writes, such as ``split 'train'``; shown to other runs.
+        token: a random number that identifies the run.
+        machine, process, started: the fields of the ``ProcessIdentity`` of the run.
+        renewals: how often the lock was renewed.
+        released: whether the run has ended but was not allowed to remove the lock.
     """
 
     said: str
@@ -68,89 +75,120 @@ class _Owner:
     renewals: StrictInt = 0
     released: StrictBool = False
 
-    def encoded(self) -> bytes:
+    def to_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()
 
-    def is_gone(self) -> bool:
+    def is_abandoned(self) -> bool:
         """Whether the lock was released, or its process is known to have ended."""
         process = ProcessIdentity(self.machine, self.process, self.started)
         return self.released or process.has_ended()
 
 
 @dataclass(frozen=True, slots=True)
-class Permit:
-    """A lock that a run has. Workers get a copy, and call it before they write an object."""
+class _OtherLock:
+    """A lock that another run holds or has held.
+
+    Attributes:
+        subject: what the other run writes, safe to print.
+        version: the version of the lock object.
+        remaining_s: seconds until the lock expires; not positive if it can be taken over.
+    """
+
+    subject: str
+    version: str
+    remaining_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A lock that a run has taken. It can be pickled, so that workers check it as well.
+
+    Attributes:
+        store: the output.
+        key: the key of the lock object.
+        subject: what the lock protects, such as ``split 'train'``.
+        token: a random number that identifies the run.
+    """
 
     store: KeepsLocks
     key: str
-    said: str
+    subject: str
     token: str
 
-    def __call__(self) -> None:
-        """Go on only while the run has the lock.
+    def check(self) -> None:
+        """Return if the run still has the lock.
 
         Raises:
-            LeaseLost: another run has taken it over, or it was removed.
-            StoreError: the store does not say.
+            LeaseLost: another run has taken the lock over, or the lock was removed.
+            StoreError: the lock cannot be read.
         """
-        if self.read() is None:
-            self._require_visible_output()
-            raise LeaseLost(
-                f"another run has taken over {self.said} in {self.store.uri}, or the output is "
-                "gone: stopped, so that no two runs write there. Complete shards are kept: run "
-                "again when no other run does"
-            )
+        if self.read() is not None:
+            return
+        self._require_visible_output()
+        raise LeaseLost(
+            f"another run has taken over {self.subject} in {self.store.uri}, or the output was "
+            "removed. This run stopped, because only one run may write there. Complete shards are "
+            "kept: run again when no other run writes to this output"
+        )
 
     def _require_visible_output(self) -> None:
-        """Say so if this machine sees neither the lock nor the job file of the run."""
+        """Raise LeaseLost with advice if this machine sees neither the lock nor the job file."""
         split = self.key.removeprefix(FOLDER).partition(".")[0]
-        if _version(self.store, self.key) or _version(self.store, keys.job(split)):
+        if version_of(self.store, self.key) or version_of(self.store, keys.job(split)):
             return
         raise LeaseLost(
             f"the process on host {socket.gethostname()} does not see the output {self.store.uri}, "
             f"with the lock of this run and {keys.job(split)}: make it available there under the "
-            "same path, or give an output that all workers reach, such as s3://BUCKET/PREFIX. If "
-            "it is available, the output was removed: run again"
+            "same path, or use an output that all workers can reach, such as s3://BUCKET/PREFIX. "
+            "If it is available, the output was removed: run again"
         )
 
-    def read(self) -> tuple[_Owner, str] | None:
-        """Return what the lock holds and its version; None where it is not this run's."""
+    def read(self) -> tuple[_LockContent, str] | None:
+        """Return the content of the lock and its version; None if this run has lost the lock."""
         try:
             data, version = self.store.get_versioned(self.key)
         except ObjectNotFound:
             return None
-        owner = _decoded(data)
-        return (owner, version) if owner is not None and owner.token == self.token else None
+        content = _parse(data)
+        if content is None or content.token != self.token:
+            return None
+        return content, version
 
     def renew(self) -> None:
-        """Write the lock again."""
-        if (found := self.read()) is not None:
-            owner, version = found
-            again = replace(owner, renewals=owner.renewals + 1)
-            self.store.replace(self.key, again.encoded(), version)
+        """Write the lock again, so that it does not expire."""
+        current = self.read()
+        if current is not None:
+            content, version = current
+            renewed = replace(content, renewals=content.renewals + 1)
+            self.store.replace(self.key, renewed.to_json(), version)
 
     def release(self) -> None:
-        """Remove the lock; where that is not allowed, write down that it is released."""
-        if (found := self.read()) is not None:
-            owner, version = found
+        """Remove the lock. If removing is not allowed, mark the lock as released."""
+        current = self.read()
+        if current is not None:
+            content, version = current
             try:
                 self.store.delete(self.key)
             except PermissionRefused:
-                self.store.replace(self.key, replace(owner, released=True).encoded(), version)
+                released = replace(content, released=True)
+                self.store.replace(self.key, released.to_json(), version)
 
 
 class Locks:
-    """The locks of one run, released when the block ends, however it ends.
+    """The locks of one run. They are released when the ``with`` block ends, also by an error.
 
-    With a store that keeps no locks, runs do not exclude each other.
+    If the store cannot keep locks (``KeepsLocks``), runs do not exclude each other.
 
     Args:
         store: the output.
-        part: which part of each split the run makes; None for all of it.
-        note: called with what is worth a line.
-        takeover: take locks of other runs at once.
-        outlives_driver: tasks of the run may go on when this process has ended, on a cluster. Its
-            locks then expire, also if this process is known to have ended.
+        part: the part of each split that the run writes; None for the whole split.
+        note: called with messages for the user.
+        takeover: take over the locks of other runs without waiting.
+        outlives_driver: tasks of the run may continue on a cluster after this process has ended.
+            The locks then stay until they expire, even if this process is known to have ended.
+
+    Attributes:
+        by_split: the lock of each split that the run has locked.
     """
 
     def __init__(
@@ -161,187 +199,165 @@ class Locks:
         takeover: bool = False,
         outlives_driver: bool = False,
     ) -> None:
-        self._store, self._part, self._note, self._takeover = store, part, note, takeover
-        self._outlives_driver, self._expire = outlives_driver, False
-        self.permits: dict[str, Permit] = {}
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._renew, name="locks", daemon=True)
+        self.by_split: dict[str, Lock] = {}
+        self._store = store
+        self._part = part
+        self._note = note
+        self._takeover = takeover
+        self._outlives_driver = outlives_driver
+        self._release_at_end = True
+        self._ended = threading.Event()
+        self._renewer = threading.Thread(target=self._renew_until_end, name="locks", daemon=True)
 
     def __enter__(self) -> Locks:
         return self
 
     def __exit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
-        where: TracebackType | None,
+        traceback: TracebackType | None,
     ) -> None:
         with contextlib.suppress(DataprepError):
             self._store.tidy()
-        self._over.set()
-        if self._thread.ident is not None:
-            self._thread.join()
-        for permit in () if self._expire else self.permits.values():
-            with contextlib.suppress(DataprepError):  # it expires
-                permit.release()
+        self._ended.set()
+        if self._renewer.ident is not None:
+            self._renewer.join()
+        if not self._release_at_end:
+            return
+        for lock in self.by_split.values():
+            with contextlib.suppress(DataprepError):  # a lock that is not released expires
+                lock.release()
 
     def leave_to_expire(self) -> None:
-        """Do not release the locks when the block ends: tasks of the run may still write."""
-        self._expire = True
+        """Do not release the locks when the block ends, because tasks of the run may still write.
+
+        The locks then expire.
+        """
+        self._release_at_end = False
 
     def take(self, splits: Iterable[str]) -> None:
-        """Take the locks of those of ``splits`` that the run does not have yet.
+        """Take the locks of the splits that the run has not locked yet.
 
-        A run that makes the same is waited for, until it ends or its lock expires.
+        If another run writes the same split or part, wait until that run ends or its lock expires.
 
         Raises:
-            OutputConflict: a run that lives makes another part of one of them, or all of it.
-            StoreError: the store does not answer.
+            OutputConflict: another run writes the whole split, while this run writes a part of it;
+                or the reverse; or the other run divides the split into another number of parts.
+            StoreError: a lock cannot be read or written.
         """
         if not isinstance(self._store, KeepsLocks):
             return
         for split in splits:
-            if split in self.permits:
+            if split in self.by_split:
                 continue
-            part = f".{self._part.number}-of-{self._part.count}" if self._part else ""
-            whose = f"part {self._part} of split {split!r}" if self._part else f"split {split!r}"
-            permit = Permit(self._store, f"{FOLDER}{split}{part}", whose, secrets.token_hex(8))
-            self._acquire(self._store, permit)
-            self.permits[split] = permit
-            if self._thread.ident is None:
-                self._thread.start()
-            self._refuse_others(self._store, split)
+            key = FOLDER + split
+            subject = f"split {split!r}"
+            if self._part is not None:
+                key += f".{self._part.number}-of-{self._part.count}"
+                subject = f"part {self._part} of {subject}"
+            lock = Lock(self._store, key, subject, secrets.token_hex(8))
+            self._acquire(self._store, lock)
+            self.by_split[split] = lock
+            if self._renewer.ident is None:
+                self._renewer.start()
+            self._refuse_conflicting_runs(self._store, split)
 
     def check(self) -> None:
-        """Go on only while the run has all its locks. Raises as ``Permit``."""
-        for permit in self.permits.values():
-            permit()
+        """Return if the run still has all its locks. Raises the errors of ``Lock.check``."""
+        for lock in self.by_split.values():
+            lock.check()
 
-    def _acquire(self, store: KeepsLocks, permit: Permit) -> None:
+    def check_of(self, split: str) -> LockCheck:
+        """Return a function that checks the lock on a split; it can be pickled."""
+        if split not in self.by_split:  # the store cannot keep locks
+            return no_lock
+        return self.by_split[split].check
+
+    def _acquire(self, store: KeepsLocks, lock: Lock) -> None:
+        """Create the lock object, or replace one that has expired. Wait if necessary."""
         process = unknown_process() if self._outlives_driver else this_process()
-        owner = _Owner(permit.said, permit.token, *process)
-        noted_s = -_NOTE_EVERY_S
+        content = _LockContent(lock.subject, lock.token, *process).to_json()
+        last_message_s = -_MESSAGE_INTERVAL_S
         while True:
-            left_s = 0.0
-            with contextlib.suppress(ObjectNotFound):  # released at this moment
-                if store.create(permit.key, owner.encoded()) or permit.read():
+            remaining_s = 0.0
+            with contextlib.suppress(ObjectNotFound):  # the other run released it at this moment
+                if store.create(lock.key, content) or lock.read():
                     return
-                other, version, left_s = _look(store, permit.key)
-                if (left_s <= 0 or self._takeover) and store.replace(
-                    permit.key, owner.encoded(), version
-                ):
+                other = _read_other_lock(store, lock.key)
+                remaining_s = other.remaining_s
+                may_replace = remaining_s <= 0 or self._takeover
+                if may_replace and store.replace(lock.key, content, other.version):
                     return
-                if left_s > 0 and time.monotonic() - noted_s >= _NOTE_EVERY_S:
-                    noted_s = time.monotonic()
+                now_s = time.monotonic()
+                if remaining_s > 0 and now_s - last_message_s >= _MESSAGE_INTERVAL_S:
+                    last_message_s = now_s
                     self._note(
-                        f"another run is making {other} in {self._store.uri}: waiting until it "
-                        f"ends or its lock expires, in {left_s:.0f} s unless that run renews it "
-                        "(--takeover skips the wait)"
+                        f"another run is making {other.subject} in {self._store.uri}: waiting "
+                        f"until it ends or its lock expires, in {remaining_s:.0f} s unless that "
+                        "run renews it (--takeover skips the wait)"
                     )
-            time.sleep(min(max(left_s, 0.1), _LOOK_EVERY_S))
+            time.sleep(min(max(remaining_s, _MIN_POLL_INTERVAL_S), _MAX_POLL_INTERVAL_S))
 
-    def _refuse_others(self, store: KeepsLocks, split: str) -> None:
-        """Refuse to write beside a whole run or another number of parts; remove expired locks."""
-        whole = f"{FOLDER}{split}"
-        for key in [info.key for info in store.list(whole)]:
-            is_beside = self._part and key.endswith(f"-of-{self._part.count}")
-            is_of_split = key == whole or key.startswith(f"{whole}.")
-            if key == self.permits[split].key or is_beside or not is_of_split:
-                continue
+    def _refuse_conflicting_runs(self, store: KeepsLocks, split: str) -> None:
+        """Raise OutputConflict if a run with another division of the split has a lock.
+
+        Expired locks of other runs are removed.
+        """
+        for key in self._conflicting_keys(store, split):
             with contextlib.suppress(ObjectNotFound, PermissionRefused):
-                other, _, left_s = _look(store, key)
-                if left_s > 0 and not self._takeover:
+                other = _read_other_lock(store, key)
+                if other.remaining_s > 0 and not self._takeover:
                     raise OutputConflict(
-                        f"another run is making {other} in {self._store.uri}: wait until it ends "
-                        f"or its lock expires, in {left_s:.0f} s unless that run renews it, or use "
-                        "another --output. Runs share a split only as parts of one job (--part I/N)"
+                        f"another run is making {other.subject} in {self._store.uri}: wait until "
+                        f"it ends or its lock expires, in {other.remaining_s:.0f} s unless that "
+                        "run renews it, or use another --output. Runs share a split only as parts "
+                        "of one job (--part I/N)"
                     )
                 store.delete(key)
 
-    def _renew(self) -> None:
-        pause_s = RENEWED_EVERY_S
-        while not self._over.wait(pause_s):
+    def _conflicting_keys(self, store: KeepsLocks, split: str) -> list[str]:
+        """The keys of locks on the split that exclude this run."""
+        whole_split = FOLDER + split
+        conflicting = []
+        for info in store.list(whole_split):
+            key = info.key
+            is_of_split = key == whole_split or key.startswith(f"{whole_split}.")
+            is_own = key == self.by_split[split].key
+            is_part_of_same_job = False
+            if self._part is not None:
+                is_part_of_same_job = key.endswith(f"-of-{self._part.count}")
+            if is_of_split and not is_own and not is_part_of_same_job:
+                conflicting.append(key)
+        return conflicting
+
+    def _renew_until_end(self) -> None:
+        """Renew all locks in a thread, until the ``with`` block ends."""
+        pause_s = RENEWAL_INTERVAL_S
+        while not self._ended.wait(pause_s):
             try:
-                for permit in [*self.permits.values()]:
-                    permit.renew()
-                pause_s = RENEWED_EVERY_S
+                for lock in list(self.by_split.values()):
+                    lock.renew()
+                pause_s = RENEWAL_INTERVAL_S
             except DataprepError:
-                pause_s = _TRIED_AGAIN_AFTER_S
+                pause_s = _RENEWAL_RETRY_INTERVAL_S
 
 
-def _look(store: KeepsLocks, key: str) -> tuple[str, str, float]:
-    """What the owner of a lock makes, the lock's version, and the seconds until it expires."""
+def _read_other_lock(store: KeepsLocks, key: str) -> _OtherLock:
+    """Read the lock of another run. Raises ObjectNotFound if it is gone."""
     data, version = store.get_versioned(key)
-    left_s = LIFETIME_S - store.age_s(key)
-    owner = _decoded(data)
-    if owner is None:
-        return "something that wrote no lock", version, left_s
-    return escape(owner.said)[:_MOST_SHOWN], version, 0.0 if owner.is_gone() else left_s
+    remaining_s = LIFETIME_S - store.age_s(key)
+    content = _parse(data)
+    if content is None:
+        return _OtherLock("an unknown split (its lock file is unreadable)", version, remaining_s)
+    if content.is_abandoned():
+        remaining_s = 0.0
+    return _OtherLock(escape(content.said)[:_MAX_SHOWN_CHARACTERS], version, remaining_s)
 
 
-def _decoded(data: bytes) -> _Owner | None:
-    """None for what no version of this has written."""
+def _parse(data: bytes) -> _LockContent | None:
+    """Parse a lock object. Return None if it is not a lock that this version can read."""
     try:
-        return typed(_Owner, from_json(data))
+        return typed(_LockContent, from_json(data))
     except MISSHAPEN:
         return None
-
-
-class Overtaken(Exception):
-    """Another run created its job here first."""
-
-
-def create_job(
-    store: Store,
-    labels: bytes,
-    plans: Mapping[str, bytes],
-    jobs: Mapping[str, bytes],
-    patience_s: float = PATIENCE_S,
-    permit: Permitted = always_permitted,
-    changes: Changes | None = None,
-) -> None:
-    """Create labels, plans by split and job files by split; of concurrent runs exactly one wins.
-
-    Parts of a job, and first runs of two splits, begin without each other's locks. Each object is
-    created only if there is none, and who comes second must find its own bytes there. Labels and
-    plans of a run that was killed before its job file are replaced, after ``patience_s``.
-    ``permit`` is asked before each write; what is written is noted in ``changes``.
-
-    Raises:
-        LeaseLost: by ``permit``: another run has taken over.
-        Overtaken: another job is there now.
-        StoreError: the store cannot be written to.
-    """
-    changes = changes or Changes()
-    objects = {keys.LABELS: labels}
-    objects |= {keys.plan(split): data for split, data in plans.items()}
-    objects |= {keys.job(split): data for split, data in jobs.items()}
-    for key, data in objects.items():
-        permit()
-        with contextlib.suppress(ObjectNotFound):
-            if store.create(key, data):
-                changes.begin()
-                continue
-            if store.get(key) == data:
-                continue
-        leftover = ""
-        for wait_s in (0.0, patience_s):
-            time.sleep(wait_s)
-            # Noted before the search for a job: what a job has written meanwhile is not replaced.
-            leftover = _version(store, key)
-            begun = keys.splits(info.key for info in store.list())
-            if begun & {*jobs} or (begun and key == keys.LABELS):
-                raise Overtaken
-        permit()
-        if not isinstance(store, KeepsLocks):
-            store.put(key, data)
-        elif not (leftover and store.replace(key, data, leftover)):
-            raise Overtaken
-        changes.begin()
-
-
-def _version(store: Store, key: str) -> str:
-    """The version of an object; empty if it is gone, or if the store tells no versions."""
-    with contextlib.suppress(ObjectNotFound):
-        return store.version(key) if isinstance(store, KeepsLocks) else ""
-    return ""

@@ -1,4 +1,7 @@
-"""Everything before the first shard: refuse, resume, or plan and write the plan down."""
+"""Prepare a job before its first shard: resume the job that the output holds, or create a new one.
+
+A request that cannot be fulfilled is refused here, before anything is written.
+"""
 
 from __future__ import annotations
 
@@ -13,46 +16,51 @@ from dataprep.counted import counted
 from dataprep.errors import Changes, OutputConflict, nothing_written
 from dataprep.formats import format_names
 from dataprep.job.cluster import Engine
+from dataprep.job.creation import PATIENCE_S, AnotherJobCreated, create_job
 from dataprep.job.jobfile import JobFile
-from dataprep.job.lock import PATIENCE_S, Locks, Overtaken, create_job
-from dataprep.job.planning import (
-    Request,
-    bytes_to_write,
-    label_space_for,
-    lack_of_space,
-    planned,
-    requested,
-    understood,
+from dataprep.job.lock import Locks
+from dataprep.job.output_state import (
+    StoredJobs,
+    failures_by_shard,
+    read_job,
+    read_labels,
+    read_manifest,
+    read_plan,
 )
+from dataprep.job.planning import bytes_to_write, lack_of_space, plan_job
 from dataprep.job.report import Understood
-from dataprep.job.resume import (
-    failures,
-    refuse_leftovers,
-    remove_for_retry,
-    require_limit,
-    require_same,
-    store_file_versions,
-    stored_job,
-    stored_labels,
-    stored_manifest,
-    stored_plan,
-    with_current_locations,
-)
+from dataprep.job.request import Request, label_space_for, open_request
+from dataprep.job.resume import refuse_leftovers, require_same_job, with_current_locations
+from dataprep.job.retry import remove_for_retry, require_limit, update_file_versions
+from dataprep.job.source_notes import describe_source
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest
 from dataprep.sources import Source
 from dataprep.split_plan import VALIDATION, Part, SplitPlan
 from dataprep.stores import Store, open_store
-from dataprep.stores.permitted import Permitted
+from dataprep.stores.locked_writes import LockCheck
 from dataprep.stores.protocol import RemovesEmptyRoot
 
 Note = Callable[[str], None]
-_ROUNDS = 4
+_MAX_ROUNDS = 4
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A job that can begin: what is stored about it, by split; ``changes`` are those of OUTPUT."""
+    """A job whose shards can be made.
+
+    Attributes:
+        config: the config of this run.
+        source: where the samples come from.
+        store: the output.
+        label_space: the labels.
+        jobs: the job file of each split.
+        plans: the plan of each split.
+        manifests: the manifest of each split that is complete already.
+        locks: the locks of this run.
+        understood: how the source was understood.
+        changes: whether this run has changed the output yet.
+    """
 
     config: ShardConfig
     source: Source
@@ -77,17 +85,25 @@ def prepare(
     note: Note,
     engine: Engine,
 ) -> Prepared:
-    """Check the request, then find the job that OUTPUT holds or write a new one down.
+    """Check the request, then resume the job that the output holds or create a new one.
 
-    The locks on its splits are released when ``running`` ends.
+    Args:
+        config: the config of the job.
+        overwrite: remove the splits of the job first.
+        retry_failed: make the shards with failed samples again.
+        part: the part of each split that this run makes; None for the whole split.
+        takeover: take over the locks of other runs without waiting.
+        running: the locks on the splits are released when it closes.
+        note: called with messages for the user.
+        engine: converts samples, to estimate the size of records.
 
     Raises:
         ConfigError, SourceError, StoreError, OutputConflict: nothing was written, or ``exit_code``
-            is 1. The same holds for later errors, until ``running`` ends.
+            is 1. The same holds for later errors, until ``running`` closes.
     """
     changes = Changes()
     running.enter_context(changes.exit_codes())
-    request = requested(config, note)
+    request = open_request(config, note)
     store = open_store(config.output, config.store)
     with nothing_written():
         store.prepare()
@@ -96,22 +112,23 @@ def prepare(
     outlives_driver = config.dask.is_external
     locks = running.enter_context(Locks(store, part, note, takeover, outlives_driver))
     locks.take(request.splits)
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         try:
-            found = None
             if not overwrite:
-                found = _found(request, store, locks, changes, note, retry_failed)
-            return found or _new(request, store, locks, changes, note, overwrite, engine)
-        except Overtaken:
+                resumed = _resume(request, store, locks, changes, note, retry_failed)
+                if resumed is not None:
+                    return resumed
+            return _create(request, store, locks, changes, note, overwrite, engine)
+        except AnotherJobCreated:
             note(f"another run began in {store.uri} at this moment: looking at what it wrote")
             overwrite = False
     raise OutputConflict(
-        f"{keys.LABELS} in {store.uri} is not the one that this source gives, and other runs write "
-        "there: run again when they have begun, or use another --output"
+        f"{keys.LABELS} in {store.uri} differs from the labels of this source, and other runs are "
+        "starting there: run again when they have started, or use another --output"
     )
 
 
-def _found(
+def _resume(
     request: Request,
     store: Store,
     locks: Locks,
@@ -119,51 +136,89 @@ def _found(
     note: Note,
     retry_failed: bool,
 ) -> Prepared | None:
-    """The job that is there already, if all of it is."""
-    config, splits = request.config, request.splits
-    found = {split: job for split in splits if (job := stored_job(store, split))}
-    if retry_failed and set(found) != set(splits):
-        raise OutputConflict(
-            f"{store.uri} holds no job of split {min(set(splits) - set(found))!r}, and so nothing "
-            "to retry: run without --retry-failed"
-        )
-    if not found:
+    """Return the stored job; None if the output does not hold all its splits."""
+    jobs = _read_jobs(request, store, retry_failed)
+    if not jobs:
         return None
-    label_space = stored_labels(store, found)
-    plans = {split: stored_plan(store, split, found[split]) for split in found}
-    require_same(config, store, found, request.listing, label_space, plans, retry_failed)
-    if set(found) != set(splits):
+    label_space = read_labels(store, jobs)
+    plans = {split: read_plan(store, split, job) for split, job in jobs.items()}
+    stored_jobs = StoredJobs(store, jobs, label_space, plans)
+    require_same_job(request.config, stored_jobs, request.listing, retry_failed=retry_failed)
+    if len(jobs) < len(request.splits):
         return None
-    request.labelling.require_order(label_space, config.split)
+    request.labelling.require_order(label_space, request.config.split)
     digest = request.listing.digest()
-    for split, job in found.items():
+    for split, job in jobs.items():
         if job.source["sha256"] != digest:
             plans[split] = with_current_locations(plans[split], request.listing)
     if retry_failed:
-        failed = {split: failures(store, job) for split, job in found.items()}
-        require_limit(store, failed, config.max_failures)
-        for split, job in found.items():
-            remove_for_retry(store, job, plans[split], failed[split], changes, note, locks.check)
-            found[split] = store_file_versions(store, job, request.listing, changes, locks.check)
-    manifests = {s: m for s in splits if (m := stored_manifest(store, s, found[s]))}
-    facts = understood(request, label_space, plans)
-    note(facts.line)
+        jobs = _begin_retry(request, store, jobs, plans, locks, changes, note)
+    manifests = {}
+    for split in request.splits:
+        manifest = read_manifest(store, split, jobs[split])
+        if manifest is not None:
+            manifests[split] = manifest
+    understood = describe_source(request, label_space, plans)
+    note(understood.line)
     note(f"resuming {store.uri}: same config, same source")
     return Prepared(
-        config=config,
+        config=request.config,
         source=request.source,
         store=store,
         label_space=label_space,
-        jobs=found,
+        jobs=jobs,
         plans=plans,
         manifests=manifests,
         locks=locks,
-        understood=facts,
+        understood=understood,
         changes=changes,
     )
 
 
-def _new(
+def _read_jobs(request: Request, store: Store, retry_failed: bool) -> dict[str, JobFile]:
+    """Read the job files of the requested splits, as far as they exist.
+
+    Raises:
+        OutputConflict: failed samples are to be retried, but a split has no job.
+    """
+    jobs: dict[str, JobFile] = {}
+    missing_splits = []
+    for split in request.splits:
+        job = read_job(store, split)
+        if job is None:
+            missing_splits.append(split)
+        else:
+            jobs[split] = job
+    if retry_failed and missing_splits:
+        raise OutputConflict(
+            f"{store.uri} holds no job of split {min(missing_splits)!r}, and so nothing "
+            "to retry: run without --retry-failed"
+        )
+    return jobs
+
+
+def _begin_retry(
+    request: Request,
+    store: Store,
+    jobs: Mapping[str, JobFile],
+    plans: Mapping[str, SplitPlan],
+    locks: Locks,
+    changes: Changes,
+    note: Note,
+) -> dict[str, JobFile]:
+    """Remove the receipts of shards with failed samples. Return the updated job files."""
+    failures = {split: failures_by_shard(store, job) for split, job in jobs.items()}
+    require_limit(store, failures, request.config.max_failures)
+    updated_jobs = {}
+    for split, job in jobs.items():
+        remove_for_retry(store, job, plans[split], failures[split], changes, note, locks.check)
+        updated_jobs[split] = update_file_versions(
+            store, job, request.listing, changes, locks.check
+        )
+    return updated_jobs
+
+
+def _create(
     request: Request,
     store: Store,
     locks: Locks,
@@ -172,78 +227,106 @@ def _new(
     overwrite: bool,
     engine: Engine,
 ) -> Prepared:
-    """Plan, remove what is to be overwritten, then write labels, plans and job files."""
-    remove = _splits_to_remove(store, request.splits) if overwrite else []
-    locks.take(remove)
-    for split in () if overwrite else request.splits:
-        if stored_job(store, split) is None:
-            refuse_leftovers(store, split)
-    label_space = label_space_for(request, store, remove)
-    engine.begin()  # worker processes start meanwhile
+    """Plan the job, remove splits that are overwritten, then write labels, plans and job files."""
+    splits_to_remove: list[str] = []
+    if overwrite:
+        splits_to_remove = _splits_to_remove(store, request.splits)
+        locks.take(splits_to_remove)
+    else:
+        for split in request.splits:
+            if read_job(store, split) is None:
+                refuse_leftovers(store, split)
+    label_space = label_space_for(request, store, splits_to_remove)
+    engine.begin()  # worker processes start in the background
     config = request.config
-    convert = partial(engine.outcomes, request.source, config.image, config.sample_limit)
-    made = planned(request, label_space, note, convert)
-    needed = bytes_to_write(made.plans, config)
-    if (lacking := lack_of_space(store, needed)) is not None:
-        raise lacking
-    shards = sum(split_plan.shard_count for split_plan in made.plans.values())
+    convert = partial(engine.convert_samples, request.source, config.image, config.sample_limit)
+    planned = plan_job(request, label_space, note, convert)
+    needed_bytes = bytes_to_write(planned.plans, config)
+    lack = lack_of_space(store, needed_bytes)
+    if lack is not None:
+        raise lack
+    shards = sum(plan.shard_count for plan in planned.plans.values())
     note(
         f"plan: {counted(shards, 'shard')} a format, about "
-        f"{needed / len(config.format) / shards / 1e6:,.1f} MB each, {needed / 1e6:,.0f} MB in all"
+        f"{needed_bytes / len(config.format) / shards / 1e6:,.1f} MB each, "
+        f"{needed_bytes / 1e6:,.0f} MB in all"
     )
-    there = keys.splits(info.key for info in store.list()) if remove else set()
-    for split in sorted({*remove} & there):
+    stored_splits: set[str] = set()
+    if splits_to_remove:
+        stored_splits = keys.splits(info.key for info in store.list())
+    for split in sorted(stored_splits.intersection(splits_to_remove)):
         note(f"--overwrite removes split {split!r} of {store.uri}")
     locks.check()
-    with nothing_written():  # the first write shows whether writing is allowed at all
-        for split in remove:
+    with nothing_written():  # the first write shows whether the store allows writing
+        for split in splits_to_remove:
             _remove_split(store, split, changes, locks.check)
-        job_files = {split: job.to_json() for split, job in made.jobs.items()}
-        patience_s = 0.0 if overwrite else PATIENCE_S
-        create_job(store, made.labels, made.encoded, job_files, patience_s, locks.check, changes)
+        create_job(
+            store,
+            planned.labels_json,
+            planned.encoded_plans,
+            {split: job.to_json() for split, job in planned.jobs.items()},
+            0.0 if overwrite else PATIENCE_S,
+            locks.check,
+            changes,
+        )
     return Prepared(
         config=config,
         source=request.source,
         store=store,
         label_space=label_space,
-        jobs=made.jobs,
-        plans=made.plans,
+        jobs=planned.jobs,
+        plans=planned.plans,
         manifests={},
         locks=locks,
-        understood=understood(request, label_space, made.plans),
+        understood=describe_source(request, label_space, planned.plans),
         changes=changes,
     )
 
 
 def _splits_to_remove(store: Store, splits: Sequence[str]) -> list[str]:
-    """The splits to overwrite, and a validation split that was taken from one of them.
+    """The splits to overwrite, and the validation split that was taken from one of them.
 
-    If it stayed, its samples would be in both. A job file that cannot be read says nothing.
+    If the validation split stayed, its samples would be in both splits. A job file that cannot be
+    read does not add a split.
     """
-    taken = []
+    to_remove = list(splits)
     for split in splits:
         try:
-            job, other = stored_job(store, split), stored_job(store, VALIDATION)
+            job = read_job(store, split)
+            validation_job = read_job(store, VALIDATION)
         except OutputConflict:
             continue
-        if job and other and job.config.get("validation") and job.source == other.source:
-            taken.append(VALIDATION)
-    return list(dict.fromkeys([*splits, *taken]))
+        if job is None or validation_job is None or VALIDATION in to_remove:
+            continue
+        if job.config.get("validation") and job.source == validation_job.source:
+            to_remove.append(VALIDATION)
+    return to_remove
 
 
-def _remove_split(store: Store, split: str, changes: Changes, permit: Permitted) -> None:
-    """Remove a split, the manifest first: a reader never meets half of it.
+def _remove_split(store: Store, split: str, changes: Changes, check_lock: LockCheck) -> None:
+    """Remove all files of a split.
 
-    The job file goes last: a removal cut short is no new output, but one to go on removing.
+    The manifest goes first, so that a reader never sees an incomplete split with a manifest. The
+    job file goes last, so that a removal that is interrupted can be continued by the next run.
     """
-    found = {info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())}
-    permit()  # after the listing, which can take minutes
+    split_keys = {
+        info.key for info in store.list() if keys.belongs_to(split, info.key, format_names())
+    }
+    check_lock()  # the listing can take minutes
     store.delete(keys.manifest(split))
-    if found:
+    if split_keys:
         changes.begin()
-    ranks = {"receipts": 0, "": 2}
-    for key in sorted(found - {keys.job(split)}, key=lambda k: ranks.get(k.rpartition("/")[0], 1)):
-        permit()
+    split_keys.discard(keys.job(split))
+    for key in sorted(split_keys, key=_removal_rank):
+        check_lock()
         store.delete(key)
-    permit()
+    check_lock()
     store.delete(keys.job(split))
+
+
+def _removal_rank(key: str) -> int:
+    """Receipts are removed first, then shards and indexes, then the files of the root."""
+    folder = key.rpartition("/")[0]
+    if folder == "receipts":
+        return 0
+    return 1 if folder else 2

@@ -1,4 +1,4 @@
-"""What a job reports: its progress while it runs, and how each split came out."""
+"""What a job reports: its progress while it runs, and a summary of each split."""
 
 from __future__ import annotations
 
@@ -8,38 +8,44 @@ from typing import Any
 
 from dataprep import manifest
 from dataprep.counted import counted
-from dataprep.job.worker import Progress
+from dataprep.job.conversion import Progress
 from dataprep.manifest import Manifest
 from dataprep.split_plan import Part
 
 
 class Display:
-    """Receives a job's progress, and shows nothing; subclasses show it."""
+    """Receives the progress of a job and shows nothing. Subclasses override its methods."""
 
     def start(self, split: str, samples: int, done: int) -> None:
-        """A split begins; ``done`` of its samples are stored already."""
+        """Receive the start of a split.
+
+        Args:
+            split: the name of the split.
+            samples: the number of its samples.
+            done: the number of samples in shards that are stored already.
+        """
 
     def advance(self, progress: Progress) -> None:
-        """Work was done; called from any thread."""
+        """Receive the progress since the last call. Called from any thread."""
 
     def note(self, line: str) -> None:
-        """Something worth a line of its own."""
+        """Receive a message for the user, which is one line."""
 
     def stop(self) -> None:
-        """Nothing more will come for this split."""
+        """Receive the end of the work on a split. No progress of this split follows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Understood:
-    """What a job took its source for: the first line of the summaries of ``shard`` and ``plan``.
+    """How a job has understood its source. ``shard`` and ``plan`` print it first.
 
     Attributes:
-        source: its address, as the config has it.
-        kind: what it is, in words: ``class folders``.
-        classes: number of classes that have labels; 0 if samples have none.
-        images: number of samples.
-        label_order: how classes are numbered, in words: ``in the order of names``.
-        notes: what else a person should know of how it was read, each a sentence.
+        source: the address of the source, as in the config.
+        kind: the kind of the source, as a phrase such as ``class folders``.
+        classes: the number of classes that have labels; 0 if samples have no labels.
+        images: the number of samples.
+        label_order: how classes are numbered, as a phrase such as ``in the order of names``.
+        notes: further sentences about how the source was read.
     """
 
     source: str
@@ -51,7 +57,7 @@ class Understood:
 
     @property
     def line(self) -> str:
-        """The facts in one line."""
+        """The source, its kind, classes, images and labels in one line."""
         images = counted(self.images, "image")
         if not self.classes:
             return f"{self.source}: {self.kind}, {images}; no labels"
@@ -63,13 +69,19 @@ class Understood:
 
     @property
     def lines(self) -> list[str]:
-        """The facts in one line, then a line for each note."""
+        """``line``, and a line for each note."""
         return [self.line, *(f"  note: {note}" for note in self.notes)]
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationShare:
-    """How many of a job's samples its validation split has, and the share that was asked for."""
+    """The size of a validation split that was taken from another split.
+
+    Attributes:
+        asked: the requested share, as the config has it.
+        samples: the number of samples of the validation split.
+        of: the number of samples of both splits together.
+    """
 
     asked: str
     samples: int
@@ -77,18 +89,30 @@ class ValidationShare:
 
     @property
     def percent(self) -> float:
-        """The share in percent."""
+        """The actual share of the samples, in percent."""
         return 100 * self.samples / max(self.of, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A complete split. ``seconds`` and ``images_per_s`` count this run only.
+    """The summary of a complete split.
 
-    ``skips`` maps reasons to numbers of skipped samples. ``missing_classes`` are the classes of the
-    job, names escaped, without a sample in this split. Both are empty, as ``failures`` is, for a
-    split that was complete before this run. ``understood`` is None where no source was read,
-    ``validation`` where the split is no share of another one.
+    Attributes:
+        split: the name of the split.
+        output: the address of the output.
+        manifest: the manifest of the split.
+        seconds: how long this run worked on the split.
+        made_shards: the number of shards that this run made.
+        kept_shards: the number of shards that earlier runs made.
+        images_per_s: the samples per second of this run.
+        failures: the name and the reason of each failed sample; empty if the split was complete
+            before this run.
+        skips: the number of skipped samples by reason; empty if the split was complete before.
+        understood: how the source was understood; None if the source was not read.
+        missing_classes: the classes of the job without a sample in this split, with escaped names;
+            empty if the split was complete before.
+        validation: the size of the validation split; None if this split was not taken from another
+            split.
     """
 
     split: str
@@ -105,7 +129,7 @@ class Summary:
     validation: ValidationShare | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the summary as ``--json`` prints it."""
         counts = self.manifest.samples
         return {
             "split": self.split,
@@ -136,11 +160,22 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class PartSummary:
-    """One part of a split.
+    """The summary of one part of a split. The field names are keys of ``--json``.
 
-    ``shards`` counts the whole split, of which ``lacking_shards`` are not stored yet. ``samples``,
-    ``failed``, ``seconds`` and ``failures`` (name and reason of a few) count this run only.
-    ``complete`` means that the split has its manifest already.
+    Attributes:
+        split: the name of the split.
+        output: the address of the output.
+        part: the part that this run made.
+        shards: the number of shards of the whole split.
+        made_shards: the number of shards that this run made.
+        kept_shards: the number of shards of this part that earlier runs made.
+        lacking_shards: the number of shards of the whole split that are not stored yet.
+        complete: whether the split has its manifest already.
+        samples: the number of samples that this run converted.
+        failed: the number of samples that failed in this run.
+        seconds: how long this run worked on the part.
+        failures: the name and the reason of a few samples that failed in this run.
+        understood: how the source was understood.
     """
 
     split: str
@@ -158,12 +193,12 @@ class PartSummary:
     understood: Understood | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the summary as ``--json`` prints it."""
         content = {
             **asdict(self),
             "part": str(self.part),
             "seconds": round(self.seconds, 3),
             "failures": [{"source": name, "reason": reason} for name, reason in self.failures],
         }
-        del content["understood"]  # the object has it once, for all splits
+        del content["understood"]  # --json prints it once, for all splits
         return content

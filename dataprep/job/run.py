@@ -1,4 +1,4 @@
-"""shard(config): from a source to complete, confirmed splits."""
+"""Run a job: ``shard`` makes whole splits, ``shard_part`` makes one host's share of them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from dataprep.config import ShardConfig, allowed_failures
-from dataprep.job.cluster import Engine, engine_of, require_reachable
-from dataprep.job.finish import already_complete, finish, finished_summary, too_many
+from dataprep.errors import TooManyFailures
+from dataprep.job.cluster import Engine, engine_of
+from dataprep.job.dask_connection import require_reachable
+from dataprep.job.finish import (
+    finish,
+    summarize,
+    summarize_complete_split,
+    too_many_failures_error,
+)
 from dataprep.job.lock import Locks
+from dataprep.job.output_state import complete_shards, shards_with_receipt
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.report import Display, PartSummary, Summary
-from dataprep.job.resume import shards_with_receipt, stored_shards
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
-from dataprep.split_plan import Part
-from dataprep.stores.permitted import always_permitted
+from dataprep.split_plan import Part, SplitPlan
 
 
 def shard(
@@ -32,20 +37,23 @@ def shard(
 ) -> tuple[Summary, ...]:
     """Shard a source as ``config`` says, or resume where an earlier run stopped.
 
-    One summary a split. Work that is stored and confirmed is never repeated; a complete split
-    is left as it is.
+    Shards that are stored and confirmed are not made again. A split that is complete does not
+    change.
 
     Args:
-        config: what to make of what, and where.
-        overwrite: remove this output's split first.
-        retry_failed: make those shards again in which a sample failed, from the stored plan.
-        takeover: do not wait for another run of this output, but take over from it at once.
-        display: receives the progress; without one nothing is shown.
+        config: the source, the output, and how images become records.
+        overwrite: remove the splits of the job from the output first.
+        retry_failed: make the shards with failed samples again, from the stored plan.
+        takeover: take over the locks of another run of this output at once, instead of waiting.
+        display: receives the progress; None to show nothing.
+
+    Returns:
+        A summary of each split.
 
     Raises:
-        ConfigError, SourceError, OutputConflict: refused before anything was written.
-        TooManyFailures: more samples failed than ``config.max_failures``; no manifest.
-        StoreError, SourceChanged, WorkerLost: stopped; running again resumes.
+        ConfigError, SourceError, OutputConflict: the request was refused; nothing was written.
+        TooManyFailures: more samples failed than ``config.max_failures``; no manifest was written.
+        StoreError, SourceChanged, WorkerLost: the job stopped; run it again to resume.
     """
     return tuple(each_split(config, overwrite, retry_failed, takeover, display or Display()))
 
@@ -53,9 +61,22 @@ def shard(
 def each_split(
     config: ShardConfig, overwrite: bool, retry_failed: bool, takeover: bool, display: Display
 ) -> Iterator[Summary]:
-    """``shard``, a split at a time: what came before an error is known."""
-    how = {"overwrite": overwrite, "retry_failed": retry_failed, "takeover": takeover}
-    with _prepared(config, display, **how) as (prepared, engine):
+    """Yield the summary of each split as it ends, so that it survives a later error.
+
+    Arguments and errors are those of ``shard``.
+    """
+    require_reachable(config.dask)
+    with _running_engine(config, display) as (running, engine):
+        prepared = prepare(
+            config,
+            overwrite=overwrite,
+            retry_failed=retry_failed,
+            takeover=takeover,
+            running=running,
+            note=display.note,
+            engine=engine,
+        )
+        running.callback(_keep_locks_of_tasks, prepared.locks, engine)
         for split in prepared.jobs:
             summary = _run_split(prepared, split, engine, display)
             yield replace(summary, understood=prepared.understood)
@@ -68,16 +89,25 @@ def shard_part(
     takeover: bool = False,
     display: Display | None = None,
 ) -> tuple[PartSummary, ...]:
-    """Make one part's shards of each split; ``finalize`` completes what all parts have made.
+    """Make the shards of one part of each split. ``finalize`` completes the splits.
 
-    The first part to come writes the plan, the others find it or write the same. A part stops as
-    soon as it alone has more failures than ``config.max_failures`` allows the whole split.
-    ``takeover`` is that of ``shard``.
+    The first part that runs writes the plan. The other parts find it, or write the same plan. A
+    part stops as soon as it alone has more failures than ``config.max_failures`` allows for the
+    whole split.
+
+    Args:
+        config: the source, the output, and how images become records.
+        part: the part to make.
+        takeover: take over the locks of another run of this part at once, instead of waiting.
+        display: receives the progress; None to show nothing.
+
+    Returns:
+        A summary of the part in each split.
 
     Raises:
-        ConfigError, SourceError, OutputConflict: refused before anything was written.
-        TooManyFailures: see above.
-        StoreError, SourceChanged, WorkerLost: stopped; running again resumes.
+        ConfigError, SourceError, OutputConflict: the request was refused; nothing was written.
+        TooManyFailures: more samples failed than ``config.max_failures``.
+        StoreError, SourceChanged, WorkerLost: the job stopped; run it again to resume.
     """
     return tuple(each_part(config, part, takeover, display or Display()))
 
@@ -85,42 +115,51 @@ def shard_part(
 def each_part(
     config: ShardConfig, part: Part, takeover: bool, display: Display
 ) -> Iterator[PartSummary]:
-    """``shard_part``, a split at a time."""
-    with _prepared(config, display, part=part, takeover=takeover) as (prepared, engine):
+    """Yield the summary of the part in each split as it ends. Arguments as for ``shard_part``."""
+    require_reachable(config.dask)
+    with _running_engine(config, display) as (running, engine):
+        prepared = prepare(
+            config,
+            part=part,
+            takeover=takeover,
+            running=running,
+            note=display.note,
+            engine=engine,
+        )
+        running.callback(_keep_locks_of_tasks, prepared.locks, engine)
         for split in prepared.jobs:
             yield _run_part(prepared, split, part, engine, display)
 
 
 @contextmanager
-def _prepared(
-    config: ShardConfig, display: Display, **how: Any
-) -> Iterator[tuple[Prepared, Engine]]:
-    """Start or connect to the workers and prepare the job; ``how`` are options of ``prepare``."""
-    require_reachable(config.dask)
+def _running_engine(config: ShardConfig, display: Display) -> Iterator[tuple[ExitStack, Engine]]:
+    """Yield a stack for the locks, and the engine. The engine is closed before the stack.
+
+    Thus locks are released after the workers have ended.
+    """
     with (
-        ExitStack() as running,  # locks are released last, when the workers have ended
+        ExitStack() as running,
         closing(engine_of(config, display.advance, display.note)) as engine,
     ):
-        prepared = prepare(config, running=running, note=display.note, engine=engine, **how)
-        running.callback(_keep_locks_of_tasks, prepared.locks, engine)
-        yield prepared, engine
+        yield running, engine
 
 
 def _keep_locks_of_tasks(locks: Locks, engine: Engine) -> None:
-    """Let the locks expire if tasks may still write; called when the engine is closed."""
+    """Let the locks expire if tasks may still write. Called after the engine is closed."""
     if engine.tasks_may_run:
         locks.leave_to_expire()
 
 
 def _run_split(prepared: Prepared, split: str, engine: Engine, display: Display) -> Summary:
-    started_s = time.monotonic()
+    """Make the missing shards of a split, then its table of samples and its manifest."""
+    start_s = time.monotonic()
     job, store, config = prepared.jobs[split], prepared.store, prepared.config
-    kept = stored_shards(store, job)
-    complete = prepared.manifests.get(split)
-    if complete is not None and len(kept) == job.shards:
-        return already_complete(store, complete, len(kept), started_s, display.note)
-    made = _make_shards(prepared, split, range(job.shards), kept, engine, display)
-    finished, table = finish(
+    kept_shards = complete_shards(store, job)
+    manifest = prepared.manifests.get(split)
+    if manifest is not None and len(kept_shards) == job.shards:
+        return summarize_complete_split(store, manifest, len(kept_shards), start_s, display.note)
+    results = _make_shards(prepared, split, range(job.shards), kept_shards, engine, display)
+    finished = finish(
         store,
         job,
         prepared.plans[split],
@@ -133,102 +172,136 @@ def _run_split(prepared: Prepared, split: str, engine: Engine, display: Display)
             "workers": config.dask.worker_count,
             "scheduler": config.dask.scheduler or config.dask.cluster or "local",
         },
-        started_s=started_s,
-        check=prepared.locks.check,
+        start_s=start_s,
+        check_lock=prepared.locks.check,
     )
-    samples = sum(result.samples for result in made)
-    return finished_summary(
+    return summarize(
         store,
         finished,
-        table,
-        started_s,
-        len(made),
-        len(kept),
-        samples,
         prepared.plans,
         prepared.label_space,
+        start_s=start_s,
+        made_shards=len(results),
+        kept_shards=len(kept_shards),
+        made_samples=sum(result.samples for result in results),
     )
 
 
 def _run_part(
     prepared: Prepared, split: str, part: Part, engine: Engine, display: Display
 ) -> PartSummary:
-    started_s = time.monotonic()
+    """Make the missing shards of one part of a split."""
+    start_s = time.monotonic()
     job, store = prepared.jobs[split], prepared.store
-    mine = part.of(range(job.shards))
-    kept = stored_shards(store, job, mine)
-    made = _make_shards(prepared, split, mine, kept, engine, display)
-    seconds = time.monotonic() - started_s
-    # The other parts may run: their receipts are counted, not read.
-    lacking = job.shards - len({*mine} | shards_with_receipt(store, job))
+    own_shards = part.of(range(job.shards))
+    kept_shards = complete_shards(store, job, own_shards)
+    results = _make_shards(prepared, split, own_shards, kept_shards, engine, display)
+    seconds = time.monotonic() - start_s
+    # Other parts may be running: their receipts are counted, but not read.
+    stored_shards = shards_with_receipt(store, job).union(own_shards)
+    missing_shards = job.shards - len(stored_shards)
     return PartSummary(
         split=split,
         output=store.uri,
         part=part,
         shards=job.shards,
-        made_shards=len(made),
-        kept_shards=len(mine) - len(made),
-        lacking_shards=lacking,
-        complete=split in prepared.manifests and not lacking,
-        samples=sum(result.samples for result in made),
-        failed=sum(result.failed for result in made),
+        made_shards=len(results),
+        kept_shards=len(own_shards) - len(results),
+        lacking_shards=missing_shards,
+        complete=split in prepared.manifests and not missing_shards,
+        samples=sum(result.samples for result in results),
+        failed=sum(result.failed for result in results),
         seconds=seconds,
-        failures=_examples(made),
+        failures=tuple(_failure_examples(results)),
         understood=prepared.understood,
     )
+
+
+class _ShardResults:
+    """Collects the results of this run, and stops the job when too many samples have failed.
+
+    Args:
+        plan: the plan of the split; its refused entries count as failed.
+        max_failures: the number or share of entries that may fail.
+
+    Attributes:
+        results: the results of the shards that were made.
+    """
+
+    def __init__(self, plan: SplitPlan, max_failures: int | str) -> None:
+        self.results: list[ShardResult] = []
+        self._max_failures = max_failures
+        self._allowed = allowed_failures(max_failures, len(plan.names))
+        self._refused = []
+        for name, status, reason in zip(plan.names, plan.statuses, plan.reasons, strict=True):
+            if status == "failed":
+                self._refused.append((escape(name), reason))
+        self._failed = len(self._refused)
+
+    def check_refused_entries(self) -> None:
+        """Raise TooManyFailures if the refused entries alone are too many."""
+        if self._failed > self._allowed:
+            raise self._error(self._refused, "nothing was converted")
+
+    def add(self, result: ShardResult) -> None:
+        """Add the result of a shard. Raise TooManyFailures if there are too many failures now."""
+        self.results.append(result)
+        self._failed += result.failed
+        if self._failed > self._allowed:
+            # The latest failures first, each failure once.
+            examples = [*result.examples, *self._refused, *_failure_examples(self.results)]
+            raise self._error(list(dict.fromkeys(examples)), "stopped")
+
+    def _error(self, examples: Sequence[tuple[str, str]], state: str) -> TooManyFailures:
+        return too_many_failures_error(
+            self._failed, self._allowed, self._max_failures, examples, state
+        )
+
+
+def _failure_examples(results: Sequence[ShardResult]) -> list[tuple[str, str]]:
+    """The name and the reason of a few failed samples of each shard."""
+    examples: list[tuple[str, str]] = []
+    for result in results:
+        examples.extend(result.examples)
+    return examples
 
 
 def _make_shards(
     prepared: Prepared,
     split: str,
     shards: Sequence[int],
-    kept: Sequence[int],
+    kept_shards: Sequence[int],
     engine: Engine,
     display: Display,
 ) -> list[ShardResult]:
-    """Make those of ``shards`` that are not kept; stop early where too many samples fail."""
-    missing = sorted({*shards} - {*kept})
-    if not missing:
+    """Make the shards that are not kept.
+
+    Raises:
+        TooManyFailures: more samples failed than allowed; the job has stopped early.
+    """
+    missing_shards = sorted(set(shards) - set(kept_shards))
+    if not missing_shards:
         return []
-    plan, limit = prepared.plans[split], prepared.config.max_failures
-    refused = [
-        (escape(name), reason)
-        for name, status, reason in zip(plan.names, plan.statuses, plan.reasons, strict=True)
-        if status == "failed"
-    ]
-    failed, allowed = len(refused), allowed_failures(limit, len(plan.names))
-    if failed > allowed:
-        raise too_many(failed, allowed, limit, refused, "nothing was converted")
-    made: list[ShardResult] = []
-
-    def on_result(result: ShardResult) -> None:
-        nonlocal failed
-        failed += result.failed
-        made.append(result)
-        if failed > allowed:
-            known = dict.fromkeys([*result.examples, *refused, *_examples(made)])
-            raise too_many(failed, allowed, limit, [*known], "stopped")
-
-    total = sum(map(plan.samples_in, shards))
-    done = total - sum(map(plan.samples_in, missing))
+    plan = prepared.plans[split]
+    collected = _ShardResults(plan, prepared.config.max_failures)
+    collected.check_refused_entries()
+    samples = sum(plan.samples_in(shard) for shard in shards)
+    missing_samples = sum(plan.samples_in(shard) for shard in missing_shards)
 
     def on_ready() -> None:
         prepared.changes.begin()  # from now on workers store shards
-        display.start(split, total, done)
+        display.start(split, samples, samples - missing_samples)
 
-    tasks = [partial(_task, prepared, split, shard) for shard in missing]
+    tasks = [partial(_build_task, prepared, split, shard) for shard in missing_shards]
     try:
-        engine.run(tasks, on_result, on_ready)
+        engine.run(tasks, collected.add, on_ready)
     finally:
         display.stop()
-    return made
+    return collected.results
 
 
-def _examples(made: Sequence[ShardResult]) -> tuple[tuple[str, str], ...]:
-    return tuple(example for result in made for example in result.examples)
-
-
-def _task(prepared: Prepared, split: str, shard: int) -> ShardTask:
+def _build_task(prepared: Prepared, split: str, shard: int) -> ShardTask:
+    """Build the task of one shard."""
     job, plan = prepared.jobs[split], prepared.plans[split]
     rows = plan.rows_of(shard)
     return ShardTask(
@@ -238,7 +311,7 @@ def _task(prepared: Prepared, split: str, shard: int) -> ShardTask:
         shard=shard,
         shards=job.shards,
         first_number=rows.start,
-        items=plan.items(rows),
+        samples=plan.planned_samples(rows),
         label_space=prepared.label_space,
         policy=prepared.config.image,
         label_offsets=tuple(job.label_offsets.items()),
@@ -247,5 +320,5 @@ def _task(prepared: Prepared, split: str, shard: int) -> ShardTask:
         layout=prepared.config.record_options.layout,
         boxes=prepared.config.boxes,
         limit=prepared.config.sample_limit,
-        permit=prepared.locks.permits.get(split, always_permitted),
+        check_lock=prepared.locks.check_of(split),
     )

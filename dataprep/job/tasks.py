@@ -1,12 +1,12 @@
-"""What Dask workers run: whole shards, chunks of shards, and shards assembled from chunks.
+"""The functions that Dask workers run: make whole shards, convert chunks, assemble chunks.
 
-A worker process that hangs in native code cannot be interrupted, so a kernel timer ends it
-(setitimer(2), whose signal needs no Python to run). Each progress report sets the timer anew.
-Dask gives the task to another worker; after the second death the driver asks for the shard with
-each image converted in a process of its own.
+A worker process that hangs in native code cannot be interrupted. Therefore a kernel timer ends the
+process (setitimer(2), whose signal ends it without running Python). Each progress report sets the
+timer anew. Dask then gives the task to another worker. After the second death the driver asks for
+the shard with each image converted in a separate process.
 
-A task that runs cannot be cancelled either. So each process counts the tasks of a job, and a job
-that ends asks all of them to stop (``stop``) before it releases its lock.
+A running task cannot be cancelled either. Therefore each process counts the tasks of a job, and a
+job that ends asks all processes to stop them (``stop``) before it releases its lock.
 """
 
 from __future__ import annotations
@@ -28,86 +28,109 @@ from distributed.protocol.pickle import dumps, loads
 from dataprep.config import SampleLimit
 from dataprep.errors import JobError
 from dataprep.image import ImagePolicy
-from dataprep.job.isolate import isolated_outcomes
-from dataprep.job.worker import (
-    Chunk,
+from dataprep.job.conversion import (
     Outcome,
     Progress,
     Report,
+    convert_batches,
+    require_visible_source,
+)
+from dataprep.job.isolate import isolated_batches
+from dataprep.job.worker import (
+    EncodedBatch,
     ShardResult,
     ShardTask,
-    assemble,
-    convert_items,
-    converted,
-    encoded,
+    assemble_shard,
+    convert_task,
+    encode_batches,
     make_shard,
-    require_visible,
 )
 from dataprep.sources import Located, Source
-from dataprep.split_plan import Item
+from dataprep.split_plan import PlannedSample
 from dataprep.versions import require_versions
 
-WHOLE = -1
-"""Stands for the number of a chunk in progress reports of a whole shard."""
+WHOLE_SHARD = -1
+"""The number of a chunk in progress reports of a whole shard."""
 
-_BETWEEN_REPORTS_S = 1.0
-_SHORTEST_S = 1e-6
+_MAX_REPORT_INTERVAL_S = 1.0
+_MIN_TIMER_S = 1e-6
 
 
-def packed(task: ShardTask) -> bytes:
-    """Pickle a task once; Dask itself would pickle it twice in the driver.
+def pack_task(task: ShardTask) -> bytes:
+    """Pickle a task once, because Dask itself would pickle it twice in the driver.
 
-    Its items become plain tuples, for which no Python code runs.
+    Its samples become plain tuples, which are pickled without running Python code.
     """
-    items = [(tuple(located), *rest) for located, *rest in task.items]
-    return cast(bytes, dumps((replace(task, items=()), items)))
+    samples = [(tuple(located), *rest) for located, *rest in task.samples]
+    return cast(bytes, dumps((replace(task, samples=()), samples)))
 
 
-def _unpacked(pickled: bytes) -> ShardTask:
-    task, items = loads(pickled)
-    items = [Item(Located(*located), *rest) for located, *rest in items]
-    return cast(ShardTask, replace(task, items=items))
+def _unpack_task(packed_task: bytes) -> ShardTask:
+    task, tuples = loads(packed_task)
+    samples = [PlannedSample(Located(*located), *rest) for located, *rest in tuples]
+    return cast(ShardTask, replace(task, samples=samples))
 
 
-def whole_shard(shard: bytes, uploads: int, topic: str) -> ShardResult:
-    """Make a shard, a ``packed`` task. Upload slots and progress events are named ``topic``."""
-    worker, task = get_worker(), _unpacked(shard)
+def whole_shard(packed_task: bytes, max_uploads: int, topic: str) -> ShardResult:
+    """Make a whole shard.
+
+    Args:
+        packed_task: the shard, as ``pack_task`` returns it.
+        max_uploads: how many shards all workers store at a time.
+        topic: the name of the job's progress events and upload slots.
+    """
+    worker = get_worker()
+    task = _unpack_task(packed_task)
     with (
-        _begun(task, topic),
-        _watchdog(worker, task.limit) as alive,
-        _storing(worker, topic, uploads) as storing,
+        _running_task(task, topic),
+        _watchdog(worker, task.limit) as keep_alive,
+        _upload_slot(worker, topic, max_uploads) as storing,
     ):
-        return make_shard(task, _report(worker, topic, (task.name, WHOLE), alive), storing)
+        report = _event_report(worker, topic, (task.name, WHOLE_SHARD), keep_alive)
+        return make_shard(task, report, storing)
 
 
-def chunks(part: bytes, number: int, topic: str) -> list[Chunk]:
-    """Convert the samples of a part of a shard, a ``packed`` task; ``number`` identifies it."""
-    worker, task = get_worker(), _unpacked(part)
+def chunk(packed_task: bytes, number: int, topic: str) -> list[EncodedBatch]:
+    """Convert and encode a chunk of a shard.
+
+    Args:
+        packed_task: the chunk, as ``pack_task`` returns it.
+        number: identifies the chunk in progress reports.
+        topic: the name of the job's progress events.
+    """
+    worker = get_worker()
+    task = _unpack_task(packed_task)
     require_versions(task.versions)
-    with _begun(task, topic), _watchdog(worker, task.limit) as alive:
-        report = _report(worker, topic, (task.name, number), alive)
-        return [*encoded(task, converted(task, report))]
+    with _running_task(task, topic), _watchdog(worker, task.limit) as keep_alive:
+        report = _event_report(worker, topic, (task.name, number), keep_alive)
+        return list(encode_batches(task, convert_task(task, report)))
 
 
-def assembled_shard(shard: bytes, uploads: int, topic: str, *parts: Sequence[Chunk]) -> ShardResult:
-    """Make a shard from its chunks."""
-    task = _unpacked(shard)
+def assembled_shard(
+    packed_task: bytes, max_uploads: int, topic: str, *chunks: Sequence[EncodedBatch]
+) -> ShardResult:
+    """Assemble a shard from its chunks, and store it. Other arguments as for ``whole_shard``."""
+    task = _unpack_task(packed_task)
     require_versions(task.versions)
-    with _begun(task, topic), _storing(get_worker(), topic, uploads) as storing:
-        return assemble(task, chain.from_iterable(parts), storing)
+    with (
+        _running_task(task, topic),
+        _upload_slot(get_worker(), topic, max_uploads) as storing,
+    ):
+        return assemble_shard(task, chain.from_iterable(chunks), storing)
 
 
-def isolated_shard(shard: bytes, uploads: int, topic: str) -> ShardResult:
-    """Make a shard, each image converted in a process of its own."""
-    worker, task = get_worker(), _unpacked(shard)
-    report = _report(worker, topic, (task.name, WHOLE), lambda: None)
-    items = [item.located for item in task.items]
-    found = isolated_outcomes(task.source, items, task.policy, task.limit, report)
-    with _begun(task, topic), _storing(worker, topic, uploads) as storing:
-        return make_shard(task, report, storing, found)
+def isolated_shard(packed_task: bytes, max_uploads: int, topic: str) -> ShardResult:
+    """Make a shard, and convert each image in a separate process. Arguments as ``whole_shard``."""
+    worker = get_worker()
+    task = _unpack_task(packed_task)
+    report = _event_report(worker, topic, (task.name, WHOLE_SHARD), lambda: None)
+    items = [sample.located for sample in task.samples]
+    batches = isolated_batches(task.source, items, task.policy, task.limit, report)
+    with _running_task(task, topic), _upload_slot(worker, topic, max_uploads) as storing:
+        return make_shard(task, report, storing, batches)
 
 
-def outcomes(
+def convert_samples(
     items: Sequence[Located],
     *,
     source: Source,
@@ -115,120 +138,131 @@ def outcomes(
     versions: tuple[tuple[str, str], ...],
     limit: SampleLimit,
 ) -> list[Outcome]:
-    """Convert samples that are in no shard yet."""
+    """Convert samples that are in no shard yet, to learn how large records become."""
     require_versions(versions)
-    require_visible(source)
-    with _watchdog(get_worker(), limit) as alive:
-        return list(convert_items(source, items, policy, lambda progress: alive()))
+    require_visible_source(source)
+    with _watchdog(get_worker(), limit) as keep_alive:
+        batches = convert_batches(source, items, policy, lambda progress: keep_alive())
+        return list(chain.from_iterable(batches))
 
 
 def stop(topic: str) -> int:
-    """Let no task of a job begin or write in this process; return how many have not ended yet."""
+    """Keep the tasks of a job from starting or writing in this process.
+
+    Returns:
+        The number of tasks that have not ended yet.
+    """
     with _lock:
-        _stopped.add(topic)
-        return _running[topic]
+        _stopped_topics.add(topic)
+        return _running_tasks[topic]
 
 
-_running: Counter[str] = Counter()
-_stopped: set[str] = set()
+_lock = threading.Lock()
+_running_tasks: Counter[str] = Counter()
+_stopped_topics: set[str] = set()
+_deadlines_s: dict[int, float] = {}
 
 
 @contextmanager
-def _begun(task: ShardTask, topic: str) -> Iterator[None]:
-    """Count a task while it runs, once it is clear that it may run here.
+def _running_task(task: ShardTask, topic: str) -> Iterator[None]:
+    """Count a task while it runs, after checking that it may run on this machine.
 
     Raises:
         LeaseLost: another run has taken over, or this machine does not see the output.
         JobError: the job was stopped, or this machine does not see the source.
     """
     with _lock:
-        _require_going_on(topic)
-        _running[topic] += 1
+        _refuse_stopped(topic)
+        _running_tasks[topic] += 1
     try:
-        task.permit()
-        require_visible(task.source)
+        task.check_lock()
+        require_visible_source(task.source)
         yield
     finally:
         with _lock:
-            _running[topic] -= 1
+            _running_tasks[topic] -= 1
 
 
-def _require_going_on(topic: str) -> None:
-    if topic in _stopped:
+def _refuse_stopped(topic: str) -> None:
+    if topic in _stopped_topics:
         raise JobError("the job was stopped by its driver, and its tasks end as well")
 
 
-def _report(worker: Any, topic: str, key: tuple[str, int], alive: Callable[[], None]) -> Report:
+def _event_report(
+    worker: Any, topic: str, chunk: tuple[str, int], keep_alive: Callable[[], None]
+) -> Report:
+    """Return a function that sends the progress of a chunk to the driver as a Dask event."""
+
     def report(progress: Progress) -> None:
-        alive()
-        _require_going_on(topic)
+        keep_alive()
+        _refuse_stopped(topic)
         totals = (progress.samples, progress.source_bytes, progress.failed)
-        worker.log_event(topic, (*key, totals))
+        worker.log_event(topic, (*chunk, totals))
 
     return report
-
-
-_deadlines_s: dict[int, float] = {}
-_lock = threading.Lock()
 
 
 @contextmanager
 def _watchdog(worker: Any, limit: SampleLimit) -> Iterator[Callable[[], None]]:
     """End this process unless the yielded function is called every ``limit.seconds``.
 
-    A worker without a nanny is not ended, since nothing would start it again.
+    A worker without a nanny is not ended, because nothing would start it again.
     """
     thread = threading.get_ident()
-    seconds = limit.seconds + _BETWEEN_REPORTS_S
+    timeout_s = limit.seconds + _MAX_REPORT_INTERVAL_S
 
-    def alive() -> None:
+    def keep_alive() -> None:
         if worker.nanny:
-            _set_deadline(thread, time.monotonic() + seconds)
+            _set_deadline(thread, time.monotonic() + timeout_s)
 
-    alive()
+    keep_alive()
     try:
-        yield alive
+        yield keep_alive
     finally:
         _set_deadline(thread, None)
 
 
 def _set_deadline(thread: int, deadline_s: float | None) -> None:
-    """Set the process's timer to the first deadline of all threads."""
+    """Set the deadline of a thread, and the timer of the process to the first of all deadlines."""
     with _lock:
         if deadline_s is None:
             _deadlines_s.pop(thread, None)
         else:
             _deadlines_s[thread] = deadline_s
-        left_s = min(_deadlines_s.values(), default=0.0) - time.monotonic()
-        signal.setitimer(signal.ITIMER_REAL, max(left_s, _SHORTEST_S) if _deadlines_s else 0.0)
+        timer_s = 0.0  # no timer
+        if _deadlines_s:
+            timer_s = max(min(_deadlines_s.values()) - time.monotonic(), _MIN_TIMER_S)
+        signal.setitimer(signal.ITIMER_REAL, timer_s)
 
 
 @contextmanager
-def _storing(worker: Any, name: str, uploads: int) -> Iterator[AbstractContextManager[None]]:
-    """The context in which to store a shard, while the worker's thread begins the next task.
+def _upload_slot(
+    worker: Any, topic: str, max_uploads: int
+) -> Iterator[AbstractContextManager[None]]:
+    """Yield the context in which a shard is stored while the worker begins its next task.
 
     A worker stores as many shards at a time as it has threads. All workers together store
-    ``uploads``, which Dask's semaphore of that name counts.
+    ``max_uploads`` shards at a time, which a Dask semaphore named after the topic counts.
     """
-    slots = Semaphore(max_leases=uploads, name=name)
+    slots = Semaphore(max_leases=max_uploads, name=topic)
 
     @contextmanager
     def storing() -> Iterator[None]:
         _set_deadline(threading.get_ident(), None)
-        with _stored_at_once(worker.address, worker.state.nthreads):
+        with _uploads_of_worker(worker.address, worker.state.nthreads):
             secede()
             with slots:
-                _require_going_on(name)
+                _refuse_stopped(topic)
                 yield
 
     try:
         yield storing()
     finally:
-        # Otherwise the event loop refreshes the semaphore's leases for ever.
+        # Otherwise the event loop refreshes the leases of Dask's semaphore for ever.
         worker.loop.add_callback(slots.refresh_callback.stop)
 
 
 @lru_cache(maxsize=64)
-def _stored_at_once(address: str, threads: int) -> threading.BoundedSemaphore:
-    """One for each worker of this process."""
+def _uploads_of_worker(address: str, threads: int) -> threading.BoundedSemaphore:
+    """The semaphore of a worker of this process; a process may have several workers."""
     return threading.BoundedSemaphore(threads)

@@ -100,8 +100,8 @@ class Upload:
     Attributes:
         key: the key of the object.
         data: the bytes.
-        permit: returns as long as the run has its lock, and raises LeaseLost once another run has
-            taken over. The store calls it before it removes an object that was stored damaged.
+        check_lock: returns as long as the run has its lock, and raises LeaseLost once another run
+            has taken over. The store calls it before it removes an object that was stored damaged.
         attempts: how often the bytes were sent, in all requests for this upload. A store that
             repeats requests counts here.
         reason: why the last attempt did not succeed; empty if none has failed.
@@ -112,7 +112,7 @@ class Upload:
         key: str,
         data: Buffer,
         md5: bytes | None = None,
-        permit: Callable[[], None] = lambda: None,
+        check_lock: Callable[[], None] = lambda: None,
     ) -> None:
         """Describe an upload.
 
@@ -120,10 +120,10 @@ class Upload:
             key: the key of the object.
             data: the bytes.
             md5: the MD5 of the bytes; None to compute it when it is needed.
-            permit: see the attribute.
+            check_lock: see the attribute.
         """
         self.key = key
-        self.permit = permit
+        self.check_lock = check_lock
         self.data = memoryview(data).cast("B")
         self.attempts = 0
         self.reason = ""

@@ -341,7 +341,7 @@ class S3Store(KeepsLocks):
         if upload.attempts < self.options.max_attempts:
             return
         with contextlib.suppress(StoreError):
-            upload.permit()
+            upload.check_lock()
             self.delete(upload.key)
         raise StoredBytesDiffer(
             f"{self.uri}/{upload.key}: {_OTHER_BYTES}, after {counted(upload.attempts, 'attempt')}:"

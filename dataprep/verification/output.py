@@ -26,10 +26,9 @@ from dataprep.formats import IndexEntry, RecordFormat, RecordOptions, format_nam
 from dataprep.formats.protocol import Buffer, without_location
 from dataprep.image import check
 from dataprep.job.jobfile import JobFile
-from dataprep.job.resume import keys_of_shard, stored_labels, stored_plan
+from dataprep.job.output_state import keys_of_shard, read_labels, read_plan
 from dataprep.manifest import (
     Manifest,
-    Place,
     Receipt,
     Row,
     Share,
@@ -186,8 +185,8 @@ class _SplitChecks:
         self._depth = depth
         self._shards = shards
         split = job.split
-        self._plan = _load(keys.plan(split), faults, lambda: stored_plan(store, split, job))
-        self._labels = _load(keys.LABELS, faults, lambda: stored_labels(store, {split: job}))
+        self._plan = _load(keys.plan(split), faults, lambda: read_plan(store, split, job))
+        self._labels = _load(keys.LABELS, faults, lambda: read_labels(store, {split: job}))
         # The names of samples inside archives and records need not be names of files.
         self._has_file_names = self._plan is not None and not self._plan.containers
         formats = format_names()
@@ -245,7 +244,7 @@ class _SplitChecks:
             return
         job = self._job
         if manifest.share is None:
-            table.add(self._plan.others(self._labels), None)
+            table.add(self._plan.entries_without_shard(self._labels), None)
         manifest_key = keys.manifest(job.split)
         expected = _expected_manifest(manifest, job, receipts, table)
         for field in fields(manifest):
@@ -372,7 +371,7 @@ class _LocatedRow(NamedTuple):
     """A row of a receipt, and the location and the checksum of its record in one format."""
 
     row: Row
-    location: Place
+    location: RecordLocation
 
 
 def _format_faults(

@@ -32,12 +32,12 @@ with Locks(store, None, print) as locks:
     time.sleep(600)
 """
 
-Place = tuple[str, str]
+Location = tuple[str, str]
 """URI and endpoint."""
 
 
 @pytest.fixture(params=["folder", "memory", "s3", "s3-radosgw"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
     """Each kind of store."""
     if request.param == "folder":
         (tmp_path / "out").mkdir()
@@ -54,36 +54,36 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits looks often."""
-    monkeypatch.setattr(lock, "_LOOK_EVERY_S", 0.05)
+    monkeypatch.setattr(lock, "_MAX_POLL_INTERVAL_S", 0.05)
 
 
-def opened(place: Place) -> Store:
+def opened(location: Location) -> Store:
     """The store, opened anew."""
-    return open_store(place[0], StoreOptions(endpoint_url=place[1] or None))
+    return open_store(location[0], StoreOptions(endpoint_url=location[1] or None))
 
 
-def locks(place: Place, part: Part | None = None, **options: bool) -> Locks:
+def locks(location: Location, part: Part | None = None, **options: bool) -> Locks:
     """Those of another run; what it notes is not shown."""
-    return Locks(opened(place), part, lambda line: None, **options)
+    return Locks(opened(location), part, lambda line: None, **options)
 
 
-def names(place: Place) -> list[str]:
+def names(location: Location) -> list[str]:
     """Every object that is listed."""
-    return sorted(info.key for info in opened(place).list())
+    return sorted(info.key for info in opened(location).list())
 
 
 Elsewhere = Callable[[], "subprocess.Popen[str]"]
 
 
 @pytest.fixture
-def elsewhere(place: Place) -> Iterator[Elsewhere]:
+def elsewhere(location: Location) -> Iterator[Elsewhere]:
     """Starts another process that has the lock of ``train``."""
     started: list[subprocess.Popen[str]] = []
 
     def start() -> subprocess.Popen[str]:
-        if place[0].startswith("memory://"):
+        if location[0].startswith("memory://"):
             pytest.skip("memory is of one process")
-        command = [sys.executable, "-c", HAVING, *place]
+        command = [sys.executable, "-c", HAVING, *location]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         started.append(process)
         assert process.stdout is not None
@@ -96,23 +96,23 @@ def elsewhere(place: Place) -> Iterator[Elsewhere]:
         process.communicate()
 
 
-def test_a_lock_is_an_object_that_goes_when_the_run_ends(place: Place) -> None:
+def test_a_lock_is_an_object_that_goes_when_the_run_ends(location: Location) -> None:
     """However that ends; a second time as well."""
 
     def run() -> None:
-        with locks(place) as mine:
+        with locks(location) as mine:
             mine.take(["train", "val"])
-            assert names(place) == ["leases/train", "leases/val"]
+            assert names(location) == ["leases/train", "leases/val"]
             mine.check()
             raise KeyError
 
     for _ in range(2):
         with pytest.raises(KeyError):
             run()
-        assert names(place) == []
+        assert names(location) == []
 
 
-def test_a_second_run_waits_until_the_first_ends(place: Place) -> None:
+def test_a_second_run_waits_until_the_first_ends(location: Location) -> None:
     """It says for what, and for how long at most."""
     notes: list[str] = []
     waits, has = threading.Event(), threading.Event()
@@ -122,95 +122,99 @@ def test_a_second_run_waits_until_the_first_ends(place: Place) -> None:
             notes.append(line)
             waits.set()
 
-        with Locks(opened(place), None, note) as other:
+        with Locks(opened(location), None, note) as other:
             other.take(["train"])
             has.set()
 
     thread = threading.Thread(target=second)
-    with locks(place) as mine:
+    with locks(location) as mine:
         mine.take(["train"])
         thread.start()
         assert waits.wait(60)
         assert not has.is_set()
     thread.join(60)
     assert has.is_set()
-    assert f"another run is making split 'train' in {place[0]}: waiting until it ends" in notes[0]
-    assert names(place) == []
+    assert (
+        f"another run is making split 'train' in {location[0]}: waiting until it ends" in notes[0]
+    )
+    assert names(location) == []
 
 
 @pytest.mark.parametrize("options", [os.WEXITED, os.WEXITED | os.WNOWAIT], ids=["gone", "zombie"])
 def test_a_run_that_was_killed_keeps_nobody_waiting(
-    place: Place, elsewhere: Elsewhere, options: int
+    location: Location, elsewhere: Elsewhere, options: int
 ) -> None:
     """Its process is known to have ended on this machine; nothing is left of its locks.
 
     Nobody may have asked for its end.
     """
     process = elsewhere()
-    store = opened(place)
+    store = opened(location)
     store.put("leases/train.0-of-2", store.get("leases/train"))
     process.kill()
     os.waitid(os.P_PID, process.pid, options)
-    assert names(place) == ["leases/train", "leases/train.0-of-2"]
+    assert names(location) == ["leases/train", "leases/train.0-of-2"]
     notes: list[str] = []
     with Locks(store, None, notes.append) as mine:
         mine.take(["train"])
         mine.check()
-        assert names(place) == ["leases/train"]
-    assert notes == names(place) == []
+        assert names(location) == ["leases/train"]
+    assert notes == names(location) == []
 
 
-def test_a_process_that_is_stopped_still_has_its_lock(place: Place, elsewhere: Elsewhere) -> None:
+def test_a_process_that_is_stopped_still_has_its_lock(
+    location: Location, elsewhere: Elsewhere
+) -> None:
     """Until it expires: a part is refused beside it."""
     elsewhere().send_signal(signal.SIGSTOP)
     with (
         pytest.raises(OutputConflict, match="another run is making split 'train'"),
-        locks(place, Part(0, 2)) as mine,
+        locks(location, Part(0, 2)) as mine,
     ):
         mine.take(["train"])
 
 
-def test_who_takes_over_stops_the_other_run(place: Place) -> None:
+def test_who_takes_over_stops_the_other_run(location: Location) -> None:
     """Also as its workers see it; what the other one releases is its own lock alone."""
     with ExitStack() as earlier:
-        mine = earlier.enter_context(locks(place))
+        mine = earlier.enter_context(locks(location))
         mine.take(["train"])
-        permit = pickle.loads(pickle.dumps(mine.permits["train"]))
-        permit()
-        with locks(place, takeover=True) as other:
+        copy = pickle.loads(pickle.dumps(mine.by_split["train"]))
+        copy.check()
+        with locks(location, takeover=True) as other:
             other.take(["train"])
             other.check()
-            for check in (mine.check, permit):
+            for check in (mine.check, copy.check):
                 with pytest.raises(LeaseLost, match="another run has taken over split 'train' in"):
                     check()
             earlier.close()
             other.check()
-    assert names(place) == []
+    assert names(location) == []
 
 
-def test_parts_of_one_job_write_together(place: Place) -> None:
+def test_parts_of_one_job_write_together(location: Location) -> None:
     """A whole run, and parts of another number, are refused while one of them lives."""
-    with locks(place, Part(0, 2)) as first, locks(place, Part(1, 2)) as second:
+    with locks(location, Part(0, 2)) as first, locks(location, Part(1, 2)) as second:
         first.take(["train"])
         second.take(["train"])
         for part in (None, Part(1, 3)):
             with (
                 pytest.raises(OutputConflict, match="another run is making part 0/2 of split"),
-                locks(place, part) as other,
+                locks(location, part) as other,
             ):
                 other.take(["train"])
         first.check()
         second.check()
-    assert names(place) == []
+    assert names(location) == []
 
 
-def test_of_many_at_once_one_gets_it(place: Place) -> None:
+def test_of_many_at_once_one_gets_it(location: Location) -> None:
     """Whoever comes at the same moment, and when it is released the next."""
     having: list[int] = []
     most: list[int] = []
 
     def run(number: int) -> None:
-        with locks(place) as mine:
+        with locks(location) as mine:
             mine.take(["train"])
             having.append(number)
             most.append(len(having))

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from dataprep.errors import ConfigError
 from dataprep.image import ImagePolicy, convert
-from dataprep.job.forecast import Cost, Estimate, Requests, SplitEstimate, outcome, seconds_of
+from dataprep.job.plan_command import estimate_from_trial, seconds_with_workers
+from dataprep.job.plan_report import Cost, Estimate, Requests, SplitEstimate
 from dataprep.job.report import Understood
 from dataprep.manifest import Row
 from dataprep.prices import Price, price_at, read_prices
@@ -99,7 +100,7 @@ ROWS = [
 
 def test_a_trial_stands_for_all_samples() -> None:
     """Bytes and counts are multiplied, shares kept; a failure counts under its kind."""
-    found = outcome(ROWS, {"tfrecord": 1_000}, 400)
+    found = estimate_from_trial(ROWS, {"tfrecord": 1_000}, 400)
     assert found.bytes_by_format == {"tfrecord": 100_000}
     assert (found.passthrough, found.reencoded) == (0.25, 0.25)
     assert (found.failed, found.skipped) == (100, 100)
@@ -116,12 +117,12 @@ def test_a_trial_stands_for_all_samples() -> None:
 )
 def test_workers_share_the_work(shards: int, workers: int, seconds: float) -> None:
     """Also that of fewer shards than workers, as far as a shard can be shared."""
-    assert seconds_of(100.0, shards, workers) == seconds
+    assert seconds_with_workers(100.0, shards, workers) == seconds
 
 
 def test_an_estimate_in_words() -> None:
     """What was understood comes first, each figure has its unit, warnings come last."""
-    found = outcome(ROWS, {"tfrecord": 1_000_000}, 400)
+    found = estimate_from_trial(ROWS, {"tfrecord": 1_000_000}, 400)
     split = SplitEstimate("train", 400, 4, found.bytes_by_format, 401, 101, 4)
     text = Estimate(
         source="s3://b/photos",

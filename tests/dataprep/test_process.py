@@ -13,7 +13,7 @@ import cv2
 import pytest
 
 import dataprep
-from dataprep.job import worker
+from dataprep.job import conversion
 from dataprep.sample import draw_tree
 from tests.commandline import make
 
@@ -174,7 +174,7 @@ def test_a_job_converts_with_one_thread_for_each_image(
         seen.add(cv2.getNumThreads())
         return convert(*arguments, **options)
 
-    monkeypatch.setattr(worker, "convert", noting)
+    monkeypatch.setattr(conversion, "convert", noting)
     before = cv2.getNumThreads()
     cv2.setNumThreads(3)
     try:

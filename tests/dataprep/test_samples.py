@@ -276,7 +276,7 @@ def test_other_files_are_not_tables(data: bytes, message: str) -> None:
 def test_texts_are_those_that_arrow_makes(values: list[str], rows: int) -> None:
     """The same strings as from pa.array, of any script, with nulls for empty ones if asked."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(samples, "_ROWS_A_CHUNK", rows)
+        patched.setattr(samples, "_CHUNK_ROWS", rows)
         made, nulls = texts(values), texts(values, null_if_empty=True)
     made.validate(full=True)
     nulls.validate(full=True)

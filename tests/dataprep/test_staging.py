@@ -22,8 +22,8 @@ from dataprep.errors import (
     StoreError,
     StoreFull,
 )
+from dataprep.job.conversion import Progress
 from dataprep.job.report import Display
-from dataprep.job.worker import Progress
 from dataprep.split_plan import Part
 from dataprep.staging import divided, stage
 from dataprep.stores import open_store

@@ -20,14 +20,15 @@ from dataprep.config import DaskOptions
 from dataprep.errors import JobError, LeaseLost, SourceChanged, StoreFull
 from dataprep.formats import IndexEntry, RecordOptions, Sample, format_names, get_format
 from dataprep.image import Converted, ImagePolicy, convert
+from dataprep.job.conversion import Progress, Report
 from dataprep.job.in_process import InProcess
-from dataprep.job.worker import Progress, Report, ShardTask, make_shard, parts_of
+from dataprep.job.worker import ShardTask, cut_into_chunks, make_shard
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Receipt
 from dataprep.samples import SampleTable
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Listing, Located
-from dataprep.split_plan import Item
+from dataprep.split_plan import PlannedSample
 from dataprep.stores import Buffer, ObjectInfo, Store
 from dataprep.stores.memory import MemoryStore
 from dataprep.stores.protocol import Upload, Uploads
@@ -135,8 +136,8 @@ def task(files: dict[str, bytes], store: MemoryStore, **changes: object) -> Shar
         shard=2,
         shards=7,
         first_number=100,
-        items=[
-            Item(Located(name, len(data)), space.index[name.partition("/")[0]])
+        samples=[
+            PlannedSample(Located(name, len(data)), space.index[name.partition("/")[0]])
             for name, data in files.items()
         ],
         label_space=space,
@@ -177,14 +178,14 @@ def test_nothing_is_stored_once_the_lock_is_lost(files: dict[str, bytes], before
     """The lock is asked before each object, the receipt last of all."""
     asked: list[int] = []
 
-    def permit() -> None:
+    def check_lock() -> None:
         asked.append(len(asked))
         if len(asked) > before:
             raise LeaseLost("taken over")
 
     store = NotedStore()
     with pytest.raises(LeaseLost):
-        made(files, store, permit=permit)
+        made(files, store, check_lock=check_lock)
     assert len(store.stored) <= before
     assert RECEIPT not in store.stored
 
@@ -193,7 +194,7 @@ def test_the_lock_is_asked_once_for_each_new_object(files: dict[str, bytes]) -> 
     """Each question is a request to the store."""
     asked: list[int] = []
     store = NotedStore()
-    made(files, store, permit=lambda: asked.append(1))
+    made(files, store, check_lock=lambda: asked.append(1))
     assert len(asked) == len(store.stored) == 6
 
 
@@ -268,8 +269,8 @@ class TestStored:
             meeting.wait(timeout=60)
             return convert(data, policy, name=name)
 
-        monkeypatch.setattr("dataprep.job.worker.convert", met)
-        monkeypatch.setattr("dataprep.job.in_process._PART_SAMPLES", 6)
+        monkeypatch.setattr("dataprep.job.conversion.convert", met)
+        monkeypatch.setattr("dataprep.job.in_process._CHUNK_SAMPLES", 6)
         few = dict(list(files.items())[:18])
         store = NotedStore()
         run_in_threads(task(few, store), 3)
@@ -382,7 +383,7 @@ class TestStops:
         """A file of another size than planned ends the shard, and nothing is stored."""
         store = NotedStore()
         made = task(files, store)
-        name = made.items[11].located.name
+        name = made.samples[11].located.name
         changed = {**files, name: files[name] + b"\0"}
         made = replace(made, source=Files(changed, concurrency))
         with pytest.raises(SourceChanged, match=name):
@@ -456,7 +457,7 @@ def test_a_shard_is_stored_with_its_hash_and_places(
     name: str, first_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where its memory had to grow: records are where their offsets say."""
-    monkeypatch.setattr(shard_buffer, "_FIRST_BYTES", first_bytes)
+    monkeypatch.setattr(shard_buffer, "_INITIAL_BYTES", first_bytes)
     store = MemoryStore(f"memory://{secrets.token_hex(8)}")
     buffer = filled(name, store)
     stored = buffer.put(PLACE, index_entries(buffer))
@@ -478,13 +479,13 @@ def test_a_shard_is_stored_with_its_hash_and_places(
 def test_memory_is_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """A shard takes the memory of one that is stored, and nothing of what it held."""
     sizes: list[int] = []
-    real = shard_buffer._mapped
+    real = shard_buffer._map_memory
 
     def seen(size: int) -> mmap.mmap:
         sizes.append(size)
         return real(size)
 
-    monkeypatch.setattr(shard_buffer, "_mapped", seen)
+    monkeypatch.setattr(shard_buffer, "_map_memory", seen)
     store = MemoryStore(f"memory://{secrets.token_hex(8)}")
     beside = filled("recordio", store)
     first, made = filled("tfrecord", store), len(sizes)
@@ -531,15 +532,15 @@ def test_parts_of_a_shard_end_where_runs_end() -> None:
     """A part has whole runs, unless a run is much longer than a part: that is cut evenly."""
     lengths = {"a": 10, "b": 30, "c": 5, "d": 400, "e": 3}
     items = [
-        Item(Located(f"{run}/{number}", 1, run, number), 0)
+        PlannedSample(Located(f"{run}/{number}", 1, run, number), 0)
         for run, length in lengths.items()
         for number in range(length)
     ]
     whole = task({}, MemoryStore("memory://runs"))
-    in_runs = replace(whole, items=items, source=Runs({}))
-    parts = parts_of(in_runs, 32)
+    in_runs = replace(whole, samples=items, source=Runs({}))
+    parts = cut_into_chunks(in_runs, 32)
     assert [*parts] == [0, 40, 145, 245, 345, 445]
-    assert [item for part in parts.values() for item in part.items] == items
+    assert [item for part in parts.values() for item in part.samples] == items
     numbers = [part.first_number - whole.first_number for part in parts.values()]
     assert numbers == [*parts]
-    assert [*parts_of(replace(in_runs, source=Files({})), 300)] == [0, 300]
+    assert [*cut_into_chunks(replace(in_runs, source=Files({})), 300)] == [0, 300]

@@ -15,7 +15,7 @@ import dataprep
 from dataprep import keys, stores
 from dataprep.errors import ConfigError, OutputConflict, TooManyFailures
 from dataprep.job import prepare
-from dataprep.job.forecast import plan
+from dataprep.job.plan_command import plan
 from dataprep.job.report import Display
 from dataprep.stores import Buffer, StoreOptions
 from dataprep.stores.local import LocalStore

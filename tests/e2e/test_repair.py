@@ -20,7 +20,7 @@ from dataprep.errors import (
     TooManyFailures,
 )
 from dataprep.job import Summary, finalize
-from dataprep.job.forecast import plan
+from dataprep.job.plan_command import plan
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from iobench.s3_server import MotoServer

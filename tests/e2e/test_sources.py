@@ -15,9 +15,9 @@ import yaml
 
 import dataprep as library
 from dataprep.errors import OutputConflict
+from dataprep.job.conversion import read_files
 from dataprep.job.in_process import InProcess
 from dataprep.job.prepare import prepare
-from dataprep.job.worker import contents
 from dataprep.names import escape
 from dataprep.sample import draw_ilsvrc
 from dataprep.sources import open_source
@@ -491,7 +491,7 @@ class TestRequestsInFlight:
             source.concurrency = configured or source.concurrency
             items = [listing.located(row) for row in range(len(listing))][: 3 * count]
             proxy.replace_rules([Rule(Match("GET"), Delay(0.02))])
-            found = list(contents(source, items, 10**9))
+            found = list(read_files(source, items, 10**9))
         assert meeting.met
         assert [len(data) for data in found if isinstance(data, bytes)] == [
             item.bytes for item in items

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from dataprep.errors import ObjectNotFound, StoredBytesDiffer, StoreError, StoreUnreachable
-from dataprep.job.lock import Locks, create_job
+from dataprep.job.creation import create_job
+from dataprep.job.lock import Locks
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from dataprep.stores.s3_retry import READ_ATTEMPTS

@@ -13,8 +13,8 @@ import pytest
 from dataprep.cli.output import Terminal, show, show_splits, split_text, splits_json
 from dataprep.counted import counted
 from dataprep.errors import ConfigError, DataprepError, StoreError, TooManyFailures
+from dataprep.job.conversion import Progress
 from dataprep.job.report import PartSummary, Summary
-from dataprep.job.worker import Progress
 from dataprep.manifest import FormatEntry, Manifest, SampleCounts, ShardEntry
 from dataprep.split_plan import Part
 

@@ -16,7 +16,7 @@ from dataprep.image import ImagePolicy
 from dataprep.job.worker import ShardTask
 from dataprep.labels import LabelSpace
 from dataprep.sources import Listing, Located
-from dataprep.split_plan import Item
+from dataprep.split_plan import PlannedSample
 from dataprep.stores import Buffer, Store
 from dataprep.stores.local import LocalStore
 from dataprep.versions import determining
@@ -211,8 +211,8 @@ def make_tasks(
             shard=shard,
             shards=shards,
             first_number=shard * len(chosen),
-            items=[
-                Item(
+            samples=[
+                PlannedSample(
                     Located(name, (images / name).stat().st_size),
                     space.index[name.partition("/")[0]],
                 )

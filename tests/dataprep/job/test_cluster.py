@@ -36,10 +36,13 @@ from dataprep.errors import (
     WorkerLost,
 )
 from dataprep.job import cluster as cluster_module
-from dataprep.job.cluster import Cluster, require_reachable
+from dataprep.job import dask_connection, shard_queue
+from dataprep.job.cluster import Cluster
+from dataprep.job.conversion import Progress
+from dataprep.job.dask_connection import require_reachable
 from dataprep.job.in_process import InProcess
 from dataprep.job.report import Display
-from dataprep.job.worker import Progress, ShardResult, ShardTask
+from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.processes import this_process
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores.local import LocalStore
@@ -69,7 +72,10 @@ class Runner:
         self.results: list[ShardResult] = []
         self.reported: list[Progress] = []
         self.announced: list[str] = []
-        self.engine = Cluster(DaskOptions(**options), self.reported.append, self.announced.append)
+        self.announce: Callable[[str], None] = self.announced.append
+        self.engine = Cluster(
+            DaskOptions(**options), self.reported.append, lambda line: self.announce(line)
+        )
 
     def run(
         self,
@@ -138,7 +144,7 @@ class TestProcesses:
         shards_in_all: int,
     ) -> None:
         """They have the bytes of whole ones, and progress counts each sample once."""
-        monkeypatch.setattr("dataprep.job.cluster._FEWEST_SAMPLES", 3)
+        monkeypatch.setattr("dataprep.job.shard_queue.MIN_CHUNK_SAMPLES", 3)
         tasks = make_tasks(images, FolderSource(images), store, shards_in_all)
         runner = Runner(workers=2)
         runner.run(tasks)
@@ -190,8 +196,8 @@ class TestProcesses:
         self, images: Path, store: LocalStore, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The job ends after a minute without one, and says how to go on."""
-        monkeypatch.setattr(cluster_module, "WITHOUT_WORKERS_S", 0.1)
-        monkeypatch.setattr(cluster_module, "_LOOK_EVERY_S", 0.1)
+        monkeypatch.setattr(shard_queue, "MAX_S_WITHOUT_WORKERS", 0.1)
+        monkeypatch.setattr(shard_queue, "POLL_INTERVAL_S", 0.1)
         runner = Runner(workers=1)
 
         def lose(result: ShardResult) -> None:
@@ -337,9 +343,10 @@ class TestCustomClass:
         """A task that runs cannot be cancelled: until it has ended, the lock must not be free."""
         (tmp_path / "waiting").mkdir()
         source = WaitingSource(images, tmp_path / "waiting")
-        monkeypatch.setattr(cluster_module, "_LOOK_EVERY_S", 0.05)
+        monkeypatch.setattr(cluster_module, "_POLL_INTERVAL_S", 0.05)
+        monkeypatch.setattr(shard_queue, "POLL_INTERVAL_S", 0.05)
         if not ends:
-            monkeypatch.setattr(cluster_module, "TASKS_END_WITHIN_S", 0.2)
+            monkeypatch.setattr(cluster_module, "MAX_TASK_END_S", 0.2)
         runner = Runner(cluster=SMALL)
 
         def announce(line: str) -> None:
@@ -351,8 +358,8 @@ class TestCustomClass:
             wait_until((source.notes / "begun").exists, "a task that runs")
             raise KeyboardInterrupt
 
-        runner.engine.announce = announce
-        monkeypatch.setattr(cluster_module._Run, "_require_workers", interrupt)
+        runner.announce = announce
+        monkeypatch.setattr(shard_queue.ShardQueue, "_require_workers", interrupt)
         with pytest.raises(KeyboardInterrupt):
             runner.run(make_tasks(images, source, store, 1))
         assert runner.engine.tasks_may_run is not ends
@@ -431,9 +438,10 @@ class TestLock:
         self, job: dataprep.ShardConfig, monkeypatch: pytest.MonkeyPatch, ends: bool
     ) -> None:
         """An interrupted job releases it only if its task ends within the time of waiting."""
-        monkeypatch.setattr(cluster_module, "_LOOK_EVERY_S", 0.05)
+        monkeypatch.setattr(cluster_module, "_POLL_INTERVAL_S", 0.05)
+        monkeypatch.setattr(shard_queue, "POLL_INTERVAL_S", 0.05)
         if not ends:
-            monkeypatch.setattr(cluster_module, "TASKS_END_WITHIN_S", 0.2)
+            monkeypatch.setattr(cluster_module, "MAX_TASK_END_S", 0.2)
         begun, may_end = threading.Event(), threading.Event()
         ended_at = "waiting until tasks" if ends else "tasks of this job may still run"
         display = Watched(Path(job.output), ended_at, may_end.set)
@@ -450,7 +458,7 @@ class TestLock:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(ImageFolder, "read", waiting)
-        monkeypatch.setattr(cluster_module._Run, "_require_workers", interrupt)
+        monkeypatch.setattr(shard_queue.ShardQueue, "_require_workers", interrupt)
         try:
             with pytest.raises(KeyboardInterrupt):
                 dataprep.shard(job, display=display)
@@ -536,7 +544,7 @@ class TestRunningScheduler:
         said: str,
     ) -> None:
         """A scheduler that cannot be reached ends the command with 2 and one line, unwritten."""
-        monkeypatch.setattr(cluster_module, "_ANSWER_TIMEOUT_S", 1)
+        monkeypatch.setattr(dask_connection, "ANSWER_TIMEOUT_S", 1)
         output = tmp_path / "mine"
         result = on_scheduler(images, output, address)
         assert result.exit_code == 2

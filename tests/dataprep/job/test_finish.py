@@ -12,10 +12,10 @@ import pytest
 import dataprep
 from dataprep import keys
 from dataprep.errors import JobError
-from dataprep.job.finish import read_back
+from dataprep.job.finish import read_receipts
 from dataprep.job.jobfile import JobFile
 from dataprep.job.lock import Locks
-from dataprep.job.resume import stored_shards
+from dataprep.job.output_state import complete_shards
 from dataprep.manifest import Receipt
 from dataprep.stores import ObjectInfo
 from dataprep.stores.local import LocalStore
@@ -31,7 +31,7 @@ def job(changeable: MemoryStore) -> JobFile:
 
 def test_all_of_a_finished_job(changeable: MemoryStore, job: JobFile) -> None:
     """Every shard is."""
-    assert stored_shards(changeable, job) == list(range(job.shards))
+    assert complete_shards(changeable, job) == list(range(job.shards))
 
 
 @pytest.mark.parametrize("folder", ["tfrecord/", "index/recordio/", "receipts/"])
@@ -47,7 +47,7 @@ def test_a_listing_that_still_shows_what_is_gone(
         return iter(listed)
 
     monkeypatch.setattr(MemoryStore, "list", lagging)
-    assert stored_shards(changeable, job) == list(range(1, job.shards))
+    assert complete_shards(changeable, job) == list(range(1, job.shards))
 
 
 def test_a_listing_that_does_not_show_what_is_there(
@@ -55,7 +55,7 @@ def test_a_listing_that_does_not_show_what_is_there(
 ) -> None:
     """It is made again, to the same bytes."""
     monkeypatch.setattr(MemoryStore, "list", lambda store, prefix="": iter(()))
-    assert stored_shards(changeable, job) == []
+    assert complete_shards(changeable, job) == []
 
 
 def test_a_receipt_of_another_job_is_refused(changeable: MemoryStore) -> None:
@@ -66,7 +66,7 @@ def test_a_receipt_of_another_job_is_refused(changeable: MemoryStore) -> None:
     other = dataclasses.replace(receipt, fingerprint="0" * 64)
     changeable.put(key, other.to_json())
     with pytest.raises(JobError, match="belongs to another job"):
-        read_back(changeable, job, range(job.shards), None)
+        read_receipts(changeable, job, range(job.shards), None)
 
 
 def test_a_shard_of_another_size_is_not_stored(
@@ -84,10 +84,10 @@ def test_a_shard_of_another_size_is_not_stored(
             for file in (stored["file"], *stored["indexes"]):
                 file["etag"] = ""
         folder.put(key, json.dumps(content).encode())
-    assert stored_shards(folder, job) == list(range(job.shards))
+    assert complete_shards(folder, job) == list(range(job.shards))
     key = keys.data("tfrecord", "", "train", 0, job.shards)
     folder.put(key, folder.get(key)[:-1])
-    assert stored_shards(folder, job) == list(range(1, job.shards))
+    assert complete_shards(folder, job) == list(range(1, job.shards))
 
 
 @pytest.fixture

@@ -17,8 +17,9 @@ from dataprep.errors import (
     StoreUnreachable,
     TooManyFailures,
 )
+from dataprep.job.conversion import Progress
 from dataprep.job.in_process import InProcess
-from dataprep.job.worker import Progress, ShardResult, ShardTask
+from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.stores.local import LocalStore
 from tests.dataprep.job.tasks import FailingSource, FolderSource, make_tasks, shards
 

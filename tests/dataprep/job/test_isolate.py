@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from itertools import chain
 
 import pytest
 
@@ -17,8 +18,8 @@ from dataprep.errors import (
     SourceChanged,
 )
 from dataprep.image import Converted, ImagePolicy
-from dataprep.job.isolate import Ending, ending_of, isolated_outcomes, verdict
-from dataprep.job.worker import Outcome, Progress, convert_items
+from dataprep.job.conversion import Outcome, Progress, convert_batches
+from dataprep.job.isolate import Ending, ending_of, isolated_batches, verdict
 from dataprep.sources import Located
 from tests.dataprep.test_worker import Files, jpeg
 
@@ -39,13 +40,14 @@ def test_the_same_outcomes() -> None:
     items = [Located(name, len(data)) for name, data in files.items()]
     policy = ImagePolicy(size=24, max_source_bytes=5_000)
     reported: list[Progress] = []
-    alone = list(isolated_outcomes(Files(files), items, policy, USUAL_LIMIT, reported.append))
+    isolated = isolated_batches(Files(files), items, policy, USUAL_LIMIT, reported.append)
+    alone = list(chain.from_iterable(isolated))
     assert [type(one.converted) for one in alone] == [
         *[Converted] * 3,
         CorruptImage,
         ImageTooLarge,
     ]
-    here = convert_items(Files(files), items, policy)
+    here = chain.from_iterable(convert_batches(Files(files), items, policy))
     assert [comparable(one) for one in alone] == [comparable(one) for one in here]
     assert reported[-1] == Progress(5, sum(map(len, files.values())), 2)
 
@@ -54,7 +56,7 @@ def test_a_changed_file_ends_it() -> None:
     """A file of another size than planned is an error of the source."""
     with pytest.raises(SourceChanged, match=r"a/0\.JPEG"):
         list(
-            isolated_outcomes(
+            isolated_batches(
                 Files({"a/0.JPEG": jpeg(0)}), [Located("a/0.JPEG", 1)], ImagePolicy(), USUAL_LIMIT
             )
         )
@@ -73,7 +75,7 @@ def test_a_changed_file_ends_it() -> None:
 )
 def test_how_a_process_ended(code: int, stderr: str, kind: str) -> None:
     """Fault signals come from the image's codec; a kill and a lack of memory do not."""
-    assert ending_of(code, stderr).kind == kind
+    assert ending_of(code, stderr).cause == kind
 
 
 def test_what_an_ending_says_of_the_image() -> None:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from dataprep.config import ShardConfig
 from dataprep.errors import DatasetError, SchemaTooNew
-from dataprep.job.jobfile import JobFile, differences
-from dataprep.job.resume import content_of_split, with_defaults
+from dataprep.job.jobfile import JobFile, content_of_split, differences, with_defaults
 from tests.strategies import json_values, mutated
 
 JOB = JobFile(

@@ -1,4 +1,4 @@
-"""Locks of runs: who goes with whom, when they expire, what they hold; and jobs that begin at once.
+"""Locks of runs: which runs exclude each other, when a lock expires, and what it contains.
 
 ``tests/contracts/test_lock_contract.py`` has what every store must do.
 """
@@ -13,7 +13,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +30,7 @@ from dataprep.errors import (
     StoreUnreachable,
 )
 from dataprep.job import lock
-from dataprep.job.lock import Locks, Overtaken, create_job
+from dataprep.job.lock import Locks
 from dataprep.sample import draw_tree
 from dataprep.split_plan import Part
 from dataprep.stores import Buffer
@@ -42,28 +41,28 @@ KEY = "leases/train"
 
 
 class Clocked(MemoryStore):
-    """A store whose clock only ``time.sleep`` moves, and that can be away or refuse removals."""
+    """A store whose clock only ``time.sleep`` moves. It can be unreachable or refuse removals."""
 
     def __init__(self) -> None:
         super().__init__(f"memory://{secrets.token_hex(6)}")
         self.ages: dict[str, float] = {}
         self.replaced = threading.Event()
-        self.is_away = self.refuses_removal = False
+        self.is_unreachable = self.refuses_removal = False
 
     def age_s(self, key: str) -> float:
-        """As it was set."""
+        """The age that a test has set."""
         self.version(key)
         return self.ages.get(key, 0.0)
 
     def replace(self, key: str, data: Buffer, version: str) -> bool:
-        """As its parent, if it is not away."""
+        """Replace an object unless the store is unreachable."""
         self.replaced.set()
-        if self.is_away:
-            raise StoreUnreachable("away")
+        if self.is_unreachable:
+            raise StoreUnreachable("unreachable")
         return super().replace(key, data, version)
 
     def delete(self, key: str) -> None:
-        """As its parent, if that is allowed."""
+        """Remove an object unless removals are refused."""
         if self.refuses_removal:
             raise PermissionRefused(key)
         super().delete(key)
@@ -71,15 +70,15 @@ class Clocked(MemoryStore):
 
 @pytest.fixture
 def store() -> Clocked:
-    """An empty one."""
+    """An empty store."""
     return Clocked()
 
 
 @pytest.fixture
 def slept(store: Clocked, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """Pauses of those who wait; they make every lock older.
+    """The pauses of runs that wait. Each pause makes every lock older.
 
-    Threads that earlier tests have left, such as Dask's profiler, sleep as before.
+    Threads of earlier tests, such as Dask's profiler, really sleep.
     """
     pauses: list[float] = []
     test, real_sleep = threading.current_thread(), time.sleep
@@ -97,12 +96,12 @@ def slept(store: Clocked, monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def locks(store: MemoryStore, part: Part | None = None, **options: bool) -> Locks:
-    """Those of one more run."""
+    """The locks of a new run."""
     return Locks(store, part, lambda line: None, **options)
 
 
-def written(**changes: object) -> bytes:
-    """The lock of another machine, as this version and the one before write it."""
+def lock_content(**changes: object) -> bytes:
+    """The content of a lock of another machine, as this and earlier versions write it."""
     owner: dict[str, object] = {
         "said": "split 'train'",
         "token": "0123456789abcdef",
@@ -115,24 +114,24 @@ def written(**changes: object) -> bytes:
     return json.dumps({**owner, **changes}).encode()
 
 
-def taken(store: Clocked) -> tuple[dict[str, Any], list[str]]:
-    """The lock of a new run on ``train``, and what was said until it had it."""
+def take_lock(store: Clocked) -> tuple[dict[str, Any], list[str]]:
+    """The lock of a new run on ``train``, and the messages until the run had it."""
     notes: list[str] = []
     with Locks(store, None, notes.append) as mine:
         mine.take(["train"])
         mine.check()
-        return own(store), notes
+        return current_lock(store), notes
 
 
-def own(store: MemoryStore) -> dict[str, Any]:
-    """What the lock on ``train`` holds now."""
+def current_lock(store: MemoryStore) -> dict[str, Any]:
+    """The content of the lock on ``train`` now."""
     content: dict[str, Any] = json.loads(store.get(KEY))
     return content
 
 
-def clash(one: Part | None, other: Part | None) -> bool:
-    """Whether two runs must not write together."""
-    return one is None or other is None or one.count != other.count
+def exclude_each_other(part: Part | None, other: Part | None) -> bool:
+    """Whether two runs must not write at the same time."""
+    return part is None or other is None or part.count != other.count
 
 
 parts = st.none() | st.integers(1, 3).flatmap(
@@ -142,24 +141,24 @@ parts = st.none() | st.integers(1, 3).flatmap(
 
 @given(runs=st.lists(parts, min_size=2, max_size=5, unique=True))
 def test_only_parts_of_one_job_write_together(runs: list[Part | None]) -> None:
-    """A run is let in if it goes with each of those that were, and refused otherwise."""
-    store, let_in = MemoryStore(f"memory://{secrets.token_hex(6)}"), dict[Part | None, Locks]()
+    """A run gets the lock if no earlier run excludes it. Otherwise it is refused."""
+    store, admitted = MemoryStore(f"memory://{secrets.token_hex(6)}"), dict[Part | None, Locks]()
     for part in runs:
         new = locks(store, part)
-        if any(clash(part, other) for other in let_in):
+        if any(exclude_each_other(part, other) for other in admitted):
             with pytest.raises(OutputConflict, match="another run is making"), new:
                 new.take(["train"])
         else:
             new.take(["train"])
-            let_in[part] = new
-    assert len(list(store.list("leases/"))) == len(let_in)
-    for run in let_in.values():
+            admitted[part] = new
+    assert len(list(store.list("leases/"))) == len(admitted)
+    for run in admitted.values():
         run.check()
         run.__exit__(None, None, None)
 
 
 def test_other_splits_do_not_matter(store: Clocked) -> None:
-    """Also one whose name begins as this one's does."""
+    """This includes a split whose name begins with the name of the other split."""
     with locks(store) as mine, locks(store, Part(0, 2)) as part, locks(store) as other:
         mine.take(["train"])
         part.take(["train2"])
@@ -170,10 +169,10 @@ def test_other_splits_do_not_matter(store: Clocked) -> None:
 def test_a_lock_of_another_machine_is_waited_for_until_it_expires(
     store: Clocked, slept: list[float]
 ) -> None:
-    """By the store's clock; what is left is said now and then."""
-    store.put(KEY, written())
+    """The store's clock counts. The remaining time is shown now and then."""
+    store.put(KEY, lock_content())
     store.ages[KEY] = 10.0
-    lock, notes = taken(store)
+    lock, notes = take_lock(store)
     assert lock["machine"] != "fedcba9876543210"
     assert sum(slept) == pytest.approx(110.0)
     assert "its lock expires, in 110 s unless that run renews it (--takeover skips" in notes[0]
@@ -182,8 +181,8 @@ def test_a_lock_of_another_machine_is_waited_for_until_it_expires(
 def test_a_lock_that_is_renewed_is_waited_for_longer(
     store: Clocked, slept: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its run lives: nobody takes over from it."""
-    store.put(KEY, written())
+    """Its run is alive, so that no other run takes over."""
+    store.put(KEY, lock_content())
     store.ages[KEY] = 0.0
     age_s, renewals = store.age_s, [60.0, 60.0, 60.0]
 
@@ -194,14 +193,14 @@ def test_a_lock_that_is_renewed_is_waited_for_longer(
         return age_s(key)
 
     monkeypatch.setattr(store, "age_s", renewed)
-    taken(store)
+    take_lock(store)
     assert sum(slept) == pytest.approx(3 * 60.0 + 120.0)
 
 
 def test_takeover_skips_the_wait(store: Clocked, slept: list[float]) -> None:
-    """Of a lock for the same, and of one that would be refused."""
+    """It takes over a lock on the same split, and a lock that would exclude the run."""
     for key in (KEY, "leases/train.0-of-2"):
-        store.put(key, written())
+        store.put(key, lock_content())
     with locks(store, takeover=True) as mine:
         mine.take(["train"])
         assert {*objects(store)} == {KEY}
@@ -213,18 +212,18 @@ def test_takeover_skips_the_wait(store: Clocked, slept: list[float]) -> None:
     [{"released": True}, {"machine": "here"}, {"machine": "here", "process": os.getpid()}],
     ids=["released", "ended", "number used again"],
 )
-def test_a_lock_that_nobody_has_is_taken_at_once(
+def test_a_lock_of_no_living_run_is_taken_at_once(
     store: Clocked, slept: list[float], changes: dict[str, object]
 ) -> None:
-    """Earlier versions wrote the same; a process is known by when it began."""
-    here = taken(store)[0]["machine"]
+    """Earlier versions wrote the same. A process is identified by its start time."""
+    here = take_lock(store)[0]["machine"]
     with subprocess.Popen(["true"]) as ended:
         ended.wait()
     changes = {"process": ended.pid, **changes}
     if "machine" in changes:
         changes["machine"] = here
-    store.put(KEY, written(**changes))
-    taken(store)
+    store.put(KEY, lock_content(**changes))
+    take_lock(store)
     assert slept == []
 
 
@@ -234,23 +233,23 @@ def test_a_lock_that_nobody_has_is_taken_at_once(
         b"",
         b"{}",
         b"[" * 100_000,
-        written(process="../../etc/passwd\0"),
-        written(said=["x"]),
+        lock_content(process="../../etc/passwd\0"),
+        lock_content(said=["x"]),
     ],
     ids=lambda content: ascii(content[:60]),
 )
-def test_what_is_no_lock_expires_as_one(store: Clocked, slept: list[float], content: bytes) -> None:
-    """It may be a later version's."""
+def test_an_unreadable_lock_expires(store: Clocked, slept: list[float], content: bytes) -> None:
+    """A later version may have written it."""
     store.put(KEY, content)
     store.ages[KEY] = 0.0
-    notes = taken(store)[1]
+    notes = take_lock(store)[1]
     assert sum(slept) == pytest.approx(120.0)
-    assert "another run is making something that wrote no lock in" in notes[0]
+    assert "another run is making an unknown split (its lock file is unreadable) in" in notes[0]
 
 
-def test_what_a_lock_says_is_shown_as_one_short_line(store: Clocked) -> None:
-    """It may be anybody's: nothing in it moves a terminal."""
-    store.put(KEY, written(said="\x1b[2Jsplit\n'train'" + "x" * 9999))
+def test_a_lock_is_described_in_one_short_line(store: Clocked) -> None:
+    """Anybody may have written it, so that control characters are escaped."""
+    store.put(KEY, lock_content(said="\x1b[2Jsplit\n'train'" + "x" * 9999))
     with pytest.raises(OutputConflict) as refused, locks(store, Part(0, 2)) as mine:
         mine.take(["train"])
     said = str(refused.value)
@@ -260,43 +259,43 @@ def test_what_a_lock_says_is_shown_as_one_short_line(store: Clocked) -> None:
 
 @pytest.fixture
 def renewing(store: Clocked, monkeypatch: pytest.MonkeyPatch) -> Iterator[Locks]:
-    """A run that renews its lock all the time."""
-    monkeypatch.setattr(lock, "RENEWED_EVERY_S", 0.001)
-    monkeypatch.setattr(lock, "_TRIED_AGAIN_AFTER_S", 0.001)
+    """A run that renews its lock without pauses."""
+    monkeypatch.setattr(lock, "RENEWAL_INTERVAL_S", 0.001)
+    monkeypatch.setattr(lock, "_RENEWAL_RETRY_INTERVAL_S", 0.001)
     with locks(store) as mine:
         mine.take(["train"])
         yield mine
 
 
 def renewed(store: Clocked) -> None:
-    """Wait for two renewals, done or tried: the first may have begun before."""
+    """Wait for two renewals or attempts, because the first may have begun before the call."""
     for _ in range(2):
         store.replaced.clear()
         assert store.replaced.wait(60)
 
 
 def test_a_lock_is_renewed(store: Clocked, renewing: Locks) -> None:
-    """Each time as another version; a renewal that fails is tried again."""
-    for is_away in (False, True, False):
-        store.is_away = is_away
+    """Each renewal makes another version. A renewal that fails is tried again."""
+    for is_unreachable in (False, True, False):
+        store.is_unreachable = is_unreachable
         before = store.version(KEY)
         renewed(store)
-        assert (store.version(KEY) != before) is not is_away
+        assert (store.version(KEY) != before) is not is_unreachable
         renewing.check()
-    assert own(store)["renewals"] > 0
+    assert current_lock(store)["renewals"] > 0
 
 
 def test_a_lock_of_another_run_is_not_renewed(store: Clocked, renewing: Locks) -> None:
-    """Nor removed in the end."""
-    store.put(KEY, written())
+    """It is not removed at the end either."""
+    store.put(KEY, lock_content())
     with pytest.raises(LeaseLost):
         renewing.check()
     renewing.__exit__(None, None, None)
-    assert store.get(KEY) == written()
+    assert store.get(KEY) == lock_content()
 
 
 def test_a_lock_that_was_removed_is_lost(store: Clocked) -> None:
-    """Somebody may have begun anew."""
+    """Another run may have started since then."""
     with locks(store) as mine:
         mine.take(["train"])
         store.delete(KEY)
@@ -304,21 +303,21 @@ def test_a_lock_that_was_removed_is_lost(store: Clocked) -> None:
             mine.check()
 
 
-def test_where_nothing_may_be_removed_a_lock_says_that_it_is_free(
+def test_a_lock_that_may_not_be_removed_is_marked_as_released(
     store: Clocked, slept: list[float]
 ) -> None:
-    """And is taken again at once, by this run and by one that it would exclude."""
+    """It is taken again at once, by the same run and by a run that it would exclude."""
     store.refuses_removal = True
     for part in (None, Part(0, 2), None):
         with locks(store, part) as mine:
             mine.take(["train"])
-        assert own(store)["released"] is True
+        assert current_lock(store)["released"] is True
     assert slept == []
 
 
 def test_no_name_of_a_machine_or_person_is_written(store: Clocked) -> None:
-    """A number stands for the machine and its boot, which no other has."""
-    content, _ = taken(store)
+    """A number stands for the machine and its boot."""
+    content, _ = take_lock(store)
     assert {*content} == {
         *("said", "token", "machine", "process", "started", "renewals", "released")
     }
@@ -328,39 +327,39 @@ def test_no_name_of_a_machine_or_person_is_written(store: Clocked) -> None:
 
 
 class Plain:
-    """A store of another package, which keeps no locks."""
+    """A store of another package that cannot keep locks."""
 
     def __init__(self) -> None:
         self.tidied = 0
 
     def tidy(self) -> None:
-        """Count it, and fail."""
+        """Count the call, and fail."""
         self.tidied += 1
         raise DataprepError("the disk is gone")
 
 
-def test_a_store_that_keeps_no_locks_keeps_nobody_out() -> None:
-    """What interrupted writers left in it is removed all the same, if that works."""
+def test_a_store_without_locks_excludes_no_run() -> None:
+    """Temporary files of interrupted writers are removed nevertheless, as far as possible."""
     store: Any = Plain()
     with locks(store) as mine, locks(store) as other:
         for run in (mine, other):
             run.take(["train"])
             run.check()
-        assert mine.permits == {}
+        assert mine.by_split == {}
     assert store.tidied == 2
 
 
 def test_a_run_that_lost_its_lock_completes_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another one with --takeover began when the last receipt was stored."""
+    """Another run with --takeover began when the last receipt was stored."""
     source = draw_tree(tmp_path / "photos", images=8, classes=2, seed=1).root
     output = f"memory://{secrets.token_hex(6)}"
     create = MemoryStore.create
 
     def taken_over(self: MemoryStore, key: str, data: Buffer) -> bool:
         if key.startswith("receipts/"):
-            self.put(KEY, written())
+            self.put(KEY, lock_content())
         return create(self, key, data)
 
     monkeypatch.setattr(MemoryStore, "create", taken_over)
@@ -380,24 +379,24 @@ def test_a_run_that_lost_its_lock_completes_nothing(
 def test_a_dead_driver_does_not_free_the_lock_of_tasks_on_a_cluster(
     store: Clocked, slept: list[float], outlives_driver: bool
 ) -> None:
-    """Its tasks may go on: such a lock expires, even on the machine where the driver ran."""
+    """Its tasks may go on. The lock expires, even on the machine where the driver ran."""
     with Locks(store, None, lambda line: None, outlives_driver=outlives_driver) as earlier:
         earlier.take(["train"])
-        owner = own(store)
+        owner = current_lock(store)
     with subprocess.Popen(["true"]) as ended:
         ended.wait()
     store.put(KEY, json.dumps({**owner, "process": ended.pid}).encode())
     store.ages[KEY] = 0.0
-    taken(store)
+    take_lock(store)
     assert sum(slept) == pytest.approx(120.0 if outlives_driver else 0.0)
 
 
 def test_a_lock_that_is_left_to_expire_is_not_released(store: Clocked) -> None:
-    """Tasks of its run may still write."""
+    """The reason is that tasks of its run may still write."""
     with locks(store) as mine:
         mine.take(["train"])
         mine.leave_to_expire()
-    assert own(store)["released"] is False
+    assert current_lock(store)["released"] is False
 
 
 def test_a_process_that_sees_another_output_says_so(store: Clocked) -> None:
@@ -405,121 +404,9 @@ def test_a_process_that_sees_another_output_says_so(store: Clocked) -> None:
     with locks(store) as mine:
         mine.take(["train"])
         elsewhere = MemoryStore(f"memory://{secrets.token_hex(6)}")
-        permit = replace(mine.permits["train"], store=elsewhere)
+        lock_elsewhere = replace(mine.by_split["train"], store=elsewhere)
         with pytest.raises(LeaseLost) as caught:
-            permit()
+            lock_elsewhere.check()
     (line,) = str(caught.value).splitlines()
     assert f"on host {socket.gethostname()} does not see the output {elsewhere.uri}" in line
     assert "under the same path" in line
-
-
-JOB = ({"train": b"plan"}, {"train": b"job"})
-WRITTEN = {"labels.json": b"labels", "train.plan.parquet": b"plan", "train.job.json": b"job"}
-
-
-@pytest.fixture
-def empty() -> MemoryStore:
-    """An empty output."""
-    return MemoryStore(f"memory://{secrets.token_hex(6)}")
-
-
-def test_the_job_file_goes_last(empty: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job file stands for a job that is described in full; the same again does nothing."""
-    for method in ("create", "put"):
-        write = getattr(MemoryStore, method)
-
-        def before_the_job_file(
-            store: MemoryStore, key: str, data: Buffer, write: Any = write
-        ) -> Any:
-            assert (key == "train.job.json") == (len(objects(store)) == 2)
-            return write(store, key, data)
-
-        monkeypatch.setattr(MemoryStore, method, before_the_job_file)
-    create_job(empty, b"labels", *JOB)
-    assert objects(empty) == WRITTEN
-    monkeypatch.undo()
-    create_job(empty, b"labels", *JOB)
-    assert objects(empty) == WRITTEN
-
-
-@pytest.mark.parametrize("differs", ["labels", "plan", "job"])
-def test_who_comes_second_with_another_job_is_told(empty: MemoryStore, differs: str) -> None:
-    """Another job's objects are never replaced once its job file is there."""
-    create_job(empty, b"labels", *JOB)
-    second = {key: b"other" if key == differs else key.encode() for key in ("labels", "plan")}
-    with pytest.raises(Overtaken):
-        create_job(empty, second["labels"], {"train": second["plan"]}, {"train": b"other"})
-    assert objects(empty) == WRITTEN
-
-
-def test_another_split_joins_with_the_same_labels_alone(empty: MemoryStore) -> None:
-    """Two splits cannot both decide what the labels are."""
-    create_job(empty, b"labels", *JOB)
-    validation = {"validation": b"p"}, {"validation": b"j"}
-    with pytest.raises(Overtaken):
-        create_job(empty, b"other", *validation)
-    assert objects(empty) == WRITTEN
-    create_job(empty, b"labels", *validation)
-    assert objects(empty).items() > WRITTEN.items()
-
-
-@pytest.mark.parametrize("beside", [[], ["validation.job.json"]], ids=["alone", "beside"])
-def test_what_was_left_before_a_job_file_is_replaced(empty: MemoryStore, beside: list[str]) -> None:
-    """Labels and a plan without a job file were left by a run that was killed."""
-    left = [*beside, "train.plan.parquet"] if beside else ["labels.json", "train.plan.parquet"]
-    for key in left:
-        empty.put(key, b"old")
-    create_job(empty, b"labels", *JOB, patience_s=0.0)
-    assert objects(empty).items() >= WRITTEN.items()
-
-
-def test_leftovers_are_replaced_in_the_version_that_was_seen(empty: MemoryStore) -> None:
-    """Another run replaces them just before this one does: its labels are kept."""
-    empty.put("labels.json", b"old")
-    asked = iter(range(9))
-
-    def permit() -> None:
-        if next(asked) == 1:
-            empty.put("labels.json", b"theirs")
-
-    with pytest.raises(Overtaken):
-        create_job(empty, b"labels", *JOB, patience_s=0.0, permit=permit)
-    assert objects(empty) == {"labels.json": b"theirs"}
-
-
-def test_a_job_that_is_being_written_is_waited_for(
-    empty: MemoryStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Other labels are no leftover while their job file is still on its way."""
-    empty.put("labels.json", b"first")
-
-    def sleep(seconds: float) -> None:
-        if seconds:
-            empty.put("train.job.json", b"first")
-
-    monkeypatch.setattr("time.sleep", sleep)
-    with pytest.raises(Overtaken):
-        create_job(empty, b"labels", *JOB)
-    assert objects(empty)["labels.json"] == b"first"
-
-
-def test_many_at_once_write_one_job(empty: MemoryStore) -> None:
-    """Of different jobs that begin together one is written whole; the others are refused."""
-    start = threading.Barrier(6)
-
-    def begin(number: int) -> bool:
-        mine = str(number).encode()
-        start.wait()
-        try:
-            create_job(empty, b"labels", {"train": mine}, {"train": mine})
-        except Overtaken:
-            return False
-        return True
-
-    with ThreadPoolExecutor(6) as pool:
-        winner = str([*pool.map(begin, range(6))].index(True)).encode()
-    assert objects(empty) == {
-        "labels.json": b"labels",
-        "train.plan.parquet": winner,
-        "train.job.json": winner,
-    }

@@ -16,7 +16,8 @@ import dataprep
 from dataprep.errors import Changes, LeaseLost, TooManyFailures
 from dataprep.job import prepare
 from dataprep.job.lock import Locks
-from dataprep.job.resume import remove_for_retry, stored_job, stored_plan
+from dataprep.job.output_state import read_job, read_plan
+from dataprep.job.retry import remove_for_retry
 from dataprep.sample import draw_tree
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
@@ -60,7 +61,7 @@ def fresh() -> str:
 
 
 def is_taken_over_from(
-    photos: Path, output: str, alone: str, settings: str, place: str, creating: tuple[type, str]
+    photos: Path, output: str, alone: str, settings: str, location: str, creating: tuple[type, str]
 ) -> None:
     """Another run begins anew, and completes the output, just before an object is created.
 
@@ -74,7 +75,7 @@ def is_taken_over_from(
 
     def taken_over(store: Any, created: Any, *data: Any) -> Any:
         key: str = created.key if isinstance(created, Upload) else created
-        if key.startswith(place) and not at:
+        if key.startswith(location) and not at:
             at.append(key)
             other = job(photos, output, SETTINGS[settings])
             dataprep.shard(other, overwrite=True, takeover=True)
@@ -95,22 +96,22 @@ def is_taken_over_from(
     assert all("does not belong to this data set" in fault.what for fault in report.faults)
 
 
-@pytest.mark.parametrize("place", WRITTEN)
+@pytest.mark.parametrize("location", WRITTEN)
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize("where", ["memory", "folder"])
 def test_a_run_that_lost_its_lock_changes_nothing(
-    photos: Path, tmp_path: Path, where: str, settings: str, place: str
+    photos: Path, tmp_path: Path, where: str, settings: str, location: str
 ) -> None:
     """Whatever it was about to create, and whatever the other run makes instead."""
     if where == "memory":
-        is_taken_over_from(photos, fresh(), fresh(), settings, place, (MemoryStore, "create"))
+        is_taken_over_from(photos, fresh(), fresh(), settings, location, (MemoryStore, "create"))
         return
     output, alone = str(tmp_path / "out"), str(tmp_path / "alone")
-    is_taken_over_from(photos, output, alone, settings, place, (LocalStore, "create"))
+    is_taken_over_from(photos, output, alone, settings, location, (LocalStore, "create"))
 
 
 @pytest.mark.parametrize(
-    "place", [pytest.param("tfrecord/", marks=pytest.mark.smoke), *WRITTEN[1:]]
+    "location", [pytest.param("tfrecord/", marks=pytest.mark.smoke), *WRITTEN[1:]]
 )
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_a_run_that_lost_its_lock_changes_nothing_on_s3(
@@ -119,12 +120,12 @@ def test_a_run_that_lost_its_lock_changes_nothing_on_s3(
     s3_server: MotoServer,
     monkeypatch: pytest.MonkeyPatch,
     settings: str,
-    place: str,
+    location: str,
 ) -> None:
     """The same over HTTP, by conditional requests."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3_server.url)
     output, alone = f"s3://{bucket}/out", f"s3://{bucket}/alone"
-    is_taken_over_from(photos, output, alone, settings, place, (S3Store, "create_upload"))
+    is_taken_over_from(photos, output, alone, settings, location, (S3Store, "create_upload"))
 
 
 @pytest.mark.parametrize("change", ["equal", "other bytes", "longer"])
@@ -181,13 +182,13 @@ def test_a_resumed_job_makes_a_shard_again_whose_receipt_has_other_files(
     assert comparable(objects(output)) == before
 
 
-@pytest.mark.parametrize("place", ["memory", "folder"])
+@pytest.mark.parametrize("location", ["memory", "folder"])
 @pytest.mark.parametrize("kind", ["tfrecord/", "index/"])
 def test_a_resumed_job_makes_a_shard_again_that_is_cut(
-    photos: Path, tmp_path: Path, kind: str, place: str
+    photos: Path, tmp_path: Path, kind: str, location: str
 ) -> None:
     """A folder has no ETags: there the size alone tells."""
-    output = fresh() if place == "memory" else str(tmp_path / "out")
+    output = fresh() if location == "memory" else str(tmp_path / "out")
     dataprep.shard(job(photos, output, SMALL))
     store = open_store(output)
     before = comparable(objects(store))
@@ -225,17 +226,17 @@ def test_nothing_is_removed_for_another_try_without_the_lock(photos: Path, calls
     output = fresh()
     dataprep.shard(job(photos, output, SMALL))
     store = MemoryStore(output)
-    stored = stored_job(store, "train")
+    stored = read_job(store, "train")
     assert stored is not None
     left = iter([None] * calls)
 
-    def permit() -> None:
+    def check_lock() -> None:
         if next(left, "lost") == "lost":
             raise LeaseLost("another run has taken over")
 
-    plan, before = stored_plan(store, "train", stored), {*objects(output)}
+    plan, before = read_plan(store, "train", stored), {*objects(output)}
     with pytest.raises(LeaseLost):
-        remove_for_retry(store, stored, plan, {0: 1}, Changes(), lambda line: None, permit)
+        remove_for_retry(store, stored, plan, {0: 1}, Changes(), lambda line: None, check_lock)
     assert before - {*objects(output)} == ({"train.manifest.json"} if calls else set())
 
 

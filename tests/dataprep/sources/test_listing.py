@@ -21,7 +21,7 @@ from dataprep.config_file import parse_settings
 from dataprep.errors import JobError, SourceError, SourceNotFound
 from dataprep.formats.protocol import IndexEntry
 from dataprep.formats.recordio import RecordIOFormat
-from dataprep.job.worker import require_visible
+from dataprep.job.conversion import require_visible_source
 from dataprep.names import escape
 from dataprep.sources import Listing, Located, OnDisk, Problem, open_source
 from dataprep.sources.listing import LEAVES, parse, place_of, split_name
@@ -285,10 +285,10 @@ def test_a_worker_that_lacks_the_folder_of_absolute_rows_says_so(
     source.list()
     worker_copy = pickle.loads(pickle.dumps(source))
     photos.rename(tmp_path / "elsewhere")
-    require_visible(worker_copy)
+    require_visible_source(worker_copy)
     (tmp_path / "data").rename(tmp_path / "not-mounted")
     with pytest.raises(JobError, match=f"does not see the source {tmp_path}/data,"):
-        require_visible(worker_copy)
+        require_visible_source(worker_copy)
 
 
 def test_rows_are_sorted_and_their_own_order_kept() -> None:

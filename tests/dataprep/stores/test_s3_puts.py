@@ -23,7 +23,7 @@ from dataprep.errors import (
 from dataprep.job.report import Display
 from dataprep.sample import draw_tree
 from dataprep.stores import StoreOptions
-from dataprep.stores.permitted import always_permitted, put_while_permitted
+from dataprep.stores.locked_writes import no_lock, put_under_lock
 from dataprep.stores.s3 import S3Store
 from iobench.faults import (
     Answer,
@@ -78,7 +78,7 @@ WRITES: dict[str, Callable[[S3Store], object]] = {
     "put": lambda store: store.put("key", DATA),
     "create": lambda store: store.create("key", DATA),
     "replace": lambda store: store.replace("key", DATA, store.version("key")),
-    "while permitted": lambda store: put_while_permitted(store, "key", DATA, always_permitted),
+    "while permitted": lambda store: put_under_lock(store, "key", DATA, no_lock),
 }
 
 
@@ -188,14 +188,14 @@ def test_a_damaged_object_is_removed_only_with_the_lock(
     """Another run may have stored its own object under that name since the last attempt."""
     store, asked = open_store(max_attempts=2), iter([None])
 
-    def permit() -> None:
+    def check_lock() -> None:
         if next(asked, "again") and not has_lock:
             raise LeaseLost("another run has taken over")
 
     own_etag = Rule(Match(), SetHeader("ETag", '"opaque-1"'))
     proxy.replace_rules([own_etag, Rule(Match("PUT"), FlipByte(3, "upload"))])
     with pytest.raises(StoredBytesDiffer if has_lock else LeaseLost):
-        put_while_permitted(store, "key", DATA, permit)
+        put_under_lock(store, "key", DATA, check_lock)
     assert [info.key for info in store.list()] == ([] if has_lock else ["key"])
 
 

@@ -1,0 +1,209 @@
+"""Read what an output already holds: job files, plans, labels, receipts and the manifest.
+
+Nothing is decided and nothing is written here. ``resume`` decides what to do with the result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+from dataprep import keys
+from dataprep.errors import (
+    CorruptRecord,
+    DatasetError,
+    ObjectNotFound,
+    OutputConflict,
+    SchemaTooNew,
+)
+from dataprep.formats import get_format
+from dataprep.job.jobfile import JobFile
+from dataprep.labels import LabelSpace
+from dataprep.manifest import Manifest, Receipt, Row
+from dataprep.ordered import in_order
+from dataprep.split_plan import SplitPlan
+from dataprep.stores import Store
+
+_STORE_THREADS = 16
+
+
+@dataclass(frozen=True)
+class StoredJobs:
+    """The jobs that an output holds.
+
+    Attributes:
+        store: the output.
+        jobs: the job file of each split.
+        label_space: the labels, which all splits share.
+        plans: the plan of each split.
+    """
+
+    store: Store
+    jobs: Mapping[str, JobFile]
+    label_space: LabelSpace
+    plans: Mapping[str, SplitPlan]
+
+
+def read_job(store: Store, split: str) -> JobFile | None:
+    """Return the job file of a split; None if there is none.
+
+    Raises:
+        OutputConflict: the job file is damaged.
+        SchemaTooNew: a newer version wrote the job file.
+    """
+    key = keys.job(split)
+    try:
+        return JobFile.from_json(store.get(key), key)
+    except ObjectNotFound:
+        return None
+    except SchemaTooNew:
+        raise
+    except DatasetError as error:
+        raise OutputConflict(
+            f"{error}: it is unknown which job made the shards in {store.uri}. Put {key} back, "
+            "use another --output, or --overwrite to start anew"
+        ) from None
+
+
+def read_labels(store: Store, jobs: Mapping[str, JobFile]) -> LabelSpace:
+    """Return the labels of the jobs.
+
+    Raises:
+        OutputConflict: the labels are missing, or are not the labels of these jobs.
+    """
+    digests = {job.labels_sha256 for job in jobs.values()}
+    return LabelSpace.from_json(_read_unchanged(store, keys.LABELS, digests))
+
+
+def read_plan(store: Store, split: str, job: JobFile) -> SplitPlan:
+    """Return the plan of the job.
+
+    Raises:
+        OutputConflict: the plan is missing, or is not the plan of this job.
+    """
+    key = keys.plan(split)
+    return SplitPlan.from_parquet(_read_unchanged(store, key, {job.plan_sha256}), key)
+
+
+def _read_unchanged(store: Store, key: str, digests: Set[str]) -> bytes:
+    """Return the bytes of an object.
+
+    Raises:
+        OutputConflict: the object is missing, or ``digests`` is not only its SHA-256.
+    """
+    try:
+        data = store.get(key)
+    except ObjectNotFound:
+        data = b""
+    if digests != {hashlib.sha256(data).hexdigest()}:
+        problem = "is not the one that the job was planned with" if data else "is missing"
+        raise OutputConflict(
+            f"{key} in {store.uri} {problem}: put it back, use another --output, or --overwrite to "
+            "start anew"
+        )
+    return data
+
+
+def read_manifest(store: Store, split: str, job: JobFile) -> Manifest | None:
+    """Return the manifest if it belongs to the job and its table of samples is stored.
+
+    A manifest that cannot be read counts as missing, because it is made again from the receipts.
+
+    Raises:
+        SchemaTooNew: a newer version wrote the manifest.
+    """
+    key = keys.manifest(split)
+    try:
+        manifest = Manifest.from_json(store.get(key), key)
+        table = store.head(keys.samples(split))
+    except SchemaTooNew:
+        raise
+    except (ObjectNotFound, DatasetError):
+        return None
+    if manifest.fingerprint != job.fingerprint:
+        return None
+    if manifest.table and manifest.table.bytes != table.bytes:
+        return None
+    return manifest
+
+
+def keys_of_shard(job: JobFile, shard: int) -> Iterator[str]:
+    """Yield the keys of the data and indexes of a finished shard, without its receipt."""
+    for name in job.label_offsets:
+        record_format = get_format(name)
+        yield keys.data(name, record_format.extension, job.split, shard, job.shards)
+        for extension in record_format.indexes([]):
+            yield keys.index(name, extension, job.split, shard, job.shards)
+
+
+def shards_with_receipt(store: Store, job: JobFile) -> set[int]:
+    """Return the shards whose receipt is in the listing of the store. No receipt is read."""
+    listed_keys = {info.key for info in store.list(f"receipts/{job.split}-")}
+    shards = range(job.shards)
+    return {shard for shard in shards if keys.receipt(job.split, shard, job.shards) in listed_keys}
+
+
+def complete_shards(store: Store, job: JobFile, among: Iterable[int] | None = None) -> list[int]:
+    """Return the shards that are stored completely, so that a run skips them.
+
+    A shard is complete if its receipt is stored, and if every object that the receipt lists is
+    stored with the same size and ETag. A listing may lag behind the store. Therefore each listed
+    receipt is read, and the store is asked for the size of each object. No shard is read.
+
+    Args:
+        store: the output.
+        job: the job of the split.
+        among: the shards to check; None for all shards.
+    """
+    receipts = shards_with_receipt(store, job)
+
+    def check(shard: int) -> tuple[int, bool]:
+        return shard, shard in receipts and _is_complete(store, job, shard)
+
+    shards = range(job.shards) if among is None else among
+    checked = in_order(check, shards, _STORE_THREADS)
+    return [shard for shard, is_complete in checked if is_complete]
+
+
+def _is_complete(store: Store, job: JobFile, shard: int) -> bool:
+    """Whether the receipt belongs to the job, and all its files are stored as it lists them."""
+    try:
+        receipt = _read_receipt(store, job, shard)
+        if receipt.fingerprint != job.fingerprint:
+            return False
+        if {file.key for file in receipt.files} != set(keys_of_shard(job, shard)):
+            return False
+        for file in receipt.files:
+            info = store.head(file.key)
+            if info.bytes != file.bytes:
+                return False
+            # Not every store has ETags.
+            if file.etag and info.etag and file.etag != info.etag:
+                return False
+    except (ObjectNotFound, CorruptRecord):
+        return False
+    return True
+
+
+def _read_receipt(store: Store, job: JobFile, shard: int) -> Receipt:
+    key = keys.receipt(job.split, shard, job.shards)
+    return Receipt.from_json(store.get(key), key)
+
+
+def rows_of_shard(store: Store, job: JobFile, shard: int) -> Sequence[Row]:
+    """Return the rows of a shard's samples; none if its receipt is missing or damaged."""
+    try:
+        return _read_receipt(store, job, shard).rows
+    except (ObjectNotFound, CorruptRecord):
+        return []
+
+
+def failures_by_shard(store: Store, job: JobFile) -> dict[int, int]:
+    """Return how many samples failed, for each shard with failed samples in its receipt."""
+
+    def count_failures(shard: int) -> int:
+        return sum(row.status == "failed" for row in rows_of_shard(store, job, shard))
+
+    counts = in_order(count_failures, range(job.shards), _STORE_THREADS)
+    return {shard: count for shard, count in enumerate(counts) if count}

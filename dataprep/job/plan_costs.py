@@ -1,0 +1,149 @@
+"""Count the S3 requests of a planned job, and estimate what the job costs on AWS."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+
+from dataprep.config import ShardConfig
+from dataprep.errors import StoreError
+from dataprep.formats import get_format
+from dataprep.job.plan_report import Cost, Requests
+from dataprep.job.request import Request
+from dataprep.prices import (
+    Prices,
+    instance_type,
+    machine_region,
+    price_at,
+    price_of_an_hour,
+    region_of,
+)
+from dataprep.split_plan import SplitPlan, sample_size
+
+_KEYS_PER_LIST = 1_000
+_OBJECTS_PER_SPLIT = 6
+_LISTINGS_PER_SPLIT = 3
+
+
+def requests_by_location(
+    request: Request, plans: Mapping[str, SplitPlan], output_keys: int
+) -> dict[str, Requests]:
+    """Count the requests to ``source`` and ``output``, for each of them that is on S3.
+
+    A listing returns 1,000 keys per request. Each image is read by one GET; in a source that is
+    read in runs, each run of a shard is one GET. Each object is stored by a PUT and confirmed by a
+    HEAD, and the lock is read before. Each receipt is read back at the end. Each split needs six
+    more objects and three listings.
+
+    Args:
+        request: the checked config and its source.
+        plans: the plan of each split.
+        output_keys: the number of keys that the output has already.
+    """
+    requests = {}
+    if request.source.uri.startswith("s3://"):
+        requests["source"] = _requests_to_source(request, plans)
+    if request.config.output.startswith("s3://"):
+        requests["output"] = _requests_to_output(request.config, plans, output_keys)
+    return requests
+
+
+def _requests_to_source(request: Request, plans: Mapping[str, SplitPlan]) -> Requests:
+    lists = 0
+    if request.config.kind in ("imagefolder", "flat"):
+        lists = len(request.listing) // _KEYS_PER_LIST + 1
+    if request.listing.in_runs:
+        return Requests(0, _reads_of_runs(request, plans), lists)
+    samples = sum(plan.samples for plan in plans.values())
+    return Requests(0, samples + sample_size(samples), lists)
+
+
+def _requests_to_output(
+    config: ShardConfig, plans: Mapping[str, SplitPlan], output_keys: int
+) -> Requests:
+    objects_per_shard = 1 + len(config.format)  # the receipt and a shard per format
+    for name in config.format:
+        objects_per_shard += len(get_format(name).indexes([]))
+    shards = sum(plan.shard_count for plan in plans.values())
+    split_objects = _OBJECTS_PER_SPLIT * len(plans)
+    objects = shards * objects_per_shard + split_objects
+    requests_per_listing = (output_keys + objects) // _KEYS_PER_LIST + 1
+    lists = _LISTINGS_PER_SPLIT * len(plans) * requests_per_listing
+    return Requests(objects, 2 * objects + shards + split_objects, lists)
+
+
+def _reads_of_runs(request: Request, plans: Mapping[str, SplitPlan]) -> int:
+    """One read for each container when it is listed, and one for each run of each shard."""
+    reads = len({*request.listing.containers} - {""})
+    for plan in plans.values():
+        shards = plan.shards[: plan.samples].tolist()
+        runs = set(zip(shards, plan.containers[: plan.samples], strict=True))
+        reads += len(runs)
+    return reads
+
+
+def cost_on_aws(
+    config: ShardConfig,
+    requests: Mapping[str, Requests],
+    stored_bytes: int,
+    prices: Prices,
+    duration_s: float,
+) -> Cost | None:
+    """Estimate the cost of the requests, of a month of storage, and of the machine.
+
+    Args:
+        config: the config of the job.
+        requests: the requests of the job, by location.
+        stored_bytes: the bytes of all shards.
+        prices: the file of prices.
+        duration_s: how long the job runs.
+
+    Returns:
+        The cost; None if nothing is on AWS, or if the region has no prices.
+    """
+    endpoint_url = config.store.endpoint_url or os.environ.get("AWS_ENDPOINT_URL")
+    price, price_source = price_at(prices, config.store)
+    if not requests or endpoint_url or price is None:
+        return None
+    instance = config.plan.instance or instance_type()
+    price_per_h = price_of_an_hour(prices, region_of(prices, config.store), instance)
+    machine_cost = None
+    if price_per_h is not None:
+        machine_cost = price_per_h * duration_s / 3600
+    requests_cost = 0.0
+    for counts in requests.values():
+        requests_cost += price.of_requests(counts.puts, counts.gets, counts.lists)
+    month_cost = 0.0
+    if "output" in requests:
+        month_cost = price.of_a_month(stored_bytes)
+    price_file = str(config.plan.prices) if config.plan.prices else "example prices"
+    return Cost(
+        requests=requests_cost,
+        month=month_cost,
+        machine=machine_cost,
+        instance=instance,
+        currency=prices.currency,
+        prices=f"{price_file}: {price_source}",
+    )
+
+
+def region_warnings(config: ShardConfig) -> Iterator[str]:
+    """Warn about buckets that are in another region than this machine."""
+    # Imported here, because boto3 is slow to import.
+    from dataprep.stores.s3 import S3Store
+
+    own_region = machine_region()
+    if not own_region or config.store.endpoint_url:
+        return
+    for location in dict.fromkeys((config.source, config.output)):
+        if not location.startswith("s3://"):
+            continue
+        # A bucket that cannot be reached is reported when it is read.
+        with contextlib.suppress(StoreError):
+            region = S3Store(location, config.store).region()
+            if region != own_region:
+                yield (
+                    f"{location} is in {region}, this machine in {own_region}: traffic between "
+                    "regions is slow and costs money; use a machine in the bucket's region"
+                )

@@ -1,0 +1,108 @@
+"""Prepare ``--retry-failed``: make all shards with failed samples again, from the stored plan.
+
+Source files of these shards may have another size than planned; receipts say which size each file
+had. A file with many samples may be replaced if one of its samples failed; the job file then gets
+the new version of the file. The manifest is removed first, then the receipts, so that the split
+never looks complete if the run is killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from dataprep import keys
+from dataprep.config import allowed_failures
+from dataprep.counted import counted
+from dataprep.errors import Changes, DatasetError, ObjectNotFound, TooManyFailures
+from dataprep.job.jobfile import JobFile
+from dataprep.job.source_changes import replaced_files
+from dataprep.manifest import Manifest
+from dataprep.sources import Listing
+from dataprep.split_plan import SplitPlan
+from dataprep.stores import Store
+from dataprep.stores.locked_writes import LockCheck, put_under_lock
+
+
+def require_limit(
+    store: Store, failures_by_split: Mapping[str, Mapping[int, int]], limit: int | str
+) -> None:
+    """Refuse to retry in a complete split that would not be completed if its samples failed again.
+
+    Args:
+        store: the output.
+        failures_by_split: for each split, the number of failed samples in each shard.
+        limit: the number or share of samples that may fail (``--max-failures``).
+
+    Raises:
+        TooManyFailures: more samples failed than ``limit`` allows; nothing was changed.
+    """
+    for split, failures_by_shard in failures_by_split.items():
+        try:
+            counts = Manifest.from_json(store.get(keys.manifest(split)), split).samples
+        except (ObjectNotFound, DatasetError):
+            continue
+        allowed = allowed_failures(limit, counts.total)
+        if failures_by_shard and counts.failed > allowed:
+            error = TooManyFailures(
+                f"{split} is complete with {counted(counts.failed, 'failed sample')}, and "
+                f"--max-failures {limit} allows {allowed:,}: if they failed again, the split would "
+                f"no longer be complete. Nothing was changed. Use --max-failures {counts.failed}"
+            )
+            error.exit_code = 2
+            raise error
+
+
+def remove_for_retry(
+    store: Store,
+    job: JobFile,
+    plan: SplitPlan,
+    failures_by_shard: Mapping[int, int],
+    changes: Changes,
+    note: Callable[[str], None],
+    check_lock: LockCheck,
+) -> None:
+    """Remove the manifest, then the receipts of the shards that are made again.
+
+    Args:
+        store: the output.
+        job: the job of the split.
+        plan: the plan of the split.
+        failures_by_shard: how many samples failed, for each shard with failed samples.
+        changes: notes that the output has changed.
+        note: called with messages for the user.
+        check_lock: called before each removal; raises LeaseLost if the run has lost its lock.
+    """
+    split = job.split
+    if refused := plan.statuses.count("failed"):
+        note(
+            f"{split}: {counted(refused, 'entry was')} refused when the job was planned, and so "
+            "in no shard: only --overwrite can take refused entries in"
+        )
+    if not failures_by_shard:
+        note(f"{split}: no sample of a stored shard failed, nothing to retry")
+        return
+    check_lock()
+    store.delete(keys.manifest(split))
+    changes.begin()
+    for shard in failures_by_shard:
+        check_lock()
+        store.delete(keys.receipt(split, shard, job.shards))
+    samples = counted(sum(failures_by_shard.values()), "sample")
+    note(f"{split}: {samples} to try again in {counted(len(failures_by_shard), 'shard')}")
+
+
+def update_file_versions(
+    store: Store, job: JobFile, listing: Listing, changes: Changes, check_lock: LockCheck
+) -> JobFile:
+    """Store the current versions of the source files in the job file, and return it.
+
+    The fingerprint of the job does not change. After ``--retry-failed`` has accepted a replaced
+    file, the job can be resumed with this file.
+    """
+    if not replaced_files(job, listing):
+        return job
+    updated = replace(job, file_versions=listing.file_versions)
+    put_under_lock(store, keys.job(job.split), updated.to_json(), check_lock)
+    changes.begin()
+    return updated

@@ -1,0 +1,275 @@
+"""Give the shards of a job to the workers of a Dask cluster, whole or in chunks."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, cast
+
+from dataprep.config import DaskOptions
+from dataprep.errors import DataprepError, JobError, StoreError, WorkerLost
+from dataprep.job.in_process import OnResult, can_be_repeated, repetition_message
+from dataprep.job.worker import ShardResult, ShardTask, cut_into_chunks
+
+MAX_S_WITHOUT_WORKERS = 60.0
+"""A job ends when its cluster has had no worker for this time."""
+
+MIN_CHUNK_SAMPLES = 32
+"""The minimum number of samples in a chunk, because each task takes Dask some milliseconds."""
+
+POLL_INTERVAL_S = 2.0
+
+_SHARDS_IN_FLIGHT_PER_WORKER = 3  # one is stored, one is converted, one waits
+_CHUNKS_IN_FLIGHT_PER_WORKER = 2
+_CHUNKS_PER_WORKER = 12
+
+
+def shards_to_split(shards: int, workers: int) -> int:
+    """Return how many of the last shards are converted in chunks.
+
+    These are the remaining shards, fewer than there are workers; and at least one shard for every
+    four workers, because some workers finish before others. With two or three workers the
+    difference is small. Chunks cost some time, so that only few shards are split.
+    """
+    remaining = shards % workers
+    minimum = workers // 4
+    if remaining < minimum:
+        remaining += minimum
+    return min(shards, remaining)
+
+
+class ShardQueue:
+    """The shards of a job on their way through a Dask cluster.
+
+    All shards but the last few are whole tasks. The last shards are cut into chunks that any worker
+    converts, so that no worker is idle at the end, or if there are fewer shards than workers. Few
+    shards are in progress at a time, so that little work is lost if the job is killed, and memory
+    is bounded.
+
+    Args:
+        client: the Dask client.
+        topic: the name of the job in Dask: of its progress events, upload slots and keys.
+        options: the settings of the cluster.
+        announce: called with messages for the user.
+        tasks: functions that build the task of a shard, called when the shard is submitted.
+        on_result: called with the result of each shard.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        topic: str,
+        options: DaskOptions,
+        announce: Callable[[str], None],
+        tasks: Sequence[Callable[[], ShardTask]],
+        on_result: OnResult,
+    ) -> None:
+        self._client = client
+        self._topic = topic
+        self._options = options
+        self._announce = announce
+        self._on_result = on_result
+        self._waiting = deque(tasks)
+        threads: int = sum(worker["nthreads"] for worker in self._connected_workers().values())
+        self._workers = max(threads, 1)
+        self._shards_to_split = shards_to_split(len(tasks), self._workers)
+        # With fewer chunks some workers are idle at the end. Each chunk costs Dask some time.
+        chunks = _CHUNKS_PER_WORKER * self._workers
+        self._chunks_per_shard = chunks / max(self._shards_to_split, 1)
+        self._task_by_key: dict[str, ShardTask] = {}
+        self._chunk_keys: set[str] = set()
+        self._split_shards: set[str] = set()
+        self._isolated_shards: set[str] = set()
+        self._repetitions: Counter[str] = Counter()
+        self._key_numbers = itertools.count()
+        # A configured cluster may wait in a queue until its first worker starts.
+        self._workers_seen_s = math.inf if options.cluster else time.monotonic()
+
+    def run(self) -> None:
+        """Submit tasks and wait for results, until all shards are made.
+
+        Raises:
+            WorkerLost: workers died over a shard, or the cluster has no workers.
+            JobError: a worker failed.
+            StoreError: a shard could not be stored after all retries.
+        """
+        from distributed import Semaphore, as_completed
+
+        upload_slots = Semaphore(max_leases=self._options.max_concurrent_uploads, name=self._topic)
+        running = as_completed(self._submit_next())
+        try:
+            while not running.is_empty():
+                finished = running.next_batch(block=False)
+                for future in finished:
+                    again = self._take_result(future)
+                    if future not in again:
+                        future.release()
+                    running.update([*again, *self._submit_next()])
+                if finished:
+                    self._workers_seen_s = time.monotonic()
+                    continue
+                with running.thread_condition:  # Dask notifies it of each result
+                    has_result = running.has_ready() or running.thread_condition.wait(
+                        POLL_INTERVAL_S
+                    )
+                if not has_result:
+                    self._require_workers()
+        except BaseException:
+            self._client.cancel(list(running.futures), force=True)
+            raise
+        upload_slots.close()
+
+    def _connected_workers(self) -> Mapping[str, Any]:
+        info = self._client.scheduler_info(n_workers=-1)
+        return cast(Mapping[str, Any], info["workers"])
+
+    def _require_workers(self) -> None:
+        """Raise WorkerLost if the cluster has had no worker for too long."""
+        if self._connected_workers():
+            self._workers_seen_s = time.monotonic()
+        elif time.monotonic() - self._workers_seen_s > MAX_S_WITHOUT_WORKERS:
+            raise WorkerLost(
+                f"the cluster has had no worker for {MAX_S_WITHOUT_WORKERS:.0f} s. Complete shards "
+                "are kept: start workers and run the same command again to resume"
+            )
+
+    def _submit_next(self) -> list[Any]:
+        """Submit waiting shards until enough are in flight. Return the new futures.
+
+        Three shards are in flight for each worker, and two chunks for each worker.
+        """
+        futures = []
+        while self._waiting and len(self._task_by_key) < self._max_shards_in_flight:
+            is_split = len(self._waiting) <= self._shards_to_split
+            max_chunks = _CHUNKS_IN_FLIGHT_PER_WORKER * self._workers
+            if is_split and len(self._chunk_keys) >= max_chunks:
+                break
+            build_task = self._waiting.popleft()
+            task = build_task()
+            if is_split:
+                self._split_shards.add(task.name)
+            futures += self._submit(task)
+        return futures
+
+    @property
+    def _max_shards_in_flight(self) -> int:
+        return _SHARDS_IN_FLIGHT_PER_WORKER * self._workers
+
+    def _submit(self, task: ShardTask) -> list[Any]:
+        """Submit a shard for the first time, or again. Return its futures."""
+        from dataprep.job import tasks
+
+        if task.name in self._isolated_shards:
+            return [self._submit_shard(task, tasks.isolated_shard)]
+        if task.name in self._split_shards:
+            return self._submit_chunks(task)
+        return [self._submit_shard(task, tasks.whole_shard)]
+
+    def _submit_chunks(self, task: ShardTask) -> list[Any]:
+        """Submit a task for each chunk of a shard, and a task that assembles the chunks."""
+        from dataprep.job import tasks
+
+        chunk_samples = math.ceil(len(task.samples) / self._chunks_per_shard)
+        chunks = cut_into_chunks(task, max(MIN_CHUNK_SAMPLES, chunk_samples))
+        futures = self._client.map(
+            tasks.chunk,
+            [tasks.pack_task(chunk) for chunk in chunks.values()],
+            list(chunks),
+            topic=self._topic,
+            key=[self._new_key("chunk", f"{task.name}.{start}") for start in chunks],
+            pure=False,
+            priority=-task.shard,
+        )
+        self._chunk_keys.update(future.key for future in futures)
+        return [*futures, self._submit_shard(task, tasks.assembled_shard, futures)]
+
+    def _submit_shard(
+        self, task: ShardTask, function: Callable[..., Any], chunks: Sequence[Any] = ()
+    ) -> Any:
+        """Submit the task that stores a shard. ``chunks`` are the futures of its chunks."""
+        from dataprep.job import tasks
+
+        key = self._new_key(function.__name__, task.name)
+        self._task_by_key[key] = task
+        if chunks:  # the samples are in the chunks
+            task = replace(task, samples=())
+        return self._client.submit(
+            function,
+            tasks.pack_task(task),
+            self._options.max_concurrent_uploads,
+            self._topic,
+            *chunks,
+            key=key,
+            pure=False,
+            priority=-task.shard,
+        )
+
+    def _new_key(self, function_name: str, name: str) -> str:
+        """Return a key that begins with the name of the function, by which Dask groups tasks.
+
+        Dask gives the tasks of a group to free workers in the order of priority only if the group
+        depends on no other tasks.
+        """
+        return f"{function_name}-{name}-{self._topic}-{next(self._key_numbers)}"
+
+    def _take_result(self, future: Any) -> list[Any]:
+        """Pass on the result of a future. Return new futures if its shard is made again."""
+        if future.key in self._chunk_keys:  # the task that assembles the shard has the result
+            self._chunk_keys.remove(future.key)
+            return []
+        from distributed import KilledWorker
+
+        task = self._task_by_key.pop(future.key)
+        try:
+            result: ShardResult = future.result(timeout=POLL_INTERVAL_S)
+        except KilledWorker:
+            return self._isolate(task)
+        except StoreError as error:
+            return self._repeat(task, error)
+        except (DataprepError, KeyboardInterrupt):
+            raise
+        except Exception as error:
+            if isinstance(error, TimeoutError) and future.status != "error":
+                # The worker died with the result, and Dask makes the shard again.
+                self._task_by_key[future.key] = task
+                return [future]
+            if self._client.status != "running":
+                raise WorkerLost(
+                    "the connection to the scheduler is lost. Complete shards are kept: start a "
+                    "cluster and run the same command again to resume"
+                ) from None
+            raise JobError(f"a worker failed: {type(error).__name__}: {error}") from error
+        self._on_result(result)
+        return []
+
+    def _isolate(self, task: ShardTask) -> list[Any]:
+        """Submit a shard again over which workers have died, with each image in its own process.
+
+        Raises:
+            WorkerLost: workers have died over the shard although its images were isolated.
+        """
+        if task.name in self._isolated_shards:
+            raise WorkerLost(
+                f"workers died again and again over {task.name}: out of memory (see --set "
+                "dask.memory_limit) or killed from outside. Complete shards are kept: run again "
+                "to resume"
+            ) from None
+        self._announce(
+            f"workers died over {task.name}: each of its images is now converted in a separate "
+            "process, so that an image that crashes the decoder fails alone"
+        )
+        self._isolated_shards.add(task.name)
+        return self._submit(task)
+
+    def _repeat(self, task: ShardTask, error: StoreError) -> list[Any]:
+        """Submit a shard again after an error of a store. Raise the error if it cannot pass."""
+        self._repetitions[task.name] += 1
+        repetition = self._repetitions[task.name]
+        if not can_be_repeated(error) or repetition > self._options.retries:
+            raise error
+        self._announce(repetition_message(task, repetition, self._options.retries, error))
+        return self._submit(task)

@@ -1,0 +1,217 @@
+"""Describe how a source has changed since its job was planned, so that a changed job is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+
+from dataprep.counted import counted
+from dataprep.job.jobfile import JobFile
+from dataprep.job.output_state import StoredJobs, rows_of_shard
+from dataprep.labels import LabelSpace
+from dataprep.names import unescape
+from dataprep.sources import Listing
+from dataprep.split_plan import SplitPlan
+from dataprep.stores import Store
+from dataprep.stores.protocol import LEAVES
+
+_RESIZED = "of another size"
+_RETRY_ADVICE = " (if these files failed before, --retry-failed takes them in)"
+
+
+def describe_source_changes(
+    stored_jobs: StoredJobs, split: str, listing: Listing, *, retry_failed: bool
+) -> list[str]:
+    """Describe the changes of a source that do not allow to resume the job of a split.
+
+    Args:
+        stored_jobs: the jobs of the output.
+        split: the split whose job is to be resumed.
+        listing: the source as it is now.
+        retry_failed: whether failed samples are tried again, so that their files may change.
+
+    Returns:
+        A line for each kind of change; none if the job can be resumed.
+    """
+    job = stored_jobs.jobs[split]
+    if job.source["sha256"] != listing.digest():
+        lines = _describe_differences(stored_jobs, listing, retry_failed=retry_failed)
+        if lines:
+            return lines
+    replaced = replaced_files(job, listing)
+    if replaced and retry_failed:
+        replaced -= _files_to_retry(stored_jobs, listing)
+    if not replaced:
+        return []
+    return [
+        f"source: {counted(len(replaced), 'file')} replaced since, such as {min(replaced)!r}: the "
+        "size is the same, but the modification time, ETag or SHA-256 is not. A copy of a file "
+        f"must keep its modification time (cp -p){_RETRY_ADVICE}"
+    ]
+
+
+def replaced_files(job: JobFile, listing: Listing) -> set[str]:
+    """Return the files with many entries whose version has changed since the job was planned.
+
+    A version that is unknown does not count: not every store has versions, and jobs of earlier
+    releases do not record them.
+    """
+    replaced = set()
+    for key, version in listing.file_versions.items():
+        planned_version = job.file_versions.get(key, "")
+        if version and planned_version and version != planned_version:
+            replaced.add(key)
+    return replaced
+
+
+def _describe_differences(
+    stored_jobs: StoredJobs, listing: Listing, *, retry_failed: bool
+) -> list[str]:
+    """Describe what differs in a listing whose digest is not the planned digest.
+
+    The list is empty if only samples that may have another size have changed.
+    """
+    names_by_change = _differing_names(listing, stored_jobs.label_space, stored_jobs.plans)
+    resized = names_by_change[_RESIZED]
+    for split, plan in stored_jobs.plans.items():
+        allowed = _may_be_resized(
+            stored_jobs.store, stored_jobs.jobs[split], plan, resized, listing, retry_failed
+        )
+        names_by_change[_RESIZED] = names_by_change[_RESIZED] - allowed
+    lines = []
+    changes = set()
+    for change, names in names_by_change.items():
+        if names:
+            changes.add(change)
+            lines.append(f"source: {counted(len(names), 'file')} {change}, such as {min(names)!r}")
+    has_refused_entries = any(plan.samples < len(plan.names) for plan in stored_jobs.plans.values())
+    if not changes and not resized and not has_refused_entries:
+        lines.append("source: other classes, labels or locations")
+    if changes == {_RESIZED}:
+        lines[-1] += _RETRY_ADVICE
+    return lines
+
+
+def _differing_names(
+    listing: Listing, label_space: LabelSpace, plans: Mapping[str, SplitPlan]
+) -> dict[str, set[str]]:
+    """Group the names of files by their change. The size of a refused entry may change."""
+    planned_names: set[str] = set()
+    planned_sizes: dict[str, int] = {}
+    planned_labels: dict[str, int] = {}
+    for plan in plans.values():
+        sample_names = plan.names[: plan.samples]
+        planned_names.update(plan.names)
+        planned_sizes.update(zip(sample_names, plan.sizes.tolist(), strict=False))
+        planned_labels.update(zip(sample_names, plan.labels.tolist(), strict=False))
+    sizes = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
+    classes = dict(zip(listing.names, listing.classes, strict=True))
+    samples = {name for row, name in enumerate(listing.names) if row not in listing.problems}
+    groups = _skipped_differently(listing, samples, planned_labels.keys(), plans)
+    newly_linked = _newly_linked(samples, plans)
+    if newly_linked:
+        groups["behind links that earlier versions did not follow"] = newly_linked
+    explained = {name for names in groups.values() for name in names}
+    common = (sizes.keys() & planned_labels.keys()) - explained
+    labels = {name: label_space.index.get(classes[name], -1) for name in common}
+    groups["new"] = sizes.keys() - planned_names - explained
+    groups["gone"] = planned_names - sizes.keys()
+    groups[_RESIZED] = {name for name in common if sizes[name] != planned_sizes[name]}
+    groups["of another class"] = {name for name in common if labels[name] != planned_labels[name]}
+    return groups
+
+
+def _skipped_differently(
+    listing: Listing,
+    samples: Set[str],
+    planned_samples: Set[str],
+    plans: Mapping[str, SplitPlan],
+) -> dict[str, set[str]]:
+    """Group the files that are skipped either now or in the plan, but not in both, by the reason.
+
+    A listing may have a name twice, as a sample and as a skipped row.
+
+    Args:
+        listing: the source as it is now.
+        samples: the names of the samples in the listing.
+        planned_samples: the names of the samples in the plans.
+        plans: the plans of all splits.
+    """
+    groups: dict[str, set[str]] = {}
+    for row, problem in listing.problems.items():
+        name = listing.names[row]
+        if problem.status == "skipped" and name in planned_samples and name not in samples:
+            groups.setdefault(f"skipped now ({problem.reason})", set()).add(name)
+    for plan in plans.values():
+        for row in range(plan.samples, len(plan.names)):
+            name = plan.names[row]
+            was_skipped = plan.statuses[row] == "skipped"
+            if was_skipped and name in samples and name not in planned_samples:
+                groups.setdefault(f"skipped before ({plan.reasons[row]})", set()).add(name)
+    return groups
+
+
+def _newly_linked(samples: Set[str], plans: Mapping[str, SplitPlan]) -> set[str]:
+    """The samples that are, or are below, a link that failed when the job was planned."""
+    links = set()
+    for plan in plans.values():
+        for name, reason in zip(plan.names, plan.reasons, strict=True):
+            if reason == LEAVES:
+                links.add(name)
+    folders = tuple(f"{name}/" for name in links)
+    return {name for name in samples if name in links or name.startswith(folders)}
+
+
+def _files_to_retry(stored_jobs: StoredJobs, listing: Listing) -> set[str]:
+    """The files with a sample that is tried again, so that they may be replaced.
+
+    A sample is tried again if it failed, or if its shard has no receipt.
+    """
+    containers = dict(zip(listing.names, listing.containers, strict=True))
+    names: set[str] = set()
+    for split, job in stored_jobs.jobs.items():
+        plan = stored_jobs.plans[split]
+        for shard in range(job.shards):
+            rows = rows_of_shard(stored_jobs.store, job, shard)
+            if not rows:
+                names.update(plan.names[plan.rows_of(shard)])
+            for row in rows:
+                if row.status == "failed":
+                    names.add(unescape(row.source))
+    files: set[str] = set()
+    for name in names & containers.keys():
+        container = containers[name]
+        files.add(container)
+        # A sample in a part of a file, such as a row group, has the container KEY!PART.
+        files.add(container.rpartition("!")[0])
+    return files
+
+
+def _may_be_resized(
+    store: Store,
+    job: JobFile,
+    plan: SplitPlan,
+    resized: Set[str],
+    listing: Listing,
+    retry_failed: bool,
+) -> set[str]:
+    """The names of files that may have another size than planned.
+
+    A file may have another size if its receipt has this size, because it was tried again before.
+    With ``retry_failed``, a file may also have another size if it failed, or if its shard has no
+    receipt.
+    """
+    sizes = dict(zip(listing.names, listing.sizes.tolist(), strict=True))
+    shards_to_check = set()
+    for name, shard in zip(plan.names, plan.shards.tolist(), strict=True):
+        if name in resized:
+            shards_to_check.add(shard)
+    allowed: set[str] = set()
+    for shard in shards_to_check:
+        rows = rows_of_shard(store, job, shard)
+        if retry_failed and not rows:
+            allowed.update(plan.names[plan.rows_of(shard)])
+        for row in rows:
+            name = unescape(row.source)
+            if row.source_bytes == sizes.get(name) or (retry_failed and row.status == "failed"):
+                allowed.add(name)
+    return allowed

@@ -1,0 +1,110 @@
+"""Write objects under a lock, so that no run overwrites an object of another run.
+
+A run can lose its lock while one of its tasks goes on, for instance on a machine that was asleep.
+Therefore a task checks the lock, then creates the object, which fails if the object exists. It
+replaces an existing object only in the version that was stored before it checked the lock again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from dataprep.errors import ObjectNotFound, StoreError
+from dataprep.stores.protocol import Buffer, KeepsLocks, ObjectInfo, Store, Upload, Uploads
+
+LockCheck = Callable[[], None]
+"""A function that returns while the run has its lock, and raises LeaseLost after it lost it."""
+
+_MAX_ROUNDS = 5
+_COMPARED_PIECE_BYTES = 8 * 2**20
+
+
+def no_lock() -> None:
+    """Allow every write, because there is no lock."""
+
+
+def put_under_lock(
+    store: Store, key: str, data: Buffer, check_lock: LockCheck, md5: bytes | None = None
+) -> ObjectInfo:
+    """Create an object, or replace the stored object if its bytes differ.
+
+    A store that cannot replace a certain version of an object (``KeepsLocks``) overwrites the
+    stored object in any version.
+
+    Args:
+        store: the output.
+        key: the key of the object.
+        data: the bytes of the object.
+        check_lock: called before each write; raises LeaseLost if the run has lost its lock.
+        md5: the MD5 of ``data`` if the caller knows it.
+
+    Returns:
+        The size and ETag of the stored object.
+
+    Raises:
+        LeaseLost: raised by ``check_lock``; nothing was stored after that.
+        StoreError: the object could not be stored.
+    """
+    upload = Upload(key, data, md5, check_lock)
+    for _ in range(_MAX_ROUNDS):
+        check_lock()
+        created = _create(store, upload)
+        if created is not None:
+            return created
+        with suppress(ObjectNotFound):  # the object was removed since it was found
+            version = store.version(key) if isinstance(store, KeepsLocks) else ""
+            if _is_stored(store, upload):
+                return store.head(key)
+            check_lock()
+            replaced = _replace(store, upload, version)
+            if replaced is not None:
+                return replaced
+    raise StoreError(
+        f"{store.uri}: another program changed {key} several times while this run wrote it. End "
+        "the other program, then run the same command again"
+    )
+
+
+def version_of(store: Store, key: str) -> str:
+    """Return the version of an object; empty if it is gone, or if the store has no versions."""
+    if not isinstance(store, KeepsLocks):
+        return ""
+    try:
+        return store.version(key)
+    except ObjectNotFound:
+        return ""
+
+
+def _create(store: Store, upload: Upload) -> ObjectInfo | None:
+    """Create the object. Return None if it exists already."""
+    if isinstance(store, Uploads):
+        return store.create_upload(upload)
+    if not store.create(upload.key, upload.data):
+        return None
+    return store.head(upload.key)
+
+
+def _replace(store: Store, upload: Upload, version: str) -> ObjectInfo | None:
+    """Replace the object. Return None if the store now has another version of it."""
+    if isinstance(store, Uploads):
+        return store.replace_upload(upload, version)
+    if not isinstance(store, KeepsLocks):
+        return store.put(upload.key, upload.data)
+    if not store.replace(upload.key, upload.data, version):
+        return None
+    return store.head(upload.key)
+
+
+def _is_stored(store: Store, upload: Upload) -> bool:
+    """Whether the store already holds the same bytes. A large object is compared in pieces."""
+    info = store.head(upload.key)
+    if info.bytes != len(upload.data):
+        return False
+    if info.etag and info.etag == upload.md5.hex():
+        return True
+    for start in range(0, len(upload.data), _COMPARED_PIECE_BYTES):
+        piece = upload.data[start : start + _COMPARED_PIECE_BYTES]
+        if store.get_range(upload.key, start, len(piece)) != piece:
+            return False
+    return True
