@@ -47,10 +47,10 @@ from dataprep.sources import (
     Source,
     open_source,
 )
-from dataprep.sources.classes import NO_CLASS, commonest, is_clutter, promises_image
 from dataprep.sources.exclusion import Exclusion
+from dataprep.sources.file_names import advice_for, is_clutter, promises_image
+from dataprep.sources.folder_classes import NO_CLASS, most_common_reason
 from dataprep.sources.local_tree import list_tree
-from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Integers
 from dataprep.split_plan import (
     VALIDATION,
@@ -134,7 +134,7 @@ def requested(config: ShardConfig, note: Callable[[str], None]) -> Request:
     if not rows:
         raise SourceNotFound(
             f"no images in {config.source!r}: every entry is skipped or refused"
-            + commonest(listing.problems)
+            + most_common_reason(listing.problems)
             + advice_for(listing.names)
         )
     if config.unlabelled:

@@ -40,7 +40,7 @@ from dataprep.ordered import in_order
 from dataprep.process_settings import ONE_OPENCV_THREAD
 from dataprep.shard_buffer import Records, ShardBuffer
 from dataprep.sources import Located, OnDisk, ReadsRuns, Source
-from dataprep.sources.classes import promises_image
+from dataprep.sources.file_names import promises_image
 from dataprep.split_plan import Item
 from dataprep.stores import Store
 from dataprep.stores.permitted import Permitted, always_permitted, put_while_permitted

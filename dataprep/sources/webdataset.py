@@ -1,4 +1,4 @@
-"""WebDataset tars as a source: a sample is the neighbouring members of a tar that share a key."""
+"""Kind ``webdataset``: tars in which neighbouring members with the same key are one sample."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from dataprep.counted import counted
+from dataprep.counted import counted, listed
 from dataprep.errors import SourceError
 from dataprep.labels.space import is_number
 from dataprep.names import escape
 from dataprep.ordered import in_order
-from dataprep.sources.class_names import Classes, by_name, by_own_number, read_class_names
-from dataprep.sources.classes import is_clutter
+from dataprep.sources.class_names import read_class_names
 from dataprep.sources.exclusion import EXCLUDED
-from dataprep.sources.file_splits import refuse_file_splits
-from dataprep.sources.local_tree import Tree, shown
+from dataprep.sources.file_names import TAR_ENDING, is_clutter
+from dataprep.sources.label_classes import Classes, by_name, by_own_number
+from dataprep.sources.local_tree import Tree
 from dataprep.sources.options import WebDatasetOptions
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
-from dataprep.sources.tar_samples import (
-    LARGEST_JSON_BYTES,
+from dataprep.sources.splits import refuse_file_splits
+from dataprep.sources.tar_index import EMPTY
+from dataprep.sources.tar_source import TarSource, texts
+from dataprep.sources.webdataset_samples import (
+    MAX_JSON_BYTES,
     Member,
     SampleReader,
     key_and_extension,
 )
-from dataprep.sources.tar_source import TarSource, texts
-from dataprep.sources.tars import EMPTY, TAR_ENDING
 from dataprep.stores import StoreOptions
 
-_MOST_SHOWN = 10
+_MAX_EXTENSIONS_SHOWN = 10
 
 
 @dataclass
 class _Columns:
-    """The columns of a listing. Rows are in the order of the tars and of their members."""
+    """The columns of a listing. Entries are in the order of the tars and of their members."""
 
     names: list[str] = field(default_factory=list)
     containers: list[str] = field(default_factory=list)
@@ -49,7 +50,7 @@ class _Columns:
     """The tars that have samples."""
 
     def add(self, member: Member, problem: Problem | None, label: str = "") -> None:
-        """Append a row."""
+        """Append an entry."""
         if problem is not None:
             self.problems[len(self.names)] = problem
         self.names.append(member.name)
@@ -104,14 +105,14 @@ class WebDataset(TarSource):
         )
 
     def _add(self, index: pa.Table, reader: SampleReader, columns: _Columns) -> None:
-        """Add the rows of an index: the samples of its tars, and files that are no tars.
+        """Add the entries of an index: the samples of its tars, and files that are no tars.
 
         Raises:
             SourceError: a file has the name of a tar, and cannot be read as a tar.
         """
         tars = texts(index, "tar")
-        rows = zip(tars, _members_of(index), strict=True)
-        for tar, group in groupby(rows, key=lambda row: row[0]):
+        tars_and_members = zip(tars, _members_of(index), strict=True)
+        for tar, group in groupby(tars_and_members, key=lambda tar_and_member: tar_and_member[0]):
             members: Sequence[Member] = [member for _, member in group]
             if not members[0].container:
                 (file,) = members
@@ -146,7 +147,7 @@ class WebDataset(TarSource):
         for row, member in enumerate(members):
             is_json = key_and_extension(member.name)[1] == "json"
             is_settled = member.content is not None or member.problem is not None
-            if is_json and not is_settled and member.size < LARGEST_JSON_BYTES:
+            if is_json and not is_settled and member.size < MAX_JSON_BYTES:
                 large[row] = Located(member.name, member.size, member.container, member.offset)
         contents = in_order(self.read, large.values(), self.concurrency - 1)
         for row, content in zip(large, contents, strict=True):
@@ -173,7 +174,7 @@ class WebDataset(TarSource):
                 )
 
     def _classes(self, columns: _Columns, reader: SampleReader) -> Classes:
-        """The class of each row.
+        """The class of each entry.
 
         If some samples have a class, each sample without a class is added to the problems.
 
@@ -230,24 +231,23 @@ def _members_of(index: pa.Table) -> Iterator[Member]:
 def _notes_of(reader: SampleReader, columns: _Columns) -> Iterator[str]:
     """Notes for the user about members that are not used, and about empty tars."""
     if reader.ignored:
-        commonest = reader.ignored.most_common(_MOST_SHOWN)
-        kinds = [f"{count:,} .{escape(extension)}" for extension, count in commonest]
-        more = ", ..." if len(reader.ignored) > _MOST_SHOWN else ""
+        most_common = reader.ignored.most_common(_MAX_EXTENSIONS_SHOWN)
+        extensions = [f"{count:,} .{escape(extension)}" for extension, count in most_common]
+        more = ", ..." if len(reader.ignored) > _MAX_EXTENSIONS_SHOWN else ""
         total = counted(reader.ignored.total(), "member")
-        yield f"not used: {total} beside the images ({', '.join(kinds)}{more})"
+        yield f"not used: {total} beside the images ({', '.join(extensions)}{more})"
     empty = [
         columns.names[row] for row, problem in columns.problems.items() if problem.reason == EMPTY
     ]
     if empty:
-        yield f"{counted(len(empty), 'archive')} without members: {shown(empty)}"
+        yield f"{counted(len(empty), 'archive')} without members: {listed(empty)}"
 
 
 def _advice(reader: SampleReader) -> tuple[str, ...]:
     """Advice where the classes may be, if no sample has a class."""
     if reader.json_keys:
-        shown_keys = shown(reader.json_keys)
         return (
-            f"no sample has a .cls; their .json have the keys {shown_keys}: --set "
+            f"no sample has a .cls; their .json have the keys {listed(reader.json_keys)}: --set "
             "webdataset.label=KEY takes the class from one of them",
         )
     if reader.label_key:

@@ -94,7 +94,7 @@ class TestSynsetsInNames:
     @pytest.mark.parametrize(
         ("archives", "said"),
         [
-            ({"a.tar": [f"{CAT}_1.jpg", "x.jpg"], "b.tar": [f"{DOG}_1.jpg"]}, "'a/x.jpg' does not"),
+            ({"a.tar": [f"{CAT}_1.jpg", "x.jpg"], "b.tar": [f"{DOG}_1.jpg"]}, "'a/x.jpg' has none"),
             ({f"{CAT}.tar": [f"{CAT}_1.jpg", f"{DOG}_1.jpg"]}, "another one above it"),
             ({"a.tar": [f"{CAT}_1_{DOG}.jpg"]}, f"has {DOG} and {CAT} in its name"),
         ],
