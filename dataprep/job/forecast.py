@@ -39,12 +39,12 @@ from dataprep.labels import LabelSpace
 from dataprep.manifest import Row, quirk_name
 from dataprep.prices import (
     Prices,
+    instance_price_per_h,
     instance_type,
     machine_region,
-    price_at,
-    price_of_an_hour,
     read_prices,
     region_of,
+    storage_price,
 )
 from dataprep.processors import usable_processors
 from dataprep.split_plan import (
@@ -455,14 +455,14 @@ def _cost(
 ) -> Cost | None:
     """What the requests, a month of keeping the shards, and the machine cost on AWS."""
     elsewhere = config.store.endpoint_url or os.environ.get("AWS_ENDPOINT_URL")
-    price, origin = price_at(prices, config.store)
+    price, origin = storage_price(prices, config.store)
     if not requests or elsewhere or price is None:
         return None
     instance = config.plan.instance or instance_type()
-    hour = price_of_an_hour(prices, region_of(prices, config.store), instance)
+    hour = instance_price_per_h(prices, region_of(prices, config.store), instance)
     machine = None if hour is None else hour * seconds / 3600
-    month = price.of_a_month(stored) if "output" in requests else 0.0
-    paid = sum(price.of_requests(one.puts, one.gets, one.lists) for one in requests.values())
+    month = price.month_cost(stored) if "output" in requests else 0.0
+    paid = sum(price.requests_cost(one.puts, one.gets, one.lists) for one in requests.values())
     name = str(config.plan.prices) if config.plan.prices else "example prices"
     return Cost(paid, month, machine, instance, prices.currency, f"{name}: {origin}")
 

@@ -118,7 +118,7 @@ def verdict(name: str, ending: Ending, limit: SampleLimit) -> ImageError:
             "needs more memory than there is. The image is not recorded as failed. What is stored "
             "is kept: run again with more memory or fewer --workers to resume"
         )
-    if limit.hung == "fail":
+    if limit.on_hung == "fail":
         return DecoderHung(f"took the decoder longer than {limit.seconds:g} s")
     raise SampleLost(
         f"{where} took longer than {limit.seconds:g} s, {counted(_TRIES, 'time')}. What is stored "

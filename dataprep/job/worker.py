@@ -19,7 +19,7 @@ from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 from dataprep import keys
-from dataprep.config import USUAL_LIMIT, SampleLimit
+from dataprep.config import DEFAULT_SAMPLE_LIMIT, SampleLimit
 from dataprep.errors import (
     ImageError,
     ImageTooLarge,
@@ -85,7 +85,7 @@ class ShardTask:
     store: Store
     layout: Layout = IMAGENET
     boxes: BoxOptions | None = None
-    limit: SampleLimit = USUAL_LIMIT
+    limit: SampleLimit = DEFAULT_SAMPLE_LIMIT
     permit: Permitted = always_permitted
 
     @property
