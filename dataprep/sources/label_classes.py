@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,12 @@ from numpy.typing import NDArray
 from dataprep.errors import SourceError
 from dataprep.labels import Label, LabelSpace
 from dataprep.names import by_bytes
+from dataprep.sources.protocol import Listing, Located, Problem, Problems
+
+LabelType = TypeVar("LabelType")
+
+MAX_CLASS_CHARACTERS = 1000
+"""The maximum length of a class. Python reads no numbers of more than 4,300 digits."""
 
 NO_LABEL = "no label"
 """The reason why a row without a label is no sample."""
@@ -38,6 +45,70 @@ class Classes(NamedTuple):
     names: Sequence[str]
     space: LabelSpace | None = None
     notes: tuple[str, ...] = ()
+
+
+@dataclass
+class LabelledEntries(Generic[LabelType]):
+    """The entries of a source with their labels, as columns in the source's own order.
+
+    Attributes:
+        names: the name of each entry.
+        sizes: the size of each entry in bytes.
+        containers: the container of each entry.
+        offsets: the first byte, or the row, of each entry within its container.
+        labels: the label of each entry.
+        problems: why entries are no samples, by their row.
+    """
+
+    names: list[str] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    containers: list[str] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    labels: list[LabelType] = field(default_factory=list)
+    problems: Problems = field(default_factory=dict)
+
+    def add(self, entry: Located, label: LabelType, problem: Problem | None) -> None:
+        """Append an entry.
+
+        Args:
+            entry: the entry.
+            label: its label.
+            problem: why it is no sample; None if it is one.
+        """
+        if problem is not None:
+            self.problems[len(self.names)] = problem
+        self.names.append(entry.name)
+        self.sizes.append(entry.bytes)
+        self.containers.append(entry.container)
+        self.offsets.append(entry.offset)
+        self.labels.append(label)
+
+    def reasons(self) -> dict[int, str]:
+        """Return the reason of each entry that is no sample, by its row."""
+        return {row: problem.reason for row, problem in self.problems.items()}
+
+    def fail(self, reasons: Mapping[int, str]) -> None:
+        """Add failed entries to the problems, unless they have a problem already."""
+        for row, reason in reasons.items():
+            self.problems.setdefault(row, Problem("failed", reason))
+
+    def listing(self, classes: Classes, **attributes: Any) -> Listing:
+        """Return the listing of the entries.
+
+        Args:
+            classes: the classes of the entries.
+            **attributes: further attributes of the listing.
+        """
+        return Listing.sorted(
+            self.names,
+            self.sizes,
+            classes.names,
+            self.problems,
+            containers=self.containers,
+            offsets=self.offsets,
+            label_space=classes.space,
+            **attributes,
+        )
 
 
 def refuse_detection(rows: Sequence[Sequence[float]], title: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -26,7 +26,13 @@ from dataprep.ordered import in_order
 from dataprep.sources.class_names import label_space_of, read_class_names
 from dataprep.sources.file_names import PARQUET_ENDING, advice_for
 from dataprep.sources.files import FilesSource
-from dataprep.sources.label_classes import Classes, by_name, by_own_number
+from dataprep.sources.label_classes import (
+    MAX_CLASS_CHARACTERS,
+    Classes,
+    LabelledEntries,
+    by_name,
+    by_own_number,
+)
 from dataprep.sources.local_tree import Tree
 from dataprep.sources.options import ParquetOptions
 from dataprep.sources.parquet_columns import Columns, columns_of
@@ -38,7 +44,7 @@ from dataprep.sources.parquet_row_groups import (
     file_and_group,
     footer,
 )
-from dataprep.sources.protocol import Listing, Located, Problem, Problems
+from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.sources.splits import refuse_file_splits
 from dataprep.sources.stored_file import StoredFile
 from dataprep.stores import ObjectInfo, Store, StoreOptions
@@ -48,7 +54,6 @@ NO_ROWS = "a Parquet file without rows"
 
 _MAX_CHUNKS_AHEAD = 8
 _MAX_BYTES_AHEAD = 2**27
-_MAX_CLASS_CHARACTERS = 1000
 _MAX_REASON_CHARACTERS = 150
 _DAMAGED_LABELS = "damaged: the classes of its row group cannot be read"
 
@@ -80,33 +85,20 @@ class _File:
     """The rows of a Parquet file.
 
     Attributes:
-        stored: the file.
+        stored_file: the file in the store.
         columns: the columns to read; None if the file has no rows.
         groups: the row groups that have rows.
         has_images: whether any image has bytes, as far as the metadata say.
     """
 
-    stored: StoredFile
+    stored_file: StoredFile
     columns: Columns | None = None
     groups: Sequence[_Group] = ()
     has_images: bool = True
 
 
-@dataclass
-class _Entries:
-    """The columns of a listing. Entries are in the order of the files and of their rows."""
-
-    names: list[str] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    containers: list[str] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-    labels: list[Label] = field(default_factory=list)
-    problems: Problems = field(default_factory=dict)
-
-    def add_file(self, file: ObjectInfo, problem: Problem) -> None:
-        """Append a file without samples, with the reason."""
-        self.problems[len(self.names)] = problem
-        self._add(file.key, file.bytes, "", 0, None)
+class _Entries(LabelledEntries[Label]):
+    """The entries of Parquet files, which are their rows. The offset is the row in the group."""
 
     def add_rows(self, file: _File) -> None:
         """Append the rows of a file.
@@ -119,22 +111,15 @@ class _Entries:
         number = 0
         for group in file.groups:
             labels = group.labels or [None] * group.rows
-            for offset, (path, label) in enumerate(zip(group.paths, labels, strict=True)):
-                if group.labels is None:
-                    self.problems[len(self.names)] = Problem("failed", _DAMAGED_LABELS)
+            problem = Problem("failed", _DAMAGED_LABELS) if group.labels is None else None
+            for row, (path, label) in enumerate(zip(group.paths, labels, strict=True)):
                 base = f"{number:08d}"
                 if path is not None and path_counts[path] == 1 and _is_file_name(path):
                     base = path
-                name = f"{file.stored.key}/{base}"
-                self._add(name, group.mean_bytes, group.container, offset, label)
+                name = f"{file.stored_file.key}/{base}"
+                entry = Located(name, group.mean_bytes, group.container, row)
+                self.add(entry, label, problem)
                 number += 1
-
-    def _add(self, name: str, size: int, container: str, offset: int, label: Label) -> None:
-        self.names.append(name)
-        self.sizes.append(size)
-        self.containers.append(container)
-        self.offsets.append(offset)
-        self.labels.append(label)
 
 
 @dataclass(frozen=True)
@@ -238,24 +223,18 @@ class ParquetSource(FilesSource):
         entries = _Entries()
         for file in files:
             if file.columns is None:
-                info = ObjectInfo(file.stored.key, file.stored.size)
+                info = ObjectInfo(file.stored_file.key, file.stored_file.size)
                 files_without_samples.append((info, Problem("skipped", NO_ROWS)))
             else:
                 entries.add_rows(file)
         for info, problem in files_without_samples:
-            entries.add_file(info, problem)
-        self._files = {file.stored.key: file.stored for file in files_with_rows}
+            entries.add(Located(info.key, info.bytes), None, problem)
+        self._files = {file.stored_file.key: file.stored_file for file in files_with_rows}
         self._image_column = columns.image
         classes = self._classes(entries, columns)
-        return Listing.sorted(
-            entries.names,
-            entries.sizes,
-            classes.names,
-            entries.problems,
-            containers=entries.containers,
-            offsets=entries.offsets,
+        return entries.listing(
+            classes,
             in_runs=True,
-            label_space=classes.space,
             label_order="as the schema lists them" if columns.class_names else "as numbered",
             notes=(*classes.notes, *_notes(files), *tree.notes()),
             form="images in Parquet",
@@ -271,8 +250,8 @@ class ParquetSource(FilesSource):
         """
         title = f"{self.uri.rstrip('/')}/{info.key}" if store is self._store else self.uri
         try:
-            stored = StoredFile.now(store, info.key)
-            metadata = footer(stored)
+            stored_file = StoredFile.now(store, info.key)
+            metadata = footer(stored_file)
             schema = metadata.schema.to_arrow_schema()
         except PermissionRefused as error:
             raise SourceError(f"{error} (check --source)") from None
@@ -285,20 +264,20 @@ class ParquetSource(FilesSource):
                 f"fetch it again, or leave it out with --exclude {shlex.quote(info.key)}"
             ) from None
         if not metadata.num_rows:
-            return _File(stored)
+            return _File(stored_file)
         columns = columns_of(schema, self._section, title)
         image_chunks: dict[int, RowGroup] = {}
         for number in range(metadata.num_row_groups):
-            chunk = RowGroup(stored, number, columns.image)
+            chunk = RowGroup(stored_file, number, columns.image)
             if chunk.rows:
                 image_chunks[number] = chunk
-        labels = _values(stored, [*image_chunks], columns.label)
-        paths = _values(stored, [*image_chunks], columns.path)
+        labels = _values(stored_file, [*image_chunks], columns.label)
+        paths = _values(stored_file, [*image_chunks], columns.path)
         groups = []
         for number, chunk in image_chunks.items():
             no_values = [None] * chunk.rows
             group = _Group(
-                container=container_of(stored, number),
+                container=container_of(stored_file, number),
                 rows=chunk.rows,
                 mean_bytes=max(chunk.value_bytes // chunk.rows, 1),
                 labels=labels[number] if columns.label else no_values,
@@ -306,7 +285,7 @@ class ParquetSource(FilesSource):
             )
             groups.append(group)
         has_images = not all(chunk.all_null for chunk in image_chunks.values())
-        return _File(stored, columns, groups, has_images)
+        return _File(stored_file, columns, groups, has_images)
 
     def _require_same_columns(self, files: Sequence[_File]) -> Columns:
         """The columns of the files, which must be the same in all of them.
@@ -324,9 +303,9 @@ class ParquetSource(FilesSource):
             difference = _difference(columns, other.columns or columns)
             if difference:
                 raise SourceError(
-                    f"{self.uri}: {first.stored.key} and {other.stored.key} differ in "
+                    f"{self.uri}: {first.stored_file.key} and {other.stored_file.key} differ in "
                     f"{difference}: shard one kind of file at a time, as in --exclude "
-                    f"{shlex.quote(other.stored.key)}"
+                    f"{shlex.quote(other.stored_file.key)}"
                 )
         if not any(file.has_images for file in files):
             raise SourceError(
@@ -351,13 +330,12 @@ class ParquetSource(FilesSource):
             return Classes([""] * count, notes=(f"column {columns.label!r} has no values",))
         names_file = self._section.class_names
         label_space = read_class_names(names_file, self._options) if names_file else None
-        reasons = {row: problem.reason for row, problem in entries.problems.items()}
+        reasons = entries.reasons()
         if columns.has_numbers:
             classes = self._classes_by_number(entries, columns, label_space, reasons)
         else:
             classes = self._classes_by_name(entries, label_space, reasons)
-        for row, reason in reasons.items():
-            entries.problems.setdefault(row, Problem("failed", reason))
+        entries.fail(reasons)
         return classes
 
     def _classes_by_number(
@@ -468,8 +446,8 @@ def _is_file_name(path: str) -> bool:
 
 def _problem_of_class(text: str) -> str:
     """Why a text is no class; empty if it can be a class, or is empty."""
-    if len(text) > _MAX_CLASS_CHARACTERS:
-        return f"its class has more than {_MAX_CLASS_CHARACTERS:,} characters"
+    if len(text) > MAX_CLASS_CHARACTERS:
+        return f"its class has more than {MAX_CLASS_CHARACTERS:,} characters"
     if text and not text.isprintable():
         return "its class has several lines or control characters"
     return ""
@@ -495,6 +473,6 @@ def _difference(first: Columns, other: Columns) -> str:
 
 def _notes(files: Sequence[_File]) -> Iterator[str]:
     """Notes for the user about files without rows."""
-    empty = [file.stored.key for file in files if file.columns is None]
+    empty = [file.stored_file.key for file in files if file.columns is None]
     if empty:
         yield f"{counted(len(empty), 'Parquet file')} without rows: {listed(empty)}"

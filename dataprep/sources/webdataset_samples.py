@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.file_names import CLUTTER, is_clutter, promises_image
-from dataprep.sources.protocol import Problem
+from dataprep.sources.label_classes import MAX_CLASS_CHARACTERS
+from dataprep.sources.protocol import Located, Problem
 from dataprep.sources.tar_index import MAX_CONTENT_BYTES
 
 IMAGE_EXTENSIONS = ("jpg", "jpeg", "png", "webp")
@@ -33,9 +34,6 @@ OTHER_EXTENSION = (
     "its extension, which begins at the first dot of the name, is not .jpg, .jpeg, .png or .webp"
 )
 
-MAX_CLASS_CHARACTERS = 1000
-"""The maximum length of a class. Python reads no numbers of more than 4,300 digits."""
-
 _has_control_characters = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]").search
 
 
@@ -43,20 +41,20 @@ class Member(NamedTuple):
     """A member of a tar.
 
     Attributes:
-        name: the path of the member, below a folder with the name of its tar.
-        container: the container of the offset; empty for a file that is no archive.
-        offset: the first byte of its content.
-        size: the number of bytes.
+        entry: its path, below a folder with the name of its tar, and its location. The container is
+            empty for a file that is no archive.
         problem: why the member must not be opened; None if it may be opened.
         content: the content, if the index has it.
     """
 
-    name: str
-    container: str
-    offset: int
-    size: int
+    entry: Located
     problem: Problem | None = None
     content: bytes | None = None
+
+    @property
+    def name(self) -> str:
+        """The path of the member."""
+        return self.entry.name
 
 
 class SampleRow(NamedTuple):
