@@ -1,7 +1,7 @@
 """PURE. What the name of a file says: an image, an archive, a Parquet file, a shard, or clutter.
 
-The patterns are compiled regular expressions, since a Python function called for each of a million
-names takes seconds. Those whose name begins with a verb return a match or None.
+The functions are methods of compiled patterns, which return a match or None. A Python function that
+is called for each of a million names would take seconds.
 """
 
 from __future__ import annotations

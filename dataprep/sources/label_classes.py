@@ -234,7 +234,7 @@ def by_number(
     problems: dict[int, str],
     section: str,
     *,
-    keep: bool = False,
+    keep_numbers: bool = False,
     names_from: str = "class_names",
 ) -> Classes:
     """Take labels for the numbers of classes, from 0.
@@ -248,12 +248,12 @@ def by_number(
             own label.
         problems: rows that are no samples, and why.
         section: the section of the config with the key ``class_names``, for the note.
-        keep: whether each number must be its own label, since rows have several labels, of which it
-            is the first.
+        keep_numbers: whether each number must be its own label, since rows have several labels, of
+            which it is the first.
         names_from: what gives the names, for the reasons.
 
     Raises:
-        SourceError: with ``keep``, a number is too high.
+        SourceError: with ``keep_numbers``, a number is too high.
     """
     if numbers and {*numbers.values()} == {-1}:
         return Classes([""] * count)  # This is how samples without a class are written.
@@ -277,7 +277,7 @@ def by_number(
     used = {*classes} - {""}
     if label_space or not used:
         return Classes(classes, label_space)
-    if keep:
+    if keep_numbers:
         return Classes(classes, _own_numbers(used, section))
     return Classes(classes, LabelSpace.numbered(used), _note_of_gaps({*map(int, used)}, section))
 
@@ -323,7 +323,7 @@ def by_name_or_number(
     numbers: Mapping[int, int],
     problems: dict[int, str],
     *,
-    keep: bool = False,
+    keep_numbers: bool = False,
 ) -> Classes:
     """Find the classes of records, which may have a synset, a text, a number, or several of these.
 
@@ -335,7 +335,7 @@ def by_name_or_number(
         texts: the text of each record; empty if it has none.
         numbers: the class number of each record that has one.
         problems: records that are no samples, and why.
-        keep: as for ``by_number``.
+        keep_numbers: as for ``by_number``.
 
     Raises:
         SourceError: as ``by_number``.
@@ -351,7 +351,9 @@ def by_name_or_number(
     fit = is_one_to_one and len(numbers) == len(rows)
     are_names_usable = have_synsets or fit or not numbers
     if not all(class_names) or not are_names_usable:
-        return by_number(numbers, len(synsets), None, problems, "records", keep=keep)
+        return by_number(
+            numbers, len(synsets), None, problems, "records", keep_numbers=keep_numbers
+        )
     notes: tuple[str, ...] = ()
     if fit:
         class_names = [name for _, name in sorted(numbers_and_names)]

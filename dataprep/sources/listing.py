@@ -178,8 +178,10 @@ class ListingSource:
         values = as_numbers(labels, self._file)
         refuse_detection(values, self._file)
         numbers, all_labels = first_labels(values, reasons)
-        keep = all_labels is not None
-        classes = by_number(numbers, len(labels), label_space, reasons, "listing", keep=keep)
+        keep_numbers = all_labels is not None
+        classes = by_number(
+            numbers, len(labels), label_space, reasons, "listing", keep_numbers=keep_numbers
+        )
         return classes, all_labels
 
     def _advice(self) -> str:

@@ -41,8 +41,8 @@ class ILSVRCOptions(_Section):
     """Folder of the archive, such as `ILSVRC/Data/CLS-LOC/train` in Kaggle's."""
 
     classes: Literal["auto", "archives", "folders", "names"] = "auto"
-    """What gives the classes: the names of the `archives`, the `folders` inside them, or the
-    synsets in the `names` of images; `auto`: what is clear, or a refusal."""
+    """What the classes are: the names of the `archives`, the `folders` inside them, or the synsets
+    in the `names` of images. `auto` decides itself, and refuses a source that is not clear."""
 
     cache: str | None = None
     """Folder of indexes. (default: $XDG_CACHE_HOME/dataprep)"""

@@ -37,8 +37,8 @@ from dataprep.sources.local_tree import Tree
 from dataprep.sources.options import ParquetOptions
 from dataprep.sources.parquet_columns import Columns, columns_of
 from dataprep.sources.parquet_row_groups import (
+    ColumnChunk,
     ParquetReader,
-    RowGroup,
     column_in,
     container_of,
     file_and_group,
@@ -66,11 +66,11 @@ class _Group:
     """The rows of a row group.
 
     Attributes:
-        container: what the listing calls the row group.
+        container: the container of the rows in the listing.
         rows: the number of rows.
         mean_bytes: the average size of an image.
         labels: the label of each row; None if they cannot be read.
-        paths: the path of each image; None if an image has no path.
+        paths: the path of each image; None for an image without a path.
     """
 
     container: str
@@ -127,21 +127,21 @@ class _Run:
     """Rows of one row group that are read together.
 
     Attributes:
-        group: the column of images in the row group.
-        rows: ascending numbers of rows, from 0 within the group.
+        chunk: the column of images in the row group.
+        rows: ascending numbers of rows, from 0 within the row group.
     """
 
-    group: RowGroup
+    chunk: ColumnChunk
     rows: Sequence[int]
 
     @property
     def fetched_bytes(self) -> int:
         """The number of bytes that ``fetch`` returns."""
-        return self.group.chunk_bytes if self.group.is_read_at_once(self.rows) else 0
+        return self.chunk.chunk_bytes if self.chunk.is_read_at_once(self.rows) else 0
 
     def fetch(self) -> bytes:
         """The column chunk, fetched by one request; empty if it will be streamed instead."""
-        return self.group.fetch_chunk() if self.group.is_read_at_once(self.rows) else b""
+        return self.chunk.fetch() if self.chunk.is_read_at_once(self.rows) else b""
 
 
 class ParquetSource(FilesSource):
@@ -174,22 +174,22 @@ class ParquetSource(FilesSource):
         """Yield the bytes of the images in order. Each run of one row group is read once."""
         runs = []
         for run_items in _runs(items):
-            group = self._group(run_items[0].container)
-            runs.append(_Run(group, [item.offset for item in run_items]))
+            chunk = self._image_chunk(run_items[0].container)
+            runs.append(_Run(chunk, [item.offset for item in run_items]))
         if self.concurrency == 1:
             for run in runs:
-                yield from run.group.values(run.rows)
+                yield from run.chunk.values(run.rows)
             return
         # Chunks are fetched by several threads, as long as they fit into the memory for them.
-        chunks = in_order(
+        fetched_chunks = in_order(
             _Run.fetch,
             runs,
             min(self.concurrency, _MAX_CHUNKS_AHEAD),
             weight=lambda run: run.fetched_bytes,
             budget=_MAX_BYTES_AHEAD,
         )
-        for run, chunk in zip(runs, chunks, strict=True):
-            yield from run.group.values(run.rows, chunk)
+        for run, content in zip(runs, fetched_chunks, strict=True):
+            yield from run.chunk.values(run.rows, content)
 
     def list(self) -> Listing:
         """List every row of every Parquet file, and the other files of the folder."""
@@ -266,9 +266,9 @@ class ParquetSource(FilesSource):
         if not metadata.num_rows:
             return _File(stored_file)
         columns = columns_of(schema, self._section, title)
-        image_chunks: dict[int, RowGroup] = {}
+        image_chunks: dict[int, ColumnChunk] = {}
         for number in range(metadata.num_row_groups):
-            chunk = RowGroup(stored_file, number, columns.image)
+            chunk = ColumnChunk(stored_file, number, columns.image)
             if chunk.rows:
                 image_chunks[number] = chunk
         labels = _values(stored_file, [*image_chunks], columns.label)
@@ -296,16 +296,16 @@ class ParquetSource(FilesSource):
         """
         if not files:
             raise SourceNotFound(f"no rows in the Parquet files of {self.uri!r}")
-        first, *others = files
-        columns = first.columns
+        first_key = files[0].stored_file.key
+        columns = files[0].columns
         assert columns is not None  # noqa: S101  for mypy
-        for other in others:
-            difference = _difference(columns, other.columns or columns)
+        for file in files[1:]:
+            difference = _difference(columns, file.columns or columns)
             if difference:
+                key = file.stored_file.key
                 raise SourceError(
-                    f"{self.uri}: {first.stored_file.key} and {other.stored_file.key} differ in "
-                    f"{difference}: shard one kind of file at a time, as in --exclude "
-                    f"{shlex.quote(other.stored_file.key)}"
+                    f"{self.uri}: {first_key} and {key} differ in {difference}: shard one kind of "
+                    f"file at a time, as in --exclude {shlex.quote(key)}"
                 )
         if not any(file.has_images for file in files):
             raise SourceError(
@@ -377,8 +377,8 @@ class ParquetSource(FilesSource):
             reasons.setdefault(row, reason)
         return classes
 
-    def _group(self, container: str) -> RowGroup:
-        """The row group that the listing calls ``container``.
+    def _image_chunk(self, container: str) -> ColumnChunk:
+        """The column of images in the row group that is ``container``.
 
         Raises:
             SourceChanged: the file, or its row group, is gone since it was listed.
@@ -387,7 +387,7 @@ class ParquetSource(FilesSource):
         file = self._files.get(key)
         try:
             if file is not None:
-                return RowGroup(file, group, self._image_column)
+                return ColumnChunk(file, group, self._image_column)
         except DataprepError:
             raise
         except (pa.ArrowException, OSError, ValueError, LookupError):
@@ -429,19 +429,20 @@ def _values(file: StoredFile, groups: Sequence[int], column: str) -> dict[int, A
         if len(groups) == 1:
             return {groups[0]: None}
         return {group: _values(file, [group], column)[group] for group in groups}
-    by_group = {}
-    first = 0
+    values_by_group = {}
+    first_row = 0
     for group in groups:
         rows = footer(file).row_group(group).num_rows
-        by_group[group] = values[first : first + rows]
-        first += rows
-    return by_group
+        values_by_group[group] = values[first_row : first_row + rows]
+        first_row += rows
+    return values_by_group
 
 
 def _is_file_name(path: str) -> bool:
     """Whether a path can name a sample: a relative path without ``..`` that is no number."""
     parts = path.split("/")
-    return not ({"", ".", ".."} & {*parts} or "\0" in path or path.isdecimal())
+    is_relative = not {"", ".", ".."} & {*parts}
+    return is_relative and "\0" not in path and not path.isdecimal()
 
 
 def _problem_of_class(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Read the values of one column of a row group in a Parquet file, in order and a few at a time.
+"""Read the values of one column in a row group of a Parquet file, in order and a few at a time.
 
 A column chunk has no index of its values, so a value can be read only after all values before it.
 A run of samples of one row group is therefore read once, from the beginning of its chunk to the
@@ -23,7 +23,7 @@ from dataprep.stores.local import LocalStore
 MAX_CHUNK_BYTES_AT_ONCE = 256_000_000
 """Larger column chunks are streamed, not read by one request."""
 
-NO_BYTES = "no bytes in the table: its value is null, as that of an image that has only a path"
+NO_BYTES = "no bytes in the table: its value is null, as for an image that has only a path"
 
 _BATCH_ROWS = 16
 _LOCAL_BUFFER_BYTES = 2**20
@@ -33,18 +33,18 @@ _container_pattern = re.compile(r"(?s:(.*))!rows@(\d+)\+\d+")
 
 
 def container_of(file: StoredFile, group: int) -> str:
-    """Return what a listing calls a row group: the file's key, the group's number, the file's size.
+    """Return the container of a row group: the file's key, the group's number, the file's size.
 
-    The size is in it so that a job is not resumed from a file of another size.
+    The size is part of it so that a job is not resumed from a file of another size.
     """
     return f"{file.key}!rows@{group}+{file.size}"
 
 
 def file_and_group(container: str) -> tuple[str, int]:
-    """Return the key of the file and the number of the row group, from a ``container_of`` name.
+    """Return the key of the file and the number of the row group of a container.
 
     Raises:
-        SourceChanged: the name is not that of a row group.
+        SourceChanged: the container is no row group.
     """
     match = _container_pattern.fullmatch(container)
     if match is None:
@@ -99,8 +99,8 @@ class ParquetReader(StoredFileReader):
         return data
 
 
-class RowGroup:
-    """One column of a row group, which is one chunk of bytes in the file.
+class ColumnChunk:
+    """One column of one row group: a chunk of bytes in a Parquet file.
 
     Attributes:
         rows: the number of rows.
@@ -135,7 +135,7 @@ class RowGroup:
         """
         return self.chunk_bytes <= MAX_CHUNK_BYTES_AT_ONCE and 2 * rows[-1] + 2 > self.rows
 
-    def fetch_chunk(self) -> bytes:
+    def fetch(self) -> bytes:
         """Fetch the chunk by one request."""
         return self._file.read(self._start, self.chunk_bytes)
 

@@ -415,7 +415,7 @@ class RecordsSource:
             return Classes([""] * len(records))
         synsets = [record.synset for record in records]
         texts = [record.text for record in records]
-        return by_name_or_number(synsets, texts, numbers, problems, keep=has_values)
+        return by_name_or_number(synsets, texts, numbers, problems, keep_numbers=has_values)
 
 
 def _planned_values(
