@@ -16,7 +16,6 @@ from dataprep.counted import counted, listed
 from dataprep.errors import (
     DataprepError,
     PermissionRefused,
-    SourceChanged,
     SourceError,
     SourceNotFound,
     UnreadableImage,
@@ -46,7 +45,7 @@ from dataprep.sources.parquet_row_groups import (
 )
 from dataprep.sources.protocol import Listing, Located, Problem
 from dataprep.sources.splits import refuse_file_splits
-from dataprep.sources.stored_file import StoredFile
+from dataprep.sources.stored_file import StoredFile, changed_since_listed
 from dataprep.stores import ObjectInfo, Store, StoreOptions
 
 NO_PARQUET = "no Parquet file by its name (.parquet, .pq)"
@@ -392,10 +391,7 @@ class ParquetSource(FilesSource):
             raise
         except (pa.ArrowException, OSError, ValueError, LookupError):
             pass
-        raise SourceChanged(
-            f"{key} in {self.uri} was changed or removed since it was listed: restore it, or start "
-            "anew with --overwrite"
-        )
+        raise changed_since_listed(f"{key} in {self.uri}")
 
 
 def _runs(items: Sequence[Located]) -> list[list[Located]]:

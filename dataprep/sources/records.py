@@ -34,6 +34,7 @@ from dataprep.errors import (
 from dataprep.formats import (
     HEAD_BYTES,
     Buffer,
+    RecordFormat,
     RecordOptions,
     formats_like,
     get_format,
@@ -164,13 +165,10 @@ class RecordsSource:
         if self._own_format is not None:
             name, options = self._own_format
             record_format = get_format(name)
-            for record in record_format.read(data, "record"):
-                return record_format.image(record.payload, options)
-        else:
-            record_format = get_format(self._format_of(data[:HEAD_BYTES], container))
-            for record in record_format.read(data, "record"):
-                return content_of(record.payload, record_format, self._fields).image
-        raise TruncatedRecord("the file ends before it")
+            return record_format.image(_first_payload(data, record_format), options)
+        record_format = get_format(self._format_of(data[:HEAD_BYTES], container))
+        payload = _first_payload(data, record_format)
+        return content_of(payload, record_format, self._fields).image
 
     def _format_of(self, head: Buffer, container: str) -> str:
         """The format of a shard, by the first bytes of one of its records.
@@ -416,6 +414,18 @@ class RecordsSource:
         synsets = [record.synset for record in records]
         texts = [record.text for record in records]
         return by_name_or_number(synsets, texts, numbers, problems, keep_numbers=has_values)
+
+
+def _first_payload(data: bytes, record_format: RecordFormat) -> Buffer:
+    """The content of the record at the beginning of ``data``.
+
+    Raises:
+        TruncatedRecord: ``data`` ends before the record does.
+        CorruptRecord: the record is damaged.
+    """
+    for record in record_format.read(data, "record"):
+        return record.payload
+    raise TruncatedRecord("the file ends before it")
 
 
 def _planned_values(

@@ -71,16 +71,21 @@ class StoredFile:
             data, version = store.get_versioned(self.key, offset, length)
             if version == self.version or version.endswith(f"-{self.version}"):
                 return bytes(data)
-        raise SourceChanged(
-            f"{self.uri} was changed or removed since it was listed: restore it, or start "
-            "anew with --overwrite"
-        )
+        raise changed_since_listed(self.uri)
 
     def open(self, end: int) -> BinaryIO:
         """Open the bytes up to ``end`` as a buffered file."""
         is_local = isinstance(self.store, LocalStore)
         buffer_bytes = _LOCAL_BUFFER_BYTES if is_local else _REMOTE_BUFFER_BYTES
         return io.BufferedReader(StoredFileReader(self, end), buffer_bytes)
+
+
+def changed_since_listed(title: str) -> SourceChanged:
+    """Return the error for a file that has changed; ``title`` is what the message calls it."""
+    return SourceChanged(
+        f"{title} was changed or removed since it was listed: restore it, or start anew with "
+        "--overwrite"
+    )
 
 
 class StoredFileReader(io.RawIOBase):

@@ -49,6 +49,7 @@ class TarSource(FilesSource):
         self._cache = os.path.abspath(folder)  # noqa: PTH100
         self._containers: dict[str, Archive | GzipContent] = {}
         self._versions: dict[str, str] = {}
+        self._note: Callable[[str], None] | None = None
 
     def announce_to(self, note: Callable[[str], None]) -> None:
         """Let the next ``list`` call ``note`` with a message before each step that takes long."""
@@ -71,9 +72,10 @@ class TarSource(FilesSource):
         Raises:
             SourceNotFound: no archive has a member.
         """
-        # The callback is taken away from the source, which will be pickled for the workers. Without
-        # a callback, ``str`` discards the messages. ``cache`` drops those that are repeated.
-        note = cache(self.__dict__.pop("_note", str))
+        # ``cache`` drops messages that are repeated.
+        note = cache(self._note or _discard)
+        # The source will be pickled for the workers, and callbacks may not be picklable.
+        self._note = None
         files_at = self._files_at("archive", tree)
 
         def index(file: ObjectInfo) -> tuple[Archive | None, pa.Table]:
@@ -118,6 +120,10 @@ class TarSource(FilesSource):
             return None, no_archive(file.key, "skipped", reason)
         except PermissionRefused as error:
             raise SourceError(f"{error} (check --source)") from None
+
+
+def _discard(message: str) -> None:
+    """Discard a message, since nobody listens."""
 
 
 def texts(table: pa.Table, column: str) -> list[str]:
