@@ -1,4 +1,4 @@
-"""Image collections into verified TFRecord and RecordIO shards.
+"""Convert image collections to verified shards (TFRecord, RecordIO, WebDataset), and read them.
 
 >>> import dataprep
 >>> policy = dataprep.ImagePolicy(size=256)
@@ -6,7 +6,7 @@
 >>> dataprep.shard(config)                                          # doctest: +SKIP
 >>> dataprep.open("out")[0].label                                   # doctest: +SKIP
 
-Names are loaded when they are first used: ``import dataprep`` alone is quick.
+Each name is imported when it is first used, so that ``import dataprep`` alone is fast.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from dataprep.stores import StoreOptions
     from dataprep.verification import Fault, Verification, verify
 
-_HOMES = {
+_MODULE_BY_NAME = {
     "Augmentation": "dataprep.adapters.augment",
     "Box": "dataprep.formats",
     "BoxOptions": "dataprep.labels.options",
@@ -190,6 +190,7 @@ _HOMES = {
     "to_torch": "dataprep.adapters",
     "verify": "dataprep.verification",
 }
+"""The module of each public name; after a colon, the name there if it is another."""
 
 __all__ = [
     "Augmentation",
@@ -294,9 +295,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULE_BY_NAME:
         raise AttributeError(f"module 'dataprep' has no attribute {name!r}")
-    module, _, attribute = _HOMES[name].partition(":")
+    module, _, attribute = _MODULE_BY_NAME[name].partition(":")
     value = getattr(import_module(module), attribute or name)
     globals()[name] = value
     return value

@@ -1,4 +1,4 @@
-"""ShardConfig: the settings of a job, checked before anything is done."""
+"""The settings of a job, ``ShardConfig``. They are checked before the job does anything."""
 
 from __future__ import annotations
 
@@ -46,35 +46,47 @@ from dataprep.stores import StoreOptions, open_store
 
 Names = TypeVar("Names", bound=Iterable[str])
 
-_SPLIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
-_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+_SPLIT_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]*")
+_SHARE_PATTERN = re.compile(r"(\d+(?:\.\d+)?)\s*%")
 
-# Inputs stay out of pydantic's own messages, since one may hold a password.
+# Values stay out of pydantic's own messages, since a value may hold a password.
 _STRICT = ConfigDict(
     frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
 )
 
 
 def check_split(name: str) -> str:
-    """``name`` itself. Raises ValueError if files cannot be named after it."""
-    if not _SPLIT.fullmatch(name):
+    """Check the name of a split, and return it.
+
+    Raises:
+        ValueError: files cannot be named after it.
+    """
+    if not _SPLIT_PATTERN.fullmatch(name):
         raise ValueError("give letters, digits and underscores only")
     return name
 
 
 def parse_share(value: str) -> Fraction:
-    """``5%`` as 1/20. Raises ConfigError."""
-    match = _SHARE.fullmatch(value.strip())
+    """Return a percentage as a fraction: ``5%`` is 1/20.
+
+    Raises:
+        ConfigError: it is no percentage up to 100%.
+    """
+    match = _SHARE_PATTERN.fullmatch(value.strip())
     if not match or Fraction(match[1]) > 100:
         raise ConfigError("give a share such as 5%, up to 100%")
     return Fraction(match[1]) / 100
 
 
 def allowed_failures(limit: int | str, samples: int) -> int:
-    """How many of ``samples`` may fail under ``max_failures``.
+    """Return how many samples may fail.
+
+    Args:
+        limit: the setting ``max_failures``: a number, a percentage, or ``unlimited``.
+        samples: the number of samples.
 
     Raises:
-        ConfigError: not a count, a share or ``unlimited``.
+        ConfigError: the setting is none of these.
     """
     text = str(limit).strip().lower()
     if text.endswith("%"):
@@ -91,7 +103,8 @@ def allowed_failures(limit: int | str, samples: int) -> int:
     return int(text)
 
 
-def _place(value: Any) -> Any:
+def _as_location(value: Any) -> Any:
+    """Return a path or an address as text. Raises ValueError if it is empty."""
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if isinstance(value, str) and (not value.strip() or "\0" in value):
@@ -99,44 +112,51 @@ def _place(value: Any) -> Any:
     return value
 
 
-def _known_formats(names: Names) -> Names:
+def _registered_formats(names: Names) -> Names:
+    """Check that record formats are registered. Raises ConfigError if one is not."""
     for name in names:
         get_format(name)
     return names
 
 
-def _globs(globs: tuple[str, ...]) -> tuple[str, ...]:
+def _valid_globs(globs: tuple[str, ...]) -> tuple[str, ...]:
+    """Check globs. Raises ValueError if one can match no file."""
     for glob in globs:
         check_glob(glob)
     return globs
 
 
 def _failure_limit(value: Any) -> Any:
-    """YAML's null is refused as the word ``none`` is."""
+    """Return the setting ``max_failures`` as text; the null of YAML is the refused word none."""
     return "none" if value is None else _as_share(value)
 
 
 def _as_share(value: Any) -> Any:
-    """YAML's 0.05 is 5%."""
+    """Return a float of YAML as a percentage: 0.05 becomes ``5%``."""
     return f"{Decimal(str(value)) * 100:f}%" if isinstance(value, float) else value
 
 
-Place = Annotated[str, BeforeValidator(_place), AfterValidator(check_no_credentials)]
+Location = Annotated[str, BeforeValidator(_as_location), AfterValidator(check_no_credentials)]
 Positive = Annotated[int, Field(ge=1)]
 
 
 class SampleLimit(NamedTuple):
-    """How long one conversion may last, and what happens to a sample that takes longer."""
+    """How long the conversion of one sample may last, and what happens if it takes longer.
+
+    Attributes:
+        seconds: the maximum time.
+        on_hung: whether a sample that takes longer stops the job or fails.
+    """
 
     seconds: float = 600.0
-    hung: Literal["stop", "fail"] = "stop"
+    on_hung: Literal["stop", "fail"] = "stop"
 
 
-USUAL_LIMIT = SampleLimit()
+DEFAULT_SAMPLE_LIMIT = SampleLimit()
 
 
 class TLSOptions(BaseModel):
-    """PEM files for a cluster whose addresses begin with ``tls://``."""
+    """PEM files for a cluster whose address begins with ``tls://``."""
 
     model_config = _STRICT
 
@@ -151,29 +171,29 @@ class TLSOptions(BaseModel):
 
 
 class DaskOptions(BaseModel):
-    """Who does the work."""
+    """Where a job runs: in worker processes, on a cluster, or in this process."""
 
     model_config = _STRICT
 
     workers: Positive | None = None
-    """Workers. (default: one per usable CPU)"""
+    """Number of workers. (default: one per usable CPU)"""
 
     processes: bool | Literal["auto"] = "auto"
-    """`auto`, `true`: worker processes. `false`: this process alone, for notebooks and tests; a
-    crash of a codec ends it."""
+    """`auto`, `true`: run in worker processes. `false`: run in this process, for notebooks and
+    tests; a crash of a codec ends it."""
 
     memory_limit: ByteSize = ByteSize(2 * 10**9)
-    """Memory of each worker process."""
+    """Memory limit of each worker process."""
 
     scheduler: Annotated[str, AfterValidator(check_no_credentials)] | None = None
     """Address of a running cluster: `tcp://host:8786`."""
 
     tls: TLSOptions | None = None
-    """Certificates for it. (default: Dask's own configuration)"""
+    """Certificates for the cluster. (default: Dask's own configuration)"""
 
     cluster: str | None = None
-    """A cluster class, such as `dask_jobqueue.SLURMCluster`. It starts programs: read a stranger's
-    config before you run it."""
+    """A cluster class, such as `dask_jobqueue.SLURMCluster`. It starts programs, so read a config
+    that you did not write before you run it."""
 
     cluster_args: dict[str, Any] = {}
     """Arguments of that class."""
@@ -182,17 +202,17 @@ class DaskOptions(BaseModel):
     """Address of Dask's dashboard, such as `127.0.0.1:8787`."""
 
     max_concurrent_uploads: Positive = 32
-    """Shards that all workers store at a time."""
+    """Maximum number of shards that all workers together store at the same time."""
 
-    sample_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = USUAL_LIMIT.seconds
-    """Most seconds for one image; see `hung_samples`."""
+    sample_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = DEFAULT_SAMPLE_LIMIT.seconds
+    """Maximum time for one image in seconds; see `hung_samples`."""
 
     retries: Annotated[int, Field(ge=0, le=20)] = 2
-    """How often a shard is tried again after an error of the store that may pass."""
+    """How often a shard is repeated after a temporary error of the store."""
 
     @property
     def is_external(self) -> bool:
-        """Whether tasks run on a cluster, where they may go on when this process has ended."""
+        """Whether tasks run on a cluster, where they may continue after this process has ended."""
         return bool(self.scheduler or self.cluster)
 
     @property
@@ -207,132 +227,137 @@ class DaskOptions(BaseModel):
 
 
 class PlanOptions(BaseModel):
-    """Options of ``plan`` beside those of the job; none of them changes a byte."""
+    """Settings of the command ``plan``. None of them changes the bytes of an output."""
 
     model_config = _STRICT
 
     readers: Positive | None = None
-    """Ranks times loader workers, for a warning."""
+    """Number of readers (ranks times loader workers). `plan` warns if there are too few shards."""
 
     prices: Path | None = None
     """File of prices. (default: `configs/prices.yaml`)"""
 
     instance: str | None = None
-    """Machine type to price, such as `c7i.16xlarge`. (default: this one's, on EC2)"""
+    """Machine type whose price is used, such as `c7i.16xlarge`. (default: this machine, on EC2)"""
 
     upload_mb_per_s: Annotated[float, Field(gt=0)] | None = None
-    """MB/s (10^6 bytes) that a worker stores. (default: 85 on S3, elsewhere not counted)"""
+    """MB/s (10^6 bytes) that each worker stores. (default: 85 on S3; elsewhere, storing is not
+    counted)"""
 
 
 class ShardConfig(BaseModel):
-    """One sharding job. docs/shard-config.md lists all keys."""
+    """The settings of one sharding job. docs/shard-config.md lists all keys."""
 
     model_config = _STRICT
 
-    source: Place
-    """The images: a path or `s3://bucket/prefix`."""
+    source: Location
+    """Location of the images: a path or `s3://bucket/prefix`."""
 
-    output: Place
-    """The shards: a path or `s3://bucket/prefix`."""
+    output: Location
+    """Location of the shards: a path or `s3://bucket/prefix`."""
 
     kind: str = "imagefolder"
     """Kind of source: `imagefolder`, `flat`, `ilsvrc`, `webdataset`, `parquet`, `listing`,
     `records`, or another package's."""
 
-    exclude: Annotated[tuple[str, ...], AfterValidator(_globs)] = ()
+    exclude: Annotated[tuple[str, ...], AfterValidator(_valid_globs)] = ()
     """Files and folders of the source to leave out, as globs: a name at any depth, or a path with
     a slash."""
 
     split: Annotated[str, AfterValidator(check_split)] = "train"
     """Name of the split."""
 
-    format: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_known_formats)] = (
+    format: Annotated[tuple[str, ...], Field(min_length=1), AfterValidator(_registered_formats)] = (
         DEFAULT_FORMAT,
     )
-    """`tfrecord`, `recordio`, `webdataset`, or several of them from one decode."""
+    """Record format: `tfrecord`, `recordio`, `webdataset`, or several of them. Each image is
+    decoded only once."""
 
     image: ImagePolicy = ImagePolicy()
     """How images are converted (docs/images.md)."""
 
     shard_size: ByteSize = ByteSize(64 * 2**20)
-    """Size of a shard, 1MB to 128MB; of several formats, the largest's."""
+    """Size of a shard, 1MB to 128MB. With several formats, that of the largest one."""
 
     shuffle: bool = True
-    """Random order, by `seed` and names. `parquet` keeps the order of its rows: `false` is the
-    default there, and `true` is refused."""
+    """Put the samples in a random order that depends on `seed` and their names. The kind `parquet`
+    keeps the order of its rows: its default is `false`, and `true` is refused."""
 
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] = 0
-    """Of the order and the validation split."""
+    """Seed of the sample order and of the validation split."""
 
     validation: Annotated[str | None, BeforeValidator(_as_share)] = None
-    """Share of each class for the split `validation`, such as `5%`."""
+    """Share of each class that becomes the split `validation`, such as `5%`."""
 
     labels: LabelOptions = LabelOptions()
-    """Files with classes (docs/labels.md)."""
+    """Files that describe the classes (docs/labels.md)."""
 
     layout: str | dict[str, str] = "imagenet"
-    """Features of Examples: `imagenet`, `tfds`, or a mapping (docs/layouts.md)."""
+    """Names of the features in Examples: `imagenet`, `tfds`, or a mapping (docs/layouts.md)."""
 
     boxes: BoxOptions | None = None
     """Bounding boxes (docs/boxes.md); a path alone is their `source`."""
 
     label_offset: Annotated[
-        dict[str, Annotated[int, Field(ge=-1000, le=1000)]], AfterValidator(_known_formats)
+        dict[str, Annotated[int, Field(ge=-1000, le=1000)]], AfterValidator(_registered_formats)
     ] = {}
-    """Added to labels inside records, by format. (default: 1 for TFRecord of synsets in the layout
-    `imagenet`, else 0)"""
+    """Number that is added to labels inside records, by format. (default: 1 for TFRecord of synsets
+    in the layout `imagenet`, else 0)"""
 
     unlabelled: bool = False
-    """Images without classes, such as a contest's test images: each label is -1."""
+    """The images have no classes, such as the test images of a contest. Each label is -1."""
 
     max_failures: Annotated[int | str, BeforeValidator(_failure_limit)] = "1%"
-    """Samples that may fail: a number, a share, or `unlimited`."""
+    """Maximum number of samples that may fail: a number, a share, or `unlimited`."""
 
     hung_samples: Literal["stop", "fail"] = "stop"
-    """A sample that exceeds `dask.sample_timeout_s` even alone stops the job (resumable) or
-    fails."""
+    """What to do if a sample exceeds `dask.sample_timeout_s` even when it is converted alone:
+    `stop` the job, which can be resumed, or let the sample `fail`."""
 
     ilsvrc: ILSVRCOptions = ILSVRCOptions()
-    """Tar archives as source (docs/folders-and-tars.md)."""
+    """Settings of the kind `ilsvrc`, tar archives (docs/folders-and-tars.md)."""
 
     listing: ListingOptions = ListingOptions()
-    """Listings as source (docs/listings-and-records.md)."""
+    """Settings of the kind `listing`, tables of paths (docs/listings-and-records.md)."""
 
     records: RecordsOptions = RecordsOptions()
-    """Existing shards as source (docs/listings-and-records.md)."""
+    """Settings of the kind `records`, existing shards (docs/listings-and-records.md)."""
 
     webdataset: WebDatasetOptions = WebDatasetOptions()
-    """WebDataset tars as source (docs/folders-and-tars.md)."""
+    """Settings of the kind `webdataset`, WebDataset tars (docs/folders-and-tars.md)."""
 
     parquet: ParquetOptions = ParquetOptions()
-    """Parquet files with images as source (docs/folders-and-tars.md)."""
+    """Settings of the kind `parquet`, Parquet files with images (docs/folders-and-tars.md)."""
 
     source_concurrency: Annotated[int, Field(ge=1, le=256)] | None = None
-    """Reads in flight per worker. (default: 1 from a disk, 32 from S3)"""
+    """Number of reads that each worker keeps in flight. (default: 1 from a disk, 32 from S3)"""
 
     store: StoreOptions = StoreOptions()
-    """S3 options of the output, and of the source unless it has its own."""
+    """S3 options of the output, and of the source unless `source_store` is set."""
 
     source_store: StoreOptions | None = None
     """S3 options of the source."""
 
     dask: DaskOptions = DaskOptions()
-    """Processes or a cluster."""
+    """Worker processes, or a cluster."""
 
     plan: PlanOptions = PlanOptions()
-    """For `dataprep plan` (docs/plan.md)."""
+    """Settings of `dataprep plan` (docs/plan.md)."""
 
     @model_validator(mode="before")
     @classmethod
-    def _order_of_kind(cls, values: Any) -> Any:
+    def _default_shuffle(cls, values: Any) -> Any:
+        """Set the default of ``shuffle``, which depends on the kind of the source."""
         if not isinstance(values, Mapping) or "shuffle" in values:
             return values
         kind = values.get("kind")
-        return {**values, "shuffle": not (isinstance(kind, str) and reads_runs(kind))}
+        keeps_order = isinstance(kind, str) and reads_runs(kind)
+        return {**values, "shuffle": not keeps_order}
 
     @field_validator("shuffle")
     @classmethod
-    def _order_is_kept(cls, value: bool, info: ValidationInfo) -> bool:
+    def _check_shuffle(cls, value: bool, info: ValidationInfo) -> bool:
+        """Refuse to shuffle a source whose samples are read together with their neighbours."""
         kind = info.data.get("kind")
         if value and kind is not None and reads_runs(kind):
             raise ValueError(
@@ -344,42 +369,46 @@ class ShardConfig(BaseModel):
 
     @field_validator("format", "exclude", mode="before")
     @classmethod
-    def _one_or_several(cls, value: Any) -> Any:
+    def _as_tuple(cls, value: Any) -> Any:
+        """Accept a single name in place of a list."""
         return (value,) if isinstance(value, str) else value
 
     @field_validator("format")
     @classmethod
-    def _each_once(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _without_repeats(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(value))
 
     @field_validator("boxes", mode="before")
     @classmethod
-    def _source_of_boxes(cls, value: Any) -> Any:
-        return {"source": _place(value)} if isinstance(value, str | os.PathLike) else value
+    def _as_box_options(cls, value: Any) -> Any:
+        """Accept the location of the boxes in place of their options."""
+        if isinstance(value, str | os.PathLike):
+            return {"source": _as_location(value)}
+        return value
 
     @field_validator("layout")
     @classmethod
-    def _readable_layout(cls, value: str | dict[str, str]) -> str | dict[str, str]:
+    def _check_layout(cls, value: str | dict[str, str]) -> str | dict[str, str]:
         Layout.of(value)
         return value
 
     @field_validator("shard_size")
     @classmethod
-    def _within_bounds(cls, value: ByteSize) -> ByteSize:
+    def _check_shard_size(cls, value: ByteSize) -> ByteSize:
         if not MIN_SHARD_BYTES <= value <= MAX_SHARD_BYTES:
             raise ValueError("shards are 1 MB to 128 MB")
         return value
 
     @field_validator("validation")
     @classmethod
-    def _share_between(cls, value: str | None) -> str | None:
+    def _check_validation(cls, value: str | None) -> str | None:
         if value is not None and not 0 < parse_share(value) < 1:
             raise ValueError("give a share between 0% and 100%, such as 5%")
         return value
 
     @field_validator("max_failures")
     @classmethod
-    def _count_or_share(cls, value: int | str) -> int | str:
+    def _check_max_failures(cls, value: int | str) -> int | str:
         allowed_failures(value, 100)
         return value
 
@@ -390,26 +419,33 @@ class ShardConfig(BaseModel):
 
     @property
     def record_options(self) -> RecordOptions:
-        """How records are written, label offsets aside."""
+        """How records are written, with a label offset of 0."""
         return RecordOptions.of({"layout": self.layout, "unlabelled": self.unlabelled}, 0)
 
     @property
     def sample_limit(self) -> SampleLimit:
-        """How long one sample may take, and what becomes of one that takes longer."""
+        """How long one sample may take, and what happens if it takes longer."""
         return SampleLimit(self.dask.sample_timeout_s, self.hung_samples)
 
     def source_section(self) -> object | None:
-        """The part that is called as ``kind`` is, for kinds that have one."""
-        if self.kind == "records":
-            return self.records.model_copy(update={"split": self.records.split or self.split})
-        return getattr(self, self.kind, None)
+        """Return the settings of the kind of the source; None if the kind has none."""
+        records_split = self.records.split or self.split
+        sections = {
+            "ilsvrc": self.ilsvrc,
+            "listing": self.listing,
+            "parquet": self.parquet,
+            "records": self.records.model_copy(update={"split": records_split}),
+            "webdataset": self.webdataset,
+        }
+        return sections.get(self.kind)
 
     def content(self) -> dict[str, Any]:
-        """What determines the bytes: goes into the fingerprint and the manifest's ``config``.
+        """Return the settings that determine the bytes of the output.
 
-        What was read of a source as ``exclude``, ``labels`` and the part of its kind say is in
-        the digest of the source, in the plan and in labels.json.
-        ``unlabelled`` is absent where it is false, as in outputs of earlier versions.
+        They are part of the job's fingerprint, and the manifest has them under ``config``. The
+        settings ``exclude`` and ``labels``, and those of the kind of the source, are not among
+        them, since their effect is in the digest of the source, in the plan and in ``labels.json``.
+        ``unlabelled`` is left out if it is false, as in outputs of earlier versions.
         """
         content = self.model_dump(
             mode="json",
@@ -417,12 +453,12 @@ class ShardConfig(BaseModel):
                 *("kind", "split", "format", "image", "shard_size", "shuffle", "seed"),
                 *("validation", "layout", "boxes", "label_offset"),
             },
-            exclude={"boxes": {"source"}},  # the plan holds what was found there
+            exclude={"boxes": {"source"}},  # The plan contains the boxes themselves.
         )
         return {**content, "unlabelled": True} if self.unlabelled else content
 
 
-class _StoreOnly(BaseModel):
+class _StoreSection(BaseModel):
     model_config = _STRICT
 
     store: StoreOptions = StoreOptions()
@@ -431,26 +467,40 @@ class _StoreOnly(BaseModel):
 def load(
     path: str | Path | None, overrides: Mapping[str, Any], flags: Mapping[str, str] | None = None
 ) -> ShardConfig:
-    """A config from a YAML file and dotted overrides; see ``read_config``. Raises ConfigError.
+    """Read a config from a YAML file and overrides.
 
-    The file may be ``s3://bucket/key``; the ``store.*`` overrides say how it is reached.
+    Args:
+        path: the YAML file: a path or ``s3://bucket/key``; None for overrides alone. Overrides of
+            ``store`` say how an object on S3 is reached.
+        overrides: values by dotted key.
+        flags: the option of the command line for each dotted key, for messages.
+
+    Raises:
+        ConfigError: the file cannot be read, or keys or values are wrong.
     """
     content = None
     if "://" in str(path):
         folder, _, name = str(path).rpartition("/")
-        reach = {key: value for key, value in overrides.items() if key.startswith("store.")}
+        options = store_options(
+            {key: value for key, value in overrides.items() if key.startswith("store.")}
+        )
         try:
-            content = open_store(folder, store_options(reach)).get(name)
+            content = open_store(folder, options).get(name)
         except ObjectNotFound:
             raise ConfigError(f"cannot read config file {path}: there is no such object") from None
     return read_config(ShardConfig, path, overrides, flags, content)
 
 
 def store_options(overrides: Mapping[str, Any]) -> StoreOptions:
-    """Store options alone, from overrides such as ``store.profile``. Raises ConfigError."""
-    return read_config(_StoreOnly, None, overrides, {"store.endpoint_url": "--endpoint-url"}).store
+    """Return store options from overrides such as ``store.profile``.
+
+    Raises:
+        ConfigError: a key or a value is wrong.
+    """
+    flags = {"store.endpoint_url": "--endpoint-url"}
+    return read_config(_StoreSection, None, overrides, flags).store
 
 
 def dump(config: ShardConfig) -> str:
-    """The whole config as YAML, defaults included; ``load`` reads it back."""
+    """Return all settings as YAML, including defaults. ``load`` reads it back."""
     return yaml.safe_dump(config.model_dump(mode="json"), sort_keys=False)

@@ -1,6 +1,6 @@
-"""Configs from YAML files, command-line options and ``--set``; what is wrong with them; schemas.
+"""Read configs from YAML files, command-line options and ``--set``, and explain what is wrong.
 
-Both packages use it. A model is a frozen pydantic model that forbids unknown keys.
+Both packages use this module. A config is a frozen pydantic model that forbids unknown keys.
 """
 
 from __future__ import annotations
@@ -27,12 +27,14 @@ Config = TypeVar("Config", bound=BaseModel)
 
 _PACKAGED = Path(__file__).parent / "_configs"
 EXAMPLES = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).parents[1] / "configs"
-"""The folder of the example configs."""
+"""The folder of the example configs: in the package, or in a checkout beside it."""
 
-# What pydantic adds to the place of an error for each type that a value may have.
+# The names that pydantic adds to the path of a key for each type that its value may have.
 _UNION_MEMBER = re.compile(r"function-.*|constrained-int|int|str|bool|literal\[.*\]|tuple\[.*\]")
 
-_WANTED = {
+_MAX_VALUE_CHARACTERS = 60
+
+_EXPECTED = {
     "greater_than": "more than {gt}",
     "greater_than_equal": "at least {ge}",
     "less_than": "less than {lt}",
@@ -64,14 +66,18 @@ def read_config(
     flags: Mapping[str, str] | None = None,
     content: bytes | None = None,
 ) -> Config:
-    """A config from a YAML file and dotted overrides, or from overrides alone.
+    """Read a config from a YAML file and overrides.
 
-    ``flags`` maps keys to the options of the command line that set them, for messages. ``content``
-    is that of the file, if it was read before.
+    Args:
+        model: the type of the config.
+        path: the YAML file; None for overrides alone.
+        overrides: values by dotted key.
+        flags: the option of the command line for each dotted key, for messages.
+        content: the content of the file, if it was read before.
 
     Raises:
-        ConfigError: the file is missing or is no mapping, or keys or values are wrong. Names each
-            of them, and for an unknown key the nearest known ones.
+        ConfigError: the file is missing or is no mapping, or keys or values are wrong. The message
+            names each of them, and for an unknown key those that are similar.
     """
     values = {} if path is None else read_yaml(path, content)
     for dotted, value in overrides.items():
@@ -84,11 +90,18 @@ def read_config(
 
 
 def read_yaml(path: str | Path, content: bytes | None = None) -> dict[str, Any]:
-    """The mapping in a YAML file; an empty file is an empty mapping. Raises ConfigError."""
+    """Return the mapping in a YAML file. An empty file is an empty mapping.
+
+    Args:
+        path: the file.
+        content: its content, if it was read before.
+
+    Raises:
+        ConfigError: the file cannot be read, or is no mapping.
+    """
     try:
         if content is None:
             content = Path(path).read_bytes()
-        found = parse_yaml(content, str(path))
     except OSError as error:
         advice = ""
         if Path(path).is_dir():
@@ -96,13 +109,24 @@ def read_yaml(path: str | Path, content: bytes | None = None) -> dict[str, Any]:
         elif Path(path).parts[:1] == ("configs",):
             advice = ": dataprep init copies the example configs here"
         raise ConfigError(f"cannot read config file {path}: {error.strerror}{advice}") from None
-    if not isinstance(found, dict | None):
+    values = parse_yaml(content, str(path))
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
         raise ConfigError(f"{path}: a config is a mapping of keys to values")
-    return found or {}
+    return values
 
 
 def parse_yaml(text: bytes | str, where: str) -> Any:
-    """The YAML document in ``text``, found ``where``. Raises ConfigError, in one line."""
+    """Return the content of a YAML document.
+
+    Args:
+        text: the document.
+        where: the file or the option that contains it, for errors.
+
+    Raises:
+        ConfigError: it is no valid YAML. The message is one line.
+    """
     try:
         return yaml.load(text, _UniqueKeys)  # noqa: S506  a SafeLoader
     except (yaml.YAMLError, *MISSHAPEN) as error:  # such as a date 2024-13-01, a list as a key
@@ -111,53 +135,69 @@ def parse_yaml(text: bytes | str, where: str) -> Any:
 
 
 class _UniqueKeys(yaml.SafeLoader):
-    """YAML in which a repeated key is an error, as YAML 1.2 says."""
+    """A loader of YAML that refuses a repeated key, as YAML 1.2 demands."""
 
     def compose_mapping_node(self, anchor: Any) -> Any:
-        """Check a mapping as it is written, before ``<<`` merges keys of others."""
+        """Check a mapping as it is written, before ``<<`` merges the keys of others."""
         node: Any = super().compose_mapping_node(anchor)
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for key in keys:
-            if keys.count(key) > 1:
+        keys = set()
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                continue
+            key = key_node.value
+            if key in keys:
                 problem = f"key {key!r} is repeated"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+            keys.add(key)
         return node
 
 
 def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
-    """The ``KEY=VALUE`` pairs of ``--set``, values as YAML, blanks as they are.
+    """Return the ``KEY=VALUE`` pairs of ``--set``. Each value is YAML.
 
     Raises:
-        ConfigError: a pair has no key or no value.
+        ConfigError: a pair has no key or no value, or a value is no valid YAML.
     """
-    found = {}
+    settings = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise ConfigError(f"--set {pair}: write KEY=VALUE")
-        is_blank = bool(value) and not value.strip()  # a delimiter; YAML has null for it
-        found[key] = value if is_blank else parse_yaml(value, f"--set {pair}")
-    return found
+        # YAML would read blanks as null, but they may be a delimiter.
+        is_blank = bool(value) and not value.strip()
+        settings[key] = value if is_blank else parse_yaml(value, f"--set {pair}")
+    return settings
 
 
 def set_dotted(values: dict[str, Any], dotted: str, value: Any) -> None:
-    """Set ``a.b.c``, or ``a.0.c`` in a list, in nested values, which are copied on the way.
+    """Set a value in nested mappings and lists.
+
+    Mappings and lists on the way are copied, so that others which share them do not change.
+
+    Args:
+        values: the outermost mapping.
+        dotted: the key, such as ``a.b.c``, or ``a.0.c`` for the first entry of a list.
+        value: the new value.
 
     Raises:
-        ConfigError: no such place in a list.
+        ConfigError: a list has no such entry.
     """
     *parents, last = dotted.split(".")
     inner: Any = values
     for parent in parents:
-        key = _key(inner, parent, dotted)
-        found = inner[key] if isinstance(inner, list) else inner.get(key)
-        inner[key] = copy(found) if isinstance(found, dict | list) else {}
+        key = _key_in(inner, parent, dotted)
+        child = inner[key] if isinstance(inner, list) else inner.get(key)
+        inner[key] = copy(child) if isinstance(child, dict | list) else {}
         inner = inner[key]
-    inner[_key(inner, last, dotted)] = value
+    inner[_key_in(inner, last, dotted)] = value
 
 
-def _key(inner: Any, name: str, dotted: str) -> Any:
-    """``name`` as a key of a mapping or a place in a list."""
+def _key_in(inner: Any, name: str, dotted: str) -> Any:
+    """Return ``name`` as the key of a mapping, or as the index of a list.
+
+    Raises:
+        ConfigError: the list has no such entry.
+    """
     if not isinstance(inner, list):
         return name
     if name.isdecimal() and int(name) < len(inner):
@@ -171,85 +211,117 @@ def explain(
     overrides: Collection[str],
     flags: Mapping[str, str],
 ) -> str:
-    """pydantic's findings in one line: each key or option, its value, and what it has to be."""
-    found: list[str] = []
-    wrong: dict[str, list[str]] = {}
-    for problem in error.errors(include_url=False):
-        keys = [str(key) for key in problem["loc"] if not _UNION_MEMBER.fullmatch(str(key))]
+    """Explain an error of pydantic in one line: each wrong key, its value, and what it must be.
+
+    Args:
+        error: the error.
+        model: the type of the config.
+        overrides: the dotted keys that were overridden.
+        flags: the option of the command line for each dotted key.
+    """
+    problems: list[str] = []
+    reasons_by_label: dict[str, list[str]] = {}
+    for details in error.errors(include_url=False):
+        keys = [str(key) for key in details["loc"] if not _UNION_MEMBER.fullmatch(str(key))]
         dotted = ".".join(keys)
-        if problem["type"] == "missing":
+        if details["type"] == "missing":
             flag = flags.get(dotted)
             advice = f"give {flag} or the key in a config file" if flag else "add it"
-            found.append(f"{dotted} is missing: {advice}")
-        elif problem["type"] == "extra_forbidden":
-            meant = did_you_mean(dotted, [*_dotted_keys(model)])
-            found.append(f"unknown key {dotted}: {meant}")
+            problems.append(f"{dotted} is missing: {advice}")
+        elif details["type"] == "extra_forbidden":
+            suggestion = did_you_mean(dotted, [*_dotted_keys(model)])
+            problems.append(f"unknown key {dotted}: {suggestion}")
         else:
-            value = _shown(problem["input"])
-            flag = flags.get(dotted) if dotted in overrides else None
-            label = f"{flag} {value}" if flag else f"{dotted or 'config'}={value}"
-            kind = problem["type"]
-            wanted = _WANTED.get(kind) or _WANTED.get(kind.partition("_")[0])
-            reason = problem["msg"].removeprefix("Value error, ")
-            if wanted:
-                reason = f"give {wanted.format(**problem.get('ctx', {}))}"
-            wrong.setdefault(label.rstrip(" ="), []).append(reason)
-    for label, reasons in wrong.items():
+            value = _value_in_short(details["input"])
+            label = f"{dotted or 'config'}={value}"
+            if dotted in overrides and dotted in flags:
+                label = f"{flags[dotted]} {value}"
+            reasons = reasons_by_label.setdefault(label.rstrip(" ="), [])
+            reasons.append(_reason_of(details))
+    for label, reasons in reasons_by_label.items():
+        # A value that may have several types has a reason for each of them.
         reason = " or ".join(dict.fromkeys(reasons)).replace(" or give ", " or ")
-        found.append(f"{label}: {reason}")
-    return "; ".join(found)
+        problems.append(f"{label}: {reason}")
+    return "; ".join(problems)
 
 
-def _shown(value: object) -> str:
-    """A wrong value in short; nothing of a structure, or of what may hold a password."""
+def _reason_of(details: Any) -> str:
+    """What a wrong value has to be, from the details of one of pydantic's errors."""
+    error_type = details["type"]
+    first_word = error_type.partition("_")[0]
+    expected = _EXPECTED.get(error_type) or _EXPECTED.get(first_word)
+    if expected:
+        return f"give {expected.format(**details.get('ctx', {}))}"
+    message: str = details["msg"]
+    return message.removeprefix("Value error, ")
+
+
+def _value_in_short(value: object) -> str:
+    """A wrong value for a message; empty for a structure, or if it may contain a password."""
     if isinstance(value, list | tuple | Mapping):
         return ""
     text = without_credentials(str(value))
     if "@" in text:
         return ""
-    return textwrap.shorten(text, 60, placeholder=" ...") or repr(value)
+    return textwrap.shorten(text, _MAX_VALUE_CHARACTERS, placeholder=" ...") or repr(value)
 
 
-def did_you_mean(key: str, known: Sequence[str]) -> str:
-    """The known keys that an unknown one may mean, else those of its section."""
-    name = re.sub(r"\.\d+\b", "", key)  # without places in lists
-    section, _, last = name.rpartition(".")
-    beside = [one for one in known if one.rpartition(".")[0] == section]
-    meant = [one for one in known if one.rpartition(".")[2] == last]
-    meant = meant or difflib.get_close_matches(name, beside, n=1, cutoff=0.7)
-    if meant:
-        return f"did you mean {' or '.join(meant)}?"
-    names = ", ".join(one.rpartition(".")[2] for one in beside)
-    return f"known keys{section and f' of {section}'}: {names}"
+def did_you_mean(key: str, valid_keys: Sequence[str]) -> str:
+    """Suggest the valid keys that are similar to an unknown one, or else all keys of its section.
+
+    Args:
+        key: the unknown dotted key.
+        valid_keys: all dotted keys.
+    """
+    key_without_indexes = re.sub(r"\.\d+\b", "", key)
+    section, _, name = key_without_indexes.rpartition(".")
+    keys_of_section = []
+    suggestions = []
+    for valid_key in valid_keys:
+        valid_section, _, valid_name = valid_key.rpartition(".")
+        if valid_section == section:
+            keys_of_section.append(valid_key)
+        if valid_name == name:
+            suggestions.append(valid_key)
+    if not suggestions:
+        suggestions = difflib.get_close_matches(
+            key_without_indexes, keys_of_section, n=1, cutoff=0.7
+        )
+    if suggestions:
+        return f"did you mean {' or '.join(suggestions)}?"
+    names = ", ".join(valid_key.rpartition(".")[2] for valid_key in keys_of_section)
+    of_section = f" of {section}" if section else ""
+    return f"known keys{of_section}: {names}"
 
 
-def _dotted_keys(model: type[BaseModel], above: str = "") -> Iterator[str]:
-    """Every key of a model and of those in it."""
+def _dotted_keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """Yield every dotted key of a model and of the models in it."""
     for name, field in model.model_fields.items():
-        yield f"{above}{name}"
-        for inner in _models(field.annotation):
-            yield from _dotted_keys(inner, f"{above}{name}.")
+        yield f"{prefix}{name}"
+        for inner_model in _models_in(field.annotation):
+            yield from _dotted_keys(inner_model, f"{prefix}{name}.")
 
 
-def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Yield the models in the annotation of a field, such as ``TLSOptions | None``."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
-        yield from _models(inner)
+        yield from _models_in(inner)
 
 
 class _EditorSchema(GenerateJsonSchema):
-    """Draft 7, which every editor reads, without titles that repeat the keys."""
+    """A schema in Draft 7, which every editor reads, without titles that repeat the keys."""
 
     schema_dialect = "http://json-schema.org/draft-07/schema#"
 
     def field_title_should_be_set(self, schema: Any) -> bool:
-        """No field has a title."""
+        """Return False: no field has a title."""
         return False
 
 
 def editor_schema(model: type[BaseModel], title: str) -> str:
-    """The JSON schema of a model: every key with its type, bounds, default and meaning."""
+    """Return the JSON schema of a model: every key with its type, bounds, default and meaning."""
     schema = model.model_json_schema(schema_generator=_EditorSchema)
     content = {"$schema": _EditorSchema.schema_dialect, **schema, "title": title}
     return json.dumps(content, indent=1) + "\n"

@@ -1,7 +1,10 @@
-"""PURE. Numbers with their nouns and units."""
+"""PURE. Numbers with their nouns, and lists of names, for messages."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+_MAX_LISTED = 10
 _PLURALS = {
     "box": "boxes",
     "class": "classes",
@@ -11,9 +14,20 @@ _PLURALS = {
     "prefix": "prefixes",
     "whole batch": "whole batches",
 }
+"""Plurals that do not only add an s."""
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 shard``, ``1,200 shards``."""
+    """Return a number with its noun, such as ``1 shard`` or ``1,200 shards``."""
+    if number == 1:
+        return f"{number:,} {noun}"
     plural = _PLURALS.get(noun, f"{noun}s")
-    return f"{number:,} {noun if number == 1 else plural}"
+    return f"{number:,} {plural}"
+
+
+def listed(names: Sequence[str], max_names: int = _MAX_LISTED) -> str:
+    """Return names in quotes, separated by commas; ``...`` stands for those above the maximum."""
+    text = ", ".join(repr(name) for name in names[:max_names])
+    if len(names) > max_names:
+        text += ", ..."
+    return text

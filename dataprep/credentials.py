@@ -1,13 +1,13 @@
-"""PURE. Credentials in addresses: refused in configs, left out of messages.
+"""PURE. Credentials in addresses: refused in configs, and removed from messages.
 
-Configs, manifests, results and messages are kept and shown to others.
+Configs, manifests, results and messages are stored, and are shown to other people.
 """
 
 from __future__ import annotations
 
 import re
 
-_SIGNED = re.compile(
+_SIGNATURE = re.compile(
     r"(?<=[?&#])(x-(?:amz|goog|ms)-[a-z-]+|awsaccesskeyid|googleaccessid|signature|sig|"
     r"(?:[a-z]+_)?token|(?:access_|secret_|api_)?key)=[^&#\s\"'<>]*",
     re.IGNORECASE,
@@ -16,14 +16,15 @@ _USER = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
 
 
 def check_no_credentials(address: str) -> str:
-    """``address`` itself: a path, or a URI that may be written down.
+    """Return ``address``, a path or a URI, if it contains no credentials.
 
     Raises:
-        ValueError: a URI with a user, a password, a signature or a token in it.
+        ValueError: it is a URI with a user, a password, a signature or a token.
     """
     _, is_uri, rest = address.partition("://")
-    user = "@" in re.split(r"[/?#]", rest, maxsplit=1)[0]
-    if is_uri and (user or _SIGNED.search(rest)):
+    host = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    has_user = "@" in host
+    if is_uri and (has_user or _SIGNATURE.search(rest)):
         raise ValueError(
             "must not carry a user, password, signature or token: credentials come from the "
             "environment or from a profile"
@@ -34,6 +35,8 @@ def check_no_credentials(address: str) -> str:
 def without_credentials(text: str) -> str:
     """Replace the credentials in the addresses of a message by stars.
 
-    Endpoints of the environment and proxies can have some: configs are checked, they are not.
+    Configs contain none, since they are checked. But endpoints and proxies in environment variables
+    may contain some.
     """
-    return _SIGNED.sub(r"\1=***", _USER.sub("***@", text))
+    without_users = _USER.sub("***@", text)
+    return _SIGNATURE.sub(r"\1=***", without_users)

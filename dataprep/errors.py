@@ -1,50 +1,51 @@
-"""Everything that can go wrong, as one tree.
+"""All errors of this package, as one tree, and the exit codes of commands.
 
-Each error is also the builtin that fits, says what to do, and survives pickling, since most
-of them cross from a worker to the driver. Foreign errors (botocore, Pillow, pydantic, OSError)
-are translated once, where the foreign library is called.
+Each error is also the builtin exception that fits, and its message says what to do. Errors can be
+pickled, since most of them travel from a worker to the process that runs the job. The errors of
+other libraries (botocore, Pillow, pydantic) and OSError are translated once, where the library is
+called.
 
 ::
 
     DataprepError
-    ├── ConfigError            ValueError         a key, a value or a combination that cannot be
+    ├── ConfigError            ValueError         a wrong key, value or combination of values
     ├── SourceError            OSError            the source cannot be listed or read
-    │   ├── SourceNotFound     FileNotFoundError  nothing there, or nothing in it
-    │   ├── SourceChanged      RuntimeError       not what was planned
+    │   ├── SourceNotFound     FileNotFoundError  the source does not exist, or is empty
+    │   ├── SourceChanged      RuntimeError       the source has changed since it was listed
     │   ├── NotAnArchive                          a file that cannot be read as an archive
-    │   └── CorruptArchive                        a damaged one
+    │   └── CorruptArchive                        an archive is damaged
     │       └── TruncatedArchive EOFError         the archive ends inside a member
     ├── ImageError             ValueError         one sample cannot become an image
-    │   ├── NotAnImage                            no codec knows the bytes
-    │   ├── CorruptImage                          broken, truncated or empty
-    │   ├── UnsupportedImage                      known, but nothing honest can be made of it
+    │   ├── NotAnImage                            no codec recognises the bytes
+    │   ├── CorruptImage                          the image is broken, truncated or empty
+    │   ├── UnsupportedImage                      the image cannot be converted without guessing
     │   ├── RefusedImage                          the policy refuses images of this kind
-    │   ├── UnreadableImage                       this one file may not be read
-    │   ├── DecoderCrashed                        native code dies of it, each time
-    │   ├── DecoderHung                           native code does not come back, each time
-    │   ├── ImageTooLarge                         over a limit
-    │   └── ImageTooSmall                         under a limit: skipped, no failure
+    │   ├── UnreadableImage                       the file of this image may not be read
+    │   ├── DecoderCrashed                        the decoder crashes on it, each time
+    │   ├── DecoderHung                           the decoder does not return, each time
+    │   ├── ImageTooLarge                         the image exceeds a limit
+    │   └── ImageTooSmall                         a side is below a limit: skipped, no failure
     ├── RecordError            ValueError         a record file does not follow its format
     │   ├── CorruptRecord                         a checksum, magic or length is wrong
     │   └── TruncatedRecord    EOFError           the file ends inside a record
-    ├── StoreError             OSError            a store did not do what it was asked
+    ├── StoreError             OSError            a store did not do what was requested
     │   ├── ObjectNotFound     FileNotFoundError  no such key, bucket or directory
     │   ├── PermissionRefused  PermissionError    credentials or rights are missing
     │   ├── StoreUnreachable   ConnectionError    no answer, after all retries
     │   ├── StoreFull                             no space left
-    │   └── StoredBytesDiffer                     what was stored is not what was sent
+    │   └── StoredBytesDiffer                     the stored bytes differ from those sent
     ├── DatasetError           ValueError         an output cannot be read as a data set
-    │   ├── ManifestMissing    FileNotFoundError  not there, or not complete
-    │   ├── DatasetChanged     RuntimeError       no longer what was opened
-    │   ├── SchemaTooNew                          written by a newer version
-    │   └── FormatMissing                         not made in the format that was asked for
-    └── JobError               RuntimeError       the job cannot go on
-        ├── OutputConflict                        OUTPUT holds another job, or another run writes it
+    │   ├── ManifestMissing    FileNotFoundError  there is no data set, or it is not complete
+    │   ├── DatasetChanged     RuntimeError       the data set has changed since it was opened
+    │   ├── SchemaTooNew                          a newer version of this package wrote it
+    │   └── FormatMissing                         the data set lacks the requested format
+    └── JobError               RuntimeError       the job cannot continue
+        ├── OutputConflict                        OUTPUT has another job, or another run writes it
         ├── LeaseLost                             another run may have begun to write OUTPUT
         ├── ShardsMissing                         not all shards of a split are stored
         ├── TooManyFailures                       more failed samples than allowed
-        └── WorkerLost                            workers die over one shard
-            └── SampleLost                        or over one sample, not by its content
+        └── WorkerLost                            one shard has ended several workers
+            └── SampleLost                        one sample has ended several processes
 """
 
 from __future__ import annotations
@@ -57,13 +58,17 @@ INTERRUPTED = 130
 
 
 class DataprepError(Exception):
-    """Root of the tree. ``exit_code`` is what the command line ends with."""
+    """Root of the tree.
+
+    Attributes:
+        exit_code: the exit code of a command that fails with this error.
+    """
 
     exit_code = 1
 
 
 class ConfigError(DataprepError, ValueError):
-    """A key, a value or a combination of values that cannot be."""
+    """A key, a value or a combination of values is wrong."""
 
     exit_code = 2
 
@@ -75,17 +80,17 @@ class SourceError(DataprepError, OSError):
 
 
 class SourceNotFound(SourceError, FileNotFoundError):
-    """There is nothing at the source, or nothing in it."""
+    """The source does not exist, or is empty."""
 
 
 class SourceChanged(SourceError, RuntimeError):
-    """The source no longer is what the job was planned from."""
+    """The source has changed since the job was planned."""
 
     exit_code = 1
 
 
 class NotAnArchive(SourceError):
-    """A file is no archive, or of a kind that cannot be read in place."""
+    """A file is no archive, or is an archive that cannot be read in place."""
 
 
 class CorruptArchive(SourceError):
@@ -97,13 +102,17 @@ class TruncatedArchive(CorruptArchive, EOFError):
 
 
 class ImageError(DataprepError, ValueError):
-    """One sample cannot become an image; ``kind`` is what the manifest counts."""
+    """One sample cannot become an image.
+
+    Attributes:
+        kind: the name under which the manifest counts the failure.
+    """
 
     kind = "image"
 
 
 class NotAnImage(ImageError):
-    """No codec knows these bytes."""
+    """No codec recognises the bytes."""
 
     kind = "not_an_image"
 
@@ -115,13 +124,17 @@ class CorruptImage(ImageError):
 
 
 class UnsupportedImage(ImageError):
-    """A known kind of image of which nothing honest can be made."""
+    """The image is of a kind that cannot be converted without guessing."""
 
     kind = "unsupported"
 
 
 class RefusedImage(ImageError):
-    """A sound image of a kind that the policy refuses; ``kind`` says which."""
+    """The image is valid, but of a kind that the policy refuses.
+
+    Attributes:
+        kind: the kind, as the manifest counts it.
+    """
 
     kind = "refused"
 
@@ -131,19 +144,19 @@ class RefusedImage(ImageError):
 
 
 class UnreadableImage(ImageError):
-    """This one file may not be read."""
+    """The file of this image may not be read."""
 
     kind = "unreadable"
 
 
 class DecoderCrashed(ImageError):
-    """Native code that was given this file ended its process by a fault, each time."""
+    """The decoder crashed its process while it converted this file, each time."""
 
     kind = "crashed"
 
 
 class DecoderHung(ImageError):
-    """Native code that was given this file did not come back within the limit, each time."""
+    """The decoder did not return within the time limit for this file, each time."""
 
     kind = "hung"
 
@@ -155,7 +168,7 @@ class ImageTooLarge(ImageError):
 
 
 class ImageTooSmall(ImageError):
-    """The image has a side below the limit; it is skipped, which is no failure."""
+    """The image has a side below the limit. It is skipped, which is no failure."""
 
     kind = "too_small"
 
@@ -163,7 +176,9 @@ class ImageTooSmall(ImageError):
 class RecordError(DataprepError, ValueError):
     """A record file does not follow its format.
 
-    ``record`` counts from 0, ``offset`` is the byte at which that record begins.
+    Attributes:
+        record: the number of the record, from 0; -1 if unknown.
+        offset: the byte at which the record begins; -1 if unknown.
     """
 
     def __init__(self, message: str, *, record: int = -1, offset: int = -1) -> None:
@@ -181,11 +196,11 @@ class TruncatedRecord(RecordError, EOFError):
 
 
 class StoreError(DataprepError, OSError):
-    """A store did not do what it was asked to do."""
+    """A store did not do what was requested."""
 
 
 class ObjectNotFound(StoreError, FileNotFoundError):
-    """No such key, bucket or directory."""
+    """There is no such key, bucket or directory."""
 
 
 class PermissionRefused(StoreError, PermissionError):
@@ -201,7 +216,7 @@ class StoreFull(StoreError):
 
 
 class StoredBytesDiffer(StoreError):
-    """The store holds other bytes than those that were sent."""
+    """The stored bytes differ from those that were sent."""
 
 
 class DatasetError(DataprepError, ValueError):
@@ -211,19 +226,19 @@ class DatasetError(DataprepError, ValueError):
 
 
 class ManifestMissing(FileNotFoundError, DatasetError):
-    """There is no data set here, or it is not complete."""
+    """There is no data set at this location, or it is not complete."""
 
-    # OSError's side comes first: its __new__ is the one that unpickling must find.
+    # FileNotFoundError is the first base, since unpickling must use the __new__ of OSError.
 
 
 class DatasetChanged(DatasetError, RuntimeError):
-    """The data set is being made anew, or was, since it was opened."""
+    """The data set was made anew after it was opened, or is being made anew now."""
 
     exit_code = 1
 
 
 class SchemaTooNew(DatasetError):
-    """Written by a newer version of this package."""
+    """A newer version of this package wrote the file."""
 
 
 class FormatMissing(DatasetError):
@@ -231,52 +246,54 @@ class FormatMissing(DatasetError):
 
 
 class JobError(DataprepError, RuntimeError):
-    """The job cannot go on; what is done is kept, and running it again resumes it."""
+    """The job cannot continue. Its results so far are saved; run it again to resume it."""
 
 
 class OutputConflict(JobError):
-    """OUTPUT already holds another job."""
+    """OUTPUT has another job, or another run is writing to it."""
 
     exit_code = 2
 
 
 class LeaseLost(JobError):
-    """This run's claim on OUTPUT has lapsed, or another has taken it over."""
+    """This run has lost its lock on OUTPUT: it has expired, or another run has taken it over."""
 
 
 class ShardsMissing(JobError):
-    """A split cannot be finalised while shards of it are not stored."""
+    """A split cannot be finalized, since some of its shards are not stored yet."""
 
 
 class TooManyFailures(JobError):
     """More samples failed than ``max_failures`` allows.
 
-    ``failures`` are name and reason of those that are known.
+    Attributes:
+        failures: the name of each failed sample, as far as known, and the reason.
     """
 
     failures: tuple[tuple[str, str], ...] = ()
 
 
 class WorkerLost(JobError):
-    """Workers die over one shard, again and again."""
+    """Several workers have ended while they made one shard."""
 
 
 class SampleLost(WorkerLost):
-    """Processes that convert one sample are killed or hang, again and again."""
+    """Several processes were killed or did not return while they converted one sample."""
 
 
 class Changes:
-    """Whether a command has changed its output yet, which decides the exit code of an error.
+    """Records whether a command has changed its output, which decides the exit code of an error.
 
-    2 says that nothing was written. An error that usually says so gets 1 after the first change.
+    The exit code 2 means that nothing was written. An error with this code gets the code 1 if it
+    occurs after the first change.
     """
 
     def __init__(self) -> None:
-        self._begun = False
+        self._have_begun = False
 
     def begin(self) -> None:
-        """Note that something has been written or removed."""
-        self._begun = True
+        """Record that the command writes or removes something from now on."""
+        self._have_begun = True
 
     @contextlib.contextmanager
     def exit_codes(self) -> Iterator[None]:
@@ -284,18 +301,18 @@ class Changes:
         try:
             yield
         except DataprepError as error:
-            if self._begun and error.exit_code == 2:
+            if self._have_begun and error.exit_code == 2:
                 error.exit_code = 1
             raise
         except OSError as error:
-            if self._begun:
+            if self._have_begun:
                 vars(error)["exit_code"] = 1
             raise
 
 
 @contextlib.contextmanager
 def nothing_written() -> Iterator[None]:
-    """Give a StoreError the exit code of a wrong request, since nothing has been written yet."""
+    """Give a StoreError the exit code 2, since nothing has been written yet."""
     try:
         yield
     except StoreError as error:

@@ -1,4 +1,4 @@
-"""Calls side by side, results in order, a bounded number of both."""
+"""Call a function on several threads, with results in the order of the items and bounded memory."""
 
 from __future__ import annotations
 
@@ -23,28 +23,36 @@ def in_order(
     weight: Callable[[Item], int] = lambda item: 0,
     budget: int = 0,
 ) -> Generator[Result, None, None]:
-    """``map(call, items)`` on ``threads`` threads, with 0 on the caller's own.
+    """Yield ``call(item)`` for each item, in order.
 
-    Unlike an executor's ``map`` it takes items as results are taken, so that at most
-    ``threads + 1`` of either exist at a time, and ``ahead`` more. Their weights together stay
-    within ``budget``, unless a single item exceeds it.
+    Unlike ``ThreadPoolExecutor.map``, this takes new items only as results are taken, so that the
+    number of items and results in memory is bounded.
+
+    Args:
+        call: the function.
+        items: its arguments.
+        threads: the number of threads; 0 to call the function in the caller's thread.
+        ahead: how many items and results may exist besides ``threads + 1``.
+        weight: the weight of an item, such as its bytes in memory.
+        budget: the maximum weight of all items that exist. A heavier item is processed alone.
     """
     if threads == 0:
         yield from map(call, items)
         return
     with ThreadPoolExecutor(threads) as pool:
         pending: deque[tuple[Future[Result], int]] = deque()
-        held = 0
+        pending_weight = 0
         try:
             for item in items:
-                added = weight(item)
-                while pending and held + added > budget:
-                    held -= pending[0][1]
-                    yield pending.popleft()[0].result()  # no name here keeps it alive
-                pending.append((pool.submit(call, item), added))
-                held += added
+                item_weight = weight(item)
+                while pending and pending_weight + item_weight > budget:
+                    pending_weight -= pending[0][1]
+                    # The result gets no name here, so that its memory is freed early.
+                    yield pending.popleft()[0].result()
+                pending.append((pool.submit(call, item), item_weight))
+                pending_weight += item_weight
                 if len(pending) > threads + ahead:
-                    held -= pending[0][1]
+                    pending_weight -= pending[0][1]
                     yield pending.popleft()[0].result()
             while pending:
                 yield pending.popleft()[0].result()
@@ -56,16 +64,23 @@ def in_order(
 def fed_in_order(
     call: Callable[[Item], Result], items: Generator[Item, None, None], threads: int, *, ahead: int
 ) -> Generator[Result, None, None]:
-    """As ``in_order``, for items that come slowly: no result waits for the items after it.
+    """Do as ``in_order`` for items that come slowly: no result waits for the items after it.
 
-    ``in_order`` takes all items that may exist before it gives the first result. Here a thread of
-    its own takes them, and closes ``items`` at the end.
+    ``in_order`` takes as many items as may exist before it yields the first result. Here, a thread
+    of its own takes the items. It closes ``items`` at the end.
+
+    Args:
+        call: the function.
+        items: its arguments.
+        threads: the number of threads; 0 to call the function in the caller's thread.
+        ahead: how many items and results may exist besides ``threads``.
     """
     if threads == 0:
         yield from map(call, items)
         return
+    # None stands for the end of the items.
     futures: queue.SimpleQueue[Future[Result] | None] = queue.SimpleQueue()
-    room = threading.Semaphore(threads + ahead)
+    free_slots = threading.Semaphore(threads + ahead)
     is_stopped = threading.Event()
 
     def feed(pool: ThreadPoolExecutor) -> None:
@@ -73,8 +88,8 @@ def fed_in_order(
             with closing(items):
                 for item in items:
                     futures.put(pool.submit(call, item))
-                    del item
-                    room.acquire()
+                    del item  # so that its memory is freed early
+                    free_slots.acquire()
                     if is_stopped.is_set():
                         break
         except BaseException as error:  # noqa: BLE001  it is raised where results are taken
@@ -88,10 +103,10 @@ def fed_in_order(
         feeder.start()
         try:
             while (future := futures.get()) is not None:
-                room.release()
+                free_slots.release()
                 yield future.result()
         finally:
             is_stopped.set()
-            room.release()
+            free_slots.release()
             feeder.join()
             pool.shutdown(cancel_futures=True)

@@ -1,4 +1,4 @@
-"""What requests and storage cost, from a file that people edit."""
+"""The prices of requests, of storage and of machines, read from a file that people edit."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dataprep.stores.options import StoreOptions
 
 Dollars = Annotated[float, Field(ge=0)]
 Date = Annotated[str, BeforeValidator(str)]
-_GB = 2**30
+_BYTES_PER_GB = 2**30
 _FIRMWARE = Path("/sys/devices/virtual/dmi/id")
 
 
 class Price(BaseModel):
-    """Of one storage class in one region, in the file's currency."""
+    """The prices of one storage class in one region, in the currency of the file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -28,17 +28,23 @@ class Price(BaseModel):
     get_per_1000: Dollars
     gb_month: Dollars
 
-    def of_requests(self, puts: int, gets: int, lists: int) -> float:
-        """What requests cost; LIST is priced as PUT, HEAD as GET."""
+    def requests_cost(self, puts: int, gets: int, lists: int) -> float:
+        """Return the cost of requests. LIST has the price of PUT, and HEAD that of GET."""
         return ((puts + lists) * self.put_per_1000 + gets * self.get_per_1000) / 1_000
 
-    def of_a_month(self, stored_bytes: int) -> float:
-        """What it costs to keep bytes for a month."""
-        return stored_bytes / _GB * self.gb_month
+    def month_cost(self, stored_bytes: int) -> float:
+        """Return the cost of storing bytes for a month."""
+        return stored_bytes / _BYTES_PER_GB * self.gb_month
 
 
 class InstancePrices(BaseModel):
-    """An hour of machines: region to type to dollars, with a date and a source of their own."""
+    """The prices of machines, with the date and the source of these prices.
+
+    Attributes:
+        as_of: the date of the prices.
+        source: where they were read.
+        usd_per_h: the price of an hour in dollars, by region and machine type.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -48,7 +54,15 @@ class InstancePrices(BaseModel):
 
 
 class Prices(BaseModel):
-    """A file of prices: region to storage class to price, and where and when they were read."""
+    """The content of a file of prices.
+
+    Attributes:
+        as_of: the date of the prices.
+        source: where they were read.
+        currency: the currency of the prices of storage.
+        s3: the prices by region and storage class.
+        instances: the prices of machines, if the file has any.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -60,45 +74,57 @@ class Prices(BaseModel):
 
 
 def read_prices(path: Path | None) -> Prices:
-    """Prices from a file, else from the example that comes with the package.
+    """Read a file of prices.
+
+    Args:
+        path: the file; None for the example that comes with the package.
 
     Raises:
-        ConfigError: no such file, or it is not such a file.
+        ConfigError: there is no such file, or it is no file of prices.
     """
-    chosen = path or EXAMPLES / "prices.yaml"
-    prices = read_config(Prices, chosen, {})
+    file = path or EXAMPLES / "prices.yaml"
+    prices = read_config(Prices, file, {})
     if not any(prices.s3.values()):
-        raise ConfigError(f"{chosen}: no region under 's3' has a price")
+        raise ConfigError(f"{file}: no region under 's3' has a price")
     return prices
 
 
-def price_at(prices: Prices, options: StoreOptions) -> tuple[Price | None, str]:
-    """The price of a place reached with ``options``, and where it is from, or why there is none.
+def storage_price(prices: Prices, options: StoreOptions) -> tuple[Price | None, str]:
+    """Return the price of a store, and a text that says where the price is from.
 
-    The region is theirs, else ``AWS_REGION``, else the first of the file.
+    If there is no price, it is None, and the text says why.
+
+    Args:
+        prices: the file of prices.
+        options: how the store is reached. They give the region (see ``region_of``) and the storage
+            class.
     """
     region = region_of(prices, options)
     storage_class = options.storage_class or "STANDARD"
     price = prices.s3.get(region, {}).get(storage_class)
     if price is None:
-        return None, f"the prices know nothing of {storage_class} in {region}"
+        return None, f"the file of prices has no price of {storage_class} in {region}"
     return price, f"{region}, {storage_class}, {prices.source} as of {prices.as_of}"
 
 
 def region_of(prices: Prices, options: StoreOptions) -> str:
-    """Theirs, else ``AWS_REGION``, else the first of the file."""
-    return options.region or os.environ.get("AWS_REGION") or next(iter(prices.s3))
+    """Return the region of a store.
+
+    If its options have none, it is ``AWS_REGION``; if that is not set, the first in the file.
+    """
+    first_region = next(iter(prices.s3))
+    return options.region or os.environ.get("AWS_REGION") or first_region
 
 
-def price_of_an_hour(prices: Prices, region: str, instance: str) -> float | None:
-    """The price of an hour of this machine type in a region; None if the file has none."""
+def instance_price_per_h(prices: Prices, region: str, instance: str) -> float | None:
+    """Return the price of a machine type for an hour in dollars; None if the file has none."""
     if prices.instances is None:
         return None
     return prices.instances.usd_per_h.get(region, {}).get(instance)
 
 
 def instance_type() -> str:
-    """The type of this machine on EC2, as its firmware has it; empty elsewhere."""
+    """Return the type of this machine on EC2, according to its firmware; empty elsewhere."""
     with contextlib.suppress(OSError):
         if (_FIRMWARE / "sys_vendor").read_text().strip() == "Amazon EC2":
             return (_FIRMWARE / "product_name").read_text().strip()
@@ -106,7 +132,7 @@ def instance_type() -> str:
 
 
 def machine_region() -> str:
-    """The AWS region of this machine, or the configured one; empty if unknown."""
+    """Return the configured AWS region, or the one of this machine; empty if unknown."""
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         if os.environ.get(name):
             return os.environ[name]
@@ -114,5 +140,5 @@ def machine_region() -> str:
         return ""
     from botocore.utils import InstanceMetadataRegionFetcher
 
-    found = InstanceMetadataRegionFetcher(timeout=1, num_attempts=1).retrieve_region()
-    return str(found or "")
+    region = InstanceMetadataRegionFetcher(timeout=1, num_attempts=1).retrieve_region()
+    return str(region or "")

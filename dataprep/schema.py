@@ -1,4 +1,4 @@
-"""PURE. JSON files with a schema number, checked against the types that they were written from."""
+"""PURE. Read JSON files with a schema number, and check them against dataclasses."""
 
 from __future__ import annotations
 
@@ -13,18 +13,26 @@ from pydantic import TypeAdapter, ValidationError
 from dataprep._version import __version__
 from dataprep.errors import DataprepError, SchemaTooNew
 
-Kind = TypeVar("Kind")
+Typed = TypeVar("Typed")
 
 MISSHAPEN = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What Python raises while it reads a file of an unexpected shape."""
+"""The exceptions that Python raises while it reads a file with an unexpected structure."""
+
+_MAX_REASON_CHARACTERS = 300
+_MAX_SCHEMA_CHARACTERS = 10
 
 
 def parse(data: bytes, name: str, newest: int) -> dict[str, Any]:
-    """The content of a file whose key ``schema`` is 1 to ``newest``.
+    """Return the content of a JSON file that has a schema number.
+
+    Args:
+        data: the bytes of the file.
+        name: the name of the file, for errors.
+        newest: the newest schema that this version reads. The oldest is 1.
 
     Raises:
-        SchemaTooNew: written by a newer version of this package.
-        LookupError, TypeError, ValueError: any other content; see ``malformed_as``.
+        SchemaTooNew: a newer version of this package wrote the file.
+        LookupError, TypeError, ValueError: it has another content; see ``malformed_as``.
     """
     content: dict[str, Any] = json.loads(data)
     schema = content.get("schema") if type(content) is dict else None
@@ -32,45 +40,56 @@ def parse(data: bytes, name: str, newest: int) -> dict[str, Any]:
         raise ValueError("not a JSON object whose 'schema' is a whole number from 1 on")
     if schema > newest:
         raise SchemaTooNew(
-            f"{name}: schema {str(schema)[:10]}; this version reads up to {newest}: upgrade "
-            f"dataprep-iobench, a newer one wrote this ({__version__} is here)"
+            f"{name}: schema {str(schema)[:_MAX_SCHEMA_CHARACTERS]}; this version reads up to "
+            f"{newest}: upgrade dataprep-iobench, a newer version wrote this file (this is "
+            f"{__version__})"
         )
     return content
 
 
-def typed(kind: type[Kind], value: Any) -> Kind:
-    """A JSON value as ``kind``: a dataclass or another annotated type. Unknown keys are ignored.
+def typed(target: type[Typed], value: Any) -> Typed:
+    """Return a JSON value as a dataclass or another annotated type. Unknown keys are ignored.
+
+    Args:
+        target: the type.
+        value: the JSON value.
 
     Raises:
-        ValueError: a key is missing or its value has another type; the key is named.
+        ValueError: a key is missing, or its value has another type. The message names the key.
     """
     try:
-        found: Kind = _adapter(cast(Any, kind)).validate_python(value)
+        result: Typed = _adapter(cast(Any, target)).validate_python(value)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         raise ValueError(f"{key!r}: {first['msg']}") from None
-    return found
+    return result
 
 
 @cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+def _adapter(target: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(target)
 
 
 def require(condition: bool, problem: str) -> None:
-    """Raise ValueError with the ``problem`` unless the condition holds."""
+    """Raise ValueError with the text ``problem`` unless the condition is true."""
     if not condition:
         raise ValueError(problem)
 
 
 @contextlib.contextmanager
-def malformed_as(kind: type[DataprepError], what: str) -> Iterator[None]:
-    """Raise the errors that a file of the wrong shape causes as one of this package."""
+def malformed_as(error_type: type[DataprepError], title: str) -> Iterator[None]:
+    """Translate the exceptions that a file with a wrong structure causes into one error.
+
+    Args:
+        error_type: the type of the error.
+        title: the beginning of its message.
+    """
     try:
         yield
     except DataprepError:
         raise
     except MISSHAPEN as error:
-        said = error.args[0] if isinstance(error, KeyError) and error.args else error
-        raise kind(f"{what}: {str(said)[:300]}") from None
+        # The text of a KeyError would be the key in quotes.
+        reason = error.args[0] if isinstance(error, KeyError) and error.args else error
+        raise error_type(f"{title}: {str(reason)[:_MAX_REASON_CHARACTERS]}") from None

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 from dataprep.adapters.records import RANGES_AT_ONCE
 from dataprep.counted import counted
 from dataprep.names import escape
-from dataprep.prices import Price, price_at, read_prices
+from dataprep.prices import Price, read_prices, storage_price
 from dataprep.stores import StoreOptions
 from iobench.analysis.store_limits import connections_of
 from iobench.config import BenchConfig
@@ -130,7 +130,7 @@ class Forecast:
         for store, asked in self.requests.items():
             if store.price is None:
                 return None
-            total += store.price.of_requests(asked["puts"], asked["gets"], asked["lists"])
+            total += store.price.requests_cost(asked["puts"], asked["gets"], asked["lists"])
         return total
 
     @property
@@ -447,7 +447,7 @@ def _billed(config: BenchConfig, specs: Sequence[TrialSpec]) -> dict[str, Billed
         # Without a known endpoint it is taken for Amazon's.
         endpoint = endpoint_of(options)[0] or "https://amazonaws.com"
         if describe_store(uri, endpoint)["kind"].startswith("aws-s3"):
-            price, about = price_at(read_prices(path), options)
+            price, about = storage_price(read_prices(path), options)
             whose = config.prices or "example prices, to be edited"
             found[name] = Billed(uri, price, f"{whose}: {about}")
     return found

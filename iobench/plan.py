@@ -126,7 +126,7 @@ def clashes(specs: Sequence[TrialSpec]) -> list[str]:
     return [
         f"{registry.noun} {name!r} of {package} is ignored: this package has the same name"
         for registry, name in _registered(specs)
-        for package in registry.passed_over(name)
+        for package in registry.shadowed_packages(name)
     ]
 
 

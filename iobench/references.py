@@ -15,7 +15,7 @@ from pydantic import BeforeValidator, ValidationError
 
 from dataprep.config_file import EXAMPLES, read_config
 from dataprep.errors import ConfigError
-from dataprep.prices import Prices, price_at, read_prices, region_of
+from dataprep.prices import Prices, read_prices, region_of, storage_price
 from iobench.config import BenchConfig, CostSettings, Positive
 from iobench.errors import ResultError
 from iobench.result import Result
@@ -95,7 +95,7 @@ def _prices(config: BenchConfig, environment: Mapping[str, Any], prices: Prices)
     file = config.prices or "configs/prices.yaml"
     remote = "://" in (config.data.shards or config.data.source or "")
     options = config.data.store if remote else config.data.bucket.store
-    price, about = price_at(prices, options)
+    price, about = storage_price(prices, options)
     machine = environment.get("machine") or {}
     kind = (config.cost.instance if config.cost else None) or machine.get("instance_type")
     region = region_of(prices, options)

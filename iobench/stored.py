@@ -13,7 +13,7 @@ from dataprep.dataset import Dataset, open_dataset
 from dataprep.errors import FormatMissing
 from dataprep.labels import LabelSpace
 from dataprep.sources import Listing, Located
-from dataprep.sources.classes import promises_image
+from dataprep.sources.file_names import promises_image
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores.local import LocalStore
 from iobench.errors import Unavailable

@@ -155,7 +155,7 @@ def verdict(name: str, ending: Ending, limit: SampleLimit) -> ImageError:
             "because it needs more memory than there is. The image is not recorded as failed. "
             "Complete shards are kept: run again with more memory or fewer --workers to resume"
         )
-    if limit.hung == "fail":
+    if limit.on_hung == "fail":
         return DecoderHung(f"took the decoder longer than {limit.seconds:g} s")
     raise SampleLost(
         f"{subject} took longer than {limit.seconds:g} s, {counted(_MAX_ATTEMPTS, 'time')}. "

@@ -13,11 +13,11 @@ from dataprep.job.plan_report import Cost, Requests
 from dataprep.job.request import Request
 from dataprep.prices import (
     Prices,
+    instance_price_per_h,
     instance_type,
     machine_region,
-    price_at,
-    price_of_an_hour,
     region_of,
+    storage_price,
 )
 from dataprep.split_plan import SplitPlan, sample_size
 
@@ -103,20 +103,20 @@ def cost_on_aws(
         The cost; None if nothing is on AWS, or if the region has no prices.
     """
     endpoint_url = config.store.endpoint_url or os.environ.get("AWS_ENDPOINT_URL")
-    price, price_source = price_at(prices, config.store)
+    price, price_source = storage_price(prices, config.store)
     if not requests or endpoint_url or price is None:
         return None
     instance = config.plan.instance or instance_type()
-    price_per_h = price_of_an_hour(prices, region_of(prices, config.store), instance)
+    price_per_h = instance_price_per_h(prices, region_of(prices, config.store), instance)
     machine_cost = None
     if price_per_h is not None:
         machine_cost = price_per_h * duration_s / 3600
     requests_cost = 0.0
     for counts in requests.values():
-        requests_cost += price.of_requests(counts.puts, counts.gets, counts.lists)
+        requests_cost += price.requests_cost(counts.puts, counts.gets, counts.lists)
     month_cost = 0.0
     if "output" in requests:
-        month_cost = price.of_a_month(stored_bytes)
+        month_cost = price.month_cost(stored_bytes)
     price_file = str(config.plan.prices) if config.plan.prices else "example prices"
     return Cost(
         requests=requests_cost,

@@ -88,7 +88,7 @@ def open_request(config: ShardConfig, note: Callable[[str], None]) -> Request:
     if config.labels.split_folders == "classes" and isinstance(source, HavingFolders):
         source.read_splits_as_classes()
     labelling = load_labelling(config.labels, source_store)
-    listing = Exclusion(config.exclude).apply(source.list())
+    listing = Exclusion(config.exclude).applied(source.list())
     listing = _with_labelling(listing, labelling, note)
     source.concurrency = config.source_concurrency or source.concurrency
     if not len(sample_rows(listing)):

@@ -16,12 +16,13 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from dataprep import keys
-from dataprep.config import USUAL_LIMIT, SampleLimit
+from dataprep.config import DEFAULT_SAMPLE_LIMIT, SampleLimit
 from dataprep.errors import ImageError, ImageTooSmall, JobError
 from dataprep.formats import IMAGENET, Box, IndexEntry, Layout, RecordOptions, Sample, get_format
 from dataprep.image import Converted, ImagePolicy
 from dataprep.job.conversion import Batches, Outcome, Report, convert_batches, status_of
 from dataprep.labels import LabelSpace
+from dataprep.labels.boxes import convert_boxes
 from dataprep.labels.options import BoxOptions
 from dataprep.manifest import Receipt, RecordLocation, Row, Samples, StoredShard
 from dataprep.names import escape_all, to_bytes
@@ -75,7 +76,7 @@ class ShardTask:
     store: Store
     layout: Layout = IMAGENET
     boxes: BoxOptions | None = None
-    limit: SampleLimit = USUAL_LIMIT
+    limit: SampleLimit = DEFAULT_SAMPLE_LIMIT
     check_lock: LockCheck = no_lock
 
     @property

@@ -1,4 +1,17 @@
-"""Sources of samples: the kinds of this package, and those that other packages register."""
+"""Where samples come from: class folders, tars, Parquet files, tables of paths, existing shards.
+
+Each kind of source has a module with its own name, such as ``imagefolder.py`` or ``parquet.py``. To
+support another kind, write a class with the methods of ``protocol.Source``, register it in the
+entry-point group ``dataprep.sources``, and declare its settings in ``options.py``. Most kinds
+inherit from ``files.FilesSource``, or from ``tar_source.TarSource`` if they read tars.
+
+The words of these modules:
+
+- An *entry* is what a source lists: usually an image file, or a file that is no sample.
+- The *row* of an entry is its index in the columns of a ``Listing``.
+- A *container* is a file, or a row group of a file, that has several entries in it.
+- The *location* of an entry is its container with the first byte and the number of bytes.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +45,7 @@ __all__ = [
     "reads_runs",
 ]
 
-_KINDS: Registry[Source] = Registry("dataprep.sources", "source kind")
+_SOURCES: Registry[Source] = Registry("dataprep.sources", "source kind")
 
 
 def open_source(
@@ -41,21 +54,23 @@ def open_source(
     options: StoreOptions | None = None,
     section: object | None = None,
 ) -> Source:
-    """The source at ``uri``; kinds resolve through the entry-point group ``dataprep.sources``.
+    """Open the source at ``uri``.
 
     Args:
-        uri: a path or URI.
-        kind: the name of the entry point.
-        options: endpoint, profile and the like.
-        section: the part of the config with the name of the kind, for kinds that have one.
+        uri: a path, or the address of a source in a store.
+        kind: the name of the kind in the entry-point group ``dataprep.sources``.
+        options: how the store is reached: endpoint, profile and so on.
+        section: the settings of the kind, if it has any (see ``options.py``).
 
     Raises:
-        ConfigError: no such kind.
+        ConfigError: there is no such kind, or the address is invalid.
     """
-    source: Callable[..., Source] = _KINDS.load(kind)
-    return source(uri, options) if section is None else source(uri, options, section)
+    source_class: Callable[..., Source] = _SOURCES.load(kind)
+    if section is None:
+        return source_class(uri, options)
+    return source_class(uri, options, section)
 
 
 def reads_runs(kind: str) -> bool:
-    """Whether jobs have to keep the order of sources of this kind; see ``ReadsRuns``."""
-    return _KINDS.has(kind) and hasattr(_KINDS.load(kind), "read_runs")
+    """Whether jobs must keep the order of the samples in sources of this kind (``ReadsRuns``)."""
+    return _SOURCES.has(kind) and hasattr(_SOURCES.load(kind), "read_runs")

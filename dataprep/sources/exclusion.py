@@ -1,7 +1,8 @@
-"""PURE. Which entries of a source are left out by their paths: ``exclude`` of a job.
+"""PURE. Which entries of a source are left out by their paths: the setting ``exclude`` of a job.
 
-A glob without a slash matches a file or folder of that name at any depth, and with a folder all
-that is below it. A glob with a slash begins at the source; ``**`` matches any number of folders.
+A glob without a slash matches a file or folder of that name at any depth. If it matches a folder,
+everything in the folder is left out. A glob with a slash begins at the root of the source. In it,
+``**`` matches any number of folders.
 """
 
 from __future__ import annotations
@@ -11,70 +12,93 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from dataprep.sources.classes import CLUTTER, is_clutter
+from dataprep.sources.file_names import CLUTTER, is_clutter
 from dataprep.sources.protocol import Listing, Problem
 
 EXCLUDED = "excluded by "
-"""Begins the reason of an entry that a glob leaves out."""
+"""The beginning of the reason of an entry that a glob leaves out."""
 
 
 @dataclass(frozen=True)
 class Exclusion:
-    """The globs of a job."""
+    """The globs of a job.
+
+    Attributes:
+        globs: the globs, in the order of the setting.
+    """
 
     globs: tuple[str, ...] = ()
 
     def reason(self, path: str) -> str:
-        """Why the file or folder at ``path`` is left out, by its name alone; else empty."""
+        """Why the file or folder at ``path`` is left out by its name; empty if it is not."""
         if is_clutter(path):
             return CLUTTER
         return self.by_glob(path)
 
     def reasons(self, paths: Sequence[str]) -> dict[int, str]:
-        """Which rows of ``paths`` are left out, and why."""
-        reasons = {row: CLUTTER for row, path in enumerate(paths) if is_clutter(path)}
-        if self.globs:
-            matched = {row: self.by_glob(path) for row, path in enumerate(paths)}
-            reasons = {row: reason for row, reason in matched.items() if reason} | reasons
+        """The reason of each path that is left out, by the path's index."""
+        reasons = {}
+        for row, path in enumerate(paths):
+            # ``by_glob`` is called only if there are globs: there may be millions of paths.
+            reason = self.by_glob(path) if self.globs else ""
+            if is_clutter(path):
+                reason = CLUTTER
+            if reason:
+                reasons[row] = reason
         return reasons
 
     def by_glob(self, path: str) -> str:
-        """Which glob leaves ``path`` out, as a reason; empty if none does."""
-        if not self.globs or not self._any.search(path):
+        """The reason of a path that a glob leaves out; empty if no glob matches."""
+        if not self.globs or not self._any_glob.search(path):
             return ""
-        patterns = zip(self.globs, self._patterns, strict=True)
-        return next(f"{EXCLUDED}{glob!r}" for glob, pattern in patterns if re.search(pattern, path))
+        for glob, pattern in zip(self.globs, self._patterns, strict=True):
+            if pattern.search(path):
+                return f"{EXCLUDED}{glob!r}"
+        return ""
 
     def applied(self, listing: Listing) -> Listing:
-        """The listing with the rows that a glob leaves out as skipped ones without a class."""
+        """Return the listing with the matched entries skipped and without their classes."""
         if not self.globs:
             return listing
-        reasons = {row: self.by_glob(name) for row, name in enumerate(listing.names)}
-        rows = {row: Problem("skipped", reason) for row, reason in reasons.items() if reason}
-        if not rows:
-            return listing
-        classes = ["" if row in rows else name for row, name in enumerate(listing.classes)]
-        return replace(listing, classes=classes, problems={**listing.problems, **rows})
+        problems = dict(listing.problems)
+        classes = list(listing.classes)
+        is_changed = False
+        for row, name in enumerate(listing.names):
+            reason = self.by_glob(name)
+            if reason:
+                problems[row] = Problem("skipped", reason)
+                classes[row] = ""
+                is_changed = True
+        return replace(listing, classes=classes, problems=problems) if is_changed else listing
 
     def unmatched(self, listing: Listing) -> Sequence[str]:
-        """The globs that match no entry of ``listing``, no file beside and no unread folder."""
+        """The globs that match no entry, no file that was left out, and no unread folder."""
         paths = (*listing.names, *listing.unread, *listing.left_out)
-        patterns = zip(self.globs, map(re.compile, self._patterns), strict=True)
-        return [glob for glob, pattern in patterns if not any(map(pattern.search, paths))]
+        unmatched = []
+        for glob, pattern in zip(self.globs, self._patterns, strict=True):
+            if not any(pattern.search(path) for path in paths):
+                unmatched.append(glob)
+        return unmatched
 
     @cached_property
-    def _patterns(self) -> Sequence[str]:
-        return [_pattern(glob) for glob in self.globs]
+    def _patterns(self) -> Sequence[re.Pattern[str]]:
+        """One pattern for each glob."""
+        return [re.compile(_glob_pattern(glob)) for glob in self.globs]
 
     @cached_property
-    def _any(self) -> re.Pattern[str]:
-        return re.compile("|".join(self._patterns))
+    def _any_glob(self) -> re.Pattern[str]:
+        """One pattern for all globs, since most paths match none of them."""
+        return re.compile("|".join(_glob_pattern(glob) for glob in self.globs))
 
 
 def check_glob(glob: str) -> None:
-    """Raise ValueError if ``glob`` can match no file, or is no glob."""
+    """Check that a glob can match a file.
+
+    Raises:
+        ValueError: the glob is malformed, or matches no name.
+    """
     try:
-        re.compile(_pattern(glob))
+        re.compile(_glob_pattern(glob))
     except re.error:
         raise ValueError(
             f"{glob!r} is no glob: a range in brackets is in the wrong order"
@@ -83,37 +107,39 @@ def check_glob(glob: str) -> None:
         raise ValueError(f"{glob!r} names nothing: give a name such as @thumbs, or a path")
 
 
-def _pattern(glob: str) -> str:
+def _glob_pattern(glob: str) -> str:
     """A regular expression that finds ``glob`` in a path, at the path's end or before a slash."""
-    parts = [part for part in glob.split("/") if part not in ("", ".")]
-    anchored = "/" in glob.rstrip("/")
+    names = [name for name in glob.split("/") if name not in ("", ".")]
+    is_anchored = "/" in glob.rstrip("/")
     pieces = []
-    for number, part in enumerate(parts):
-        is_last = number == len(parts) - 1
-        if part == "**":
+    for number, name in enumerate(names):
+        is_last = number == len(names) - 1
+        if name == "**":
             pieces.append("[^/]+" if is_last else "(?:[^/]+/)*")
         else:
-            pieces.append(_part_pattern(part) + ("" if is_last else "/"))
-    begin = r"\A/?" if anchored else r"(?:\A|/)"
+            pieces.append(_name_pattern(name))
+            if not is_last:
+                pieces.append("/")
+    begin = r"\A/?" if is_anchored else r"(?:\A|/)"
     return rf"(?s:{begin}{''.join(pieces)}(?:/|\Z))"
 
 
-def _part_pattern(part: str) -> str:
-    """A regular expression for one name: ``*``, ``?`` and ``[...]`` as in a shell."""
-    pieces, at = [], 0
-    while at < len(part):
-        character = part[at]
-        end = part.find("]", at + 2) if character == "[" else -1
+def _name_pattern(name: str) -> str:
+    """A regular expression for one name: ``*``, ``?`` and ``[...]`` are as in a shell."""
+    pieces, position = [], 0
+    while position < len(name):
+        character = name[position]
+        end = name.find("]", position + 2) if character == "[" else -1
         if end > 0:
-            members = part[at + 1 : end].replace("\\", r"\\").replace("[", r"\[")
-            negated = members.startswith(("!", "^"))
-            pieces.append(f"[^/{members[1:]}]" if negated else f"[{members}]")
-            at = end
+            members = name[position + 1 : end].replace("\\", r"\\").replace("[", r"\[")
+            is_negated = members.startswith(("!", "^"))
+            pieces.append(f"[^/{members[1:]}]" if is_negated else f"[{members}]")
+            position = end
         elif character == "*":
             pieces.append("[^/]*")
         elif character == "?":
             pieces.append("[^/]")
         else:
             pieces.append(re.escape(character))
-        at += 1
+        position += 1
     return "".join(pieces)

@@ -1,6 +1,7 @@
-"""List the files of a source, look up their sizes, and translate errors of the store.
+"""The base of sources whose address is a file or a folder of files, and helpers to read files.
 
-``FilesSource`` is the base class of sources whose address is a file or a folder of files.
+The helpers list the files of a store, look up their sizes, and translate errors of the store into
+errors of the source.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 
 from dataprep.errors import (
     ConfigError,
@@ -21,8 +22,8 @@ from dataprep.errors import (
     UnreadableImage,
 )
 from dataprep.ordered import in_order
-from dataprep.sources.classes import is_clutter
 from dataprep.sources.exclusion import Exclusion
+from dataprep.sources.file_names import is_clutter
 from dataprep.sources.local_tree import Tree, list_tree, problem_of
 from dataprep.sources.protocol import REMOTE_READS, Problem
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
@@ -30,12 +31,15 @@ from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
 
 MISSING = "not there"
-UNREADABLE = "it may not be read, or is not there"
+"""The reason why a file that does not exist has no size."""
 
-_FEWEST_KEYS_TO_LIST = 100
-_MOST_LISTED_PER_KEY = 10
+UNREADABLE = "it may not be read, or is not there"
+"""The reason why a file that the store refuses to show has no size."""
+
+_MIN_KEYS_TO_LIST = 100
+_MAX_LISTED_PER_KEY = 10
 _THREADS = 32
-_MOST_KEYS_PER_CALL = 64
+_MAX_KEYS_PER_CALL = 64
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,8 @@ class FilesSource:
         """The single file at the address, or the files of the folder there.
 
         Args:
-            noun: what errors call such a file.
-            tree: gets the listing of a folder.
+            noun: what errors call a file of this kind.
+            tree: gets the listing of the folder.
 
         Raises:
             SourceNotFound: there is no file.
@@ -93,17 +97,19 @@ class FilesSource:
             folder, key = split_uri(self.uri)
             store = open_store(folder, self._options)
             return FilesAt(store, [store.head(key)], is_folder=False)
-        listed = list_files(self._store, is_left_out=self._exclusion.reason)
-        tree.unread.extend(listed.unread)
-        tree.files.extend(listed.files)
-        if all(is_clutter(info.key) for info in listed.files):
+        folder_tree = list_files(self._store, is_left_out=self._exclusion.reason)
+        tree.unread.extend(folder_tree.unread)
+        tree.files.extend(folder_tree.files)
+        if all(is_clutter(file.key) for file in folder_tree.files):
             raise SourceNotFound(f"no {noun} at {self.uri!r}, nor any in it (check --source)")
-        return FilesAt(self._store, sorted(listed.files), is_folder=True)
+        return FilesAt(self._store, sorted(folder_tree.files), is_folder=True)
 
     def _problem_of(self, file: ObjectInfo, *, in_folder: bool) -> Problem | None:
         """Why a file is not read, judged by its entry in the listing; None if it is read."""
-        if in_folder and (reason := self._exclusion.reason(file.key)):
-            return Problem("skipped", reason)
+        if in_folder:
+            reason = self._exclusion.reason(file.key)
+            if reason:
+                return Problem("skipped", reason)
         return problem_of(file)
 
 
@@ -117,7 +123,7 @@ def split_uri(uri: str) -> tuple[str, str]:
     """
     scheme, separator, rest = uri.partition("://")
     if separator and not rest.rpartition("/")[0]:
-        raise ConfigError(f"{uri!r} names no file: write {scheme}://PLACE/FILE")
+        raise ConfigError(f"{uri!r} names no file: write {scheme}://FOLDER/FILE")
     folder, slash, name = uri.rpartition("/")
     return folder or slash or ".", name
 
@@ -153,16 +159,20 @@ def list_files(
     except ObjectNotFound as error:
         raise SourceNotFound(f"{error} (check --source)") from None
     except OSError as error:
-        why = str(error).removeprefix(f"{store.uri}: ")
-        raise SourceError(f"cannot list {store.uri}: {why}") from None
+        reason = str(error).removeprefix(f"{store.uri}: ")
+        raise SourceError(f"cannot list {store.uri}: {reason}") from None
 
 
 def read_error(
     error: ObjectNotFound | PermissionRefused, store: Store, key: str, where: str
 ) -> Exception:
-    """Translate an error of reading ``key`` into an error of the sample or of the source.
+    """Translate an error of reading a file into an error of the sample or of the source.
 
-    ``where`` is what the message calls the source.
+    Args:
+        error: the error of the store.
+        store: the store.
+        key: the key of the file.
+        where: what the message calls the source.
     """
     if isinstance(error, ObjectNotFound):
         return SourceChanged(
@@ -171,14 +181,14 @@ def read_error(
         )
     if isinstance(store, LocalStore):
         return UnreadableImage(str(error))
-    return error  # a store may refuse all reads, so this is no error of one sample
+    return error  # A remote store may refuse all reads, so this is no error of one sample.
 
 
 def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
-    """The size of each file in bytes, or the reason why the size is unknown.
+    """Return the size of each file in bytes, or the reason why the size is unknown.
 
-    On S3, one LIST returns a thousand sizes. So for ``_FEWEST_KEYS_TO_LIST`` keys or more, their
-    common folder is listed first, up to ``_MOST_LISTED_PER_KEY`` objects per key. The sizes of the
+    On S3, one LIST returns a thousand sizes. So for ``_MIN_KEYS_TO_LIST`` keys or more, their
+    common folder is listed first, up to ``_MAX_LISTED_PER_KEY`` objects per key. The sizes of the
     remaining keys are requested one by one.
 
     Raises:
@@ -186,16 +196,9 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
     """
     size_by_key: dict[str, int | str] = {}
     on_s3 = isinstance(store, S3Store)
-    if on_s3 and len(keys) >= _FEWEST_KEYS_TO_LIST:
-        wanted = {*keys}
-        folder = os.path.commonprefix(keys).rpartition("/")[0]  # noqa: RUF071  cut at a slash
-        # Credentials that may read an object may not be allowed to list the bucket.
-        with contextlib.suppress(PermissionRefused):
-            listed = islice(
-                store.list(f"{folder}/".lstrip("/")), _MOST_LISTED_PER_KEY * len(wanted)
-            )
-            size_by_key.update({info.key: info.bytes for info in listed if info.key in wanted})
-    unknown = [key for key in keys if key not in size_by_key]
+    if on_s3 and len(keys) >= _MIN_KEYS_TO_LIST:
+        size_by_key.update(_listed_sizes(store, keys))
+    unknown_keys = [key for key in keys if key not in size_by_key]
 
     def size_of(key: str) -> int | str:
         if on_s3 and key.encode(errors="ignore").decode() != key:
@@ -207,10 +210,30 @@ def sizes_of(store: Store, keys: Sequence[str]) -> list[int | str]:
         except PermissionRefused:
             return UNREADABLE
 
-    # One call of a thread looks up many keys, since starting a call takes longer than a look-up on
-    # a local disk.
-    per_call = min(_MOST_KEYS_PER_CALL, len(unknown) // (4 * _THREADS) + 1)
-    parts = [unknown[start : start + per_call] for start in range(0, len(unknown), per_call)]
-    sizes_of_parts = in_order(lambda part: [size_of(key) for key in part], parts, _THREADS)
-    sizes = chain.from_iterable(sizes_of_parts)
-    return [size_by_key[key] if key in size_by_key else next(sizes) for key in keys]
+    def sizes_of_batch(batch: Sequence[str]) -> list[int | str]:
+        return [size_of(key) for key in batch]
+
+    # Each call of a thread looks up many keys, since starting a call takes longer than a look-up
+    # on a local disk.
+    per_call = min(_MAX_KEYS_PER_CALL, len(unknown_keys) // (4 * _THREADS) + 1)
+    batches = [
+        unknown_keys[start : start + per_call] for start in range(0, len(unknown_keys), per_call)
+    ]
+    batch_sizes = in_order(sizes_of_batch, batches, _THREADS)
+    for batch, sizes in zip(batches, batch_sizes, strict=True):
+        size_by_key.update(zip(batch, sizes, strict=True))
+    return [size_by_key[key] for key in keys]
+
+
+def _listed_sizes(store: Store, keys: Sequence[str]) -> dict[str, int]:
+    """The sizes of those keys that a listing of their common folder shows."""
+    required_keys = {*keys}
+    folder = os.path.commonprefix(keys).rpartition("/")[0]  # noqa: RUF071  cut at a slash
+    max_objects = _MAX_LISTED_PER_KEY * len(required_keys)
+    sizes = {}
+    # Credentials that may read an object may not be allowed to list the bucket.
+    with contextlib.suppress(PermissionRefused):
+        for info in islice(store.list(f"{folder}/".lstrip("/")), max_objects):
+            if info.key in required_keys:
+                sizes[info.key] = info.bytes
+    return sizes

@@ -1,4 +1,7 @@
-"""ILSVRC2012 as downloaded, read in place: a tar of tars, a flat tar, a tree in a tar."""
+"""Kind ``ilsvrc``: ILSVRC2012 as downloaded, and other images in tars, read in place.
+
+The source is a tar of tars, a flat tar, a tree in a tar, or a folder of tars.
+"""
 
 from __future__ import annotations
 
@@ -6,49 +9,62 @@ import os
 import posixpath
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dataprep.counted import counted
+from dataprep.counted import counted, listed
 from dataprep.errors import SourceError, SourceNotFound
 from dataprep.names import by_bytes
 from dataprep.samples import in_numpy
-from dataprep.sources.class_names import Classes
-from dataprep.sources.classes import (
-    CLUTTER,
-    classify,
-    is_clutter,
-    promises_image,
-    unclassified,
-)
-from dataprep.sources.local_tree import Tree, shown
-from dataprep.sources.member_classes import (
+from dataprep.sources.file_names import CLUTTER, TAR_ENDING, is_clutter, promises_image
+from dataprep.sources.folder_classes import classify, unclassified
+from dataprep.sources.ilsvrc_classes import (
     Members,
     classes_by_name,
+    classes_if_named,
     has_class_folders,
-    named_classes,
-    note_of_parts,
-    parts_among,
-    refuse_crowded_archives,
+    note_of_volumes,
+    refuse_folders_in_tars,
     refuse_webdataset,
     tars_are_splits,
+    volumes_among,
 )
+from dataprep.sources.label_classes import Classes
+from dataprep.sources.local_tree import Tree
 from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing, Problem, Problems
 from dataprep.sources.splits import is_no_class
+from dataprep.sources.tar_index import EMPTY, leaves_archive
 from dataprep.sources.tar_source import TarSource, texts
-from dataprep.sources.tars import EMPTY, TAR_ENDING, leaves_archive
 from dataprep.stores import StoreOptions
+
+_REPLACED = "a later member of the archive has the same name"
+
+
+@dataclass
+class _TarUse:
+    """Which tars of a source gave samples.
+
+    Attributes:
+        with_samples: tars that have samples, or images that failed; without their endings.
+        without_images: tars that have neither.
+        unreadable: why files that are named as tars could not be read, by their name.
+    """
+
+    with_samples: set[str] = field(default_factory=set)
+    without_images: set[str] = field(default_factory=set)
+    unreadable: dict[str, str] = field(default_factory=dict)
 
 
 class ILSVRC(TarSource):
     """Images in tar archives, of which only headers and the images themselves are read.
 
-    ``uri`` is one archive (ILSVRC2012's train tar of tars, its flat validation tar, any tree in a
-    tar), or a folder of tars, one a class. An image in ``n01440764.tar`` is called
-    ``n01440764/NAME``, as if that tar had been unpacked into a folder; classes then are those of
-    class folders. Where images are in no folder, none has a class.
+    ``uri`` is one archive (ILSVRC2012's train tar of tars, its flat validation tar, or any tree in
+    a tar), or a folder of tars, one for each class. An image in ``n01440764.tar`` is called
+    ``n01440764/NAME``, as if that tar had been unpacked into a folder, and its classes are found as
+    in class folders. If images are in no folder, they have no classes.
     """
 
     kind = "ilsvrc"
@@ -63,23 +79,23 @@ class ILSVRC(TarSource):
         super().__init__(uri, options, self._section.cache)
 
     def list(self) -> Listing:
-        """All members of all archives but folders, sorted by the bytes of their names."""
+        """List all members of all archives except folders, sorted by the bytes of their names."""
         tree = Tree()
-        # What an index keeps of small members is for WebDataset.
+        # Only WebDataset uses the content of small members.
         indexes = self._indexed(tree, lambda index: index.drop_columns(["content"]))
         table = pa.concat_tables(indexes)
         folder = posixpath.normpath(self._section.folder or "/").strip("/")
-        below = f"{folder}/".lstrip("/")
-        table = table.filter(pc.starts_with(table["name"], os.fsencode(below)))
+        prefix = f"{folder}/".lstrip("/")
+        table = table.filter(pc.starts_with(table["name"], os.fsencode(prefix)))
         if not len(table):
             raise SourceNotFound(f"nothing is below {folder!r} in {self.uri!r} (ilsvrc.folder)")
         table = table.take(pc.sort_indices(table, [("name", "ascending")]))
-        names = [os.fsdecode(name).removeprefix(below) for name in table["name"].to_pylist()]
-        tars = [_below(tar, below) for tar in texts(table, "tar")]
+        names = [name.removeprefix(prefix) for name in _file_names(table)]
+        tars = [_tar_below(tar, prefix) for tar in texts(table, "tar")]
         problems = self._problems(names, table)
-        known = dict(problems)
+        problems_before_classes = dict(problems)
         classes = self._classes(names, tars, problems)
-        empty_notes = self._require_all(names, tars, known, problems)
+        empty_notes = self._require_all_tars(names, tars, problems_before_classes, problems)
         return Listing(
             names=names,
             sizes=in_numpy(table["bytes"]),
@@ -94,35 +110,37 @@ class ILSVRC(TarSource):
         )
 
     def _classes(self, names: Sequence[str], tars: Sequence[str], problems: Problems) -> Classes:
-        """The class of each member, if there are classes; what is no sample joins ``problems``.
+        """The class of each member. Members that are no samples are added to ``problems``.
 
         Raises:
-            SourceError: it can be read in two ways.
+            SourceError: the source can be read in two ways.
         """
-        # A path that is refused names folders that are none.
+        # A member whose path is refused must not contribute folders.
         paths = ["" if leaves_archive(name) else name for name in names]
         members = Members(self.uri, paths, tars, problems)
-        inside = [members.inside(row) for row in range(len(names))]
-        chosen = self._section.classes
-        if chosen == "names":
+        paths_in_tars = [members.path_in_tar(row) for row in range(len(names))]
+        setting = self._section.classes
+        if setting == "names":
             return Classes(classes_by_name(members))
-        if chosen == "folders":
-            return Classes(self._by_folders(inside, problems, splits_are_classes=True))
-        if chosen == "archives":
+        if setting == "folders":
+            return Classes(self._by_folders(paths_in_tars, problems, splits_are_classes=True))
+        if setting == "archives":
             return Classes(self._by_folders(paths, problems, splits_are_classes=True))
         refuse_webdataset(members)
-        if (synsets := named_classes(members)) is not None:
+        synsets = classes_if_named(members)
+        if synsets is not None:
             return Classes(synsets)
-        parts = parts_among(members)
-        if tars_are_splits(members, parts):
+        volumes = volumes_among(members)
+        if tars_are_splits(members, volumes):
             return Classes(self._by_folders(paths, problems))
-        if parts:
-            note = note_of_parts(parts)
+        if volumes:
+            notes = (note_of_volumes(volumes),)
             if not has_class_folders(members):
-                return Classes(unclassified(paths, problems), notes=(note,))
-            in_each = any(tars)
-            return Classes(self._by_folders(inside, problems, in_each=in_each), notes=(note,))
-        refuse_crowded_archives(members)
+                return Classes(unclassified(paths, problems), notes=notes)
+            in_each_tar = any(tars)
+            classes = self._by_folders(paths_in_tars, problems, in_each_tar=in_each_tar)
+            return Classes(classes, notes=notes)
+        refuse_folders_in_tars(members)
         return Classes(self._by_folders(paths, problems))
 
     def _by_folders(
@@ -131,32 +149,42 @@ class ILSVRC(TarSource):
         problems: Problems,
         *,
         splits_are_classes: bool = False,
-        in_each: bool = False,
+        in_each_tar: bool = False,
     ) -> Sequence[str]:
-        """The class of each path, if folders give it; what is no sample joins ``problems``.
+        """The class of each path by its folders, or no classes if there are no class folders.
 
-        ``in_each`` says that each of several tars may have the same folders.
+        Args:
+            paths: the paths of the members.
+            problems: members that are no samples; others are added.
+            splits_are_classes: whether folders that look like splits are read as classes.
+            in_each_tar: whether each of several tars may have the same folders.
+
+        Raises:
+            SourceNotFound, SourceError: as ``classify``.
         """
         splits_are_classes = splits_are_classes or self._splits_are_classes
-        images = (name for row, name in enumerate(paths) if row not in problems)
-        folders = {name.rpartition("/")[0] for name in filter(promises_image, images)}
-        # Images in no folder, or all in one that is called as a split or as its kind of files is.
-        only = next(iter(folders)).rpartition("/")[2] if len(folders) == 1 else "several"
-        if not only or (is_no_class(only) and not splits_are_classes):
-            return unclassified(paths, problems)
+        folders = set()
+        for row, path in enumerate(paths):
+            if row not in problems and promises_image(path):
+                folders.add(path.rpartition("/")[0])
+        if len(folders) == 1:
+            (folder,) = folders
+            name = folder.rpartition("/")[2]
+            if not name or (is_no_class(name) and not splits_are_classes):
+                return unclassified(paths, problems)
         absent = f"no images in {self.uri!r}: expected JPEGs in tars, or in folders in a tar"
-        whole = f"--source {shlex.quote(self.uri)} --kind ilsvrc"
+        all_options = f"--source {shlex.quote(self.uri)} --kind ilsvrc"
         above = (self._section.folder or "").strip("/")
 
         def advise(folder: str) -> str:
-            if in_each and folder:
-                depth = folder.count("/") + 1
-                beside = {"/".join(path.split("/")[:depth]) for path in folders} - {folder}
-                left_out = [f"--exclude {shlex.quote(f'*/{path}')}" for path in sorted(beside)]
-                # The folder that is left in looks like a split.
-                return " ".join([whole, *left_out, "--set labels.split_folders=classes"])
-            inside = posixpath.join(above, folder)
-            return f"{whole} --set ilsvrc.folder={shlex.quote(inside)}" if inside else whole
+            if in_each_tar and folder:
+                exclude = _exclude_siblings(folder, folders)
+                # The remaining folder looks like a split.
+                return f"{all_options}{exclude} --set labels.split_folders=classes"
+            path = posixpath.join(above, folder)
+            if not path:
+                return all_options
+            return f"{all_options} --set ilsvrc.folder={shlex.quote(path)}"
 
         return classify(
             paths,
@@ -168,67 +196,114 @@ class ILSVRC(TarSource):
         )
 
     def _problems(self, names: Sequence[str], table: pa.Table) -> Problems:
-        """Members that are no samples, regardless of their classes."""
+        """The members that are no samples, regardless of their classes."""
         statuses, reasons = table["status"].to_pylist(), table["problem"].to_pylist()
         problems = {}
         for row, name in enumerate(names):
-            if reason := self._exclusion.by_glob(name):
-                problems[row] = Problem("skipped", reason)
+            excluded = self._exclusion.by_glob(name)
+            is_last = row + 1 == len(names)
+            if excluded:
+                problems[row] = Problem("skipped", excluded)
             elif reasons[row] is not None:
                 problems[row] = Problem(statuses[row], reasons[row])
-            elif names[row + 1 : row + 2] == [name]:
+            elif not is_last and names[row + 1] == name:
                 # A later member replaces an earlier one, as it does when a tar is unpacked.
-                reason = "a later member of the archive has the same name"
-                problems[row] = Problem("skipped", reason)
+                problems[row] = Problem("skipped", _REPLACED)
             elif is_clutter(name):
                 problems[row] = Problem("skipped", CLUTTER)
         return problems
 
-    def _require_all(
+    def _require_all_tars(
         self,
         names: Sequence[str],
         tars: Sequence[str],
-        known: Problems,
+        problems_before_classes: Problems,
         problems: Problems,
     ) -> tuple[str, ...]:
         """Refuse a source in which some tars are classes and another one cannot be read.
 
-        ``known`` are the problems apart from classes. Returns a note of the tars without images,
-        which make no class, as empty class folders do not.
+        Args:
+            names: the name of each member, or of a file that is no archive.
+            tars: the tar of each member.
+            problems_before_classes: the members that are no samples, regardless of their classes.
+            problems: all members that are no samples.
+
+        Returns:
+            A note about tars without images, which make no class, as empty class folders do not.
+
+        Raises:
+            SourceError: a tar cannot be read.
         """
-        reasons: dict[str, str] = {}
-        giving: set[str] = set()
-        without_images: set[str] = set()
+        use = self._tar_use(names, tars, problems_before_classes, problems)
+        if not use.with_samples:
+            return ()
+        lost = [
+            tar for tar in sorted(use.unreadable) if TAR_ENDING.sub("", tar) not in use.with_samples
+        ]
+        if lost:
+            others = f" (and {len(lost) - 1:,} more)" if len(lost) > 1 else ""
+            raise SourceError(
+                f"{self.uri}: {lost[0]}: {use.unreadable[lost[0]]}{others}. A class would be "
+                "missing without it: fetch it again; if it is no class, move it elsewhere (within "
+                "a tar: tar --delete)"
+            )
+        empty = [
+            tar
+            for tar in by_bytes(use.without_images)
+            if TAR_ENDING.sub("", tar) not in use.with_samples
+        ]
+        if not empty:
+            return ()
+        archives = counted(len(empty), "archive")
+        return (f"{archives} without images, which make no class: {listed(empty)}",)
+
+    def _tar_use(
+        self,
+        names: Sequence[str],
+        tars: Sequence[str],
+        problems_before_classes: Problems,
+        problems: Problems,
+    ) -> _TarUse:
+        """Which tars gave samples. Arguments as ``_require_all_tars``."""
+        use = _TarUse()
         for row, (name, tar) in enumerate(zip(names, tars, strict=True)):
             if self._exclusion.by_glob(name) or (not tar and is_clutter(name)):
                 continue
-            if tar and (row not in problems or problems[row].status == "failed"):
-                giving.add(TAR_ENDING.sub("", tar))
-            elif tar:
-                without_images.add(tar)
-            elif row in known and known[row].reason == EMPTY:
-                without_images.add(name)
+            problem_before_classes = problems_before_classes.get(row)
+            if tar:
+                if row not in problems or problems[row].status == "failed":
+                    use.with_samples.add(TAR_ENDING.sub("", tar))
+                else:
+                    use.without_images.add(tar)
+            elif problem_before_classes and problem_before_classes.reason == EMPTY:
+                use.without_images.add(name)
             elif TAR_ENDING.search(name):
-                reasons[name] = known[row].reason if row in known else "no tar archive"
-        lost = [tar for tar in sorted(reasons) if TAR_ENDING.sub("", tar) not in giving]
-        empty = [tar for tar in by_bytes(without_images) if TAR_ENDING.sub("", tar) not in giving]
-        if not giving:
-            return ()
-        if not lost:
-            if not empty:
-                return ()
-            return (
-                f"{counted(len(empty), 'archive')} without images, which make no class: "
-                f"{shown(empty)}",
-            )
-        others = f" (and {len(lost) - 1:,} more)" if len(lost) > 1 else ""
-        raise SourceError(
-            f"{self.uri}: {lost[0]}: {reasons[lost[0]]}{others}. A class would be missing without "
-            "it: fetch it again; if it is no class, move it elsewhere (within a tar: tar --delete)"
-        )
+                reason = "no tar archive"
+                if problem_before_classes:
+                    reason = problem_before_classes.reason
+                use.unreadable[name] = reason
+        return use
 
 
-def _below(tar: str, folder: str) -> str:
-    """The path of a tar below a folder; empty if the folder is the tar's own, or is in the tar."""
-    own = f"{TAR_ENDING.sub('', tar)}/"
-    return "" if folder.startswith(own) else tar.removeprefix(folder)
+def _file_names(table: pa.Table) -> Sequence[str]:
+    """The names of the members in an index. They differ, so ``texts`` would gain nothing."""
+    return [os.fsdecode(name) for name in table["name"].to_pylist()]
+
+
+def _tar_below(tar: str, prefix: str) -> str:
+    """The path of a tar below ``ilsvrc.folder``; empty if that folder is the tar, or inside it.
+
+    Args:
+        tar: the path of the tar; empty for the outer archive.
+        prefix: the folder with a slash at the end; empty for the root.
+    """
+    folder_of_tar = f"{TAR_ENDING.sub('', tar)}/"
+    return "" if prefix.startswith(folder_of_tar) else tar.removeprefix(prefix)
+
+
+def _exclude_siblings(folder: str, folders: set[str]) -> str:
+    """Options that leave out the folders beside ``folder`` in every tar."""
+    depth = folder.count("/") + 1
+    siblings = {"/".join(path.split("/")[:depth]) for path in folders} - {folder}
+    options = [f" --exclude {shlex.quote(f'*/{path}')}" for path in sorted(siblings)]
+    return "".join(options)

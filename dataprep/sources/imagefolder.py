@@ -1,4 +1,4 @@
-"""Image files in folders, local or on S3: one folder a class, or no classes at all."""
+"""Kinds ``imagefolder`` and ``flat``: image files in folders, with or without classes."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dataprep.counted import counted
+from dataprep.counted import counted, listed
 from dataprep.errors import ObjectNotFound, PermissionRefused, SourceError, SourceNotFound
 from dataprep.labels import is_synset
 from dataprep.names import by_bytes
-from dataprep.sources.classes import classify, promises_image, unclassified
+from dataprep.sources.file_names import advice_for, promises_image
 from dataprep.sources.files import FilesSource, list_files, read_error
-from dataprep.sources.local_tree import problem_of, shown
-from dataprep.sources.other_kinds import advice_for
+from dataprep.sources.folder_classes import classify, unclassified
+from dataprep.sources.local_tree import Tree, problem_of
 from dataprep.sources.protocol import Listing, Located, Problem, Problems
 from dataprep.sources.splits import find_different_splits
 from dataprep.stores.local import LocalStore
@@ -26,19 +26,19 @@ _begins_with_synset = re.compile(r"(?:.*/)?(n\d{8})[_.-][^/]*", re.DOTALL).fullm
 
 
 class ImageFolder(FilesSource):
-    """One folder for each class, as in trees of ImageNet or Caltech-256. See ``classify``."""
+    """A folder with one folder for each class, as in ImageNet or Caltech-256. See ``classify``."""
 
     form = "class folders"
 
     def read(self, item: Located) -> bytes:
-        """One file's bytes."""
+        """Return the bytes of one file."""
         try:
             return self._store.get(item.name)
         except (ObjectNotFound, PermissionRefused) as error:
             raise read_error(error, self._store, item.name, self.uri) from None
 
     def list(self) -> Listing:
-        """All files below the folder, sorted by the bytes of their names."""
+        """List all files below the folder, sorted by the bytes of their names."""
         if isinstance(self._store, LocalStore) and os.path.isfile(self._store.root):  # noqa: PTH113
             raise SourceNotFound(
                 f"{self.uri!r} is a file, not a folder of images: give --kind ilsvrc or "
@@ -55,27 +55,41 @@ class ImageFolder(FilesSource):
         for row, name in enumerate(names):
             if row in left_out:
                 problems[row] = Problem("skipped", left_out[row])
-            elif entries[name].problem and (problem := problem_of(entries[name])):
+                continue
+            problem = problem_of(entries[name])
+            if problem:
                 problems[row] = problem
         classes = self._classes(names, problems)
-        no_classes = self._exclusion.reasons(tree.folders)
-        folders = [key for row, key in enumerate(tree.folders) if row not in no_classes]
         return Listing(
             names,
             sizes,
             classes,
             problems,
-            notes=(*_empty_folders(names, classes, folders), *tree.notes()),
+            notes=(*self._notes_of_empty_folders(names, classes, tree), *tree.notes()),
             form=self.form,
             unread=tuple(tree.unread),
         )
 
+    def _notes_of_empty_folders(
+        self, names: Sequence[str], classes: Sequence[str], tree: Tree
+    ) -> Sequence[str]:
+        """A note about folders beside the class folders that have no images, if there are any."""
+        left_out = self._exclusion.reasons(tree.folders)
+        folders = [key for index, key in enumerate(tree.folders) if index not in left_out]
+        empty = _empty_class_folders(names, classes, folders)
+        if not empty:
+            return []
+        count = counted(len(empty), "folder")
+        return [f"{count} without images, which make no class: {listed(empty)}"]
+
     def _options_for(self, folder: str) -> str:
-        """The options that take one folder of the source; of an empty name, all of it."""
+        """The options that read one folder of the source; for an empty name, all of it."""
         root = self.uri.rstrip("/")
-        return f"--source {shlex.quote(f'{root}/{folder}' if folder else root)}"
+        uri = f"{root}/{folder}" if folder else root
+        return f"--source {shlex.quote(uri)}"
 
     def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
+        """The class of each file. Files that are no samples are added to ``problems``."""
         absent = (
             f"no class folders with images in {self.uri!r}: expected CLASS/IMAGE.JPEG below "
             "it (or --kind flat, where a file gives the classes)" + advice_for(names)
@@ -88,9 +102,9 @@ class ImageFolder(FilesSource):
             absent,
             splits_are_classes=self._splits_are_classes,
         )
-        _require_folders(self.uri, names, classes, problems)
+        _refuse_broken_links(self.uri, names, classes, problems)
         if not self._splits_are_classes:
-            _refuse_parts(self.uri, names, classes)
+            _refuse_shared_synsets(self.uri, names, classes)
         return classes
 
 
@@ -103,32 +117,35 @@ class FlatFolder(ImageFolder):
         return f"{super()._options_for(folder)} --kind flat"
 
     def _classes(self, names: Sequence[str], problems: Problems) -> Sequence[str]:
-        images = [
-            name
-            for row, name in enumerate(names)
-            if promises_image(name) and (row not in problems or problems[row].status == "failed")
-        ]
-        folders = {tuple(name.split("/")[:-1]) for name in images}
-        if not self._splits_are_classes and (splits := find_different_splits(folders)):
+        folders = set()
+        for row, name in enumerate(names):
+            is_skipped = row in problems and problems[row].status == "skipped"
+            if promises_image(name) and not is_skipped:
+                folders.add(tuple(name.split("/")[:-1]))
+        splits = find_different_splits(folders)
+        if splits and not self._splits_are_classes:
             raise SourceError(splits.message(self.uri, self._options_for, has_classes=False))
         classes = unclassified(names, problems)
-        _require_folders(self.uri, names, classes, problems)
+        _refuse_broken_links(self.uri, names, classes, problems)
         return classes
 
 
-def _require_folders(
+def _refuse_broken_links(
     uri: str, names: Sequence[str], classes: Sequence[str], problems: Problems
 ) -> None:
-    """Refuse a broken link that stands where a folder of images could.
+    """Refuse a broken link that could stand for a folder of images.
 
-    One that is called as an image is a failed sample. So is one in a class where images have no
-    extensions, since nothing tells it from them.
+    A link that is named as an image is a failed sample instead. So is a link in a class folder if
+    images have no extensions, since it cannot be told from an image.
+
+    Raises:
+        SourceError: a link could stand for a folder.
     """
-    broken = [row for row, problem in problems.items() if problem.reason.startswith(BROKEN)]
-    if not broken:
+    broken_rows = [row for row, problem in problems.items() if problem.reason.startswith(BROKEN)]
+    if not broken_rows:
         return
     have_extensions = any(map(promises_image, names))
-    for row in broken:
+    for row in broken_rows:
         name = names[row]
         if promises_image(name) or (classes[row] and not have_extensions):
             continue
@@ -139,25 +156,30 @@ def _require_folders(
         )
 
 
-def _refuse_parts(uri: str, names: Sequence[str], classes: Sequence[str]) -> None:
-    """Refuse folders that are parts of a data set, since the names of images carry the class.
+def _refuse_shared_synsets(uri: str, names: Sequence[str], classes: Sequence[str]) -> None:
+    """Refuse folders that are no classes, since the names of the images contain the classes.
 
-    Every name begins with a synset, and folders share synsets, so that folders are no classes.
+    This is so if the name of every image begins with a synset, and several folders have images of
+    the same synset.
+
+    Raises:
+        SourceError: two folders have images of the same synset.
     """
-    folder_of: dict[str, str] = {}
+    folder_by_synset: dict[str, str] = {}
     shared: tuple[str, str] | None = None
-    for name, group in zip(names, classes, strict=True):
-        if not group:
+    for name, folder in zip(names, classes, strict=True):
+        if not folder:
             continue
         match = _begins_with_synset(name)
-        if is_synset(group) or match is None:
+        if is_synset(folder) or match is None:
             return
-        if folder_of.setdefault(match[1], group) != group:
-            shared = (match[1], group)
-    if shared is None or len(folder_of) == 1:
+        synset = match[1]
+        if folder_by_synset.setdefault(synset, folder) != folder:
+            shared = (synset, folder)
+    if shared is None or len(folder_by_synset) == 1:
         return
     synset, folder = shared
-    folders = f"{folder_of[synset]!r} and {folder!r}"
+    folders = f"{folder_by_synset[synset]!r} and {folder!r}"
     raise SourceError(
         f"{uri!r}: the names of images begin with synsets, and {folders} both have images of "
         f"{synset}, so that folders are no classes. Write a CSV file of paths and synsets and read "
@@ -166,20 +188,30 @@ def _refuse_parts(uri: str, names: Sequence[str], classes: Sequence[str]) -> Non
     )
 
 
-def _empty_folders(
+def _empty_class_folders(
     names: Sequence[str], classes: Sequence[str], folders: Sequence[str]
-) -> tuple[str, ...]:
-    """A note of folders beside those of the classes that have no images, if there are any.
+) -> Sequence[str]:
+    """The names of folders beside the class folders that have no images.
 
-    They get no labels: an object store has no empty folders, and labels do not depend on the
+    They get no labels: an object store has no empty folders, and labels must not depend on the
     store.
+
+    Args:
+        names: the path of each file.
+        classes: the class of each file; empty if it has none.
+        folders: the paths of all folders that are not left out.
     """
-    first = {group: name for group, name in zip(classes, names, strict=True) if group}
-    parents = {name[: f"/{name}".index(f"/{group}/")] for group, name in first.items()}
-    beside = {key.rpartition("/")[2] for key in folders if key[: key.rfind("/") + 1] in parents}
-    empty = by_bytes(beside - first.keys())
-    if all(map(is_synset, first)):
-        empty = [*filter(is_synset, empty)]
-    if not empty:
-        return ()
-    return (f"{counted(len(empty), 'folder')} without images, which make no class: {shown(empty)}",)
+    name_by_class = {group: name for name, group in zip(names, classes, strict=True) if group}
+    parents = set()
+    for group, name in name_by_class.items():
+        end = f"/{name}".index(f"/{group}/")
+        parents.add(name[:end])
+    siblings = set()
+    for path in folders:
+        parent, slash, folder = path.rpartition("/")
+        if parent + slash in parents:
+            siblings.add(folder)
+    empty = by_bytes(siblings - name_by_class.keys())
+    if all(map(is_synset, name_by_class)):
+        return [folder for folder in empty if is_synset(folder)]
+    return empty

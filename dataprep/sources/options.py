@@ -1,4 +1,8 @@
-"""Parts of a config that belong to one kind of source each."""
+"""The settings of each kind of source: the section of a config with the kind's name.
+
+They are apart from the kinds themselves, so that a config is read without importing the libraries
+that read Parquet files, tars and S3.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +13,22 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 from dataprep.formats import get_format
 
 Column = str | Annotated[int, Field(ge=0)]
+"""A column by its name, or by its number from 0."""
 
 
-def _auto_or_known_format(name: str) -> str:
+def _auto_or_registered_format(name: str) -> str:
+    """Check the name of a record format.
+
+    Raises:
+        ConfigError: no such format is registered.
+    """
     if name != "auto":
         get_format(name)
     return name
 
 
 class _Section(BaseModel):
-    # Hidden, since an address that is refused may hold a password.
+    # Values stay out of error messages, since a refused address may hold a password.
     model_config = ConfigDict(
         frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
     )
@@ -31,8 +41,8 @@ class ILSVRCOptions(_Section):
     """Folder of the archive, such as `ILSVRC/Data/CLS-LOC/train` in Kaggle's."""
 
     classes: Literal["auto", "archives", "folders", "names"] = "auto"
-    """What gives the classes: the names of the `archives`, the `folders` inside them, or the
-    synsets in the `names` of images; `auto`: what is clear, or a refusal."""
+    """What the classes are: the names of the `archives`, the `folders` inside them, or the synsets
+    in the `names` of images. `auto` decides itself, and refuses a source that is not clear."""
 
     cache: str | None = None
     """Folder of indexes. (default: $XDG_CACHE_HOME/dataprep)"""
@@ -41,7 +51,7 @@ class ILSVRCOptions(_Section):
 class ListingOptions(_Section):
     """Kind ``listing``: how a CSV, TSV, Parquet or ``.lst`` file is read.
 
-    A column is named, or counted from 0.
+    A column is given by its name, or by its number from 0.
     """
 
     format: Literal["auto", "csv", "tsv", "parquet", "lst"] = "auto"
@@ -94,10 +104,10 @@ class ParquetOptions(_Section):
 
 
 class RecordsOptions(_Section):
-    """Kind ``records``: how shards that exist are read."""
+    """Kind ``records``: how existing shards are read."""
 
-    format: Annotated[str, AfterValidator(_auto_or_known_format)] = "auto"
-    """Format of the shards; `auto`: by content. Of an output that has it: TFRecord."""
+    format: Annotated[str, AfterValidator(_auto_or_registered_format)] = "auto"
+    """Format of the shards; `auto`: by content. If an output has several formats: TFRecord."""
 
     split: str | None = None
     """Split of the source. (default: as written)"""

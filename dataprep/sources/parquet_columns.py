@@ -8,13 +8,13 @@ of the classes in the order of their numbers.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from dataprep.counted import listed
 from dataprep.errors import SourceError
 from dataprep.names import escape
 from dataprep.sources.options import ParquetOptions
@@ -28,7 +28,7 @@ LABEL_COLUMNS = (
     *("class_id", "class_label", "class_name", "label_id", "label_name"),
 )
 
-_MOST_SHOWN = 12
+_MAX_SHOWN = 12
 
 
 @dataclass(frozen=True)
@@ -64,43 +64,58 @@ def columns_of(schema: pa.Schema, section: ParquetOptions, title: str) -> Column
         SourceError: a named column does not exist or has a type that cannot be read; or it is not
             clear which columns to read.
     """
-    columns = [*_columns(schema)]
-    names = Counter(name for name, _ in columns)
-    if repeated := [name for name, count in names.items() if count > 1]:
-        raise SourceError(f"{title}: several columns are called {repeated[0]!r}")
-    types = dict(columns)
+    types: dict[str, pa.DataType] = {}
+    for name, data_type in _columns(schema):
+        if name in types:
+            raise SourceError(f"{title}: several columns are called {name!r}")
+        types[name] = data_type
     features = _features(schema)
     image = _image_column(types, features, section.image, title)
-    data, path = image, ""
+    image_data, path = image, ""
     if pa.types.is_struct(types[image]):
-        data = f"{image}.bytes"
-        path = f"{image}.path" if _is_text(types.get(f"{image}.path")) else ""
+        image_data = f"{image}.bytes"
+        if _is_text(types.get(f"{image}.path")):
+            path = f"{image}.path"
     if section.label is False:
-        return Columns(data, path)
-    rest = {
-        name: kind
-        for name, kind in types.items()
+        return Columns(image_data, path)
+    other_types = {
+        name: data_type
+        for name, data_type in types.items()
         if name != image and not name.startswith(f"{image}.")
     }
-    label = _label_column(rest, features, section.label, title)
+    label = _label_column(other_types, features, section.label, title)
     if not label:
-        shown = _shown(rest) if rest else "no other columns"
-        advice = f"it has {shown}: --set parquet.label=NAME takes the class from a column"
-        return Columns(data, path, advice=advice)
-    class_names = _feature(features, label).get("names")
-    if not isinstance(class_names, list) or not all(isinstance(n, str) for n in class_names):
-        class_names = []
-    return Columns(data, path, label, not _is_text(types[label]), tuple(class_names))
+        columns = _shown(other_types) if other_types else "no other columns"
+        advice = f"it has {columns}: --set parquet.label=NAME takes the class from a column"
+        return Columns(image_data, path, advice=advice)
+    return Columns(
+        image=image_data,
+        path=path,
+        label=label,
+        has_numbers=not _is_text(types[label]),
+        class_names=_class_names(features, label),
+    )
+
+
+def _class_names(features: Mapping[str, Any], column: str) -> tuple[str, ...]:
+    """The names of the classes in the schema, by number; empty if it has none."""
+    names = _feature(features, column).get("names")
+    if not isinstance(names, list):
+        return ()
+    if not all(isinstance(name, str) for name in names):
+        return ()
+    return tuple(names)
 
 
 def _columns(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
     """Yield the name and the type of every column, and of every column in a struct."""
     pending = [(field.name, field.type) for field in reversed(schema)]
     while pending:
-        name, kind = pending.pop()
-        yield name, kind
-        if pa.types.is_struct(kind):
-            pending.extend((f"{name}.{field.name}", field.type) for field in reversed([*kind]))
+        name, data_type = pending.pop()
+        yield name, data_type
+        if pa.types.is_struct(data_type):
+            fields = reversed([*data_type])
+            pending.extend((f"{name}.{field.name}", field.type) for field in fields)
 
 
 def _image_column(
@@ -113,7 +128,7 @@ def _image_column(
     """
     if column is not None:
         _require(types, column, title, "parquet.image")
-        if not _holds_images(types, column):
+        if not _has_images(types, column):
             raise SourceError(
                 f"{title}: its column {column!r} (parquet.image) is "
                 f"{_type_description(types[column])}: give a column of binary values, or of "
@@ -123,7 +138,7 @@ def _image_column(
     candidates: list[str] = []
     for name in types:
         is_inside = any(name.startswith(f"{candidate}.") for candidate in candidates)
-        if not is_inside and _holds_images(types, name):
+        if not is_inside and _has_images(types, name):
             candidates.append(name)
     if not candidates:
         raise SourceError(
@@ -131,13 +146,13 @@ def _image_column(
             f"'bytes'; its columns are {_shown(types)}. Tables of paths are read with --kind "
             "listing"
         )
-    chosen = _single_candidate(candidates, features, "Image", IMAGE_COLUMNS)
-    if chosen is None:
+    image = _single_candidate(candidates, features, "Image", IMAGE_COLUMNS)
+    if image is None:
         raise SourceError(
             f"{title}: which column has the images is not clear: {_shown(candidates)} could; name "
             "it with --set parquet.image=NAME"
         )
-    return chosen
+    return image
 
 
 def _label_column(
@@ -154,31 +169,30 @@ def _label_column(
     if column is not None:
         _require(types, column, title, "parquet.label")
     else:
-        likely = [
-            name
-            for name in types
-            if _feature(features, name).get("_type") == "ClassLabel"
-            or _last_part(name) in LABEL_COLUMNS
-        ]
+        likely = []
+        for name in types:
+            has_feature = _feature(features, name).get("_type") == "ClassLabel"
+            if has_feature or _last_name(name) in LABEL_COLUMNS:
+                likely.append(name)
         if not likely:
             return ""
-        readable = [name for name in likely if _holds_classes(types[name])]
-        column = _single_candidate(readable or likely, features, "ClassLabel", LABEL_COLUMNS)
+        candidates = [name for name in likely if _can_be_classes(types[name])] or likely
+        column = _single_candidate(candidates, features, "ClassLabel", LABEL_COLUMNS)
         if column is None:
             raise SourceError(
                 f"{title}: which column has the classes is not clear: "
-                f"{_shown(readable or likely)} could; name it with --set parquet.label=NAME"
+                f"{_shown(candidates)} could; name it with --set parquet.label=NAME"
             )
-    if not _holds_classes(types[column]):
-        others = [name for name in types if name != column and _holds_classes(types[name])]
-        another = ""
+    if not _can_be_classes(types[column]):
+        others = [name for name in types if name != column and _can_be_classes(types[name])]
+        advice = ""
         if others:
-            another = (
+            advice = (
                 f"name another of its columns, {_shown(others)}, with --set parquet.label=NAME, or "
             )
         raise SourceError(
             f"{title}: its column {column!r} is {_type_description(types[column])}, but a class "
-            f"is a whole number or a text: {another}read no classes with --set parquet.label=false"
+            f"is a whole number or a text: {advice}read no classes with --set parquet.label=false"
         )
     return column
 
@@ -193,7 +207,7 @@ def _single_candidate(
     with_feature = [
         name for name in candidates if _feature(features, name).get("_type") == feature_type
     ]
-    with_name = [name for name in with_feature or candidates if _last_part(name) in usual_names]
+    with_name = [name for name in with_feature or candidates if _last_name(name) in usual_names]
     for group in (candidates, with_feature, with_name):
         if len(group) == 1:
             return group[0]
@@ -206,37 +220,37 @@ def _require(types: Mapping[str, object], column: str, title: str, key: str) -> 
         raise SourceError(f"{title}: no column {column!r} ({key}): it has {_shown(types)}")
 
 
-def _holds_images(types: Mapping[str, pa.DataType], name: str) -> bool:
+def _has_images(types: Mapping[str, pa.DataType], name: str) -> bool:
     """Whether a column has binary values, or structs with binary ``bytes``."""
-    kind = types[name]
-    return _is_binary(types.get(f"{name}.bytes") if pa.types.is_struct(kind) else kind)
+    data_type = types[name]
+    return _is_binary(types.get(f"{name}.bytes") if pa.types.is_struct(data_type) else data_type)
 
 
-def _holds_classes(kind: pa.DataType) -> bool:
+def _can_be_classes(data_type: pa.DataType) -> bool:
     """Whether values of this type can be classes."""
-    value = _value_type(kind)
-    return bool(pa.types.is_integer(value) or pa.types.is_boolean(value)) or _is_text(kind)
+    value = _value_type(data_type)
+    return bool(pa.types.is_integer(value) or pa.types.is_boolean(value)) or _is_text(data_type)
 
 
-def _is_binary(kind: pa.DataType | None) -> bool:
-    if kind is None:
+def _is_binary(data_type: pa.DataType | None) -> bool:
+    if data_type is None:
         return False
-    value = _value_type(kind)
+    value = _value_type(data_type)
     checks = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
     return any(check(value) for check in (*checks, pa.types.is_binary_view))
 
 
-def _is_text(kind: pa.DataType | None) -> bool:
-    if kind is None:
+def _is_text(data_type: pa.DataType | None) -> bool:
+    if data_type is None:
         return False
-    value = _value_type(kind)
+    value = _value_type(data_type)
     checks = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     return any(check(value) for check in checks)
 
 
-def _value_type(kind: pa.DataType) -> pa.DataType:
+def _value_type(data_type: pa.DataType) -> pa.DataType:
     """The type of the values of a dictionary, or the type itself."""
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
+    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
 
 
 def _features(schema: pa.Schema) -> Mapping[str, Any]:
@@ -259,19 +273,17 @@ def _feature(features: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return feature if isinstance(feature, dict) else {}
 
 
-def _last_part(name: str) -> str:
-    """The last part of a name with dots, in lower case."""
+def _last_name(name: str) -> str:
+    """The name after the last dot, in lower case."""
     return name.rpartition(".")[2].lower()
 
 
-def _type_description(kind: pa.DataType) -> str:
+def _type_description(data_type: pa.DataType) -> str:
     """Describe a type for a message, shortened."""
-    text = " ".join(str(kind).split())
+    text = " ".join(str(data_type).split())
     return f"of type {text if len(text) < 60 else text[:60] + '...'}"
 
 
 def _shown(names: Mapping[str, object] | Sequence[str]) -> str:
-    """The names of columns for a message, at most ``_MOST_SHOWN``."""
-    columns = [*names]
-    more = ", ..." if len(columns) > _MOST_SHOWN else ""
-    return ", ".join(repr(escape(column)) for column in columns[:_MOST_SHOWN]) + more
+    """The names of columns for a message, at most ``_MAX_SHOWN``."""
+    return listed([escape(name) for name in names], _MAX_SHOWN)

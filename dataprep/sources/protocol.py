@@ -1,4 +1,8 @@
-"""What a source is: its entries, their places and classes, and how they are read."""
+"""What every kind of source must provide: a listing of its entries, and their bytes.
+
+``Source`` is the protocol that all kinds implement. The protocols after it are optional: the job
+checks by ``isinstance`` whether a source implements them.
+"""
 
 from __future__ import annotations
 
@@ -15,26 +19,37 @@ from dataprep.labels import LabelSpace
 from dataprep.names import CODEC, to_bytes
 
 REMOTE_READS = 32
-"""Reads in flight from a store behind a network: at 50 ms a request 640 files a second, which is
-more than one processor converts."""
+"""The number of reads that a worker keeps in flight from a remote store.
+
+If a request takes 50 ms, this gives 640 files per second, more than one processor converts.
+"""
 
 
 class Problem(NamedTuple):
-    """Why a listed entry does not become a sample."""
+    """Why an entry is no sample.
+
+    Attributes:
+        status: ``failed`` for an entry that should be a sample; ``skipped`` for all others.
+        reason: the reason in words.
+    """
 
     status: Literal["failed", "skipped"]
     reason: str
 
 
 Problems = dict[int, Problem]
-"""Rows of a listing that are no samples, and why."""
+"""The entries that are no samples, by their row in the listing."""
 
 
 class Located(NamedTuple):
-    """The place of the bytes of one entry.
+    """An entry with the location of its bytes.
 
-    ``container`` is the key of the file in which they begin at ``offset``. It is empty if the
-    entry is a file of its own.
+    Attributes:
+        name: the name of the entry in the listing.
+        bytes: the number of bytes.
+        container: the key of the file that contains the entry; empty if the entry is a file of its
+            own.
+        offset: the first byte within the container.
     """
 
     name: str
@@ -51,28 +66,29 @@ class Listing:
     """All entries of a source, as columns in the byte order of the names.
 
     Attributes:
-        names: relative to the source, as ``os.fsdecode`` makes them.
-        sizes: int64 bytes of each entry.
-        classes: the class of each entry; empty where it has none.
-        problems: row to why it is no sample; rows without one are samples.
-        containers: for entries within files, the key of the file of each; else empty.
-        offsets: int64 first byte within the container; empty where there are no containers.
-        values: float32 labels of shape (rows, k) if samples have several, the class first; else
-            None.
-        order: int64 rows in the source's own order, which a job without shuffling keeps; None if
-            that is the order of the names.
-        in_runs: entries of one container are read together, see ``ReadsRuns``, so that
-            calibration and a validation split take whole containers.
-        label_space: the classes as the source numbers them; None where their names decide.
-        notes: notes for the user about how the source was read.
-        form: what the source is, in words, such as ``class folders``; empty: the name of its kind.
-        unread: folders that are no part of the source by their names, and cannot be read.
-        left_out: files of the source that ``exclude`` leaves out, and that are no entries.
-        file_versions: for entries within files, the version of each file by its key: its ETag, or
-            its modification time and size. A resumed job compares it, since a file of the same
-            size can have other entries of the same sizes.
-        label_order: how ``label_space`` orders the classes, in words, such as ``as its class_names
-            lists them``.
+        names: the path of each entry relative to the source, decoded by ``os.fsdecode``.
+        sizes: the size of each entry in bytes (int64).
+        classes: the class of each entry; empty if it has none.
+        problems: why an entry is no sample, by its row. All other entries are samples.
+        containers: the key of the file that contains each entry; empty if entries are files.
+        offsets: the first byte of each entry within its container (int64); empty if entries are
+            files.
+        values: if samples have several labels, all of them, the class first (float32, rows x
+            labels); else None.
+        order: the rows in the source's own order, which a job without shuffling keeps (int64).
+            ``None`` if that is the order of the names.
+        in_runs: whether entries of one container are read together (``ReadsRuns``). Calibration and
+            a validation split then use whole containers.
+        label_space: the classes as the source numbers them; None if their names decide.
+        notes: messages for the user about how the source was read.
+        form: the form of the source in words, such as ``class folders``; empty for the name of its
+            kind.
+        unread: folders that are left out and cannot be read.
+        left_out: files that ``exclude`` leaves out and that are no entries.
+        file_versions: for entries in containers, the version of each file by its key: its ETag, or
+            its modification time and size. A resumed job compares the versions, since another file
+            of the same size can have other entries of the same sizes.
+        label_order: how ``label_space`` orders the classes, in words.
     """
 
     names: Sequence[str]
@@ -99,40 +115,48 @@ class Listing:
         sizes: Sequence[int],
         classes: Sequence[str],
         problems: Problems,
-        **more: Any,
+        **attributes: Any,
     ) -> Listing:
-        """A listing of rows in the source's own order, which it keeps as ``order``.
+        """Make a listing of entries that are in the source's own order.
 
-        Rows of one name stay in that order. ``more`` are further columns and attributes.
+        The listing keeps that order as ``order``. Entries with the same name stay in that order.
+
+        Args:
+            names: the name of each entry.
+            sizes: the size of each entry in bytes.
+            classes: the class of each entry.
+            problems: why entries are no samples, by their index in these columns.
+            **attributes: further attributes; the columns among them are sorted too.
         """
         order = sorted(range(len(names)), key=lambda row: to_bytes(names[row]))
-        back = np.argsort(np.array(order, dtype=np.int64), kind="stable")
+        row_of = np.argsort(np.array(order, dtype=np.int64), kind="stable").astype(np.int64)
         for name in ("values", "offsets"):
-            if more.get(name) is not None:
-                more[name] = np.asarray(more[name])[order]
-        if more.get("containers"):
-            more["containers"] = [more["containers"][row] for row in order]
+            if attributes.get(name) is not None:
+                attributes[name] = np.asarray(attributes[name])[order]
+        containers = attributes.get("containers")
+        if containers:
+            attributes["containers"] = [containers[index] for index in order]
         return cls(
-            names=[names[row] for row in order],
-            sizes=np.array([sizes[row] for row in order], dtype=np.int64),
-            classes=["" if row in problems else classes[row] for row in order],
-            problems={int(back[row]): problems[row] for row in sorted(problems)},
-            order=back.astype(np.int64),
-            **more,
+            names=[names[index] for index in order],
+            sizes=np.array([sizes[index] for index in order], dtype=np.int64),
+            classes=["" if index in problems else classes[index] for index in order],
+            problems={int(row_of[index]): problems[index] for index in sorted(problems)},
+            order=row_of,
+            **attributes,
         )
 
     def __len__(self) -> int:
         return len(self.names)
 
     def located(self, row: int) -> Located:
-        """The place of one entry."""
-        name, size = self.names[row], int(self.sizes[row])
+        """Return one entry with its location."""
+        name, size_bytes = self.names[row], int(self.sizes[row])
         if not self.containers:
-            return Located(name, size)
-        return Located(name, size, self.containers[row], int(self.offsets[row]))
+            return Located(name, size_bytes)
+        return Located(name, size_bytes, self.containers[row], int(self.offsets[row]))
 
     def digest(self) -> str:
-        """SHA-256 over names, sizes, classes and places: what a resumed job compares."""
+        """SHA-256 over names, sizes, classes, locations and labels; a resumed job compares it."""
         digest = hashlib.sha256()
         for name, size, group in zip(self.names, self.sizes.tolist(), self.classes, strict=True):
             digest.update(b"%s\0%d\0%s\0" % (name.encode(*CODEC), size, group.encode(*CODEC)))
@@ -144,35 +168,38 @@ class Listing:
 
 
 class Source(Protocol):
-    """A collection of labelled images; picklable, so that workers can read it.
+    """A collection of images, with or without classes. It can be pickled for the workers.
 
-    ``concurrency`` is how many reads a worker keeps in flight to hide the source's latency. A
-    source with ``only_images`` true promises that every entry is meant as an image: one that is
-    none fails, where in a folder it is passed over by its name.
+    A source may have an attribute ``only_images``. If it is true, every entry is meant to be an
+    image, so an entry that is no image is a failure. Otherwise a file that is not named as an image
+    is skipped.
+
+    Attributes:
+        concurrency: the number of reads that a worker keeps in flight to hide the latency.
     """
 
     concurrency: int
 
     @property
     def uri(self) -> str:
-        """Its address, without credentials."""
+        """The address of the source, without credentials."""
         ...
 
     def list(self) -> Listing:
-        """All entries, sorted, so that they are the same everywhere.
+        """List all entries, sorted, so that every machine gets the same listing.
 
         Raises:
-            SourceNotFound: nothing there, or nothing in it.
+            SourceNotFound: the source does not exist, or is empty.
             SourceError: it cannot be listed.
         """
         ...
 
     def read(self, item: Located) -> bytes:
-        """The bytes of one entry.
+        """Return the bytes of one entry.
 
         Raises:
-            UnreadableImage: this one entry may not be read.
-            SourceChanged: it is gone since it was listed.
+            UnreadableImage: this entry may not be read.
+            SourceChanged: the entry was removed or replaced since it was listed.
             StoreError: it could not be read this time.
         """
         ...
@@ -180,18 +207,19 @@ class Source(Protocol):
 
 @runtime_checkable
 class ReadsRuns(Protocol):
-    """A source whose entries cannot be read singly at their own cost; optional.
+    """Optional: a source that reads neighbouring entries together.
 
-    Neighbours in one container are a run, which is read at once. A job keeps the source's own order
-    (``Listing.order``), and cuts its work where a run ends. The sizes in its listing are estimates:
-    the mean of all entries of a container.
+    Reading one entry of such a source costs as much as reading the entries before it too. A run is
+    a sequence of neighbours in one container. A job keeps the source's own order
+    (``Listing.order``) and cuts its work at the ends of runs. The sizes in the listing are
+    estimates: the mean size of all entries of a container.
     """
 
     def read_runs(self, items: Sequence[Located]) -> Iterator[bytes | UnreadableImage]:
-        """The bytes of entries in their order, or why one of them cannot be read.
+        """Yield the bytes of the entries in order, or why an entry cannot be read.
 
         Raises:
-            SourceChanged: a container is gone, or is another one, since it was listed.
+            SourceChanged: a container was removed or replaced since it was listed.
             StoreError: it could not be read this time.
         """
         ...
@@ -199,35 +227,35 @@ class ReadsRuns(Protocol):
 
 @runtime_checkable
 class OnDisk(Protocol):
-    """A source that may read files of a disk, which every worker has to see; optional."""
+    """Optional: a source that may read files on a disk, which every worker must see."""
 
     def disk_paths(self) -> Sequence[str]:
-        """Return the absolute paths of these folders and files; none of a source on S3."""
+        """Return the absolute paths of the folders and files; none for a source on S3."""
         ...
 
 
 @runtime_checkable
 class LeavingOut(Protocol):
-    """A source that must know which entries are left out before it finds the classes."""
+    """Optional: a source that must know which entries are left out before it finds the classes."""
 
     def leave_out(self, globs: tuple[str, ...]) -> None:
-        """Have ``list`` skip what these globs match, in the sense of ``sources.exclusion``."""
+        """Let ``list`` skip entries that these globs match, as ``sources.exclusion`` defines."""
         ...
 
 
 @runtime_checkable
 class HavingFolders(Protocol):
-    """A source that refuses folders that look like splits, unless the job reads them as classes."""
+    """Optional: a source that refuses folders that look like splits, unless they are classes."""
 
     def read_splits_as_classes(self) -> None:
-        """Have ``list`` make classes of folders that look like splits."""
+        """Let ``list`` read folders that look like splits as classes."""
         ...
 
 
 @runtime_checkable
 class Announcing(Protocol):
-    """A source that may take long to list and announces it."""
+    """Optional: a source that may take long to list, and announces it."""
 
     def announce_to(self, note: Callable[[str], None]) -> None:
-        """Have ``note`` called with what costs time, before it does."""
+        """Let ``list`` call ``note`` with a message before each step that takes long."""
         ...

@@ -1,4 +1,10 @@
-"""PURE. Folders that are no classes by their names: splits of a data set, or kinds of its files."""
+"""PURE. Find folders and files that look like splits of a data set, not like classes.
+
+Folders such as ``train`` and ``val`` would become classes if they were taken for class folders, so
+the source is refused with a command for each way to read it. The same holds for folders that are
+named after the kind of their files, such as ``images`` and ``masks``, and for archives or Parquet
+files of different splits in one folder.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +12,15 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from dataprep.counted import listed
+from dataprep.errors import SourceError
 from dataprep.labels import is_synset
+from dataprep.sources.exclusion import Exclusion
 
-_ROLES = {
+_SPLIT_BY_WORD = {
     "train": "train",
     "training": "train",
     "trainval": "train",
@@ -27,8 +36,12 @@ _ROLES = {
     "trn": "train",
     "tst": "test",
 }
-_between_words = re.compile(r"[_\-.\s]+|(?<=[a-z])(?=[A-Z])").split
-_split_word = re.compile(rf"({'|'.join(_ROLES)})(?:set|data|images|imgs)?\d*", re.IGNORECASE)
+"""The split that each word means, as ``--split`` names it."""
+
+_words_of = re.compile(r"[_\-.\s]+|(?<=[a-z])(?=[A-Z])").split
+_split_word = re.compile(
+    rf"({'|'.join(_SPLIT_BY_WORD)})(?:set|data|images|imgs)?\d*", re.IGNORECASE
+)
 
 _FILE_KINDS = frozenset(
     {
@@ -39,24 +52,28 @@ _FILE_KINDS = frozenset(
         *("groundtruth", "gt", "bboxes", "boundingboxes"),
     }
 )
-"""Names of folders, letters alone, that say what their files are, not what is in the pictures."""
+"""Names of folders, letters only, that describe the files and not what the pictures show."""
 
-_is_revision = re.compile(r"[0-9a-f]{40}").fullmatch  # of a repository, in a download cache
+_is_revision = re.compile(r"[0-9a-f]{40}").fullmatch
+"""Whether a folder is named by the revision of a repository, as in a download cache."""
+
+_MAX_OTHERS_SHOWN = 5
 
 _Tail = tuple[str, ...]
-"""The folders below a folder that lead to images."""
+"""The folders on the way from a folder down to an image."""
 
 
 @dataclass(frozen=True)
 class SplitFolder:
-    """A folder that looks like a split, or is called after the kind of its files.
+    """A folder that looks like a split, or is named after the kind of its files.
 
     Attributes:
         name: the folder, as the message calls it.
-        path: the folder that holds its classes or images, below the source; empty for the source.
-        split: a name for it, as ``--split`` takes one; empty where it is no split.
-        is_flat: whether it holds images and no class folders.
-        exclude: globs that leave out the other splits, where a split is not a folder of its own.
+        path: the path below the source of the folder with the classes or images; empty for the
+            source itself.
+        split: a name for the split, valid for ``--split``; empty if the folder is no split.
+        is_flat: whether it has images and no class folders.
+        exclude: globs that leave out the other splits, if the split has no folder of its own.
     """
 
     name: str
@@ -68,115 +85,142 @@ class SplitFolder:
 
 @dataclass(frozen=True)
 class SplitFolders:
-    """Folders beside each other that look like splits, or are called after kinds of files.
+    """Sibling folders that look like splits, or are named after the kinds of their files.
 
     Attributes:
-        depth: how many folders are above what would be classes otherwise.
-        folders: each of them.
-        others: names of folders beside them that do not.
-        looks: what they look like, in words.
+        depth: the number of folders above them.
+        folders: the folders.
+        siblings: names of the folders beside them that do not look like splits.
+        looks: what the folders look like, in words.
     """
 
     depth: int
     folders: tuple[SplitFolder, ...]
-    others: tuple[str, ...]
+    siblings: tuple[str, ...]
     looks: str = "look like splits, not classes"
 
     @property
-    def roles(self) -> set[str]:
-        """The different splits that they look like."""
-        return {role_of(folder.split) for folder in self.folders} - {""}
+    def splits(self) -> set[str]:
+        """The different splits that the folders look like."""
+        return {split_of(folder.split) for folder in self.folders} - {""}
 
     def message(self, uri: str, advise: Callable[[str], str], *, has_classes: bool = True) -> str:
         """Refuse the source at ``uri``, with a command for each way to read it.
 
-        ``advise`` gives the options that take one of its folders; of an empty name, all of it.
-        ``has_classes`` is false for a kind of source whose folders are no classes.
+        Args:
+            uri: the address of the source.
+            advise: returns the options that read one folder of the source; for an empty folder
+                name, all of it.
+            has_classes: whether folders can be classes in this kind of source.
         """
         names = ", ".join(repr(folder.name) for folder in self.folders)
-        beside = f" (beside {', '.join(map(repr, self.others[:5]))})" if self.others else ""
+        beside = ""
+        if self.siblings:
+            siblings = ", ".join(repr(name) for name in self.siblings[:_MAX_OTHERS_SHOWN])
+            beside = f" (beside {siblings})"
         lines = [f"{uri!r} has folders that {self.looks}: {names}{beside}."]
         are_splits = any(folder.split for folder in self.folders)
-        lines.append(f"To shard {'them, one split' if are_splits else 'one'} at a time:")
-        for folder in self.folders:
-            options = advise(folder.path)
-            if folder.is_flat or not has_classes:
-                kind = "" if " --kind " in options else " --kind flat"
-                options = f"{options}{kind} --unlabelled"
-            for glob in folder.exclude:
-                options = f"{options} --exclude {shlex.quote(glob)}"
-            if folder.split:
-                options = f"{options} --split {folder.split}"
-            lines.append(f"  dataprep shard {options} --output OUTPUT")
+        if are_splits:
+            lines.append("To shard them, one split at a time:")
+        else:
+            lines.append("To shard one at a time:")
+        lines.extend(
+            f"  dataprep shard {_options(folder, advise, has_classes)}" for folder in self.folders
+        )
         if not has_classes or any(folder.is_flat for folder in self.folders):
             lines.append(
                 "If a file gives the classes of images, write --set labels.ground_truth=FILE in "
                 "place of --unlabelled."
             )
-        is_inside = len(self.folders) == 1 and not self.others and are_splits
-        what = "the folders in it" if is_inside else "these folders"
+        is_inside = len(self.folders) == 1 and not self.siblings and are_splits
         if self.folders[0].exclude:
-            what = "the folders above them"
-        whole = f"If {what} are the classes:" if has_classes else "To read all as one split:"
-        lines.append(whole)
+            class_folders = "the folders above them"
+        elif is_inside:
+            class_folders = "the folders in it"
+        else:
+            class_folders = "these folders"
+        if has_classes:
+            lines.append(f"If {class_folders} are the classes:")
+        else:
+            lines.append("To read all as one split:")
         lines.append(
             f"  dataprep shard {advise('')} --set labels.split_folders=classes --output OUTPUT"
         )
         return "\n".join(lines)
 
 
-def role_of(name: str) -> str:
-    """Which split a folder looks like by its name, as ``--split`` calls it; empty for none.
+def _options(folder: SplitFolder, advise: Callable[[str], str], has_classes: bool) -> str:
+    """The options of ``dataprep shard`` that read one of the folders."""
+    options = advise(folder.path)
+    if folder.is_flat or not has_classes:
+        if " --kind " not in options:
+            options = f"{options} --kind flat"
+        options = f"{options} --unlabelled"
+    for glob in folder.exclude:
+        options = f"{options} --exclude {shlex.quote(glob)}"
+    if folder.split:
+        options = f"{options} --split {folder.split}"
+    return f"{options} --output OUTPUT"
 
-    Its name, or one of the words that it consists of, is ``train``, ``Validation``, ``test2017``.
+
+def split_of(name: str) -> str:
+    """The split that a folder looks like by its name, as ``--split`` calls it; empty for none.
+
+    A folder looks like a split if its name, or a word of it, is ``train``, ``Validation``,
+    ``test2017`` and the like.
     """
-    for word in _between_words(name):
-        if match := _split_word.fullmatch(word):
-            return _ROLES[match[1].lower()]
+    for word in _words_of(name):
+        match = _split_word.fullmatch(word)
+        if match:
+            return _SPLIT_BY_WORD[match[1].lower()]
     return ""
 
 
 def is_kind_of_files(name: str) -> bool:
-    """Whether a folder is called after the kind of its files: ``images``, ``JPEGImages``."""
-    return re.sub("[^a-z]+", "", name.lower()) in _FILE_KINDS or bool(_is_revision(name))
+    """Whether a folder is named after the kind of its files: ``images``, ``JPEGImages``."""
+    letters = re.sub("[^a-z]+", "", name.lower())
+    return letters in _FILE_KINDS or bool(_is_revision(name))
 
 
 def is_no_class(name: str) -> bool:
-    """Whether a folder is called as a split, or after the kind of its files."""
-    return bool(role_of(name)) or is_kind_of_files(name)
+    """Whether a folder is named like a split, or after the kind of its files."""
+    return bool(split_of(name)) or is_kind_of_files(name)
 
 
 def find_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
-    """The uppermost folders that look like splits or kinds of files, or None.
+    """Find the uppermost folders that look like splits or kinds of files; None if there are none.
 
-    All folders beside each other look like splits; or some do, and what is below them says so too.
-    Each of several folders may have splits in it. All folders beside each other may be called after
-    the kind of their files; a single one counts if its images are in no other folder. Folders that
-    hold nothing but one folder are passed over.
+    Sibling folders count as splits in these cases:
+
+    - all of them look like splits or kinds of files;
+    - some of them look like splits, and the folders below confirm it;
+    - each of them contains folders that look like splits.
+
+    A single folder that is named after the kind of its files counts only if it has images itself. A
+    level with one folder and nothing else is passed over.
 
     Args:
-        folders: the folders of all files that promise images, below the source.
+        folders: the folders of all files that promise images, below the source. Each is a tuple of
+            names.
     """
     paths = sorted(folders - {()})
     depth = 0
     while paths:
         tails: dict[str, set[_Tail]] = {}
-        for parts in paths:
-            tails.setdefault(parts[depth], set()).add(parts[depth + 1 :])
+        for names in paths:
+            tails.setdefault(names[depth], set()).add(names[depth + 1 :])
         above = "".join(f"{name}/" for name in paths[0][:depth])
-        # Most names of a million folders mention no split, which one search tells.
-        may_be_splits = tails if _split_word.search("\n".join(tails)) else {}
-        splits = {name: tails[name] for name in may_be_splits if role_of(name)}
-        others = {name: tails[name] for name in tails if name not in splits}
+        splits = {name: tails[name] for name in _names_of_splits(tails)}
+        siblings = {name: tails[name] for name in tails if name not in splits}
         only = next(iter(tails))
-        if all(map(is_kind_of_files, others)):
+        if all(is_kind_of_files(name) for name in siblings):
             if splits:
-                return SplitFolders(depth, _named(above, tails), ())
+                return SplitFolders(depth, _split_folders(above, tails), ())
             if len(tails) > 1 or tails[only] == {()}:
-                looks = "are called after the kind of their files, not after classes"
-                return SplitFolders(depth, _named(above, tails), (), looks)
-        elif splits and _are_above_classes(splits, others):
-            return SplitFolders(depth, _named(above, splits), tuple(others))
+                looks = "are named after the kind of their files, not after classes"
+                return SplitFolders(depth, _split_folders(above, tails), (), looks)
+        elif splits and _are_above_classes(splits, siblings):
+            return SplitFolders(depth, _split_folders(above, splits), tuple(siblings))
         if len(tails) > 1:
             return _splits_in_each(depth, above, tails)
         if () in tails[only] or is_synset(only):
@@ -185,92 +229,181 @@ def find_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
     return None
 
 
-def find_different_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
-    """The folders that look like two or more different splits, or None.
+def _names_of_splits(names: Collection[str]) -> list[str]:
+    """Those names that look like splits."""
+    # There may be a million names. One search shows that none of them mentions a split.
+    if not _split_word.search("\n".join(names)):
+        return []
+    return [name for name in names if split_of(name)]
 
-    Where folders are no classes, splits are splits also if other folders are beside them.
+
+def find_different_splits(folders: Set[tuple[str, ...]]) -> SplitFolders | None:
+    """Find folders that look like two or more different splits; None if there are none.
+
+    This is for kinds of source whose folders are no classes. There, folders that look like splits
+    count also if other folders are beside them.
+
+    Args:
+        folders: as for ``find_splits``.
     """
     splits = find_splits(folders)
     if splits is None:
         shared = len(os.path.commonprefix([*folders - {()}]))  # noqa: RUF071  they are tuples
-        splits = find_splits(
-            {parts for parts in folders if len(parts) > shared and role_of(parts[shared])}
-        )
-    return splits if splits is not None and len(splits.roles) > 1 else None
+        like_splits = set()
+        for names in folders:
+            if len(names) > shared and split_of(names[shared]):
+                like_splits.add(names)
+        splits = find_splits(like_splits)
+    if splits is None or len(splits.splits) < 2:
+        return None
+    return splits
 
 
 def _splits_in_each(depth: int, above: str, tails: Mapping[str, Set[_Tail]]) -> SplitFolders | None:
-    """The splits inside folders beside each other, if each of these has nothing but folders.
+    """The splits inside sibling folders, such as ``cat/train`` and ``dog/train``; None if none.
 
-    Each has at least one that looks like a split, and there are different splits.
+    Each of the siblings must contain nothing but folders, and at least one that looks like a split.
+    Together they must have two different splits.
     """
-    if () in set().union(*tails.values()):
-        return None
-    inner = {name: {tail[:1] for tail in held} for name, held in tails.items()}
-    if any(() in held or not any(role_of(*part) for part in held) for held in inner.values()):
-        return None
-    names = sorted({part[0] for held in inner.values() for part in held})
-    splits = {name: {()} for name in names if role_of(name)}
-    if len({*map(role_of, splits)}) < 2:
+    names = set()
+    for folder_tails in tails.values():
+        if () in folder_tails:
+            return None
+        inner_names = {tail[0] for tail in folder_tails}
+        if not any(split_of(name) for name in inner_names):
+            return None
+        names |= inner_names
+    inner_splits = {name: {()} for name in sorted(names) if split_of(name)}
+    if len({split_of(name) for name in inner_splits}) < 2:
         return None
     first = next(iter(tails))
     folders = []
-    for folder in _named("", splits):
-        exclude = tuple(f"{above}*/{name}" for name in names if name != folder.name)
-        folders.append(
-            SplitFolder(f"{above}{first}/{folder.name}", "", folder.split, False, exclude)
-        )
-    return SplitFolders(
-        depth, tuple(folders), (), "look like splits, inside each folder of a class"
-    )
+    for folder in _split_folders("", inner_splits):
+        exclude = tuple(f"{above}*/{name}" for name in sorted(names) if name != folder.name)
+        title = f"{above}{first}/{folder.name}"
+        folders.append(SplitFolder(title, "", folder.split, is_flat=False, exclude=exclude))
+    looks = "look like splits, inside each folder of a class"
+    return SplitFolders(depth, tuple(folders), (), looks)
 
 
-def _are_above_classes(splits: Mapping[str, Set[_Tail]], others: Mapping[str, Set[_Tail]]) -> bool:
-    """Whether folders beside others are splits by what is below them.
+def _are_above_classes(
+    splits: Mapping[str, Set[_Tail]], siblings: Mapping[str, Set[_Tail]]
+) -> bool:
+    """Whether folders that look like splits, beside others, are splits by what they contain.
 
-    Different splits have a class in common, or synsets. A single one that has class folders is a
-    split if none of the others has any.
+    Several different splits must have a class in common, or contain synsets. A single one must
+    contain class folders, and its siblings must contain none.
     """
-    below = {name: _unwrapped(name, tails)[1] for name, tails in splits.items()}
-    classes = {name: {tail[0] for tail in tails if tail} for name, tails in below.items()}
-    roles = {role_of(name) for name, held in classes.items() if held}
-    if len(roles) > 1:
-        counts = Counter(name for held in classes.values() for name in held)
-        return any(count > 1 or is_synset(name) for name, count in counts.items())
-    (name,) = list(splits)[:1]
-    is_alone = len(splits) == 1 and _split_word.fullmatch(name) is not None
-    has_folders = bool(classes[name]) and () not in below[name]
-    others_have = any(tail for tails in others.values() for tail in tails)
-    return is_alone and has_folders and not others_have and not any(map(is_synset, classes[name]))
+    contents = {name: _unwrapped(name, tails)[1] for name, tails in splits.items()}
+    classes = {}
+    for name, tails in contents.items():
+        classes[name] = {tail[0] for tail in tails if tail}
+    if len({split_of(name) for name in splits if classes[name]}) > 1:
+        counts = Counter(group for groups in classes.values() for group in groups)
+        return any(count > 1 or is_synset(group) for group, count in counts.items())
+    if len(splits) > 1:
+        return False
+    (name,) = splits
+    has_only_folders = bool(classes[name]) and () not in contents[name]
+    has_synsets = any(is_synset(group) for group in classes[name])
+    siblings_have_folders = any(tail for tails in siblings.values() for tail in tails)
+    is_split = _split_word.fullmatch(name) is not None
+    return is_split and has_only_folders and not has_synsets and not siblings_have_folders
 
 
-def _named(above: str, splits: Mapping[str, Set[_Tail]]) -> tuple[SplitFolder, ...]:
-    """The folders in order, each with a name of its own; without one if none is a split."""
-    roles = Counter(map(role_of, splits))
-    are_splits = any(roles)
+def _split_folders(above: str, tails: Mapping[str, Set[_Tail]]) -> tuple[SplitFolder, ...]:
+    """Describe folders, those of ``train`` first.
+
+    Each has a different name of a split; the names are empty if no folder looks like a split.
+
+    Args:
+        above: the path of the folder that contains them, with a slash at the end, or empty.
+        tails: what is below each of them.
+    """
+    counts = Counter(split_of(name) for name in tails)
+    are_splits = any(counts)
     folders = []
-    for name, tails in splits.items():
-        split = role_of(name)
-        if roles[split] > 1 or not split:
+    for name, folder_tails in tails.items():
+        split = split_of(name)
+        if not split or counts[split] > 1:
             split = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or split
-        inner, held = _unwrapped(name, tails)
-        path = f"{above}{inner}"
-        folders.append(SplitFolder(path, path, split if are_splits else "", held == {()}))
+        inner_path, content = _unwrapped(name, folder_tails)
+        path = f"{above}{inner_path}"
+        is_flat = content == {()}
+        folders.append(SplitFolder(path, path, split if are_splits else "", is_flat))
     return tuple(sorted(folders, key=lambda folder: folder.split != "train"))
 
 
 def _unwrapped(name: str, tails: Set[_Tail]) -> tuple[str, Set[_Tail]]:
-    """The path and the content of a split; folders that hold only their namesake are opened.
+    """The path and the content of a split, below folders that only wrap it.
 
-    So are folders that are called after the kind of their files.
+    A wrapper contains nothing but one folder with its own name, with the name of a split, or with a
+    name of a kind of files.
     """
     path, last = name, name
     while True:
-        inner = {tail[0] for tail in tails if tail}
-        only = next(iter(inner), "")
-        is_wrapper = len(inner) == 1 and () not in tails
-        is_same = only.lower() == last.lower() or bool(role_of(only)) or is_kind_of_files(only)
-        if not is_wrapper or not is_same:
+        inner_names = {tail[0] for tail in tails if tail}
+        if len(inner_names) != 1 or () in tails:
             return path, tails
-        path, last = f"{path}/{only}", only
+        (inner,) = inner_names
+        if inner.lower() != last.lower() and not is_no_class(inner):
+            return path, tails
+        path, last = f"{path}/{inner}", inner
         tails = {tail[1:] for tail in tails}
+
+
+def refuse_file_splits(
+    uri: str, kind: str, noun: str, ending: re.Pattern[str], keys: Sequence[str]
+) -> None:
+    """Refuse files of one folder that belong to different splits by their names.
+
+    Args:
+        uri: the address of the source.
+        kind: the kind of the source.
+        noun: what the files are, in the plural.
+        ending: a pattern of the file extension.
+        keys: the keys of the files. The folders in a key count too.
+
+    Raises:
+        SourceError: there are two or more splits. The message has a command for each.
+    """
+    files_by_split: dict[str, list[str]] = {}
+    for key in keys:
+        splits = {split_of(name) for name in ending.sub("", key).split("/")} - {""}
+        split = splits.pop() if len(splits) == 1 else ""
+        files_by_split.setdefault(split, []).append(key)
+    splits_in_order = sorted(
+        (split for split in files_by_split if split), key=lambda split: (split != "train", split)
+    )
+    if len(splits_in_order) < 2:
+        return
+    examples = [files_by_split[split][0] for split in splits_in_order]
+    source = f"--source {shlex.quote(uri)} --kind {kind}"
+    lines = [
+        f"{uri!r} has {noun} of different splits: {listed(examples, len(examples))}.",
+        "To shard them, one split at a time:",
+    ]
+    for split in splits_in_order:
+        other_files = []
+        for other_split, files in files_by_split.items():
+            if other_split not in ("", split):
+                other_files.extend(files)
+        globs = _globs(other_files, files_by_split[split])
+        options = [source, *(f"--exclude {shlex.quote(glob)}" for glob in globs)]
+        lines.append(f"  dataprep shard {' '.join(options)} --split {split} --output OUTPUT")
+    lines.append("To read all as one split:")
+    lines.append(f"  dataprep shard {source} --set labels.split_folders=classes --output OUTPUT")
+    raise SourceError("\n".join(lines))
+
+
+def _globs(excluded: Sequence[str], included: Sequence[str]) -> Sequence[str]:
+    """Globs that match the excluded files and none of the included ones.
+
+    Numbers become stars, which makes few globs of many files. If these would match an included
+    file, the names themselves are the globs.
+    """
+    globs = tuple(dict.fromkeys(re.sub(r"\d+", "*", file) for file in excluded))
+    exclusion = Exclusion(globs)
+    if any(exclusion.by_glob(file) for file in included):
+        return excluded
+    return globs

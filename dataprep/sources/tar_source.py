@@ -1,6 +1,6 @@
-"""Tar archives as a source: which files are archives, their indexes, and how members are read.
+"""The base of the kinds of source that read tars: find the archives, index them, read members.
 
-What is a sample, and of which class, is up to each kind.
+The kinds, ``ilsvrc.py`` and ``webdataset.py``, decide which members are samples, and their classes.
 """
 
 from __future__ import annotations
@@ -20,84 +20,96 @@ from dataprep.errors import (
     SourceNotFound,
 )
 from dataprep.ordered import in_order
-from dataprep.sources.archives import Archive, GzipContent, container_of
+from dataprep.sources.file_names import advice_for
 from dataprep.sources.files import FilesSource
 from dataprep.sources.local_tree import Tree
-from dataprep.sources.other_kinds import advice_for
 from dataprep.sources.protocol import Located
-from dataprep.sources.tars import index_tar, no_archive
+from dataprep.sources.tar_archive import Archive, GzipContent, container_of
+from dataprep.sources.tar_index import index_tar, no_archive
 from dataprep.stores import ObjectInfo, Store, StoreOptions
 
-Used = TypeVar("Used")
+Result = TypeVar("Result")
 
 
 class TarSource(FilesSource):
-    """Members of tar archives, of which only headers and wanted members are read.
+    """The members of tar archives. Only headers and the members that are asked for are read.
 
     ``uri`` is one archive, or a folder of archives. A member of ``n01440764.tar`` in a folder is
     called ``n01440764/NAME``, as if that tar had been unpacked into a folder.
     """
 
     kind: ClassVar[str]
-    """The name of the kind, which is also that of its part of a config."""
+    """The name of the kind, which is also the name of its section in a config."""
 
     def __init__(self, uri: str, options: StoreOptions | None, cache_folder: str | None) -> None:
         super().__init__(uri, options)
-        home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        # Workers may run in another folder.
-        folder = os.path.expanduser(cache_folder or f"{home}/dataprep")  # noqa: PTH111
+        cache_home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+        folder = os.path.expanduser(cache_folder or f"{cache_home}/dataprep")  # noqa: PTH111
+        # The path is absolute, since a worker may run in another folder.
         self._cache = os.path.abspath(folder)  # noqa: PTH100
         self._containers: dict[str, Archive | GzipContent] = {}
         self._versions: dict[str, str] = {}
+        self._note: Callable[[str], None] | None = None
 
     def announce_to(self, note: Callable[[str], None]) -> None:
-        """Have ``note`` called by the next ``list`` with what costs time, before it does."""
+        """Let the next ``list`` call ``note`` with a message before each step that takes long."""
         self._note = note
 
     def read(self, item: Located) -> bytes:
-        """The bytes of one member, once this source, or the one it is a copy of, was listed."""
+        """Return the bytes of one member. The source must have been listed before."""
         return self._containers[item.container].read(item.offset, item.bytes)
 
-    def _indexed(self, tree: Tree, use: Callable[[pa.Table], Used]) -> list[Used]:
-        """What ``use`` makes of the index of each archive, in the order of their names.
+    def _indexed(self, tree: Tree, process: Callable[[pa.Table], Result]) -> list[Result]:
+        """Call ``process`` with the index of each archive, in the order of the archives' names.
 
-        Files that are no archives have an index with a row of their own. What was passed over in a
-        folder of archives is added to ``tree``. Afterwards ``_versions`` has the version of each
-        archive by its key.
+        Files that are no archives have an index with a single row. Afterwards ``_versions`` has the
+        version of each archive by its key.
+
+        Args:
+            tree: gets the listing of the folder.
+            process: makes a result of an index.
+
+        Raises:
+            SourceNotFound: no archive has a member.
         """
-        # A line once for all archives; not kept, since the source is pickled for workers. Without
-        # a listener ``str`` takes the lines.
-        note = cache(self.__dict__.pop("_note", str))
-        listed = self._files_at("archive", tree)
+        # ``cache`` drops messages that are repeated.
+        note = cache(self._note or _discard)
+        # The source will be pickled for the workers, and callbacks may not be picklable.
+        self._note = None
+        files_at = self._files_at("archive", tree)
 
         def index(file: ObjectInfo) -> tuple[Archive | None, pa.Table]:
-            return self._index(listed.store, file, in_folder=listed.is_folder, note=note)
+            return self._index(files_at.store, file, in_folder=files_at.is_folder, note=note)
 
         self._containers, self._versions = {}, {}
-        used = []
-        # A disk is read by this thread alone.
-        for archive, table in in_order(index, listed.files, self.concurrency - 1):
+        results = []
+        # A source on a disk has a concurrency of 1, so that this thread alone reads it.
+        for archive, table in in_order(index, files_at.files, self.concurrency - 1):
             if archive is not None:
                 self._versions[archive.key] = archive.version
                 for key in {*texts(table, "container")} - {""}:
                     self._containers[key] = container_of(key, archive)
-            used.append(use(table))
+            results.append(process(table))
         if not self._containers:
             raise SourceNotFound(
                 f"no members in {self.uri!r}, nor in tars there: for class folders leave --kind out"
-                + advice_for(file.key for file in listed.files)
+                + advice_for(file.key for file in files_at.files)
             )
-        return used
+        return results
 
     def _index(
         self, store: Store, file: ObjectInfo, *, in_folder: bool, note: Callable[[str], None]
     ) -> tuple[Archive | None, pa.Table]:
-        """An archive and its index; of a file that is none, None and a row of its own.
+        """Return an archive and its index; for any other file, None and a single row.
 
-        Any file of a folder may be an archive.
+        The content decides whether a file in a folder is an archive, whatever its name is.
+
+        Raises:
+            SourceError: the file may not be read, or is a damaged archive.
         """
-        if problem := self._problem_of(file, in_folder=in_folder):
-            return None, no_archive(file.key, *problem)
+        problem = self._problem_of(file, in_folder=in_folder)
+        if problem:
+            return None, no_archive(file.key, problem.status, problem.reason)
         try:
             archive = Archive.of(store, file.key, self._cache, f"{self.kind}.cache")
             return archive, index_tar(archive, file.key if in_folder else "", note)
@@ -110,6 +122,10 @@ class TarSource(FilesSource):
             raise SourceError(f"{error} (check --source)") from None
 
 
+def _discard(message: str) -> None:
+    """Discard a message, since nobody listens."""
+
+
 def texts(table: pa.Table, column: str) -> list[str]:
-    """A column as texts; equal ones share memory."""
+    """Return a column of names as texts. Equal texts share their memory."""
     return [sys.intern(os.fsdecode(value)) for value in table[column].to_pylist()]

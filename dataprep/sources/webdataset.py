@@ -1,4 +1,4 @@
-"""WebDataset tars as a source: a sample is the neighbouring members of a tar that share a key."""
+"""Kind ``webdataset``: tars in which neighbouring members with the same key are one sample."""
 
 from __future__ import annotations
 
@@ -10,53 +10,41 @@ from itertools import groupby
 
 import pyarrow as pa
 
-from dataprep.counted import counted
+from dataprep.counted import counted, listed
 from dataprep.errors import SourceError
 from dataprep.labels.space import is_number
 from dataprep.names import escape
 from dataprep.ordered import in_order
-from dataprep.sources.class_names import Classes, by_name, by_own_number, read_class_names
-from dataprep.sources.classes import is_clutter
+from dataprep.sources.class_names import read_class_names
 from dataprep.sources.exclusion import EXCLUDED
-from dataprep.sources.file_splits import refuse_file_splits
-from dataprep.sources.local_tree import Tree, shown
+from dataprep.sources.file_names import TAR_ENDING, is_clutter
+from dataprep.sources.label_classes import Classes, LabelledEntries, by_name, by_own_number
+from dataprep.sources.local_tree import Tree
 from dataprep.sources.options import WebDatasetOptions
-from dataprep.sources.protocol import Listing, Located, Problem, Problems
-from dataprep.sources.tar_samples import (
-    LARGEST_JSON_BYTES,
+from dataprep.sources.protocol import Listing, Located, Problem
+from dataprep.sources.splits import refuse_file_splits
+from dataprep.sources.tar_index import EMPTY
+from dataprep.sources.tar_source import TarSource, texts
+from dataprep.sources.webdataset_samples import (
+    MAX_JSON_BYTES,
     Member,
     SampleReader,
     key_and_extension,
 )
-from dataprep.sources.tar_source import TarSource, texts
-from dataprep.sources.tars import EMPTY, TAR_ENDING
 from dataprep.stores import StoreOptions
 
-_MOST_SHOWN = 10
+_MAX_EXTENSIONS_SHOWN = 10
 
 
 @dataclass
-class _Columns:
-    """The columns of a listing. Rows are in the order of the tars and of their members."""
+class _Entries(LabelledEntries[str]):
+    """The entries of WebDataset tars. The label of a sample without a class is empty.
 
-    names: list[str] = field(default_factory=list)
-    containers: list[str] = field(default_factory=list)
-    offsets: list[int] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    problems: Problems = field(default_factory=dict)
+    Attributes:
+        tars: the tars that have samples.
+    """
+
     tars: list[str] = field(default_factory=list)
-    """The tars that have samples."""
-
-    def add(self, member: Member, problem: Problem | None, label: str = "") -> None:
-        """Append a row."""
-        if problem is not None:
-            self.problems[len(self.names)] = problem
-        self.names.append(member.name)
-        self.containers.append(member.container)
-        self.offsets.append(member.offset)
-        self.sizes.append(member.size)
-        self.labels.append(label)
 
 
 class WebDataset(TarSource):
@@ -82,47 +70,41 @@ class WebDataset(TarSource):
         """List the image of each sample, and members that belong to no sample with an image."""
         tree = Tree()
         reader = SampleReader(self._section.label or "", self._exclusion)
-        columns = _Columns()
-        self._indexed(tree, lambda index: self._add(index, reader, columns))
+        entries = _Entries()
+        self._indexed(tree, lambda index: self._add(index, reader, entries))
         if not self._splits_are_classes:
-            refuse_file_splits(self.uri, self.kind, "tars", TAR_ENDING, columns.tars)
-        self._refuse_equal_names(columns)
-        classes = self._classes(columns, reader)
-        return Listing.sorted(
-            columns.names,
-            columns.sizes,
-            classes.names,
-            columns.problems,
-            containers=columns.containers,
-            offsets=columns.offsets,
-            label_space=classes.space,
-            notes=(*classes.notes, *_notes_of(reader, columns), *tree.notes()),
+            refuse_file_splits(self.uri, self.kind, "tars", TAR_ENDING, entries.tars)
+        self._refuse_equal_names(entries)
+        classes = self._classes(entries, reader)
+        return entries.listing(
+            classes,
+            notes=(*classes.notes, *_notes_of(reader, entries), *tree.notes()),
             form="WebDataset tars",
             unread=tuple(tree.unread),
             file_versions=self._versions,
             left_out=tuple(reader.left_out),
         )
 
-    def _add(self, index: pa.Table, reader: SampleReader, columns: _Columns) -> None:
-        """Add the rows of an index: the samples of its tars, and files that are no tars.
+    def _add(self, index: pa.Table, reader: SampleReader, entries: _Entries) -> None:
+        """Add the entries of an index: the samples of its tars, and files that are no tars.
 
         Raises:
             SourceError: a file has the name of a tar, and cannot be read as a tar.
         """
         tars = texts(index, "tar")
-        rows = zip(tars, _members_of(index), strict=True)
-        for tar, group in groupby(rows, key=lambda row: row[0]):
+        tars_and_members = zip(tars, _members_of(index), strict=True)
+        for tar, group in groupby(tars_and_members, key=lambda tar_and_member: tar_and_member[0]):
             members: Sequence[Member] = [member for _, member in group]
-            if not members[0].container:
+            if not members[0].entry.container:
                 (file,) = members
                 self._refuse_broken(file)
-                columns.add(file, file.problem)
+                entries.add(file.entry, "", file.problem)
                 continue
             if self._section.label:
                 members = self._with_large_json(members)
             for row in reader.rows(members):
-                columns.add(row.member, row.problem, row.label)
-            columns.tars.append(tar)
+                entries.add(row.member.entry, row.label, row.problem)
+            entries.tars.append(tar)
 
     def _refuse_broken(self, file: Member) -> None:
         """Refuse a file that has the name of a tar, and cannot be read as a tar.
@@ -146,42 +128,42 @@ class WebDataset(TarSource):
         for row, member in enumerate(members):
             is_json = key_and_extension(member.name)[1] == "json"
             is_settled = member.content is not None or member.problem is not None
-            if is_json and not is_settled and member.size < LARGEST_JSON_BYTES:
-                large[row] = Located(member.name, member.size, member.container, member.offset)
+            if is_json and not is_settled and member.entry.bytes < MAX_JSON_BYTES:
+                large[row] = member.entry
         contents = in_order(self.read, large.values(), self.concurrency - 1)
         for row, content in zip(large, contents, strict=True):
             complete[row] = members[row]._replace(content=content)
         return complete
 
-    def _refuse_equal_names(self, columns: _Columns) -> None:
+    def _refuse_equal_names(self, entries: _Entries) -> None:
         """Refuse two archives whose samples have the same names, such as a.tar and a.tar.gz.
 
         Raises:
             SourceError: two archives have a sample of the same name.
         """
         row_by_name: dict[str, int] = {}
-        for row, name in enumerate(columns.names):
-            if row in columns.problems:
+        for row, name in enumerate(entries.names):
+            if row in entries.problems:
                 continue
             first_row = row_by_name.setdefault(name, row)
             if first_row != row:
-                first = columns.containers[first_row].split("!gzip@")[0]
-                second = columns.containers[row].split("!gzip@")[0]
+                first = entries.containers[first_row].split("!gzip@")[0]
+                second = entries.containers[row].split("!gzip@")[0]
                 raise SourceError(
                     f"{self.uri}: {first} and {second} both have a sample {name!r}: leave one of "
                     f"them out, as in --exclude {shlex.quote(second)}"
                 )
 
-    def _classes(self, columns: _Columns, reader: SampleReader) -> Classes:
-        """The class of each row.
+    def _classes(self, entries: _Entries, reader: SampleReader) -> Classes:
+        """The class of each entry.
 
         If some samples have a class, each sample without a class is added to the problems.
 
         Raises:
             SourceError: the classes of some samples are numbers, and of others names.
         """
-        names, problems = columns.names, columns.problems
-        labels = ["" if row in problems else label for row, label in enumerate(columns.labels)]
+        names, problems = entries.names, entries.problems
+        labels = ["" if row in problems else label for row, label in enumerate(entries.labels)]
         numbers = {row: int(label) for row, label in enumerate(labels) if is_number(label)}
         rows_with_names = [row for row, label in enumerate(labels) if label and row not in numbers]
         if not (numbers or rows_with_names):
@@ -198,15 +180,14 @@ class WebDataset(TarSource):
         for row, label in enumerate(labels):
             if not label and row not in problems:
                 problems[row] = Problem("failed", f"no {member} in the sample, which has the class")
-        reasons = {row: problem.reason for row, problem in problems.items()}
+        reasons = entries.reasons()
         names_file = self._section.class_names
         label_space = read_class_names(names_file, self._options) if names_file else None
         if numbers:
             classes = by_own_number(numbers, len(labels), label_space, reasons, "webdataset")
         else:
             classes = by_name(labels, label_space, reasons, self.uri)
-        for row, reason in reasons.items():
-            problems.setdefault(row, Problem("failed", reason))
+        entries.fail(reasons)
         return classes
 
 
@@ -224,30 +205,29 @@ def _members_of(index: pa.Table) -> Iterator[Member]:
     )
     for name, container, offset, size, status, reason, content in rows:
         problem = None if reason is None else Problem(status, reason)
-        yield Member(name, container, offset, size, problem, content)
+        yield Member(Located(name, size, container, offset), problem, content)
 
 
-def _notes_of(reader: SampleReader, columns: _Columns) -> Iterator[str]:
+def _notes_of(reader: SampleReader, entries: _Entries) -> Iterator[str]:
     """Notes for the user about members that are not used, and about empty tars."""
     if reader.ignored:
-        commonest = reader.ignored.most_common(_MOST_SHOWN)
-        kinds = [f"{count:,} .{escape(extension)}" for extension, count in commonest]
-        more = ", ..." if len(reader.ignored) > _MOST_SHOWN else ""
+        most_common = reader.ignored.most_common(_MAX_EXTENSIONS_SHOWN)
+        extensions = [f"{count:,} .{escape(extension)}" for extension, count in most_common]
+        more = ", ..." if len(reader.ignored) > _MAX_EXTENSIONS_SHOWN else ""
         total = counted(reader.ignored.total(), "member")
-        yield f"not used: {total} beside the images ({', '.join(kinds)}{more})"
+        yield f"not used: {total} beside the images ({', '.join(extensions)}{more})"
     empty = [
-        columns.names[row] for row, problem in columns.problems.items() if problem.reason == EMPTY
+        entries.names[row] for row, problem in entries.problems.items() if problem.reason == EMPTY
     ]
     if empty:
-        yield f"{counted(len(empty), 'archive')} without members: {shown(empty)}"
+        yield f"{counted(len(empty), 'archive')} without members: {listed(empty)}"
 
 
 def _advice(reader: SampleReader) -> tuple[str, ...]:
     """Advice where the classes may be, if no sample has a class."""
     if reader.json_keys:
-        shown_keys = shown(reader.json_keys)
         return (
-            f"no sample has a .cls; their .json have the keys {shown_keys}: --set "
+            f"no sample has a .cls; their .json have the keys {listed(reader.json_keys)}: --set "
             "webdataset.label=KEY takes the class from one of them",
         )
     if reader.label_key:

@@ -30,6 +30,7 @@ from dataprep.job.output_state import keys_of_shard, read_labels, read_plan
 from dataprep.manifest import (
     Manifest,
     Receipt,
+    RecordLocation,
     Row,
     Share,
     StoredFile,

@@ -553,8 +553,8 @@ def _epoch(
     if source == "store" and store is not None:
         by_sample = loop.params.get("loader") in BY_SAMPLE
         gets = samples if by_sample else samples * each / size if size else None
-        requests = None if gets is None else store.of_requests(0, round(gets), 0)
-        storage = store.of_a_month(round(samples * each)) * hours / _HOURS_A_MONTH
+        requests = None if gets is None else store.requests_cost(0, round(gets), 0)
+        storage = store.month_cost(round(samples * each)) * hours / _HOURS_A_MONTH
     disk = asked.get("disk_usd_per_gb_month")
     if source != "store" and is_number(disk):
         storage = samples * each / _GB * float(disk or 0.0) * hours / _HOURS_A_MONTH

@@ -18,7 +18,7 @@ from dataprep.errors import (
 )
 from dataprep.manifest import Manifest
 from dataprep.sources import open_source
-from dataprep.sources.classes import promises_image
+from dataprep.sources.file_names import promises_image
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.protocol import Close
 from iobench.data.settings import DataSettings

@@ -15,7 +15,7 @@ from dataprep.job.plan_command import estimate_from_trial, seconds_with_workers
 from dataprep.job.plan_report import Cost, Estimate, Requests, SplitEstimate
 from dataprep.job.report import Understood
 from dataprep.manifest import Row
-from dataprep.prices import Price, price_at, read_prices
+from dataprep.prices import Price, read_prices, storage_price
 from dataprep.sample.drawing import draw_photo
 from dataprep.split_plan import Calibration, pick, sample_size
 from dataprep.stores import StoreOptions
@@ -176,8 +176,8 @@ def test_the_example_is_dated_and_says_where_it_is_from() -> None:
 def test_a_sum() -> None:
     """LIST costs what PUT does, HEAD what GET does, a GB of storage is 2^30 bytes."""
     price = Price(put_per_1000=5.0, get_per_1000=0.4, gb_month=2.0)
-    assert price.of_requests(puts=1_500, gets=10_000, lists=500) == 10.0 + 4.0
-    assert price.of_a_month(3 * 2**30) == 6.0
+    assert price.requests_cost(puts=1_500, gets=10_000, lists=500) == 10.0 + 4.0
+    assert price.month_cost(3 * 2**30) == 6.0
 
 
 def test_prices_of_ones_own(tmp_path: Path) -> None:
@@ -215,10 +215,13 @@ def test_the_price_of_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its options, else the environment, else the first region; with where it is from."""
     prices = read_prices(None)
     monkeypatch.delenv("AWS_REGION", raising=False)
-    price, about = price_at(prices, StoreOptions())
+    price, about = storage_price(prices, StoreOptions())
     assert price == prices.s3["us-east-1"]["STANDARD"]
     assert about.startswith("us-east-1, STANDARD, https://aws.amazon.com/s3/pricing/ as of")
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
-    assert price_at(prices, StoreOptions())[1].startswith("eu-west-1")
+    assert storage_price(prices, StoreOptions())[1].startswith("eu-west-1")
     told = StoreOptions(region="us-west-2", storage_class="GLACIER")
-    assert price_at(prices, told) == (None, "the prices know nothing of GLACIER in us-west-2")
+    assert storage_price(prices, told) == (
+        None,
+        "the file of prices has no price of GLACIER in us-west-2",
+    )

@@ -56,8 +56,8 @@ def test_this_packages_own_names_are_its_own(
     assert FORMATS.load("tfrecord") is TFRecordFormat
     assert FORMATS.origin("tfrecord") == ""
     assert FORMATS.described("tfrecord") == "format 'tfrecord'"
-    assert list(FORMATS.passed_over("tfrecord")) == ["usurper 1.0"]
-    assert list(FORMATS.passed_over("recordio")) == []
+    assert list(FORMATS.shadowed_packages("tfrecord")) == ["usurper 1.0"]
+    assert list(FORMATS.shadowed_packages("recordio")) == []
 
 
 def test_what_cannot_be_imported_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

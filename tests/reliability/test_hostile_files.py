@@ -27,7 +27,7 @@ from dataprep.formats.tfrecord import read_tfrecords
 from dataprep.job.jobfile import JobFile
 from dataprep.labels import LabelSpace
 from dataprep.manifest import Manifest, Receipt
-from dataprep.sources.listing import parse
+from dataprep.sources.listing_table import parse
 from dataprep.sources.options import ListingOptions
 from dataprep.split_plan import SplitPlan
 from iobench.errors import IobenchError

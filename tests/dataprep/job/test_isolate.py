@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 
-from dataprep.config import USUAL_LIMIT, SampleLimit
+from dataprep.config import DEFAULT_SAMPLE_LIMIT, SampleLimit
 from dataprep.errors import (
     CorruptImage,
     DecoderCrashed,
@@ -40,7 +40,7 @@ def test_the_same_outcomes() -> None:
     items = [Located(name, len(data)) for name, data in files.items()]
     policy = ImagePolicy(size=24, max_source_bytes=5_000)
     reported: list[Progress] = []
-    isolated = isolated_batches(Files(files), items, policy, USUAL_LIMIT, reported.append)
+    isolated = isolated_batches(Files(files), items, policy, DEFAULT_SAMPLE_LIMIT, reported.append)
     alone = list(chain.from_iterable(isolated))
     assert [type(one.converted) for one in alone] == [
         *[Converted] * 3,
@@ -57,7 +57,10 @@ def test_a_changed_file_ends_it() -> None:
     with pytest.raises(SourceChanged, match=r"a/0\.JPEG"):
         list(
             isolated_batches(
-                Files({"a/0.JPEG": jpeg(0)}), [Located("a/0.JPEG", 1)], ImagePolicy(), USUAL_LIMIT
+                Files({"a/0.JPEG": jpeg(0)}),
+                [Located("a/0.JPEG", 1)],
+                ImagePolicy(),
+                DEFAULT_SAMPLE_LIMIT,
             )
         )
 

@@ -55,7 +55,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("uri", ["s3://", "s3://bucket", "s3:///key"])
 def test_a_uri_without_a_file_is_refused(uri: str) -> None:
     """The error shows the form that is expected."""
-    with pytest.raises(ConfigError, match="s3://PLACE/FILE"):
+    with pytest.raises(ConfigError, match="s3://FOLDER/FILE"):
         split_uri(uri)
 
 

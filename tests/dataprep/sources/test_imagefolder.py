@@ -22,7 +22,7 @@ from dataprep.errors import (
     UnreadableImage,
 )
 from dataprep.sources import HavingFolders, LeavingOut, Listing, Located, open_source
-from dataprep.sources.classes import promises_image
+from dataprep.sources.file_names import promises_image
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.sources.protocol import Problem
 from dataprep.stores import StoreOptions, open_store
@@ -211,7 +211,7 @@ def test_every_file_is_a_sample_of_a_class_or_has_a_reason(
         (
             ["n01440764/1.jpg", "d/pictures/2.jpg"],
             SourceError,
-            "move one elsewhere, or take .* as in --source ROOT/FOLDER$",
+            "move one of them elsewhere, or .* as in --source ROOT/FOLDER$",
         ),
         (
             ["d/train/n01440764/1.jpg", "d/pictures/2.jpg"],

@@ -24,7 +24,8 @@ from dataprep.formats.recordio import RecordIOFormat
 from dataprep.job.conversion import require_visible_source
 from dataprep.names import escape
 from dataprep.sources import Listing, Located, OnDisk, Problem, open_source
-from dataprep.sources.listing import LEAVES, parse, place_of, split_name
+from dataprep.sources.listing import LEAVES, sample_name, split_name
+from dataprep.sources.listing_table import parse
 from dataprep.sources.options import ListingOptions
 from dataprep.stores import StoreOptions, open_store
 from iobench.s3_server import MotoServer
@@ -543,14 +544,14 @@ def test_any_bytes_are_rows_or_an_error(name: str, sound: bytes, data: st.DataOb
 )
 def test_one_file_has_one_name(root: str, path: str, name: str) -> None:
     """Below the root it is relative to it, however it is written. Keys on S3 stay as they are."""
-    assert place_of(path, root) == (name, "")
+    assert sample_name(path, root) == (name, "")
 
 
 @pytest.mark.parametrize("path", ["../1.jpg", "a/../../1.jpg", "..", "../data/1.jpg"])
 def test_a_relative_path_may_not_leave_the_root(path: str) -> None:
     """It fails under the name that the listing has; no file has a name with a zero byte."""
-    assert place_of(path, "/data/") == (path, LEAVES)
-    assert place_of("a\0b", "/data/")[1]
+    assert sample_name(path, "/data/") == (path, LEAVES)
+    assert sample_name("a\0b", "/data/")[1]
 
 
 @pytest.mark.parametrize(
@@ -567,14 +568,14 @@ def test_a_relative_path_may_not_leave_the_root(path: str) -> None:
 def test_other_addresses_are_refused_without_their_credentials(address: str) -> None:
     """Names are stored in the table of samples, so no address may have credentials."""
     with pytest.raises(SourceError, match="paths and addresses s3://BUCKET/KEY") as caught:
-        place_of(address, "/data/")
+        sample_name(address, "/data/")
     assert "hunter2" not in str(caught.value)
 
 
 @given(path=st.text(st.sampled_from("ab./"), min_size=1, max_size=12))
 def test_names_are_read_from_where_the_path_points(path: str) -> None:
     """A name and its root lead to the file that the path means, and never above the root."""
-    name, problem = place_of(path, "/root/r/")
+    name, problem = sample_name(path, "/root/r/")
     meant = posixpath.normpath(posixpath.join("/root/r", path)).replace("//", "/")
     if problem:
         assert not meant.startswith("/root/r/") or path.endswith(("/", ".")) or ".." in path

@@ -18,7 +18,7 @@ from pydantic import ByteSize
 import dataprep as library
 from dataprep.errors import SourceChanged, SourceError, SourceNotFound, UnreadableImage
 from dataprep.labels import LabelSpace
-from dataprep.sources import row_groups
+from dataprep.sources import parquet_row_groups
 from dataprep.sources.options import ParquetOptions
 from dataprep.sources.parquet import ParquetSource
 from dataprep.sources.protocol import Listing
@@ -434,7 +434,7 @@ def test_a_large_row_group_is_streamed(
     options: dict[str, Any] = {"use_dictionary": False, "write_batch_size": 1}
     store = S3Store(f"s3://{bucket}/large", StoreOptions(endpoint_url=s3_server.url))
     store.put("a.parquet", parquet_of(columns, group=30, compression="none", **options))
-    monkeypatch.setattr(row_groups, "LARGEST_AT_ONCE_BYTES", 20_000_000)
+    monkeypatch.setattr(parquet_row_groups, "MAX_CHUNK_BYTES_AT_ONCE", 20_000_000)
     with FaultProxy(s3_server.url) as proxy:
         source = ParquetSource(store.uri, StoreOptions(endpoint_url=proxy.url))
         listing = source.list()

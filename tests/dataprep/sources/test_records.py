@@ -23,11 +23,11 @@ from dataprep.formats.recordio import MAGIC
 from dataprep.formats.tfrecord import masked_crc32c
 from dataprep.labels import LabelSpace
 from dataprep.sources import Listing, open_source
-from dataprep.sources.class_names import by_name_or_number, by_number, first_labels
+from dataprep.sources.label_classes import by_name_or_number, by_number, first_labels
 from dataprep.sources.options import RecordsOptions
-from dataprep.sources.records import (
-    Record,
-    RecordsSource,
+from dataprep.sources.records import RecordsSource
+from dataprep.sources.records_scan import (
+    ScannedRecord,
     is_shard_name,
     sample_names,
     scan,
@@ -488,7 +488,7 @@ def test_a_shard_is_read_whole_or_refused(
 
 
 drawn_records = st.builds(
-    Record,
+    ScannedRecord,
     labels=st.lists(st.sampled_from([-1.0, 0.0, 1.0, 2.0, 2.5, 7.0, float("nan")]), max_size=2),
     synset=st.sampled_from(["", "n01", "n02", "\udcff"]),
     text=st.sampled_from(["", "a", "b"]),
@@ -502,7 +502,7 @@ drawn_records = st.builds(
     given_names=st.sampled_from([None, LabelSpace.of("xyz")]),
 )
 def test_every_record_has_a_class_of_the_space_or_a_reason(
-    drawn: list[Record], given_names: LabelSpace | None
+    drawn: list[ScannedRecord], given_names: LabelSpace | None
 ) -> None:
     """Whatever records say, nothing crashes and nothing goes without one or the other."""
     found = [record._replace(name=f"a/{i}") for i, record in enumerate(drawn)]

@@ -19,14 +19,14 @@ from dataprep.errors import (
 )
 from dataprep.sources.options import WebDatasetOptions
 from dataprep.sources.protocol import Listing, Problem
-from dataprep.sources.tar_samples import (
+from dataprep.sources.webdataset import WebDataset
+from dataprep.sources.webdataset_samples import (
     NO_EXTENSION,
     NO_IMAGE,
     OTHER_EXTENSION,
     REPEATED,
     SEVERAL,
 )
-from dataprep.sources.webdataset import WebDataset
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from iobench.faults import FaultProxy

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dataprep.prices import price_of_an_hour, read_prices
+from dataprep.prices import instance_price_per_h, read_prices
 from iobench.consumers.accelerators import ACCELERATORS, RATES, Meaning, Rental, rental_of
 
 TUNED = {"V100": 1_200, "A100": 2_470, "H100": 7_000}
@@ -83,5 +83,5 @@ def test_prices_are_of_one_accelerator() -> None:
 @pytest.mark.parametrize("rental", [one.rental for one in ACCELERATORS if one.rental is not None])
 def test_prices_agree_with_the_example_file_of_prices(rental: Rental) -> None:
     """An instance that stands in both has one price."""
-    price = price_of_an_hour(read_prices(PRICES), rental.region, rental.instance)
+    price = instance_price_per_h(read_prices(PRICES), rental.region, rental.instance)
     assert price in (None, rental.usd_per_h)

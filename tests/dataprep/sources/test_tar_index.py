@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.errors import CorruptArchive, NotAnArchive, StoreUnreachable, TruncatedArchive
-from dataprep.sources.archives import Archive, container_of
 from dataprep.sources.ilsvrc import ILSVRC
 from dataprep.sources.options import ILSVRCOptions
-from dataprep.sources.tars import index_tar, unpacked
+from dataprep.sources.tar_archive import Archive, container_of
+from dataprep.sources.tar_index import index_tar, unpacked
 from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore

@@ -94,7 +94,7 @@ class TestSynsetsInNames:
     @pytest.mark.parametrize(
         ("archives", "said"),
         [
-            ({"a.tar": [f"{CAT}_1.jpg", "x.jpg"], "b.tar": [f"{DOG}_1.jpg"]}, "'a/x.jpg' does not"),
+            ({"a.tar": [f"{CAT}_1.jpg", "x.jpg"], "b.tar": [f"{DOG}_1.jpg"]}, "'a/x.jpg' has none"),
             ({f"{CAT}.tar": [f"{CAT}_1.jpg", f"{DOG}_1.jpg"]}, "another one above it"),
             ({"a.tar": [f"{CAT}_1_{DOG}.jpg"]}, f"has {DOG} and {CAT} in its name"),
         ],
@@ -179,7 +179,7 @@ class TestArchivesOfSeveralClasses:
         ids=str,
     )
     def test_have_no_class_by_their_name(self, tmp_path: Path, names: tuple[str, ...]) -> None:
-        """Archives that are called as parts of a data set are no classes, and a note says so."""
+        """Archives named like volumes of one data set are no classes, and a note says so."""
         archives = {}
         for number, name in enumerate(names):
             data = tar_of(images(f"{number}.jpg"))
@@ -200,7 +200,7 @@ class TestArchivesOfSeveralClasses:
         assert {*classes(listed(tmp_path, archives)).values()} == {*names}
 
     def test_have_classes_in_folders(self, tmp_path: Path) -> None:
-        """Class folders spread over parts of a data set are the classes."""
+        """Class folders spread over volumes of one data set are the classes."""
         archives = {
             "part_0.tar": tar_of(images("cat/1.jpg", "dog/2.jpg")),
             "part_1.tar": tar_of(images("cat/3.jpg")),

@@ -1,4 +1,4 @@
-"""Read the values of one column of a row group in a Parquet file, in order and a few at a time.
+"""Read the values of one column in a row group of a Parquet file, in order and a few at a time.
 
 A column chunk has no index of its values, so a value can be read only after all values before it.
 A run of samples of one row group is therefore read once, from the beginning of its chunk to the
@@ -17,58 +17,64 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dataprep.errors import DataprepError, SourceChanged, UnreadableImage
-from dataprep.sources.archives import FilePart, StoredFile
+from dataprep.sources.stored_file import StoredFile, StoredFileReader
 from dataprep.stores.local import LocalStore
 
-LARGEST_AT_ONCE_BYTES = 256_000_000
+MAX_CHUNK_BYTES_AT_ONCE = 256_000_000
 """Larger column chunks are streamed, not read by one request."""
 
-NO_BYTES = "no bytes in the table: its value is null, as that of an image that has only a path"
+NO_BYTES = "no bytes in the table: its value is null, as for an image that has only a path"
 
 _BATCH_ROWS = 16
 _LOCAL_BUFFER_BYTES = 2**20
 _REMOTE_BUFFER_BYTES = 2**23
-_FOOTERS = 64
-_container = re.compile(r"(?s:(.*))!rows@(\d+)\+\d+")
+_MAX_FOOTERS = 64
+_container_pattern = re.compile(r"(?s:(.*))!rows@(\d+)\+\d+")
 
 
 def container_of(file: StoredFile, group: int) -> str:
-    """The name of a row group in a listing: the file's key, the group's number, the file's size.
+    """Return the container of a row group: the file's key, the group's number, the file's size.
 
-    Because of the size, a job is not resumed from a file of another size.
+    The size is part of it so that a job is not resumed from a file of another size.
     """
     return f"{file.key}!rows@{group}+{file.size}"
 
 
 def file_and_group(container: str) -> tuple[str, int]:
-    """The key of the file and the number of the row group, from a name of ``container_of``."""
-    match = _container.fullmatch(container)
+    """Return the key of the file and the number of the row group of a container.
+
+    Raises:
+        SourceChanged: the container is no row group.
+    """
+    match = _container_pattern.fullmatch(container)
     if match is None:
         raise SourceChanged(f"{container!r} was removed since it was listed: it is no row group")
     return match[1], int(match[2])
 
 
 def footer(file: StoredFile) -> pq.FileMetaData:
-    """The metadata of a file. A process keeps them in memory if the file has a version.
+    """Return the metadata of a file. A process keeps them in memory if the file has a version.
 
     Raises:
         ValueError, OSError, pyarrow.ArrowException: it is no Parquet file, or is damaged.
         SourceChanged, StoreError: as ``StoredFile.read``.
     """
-    return _footer_of_version(file) if file.version else pq.read_metadata(ParquetBytes(file))
+    if file.version:
+        return _cached_footer(file)
+    return pq.read_metadata(ParquetReader(file))
 
 
-@lru_cache(maxsize=_FOOTERS)
-def _footer_of_version(file: StoredFile) -> pq.FileMetaData:
-    return pq.read_metadata(ParquetBytes(file))
+@lru_cache(maxsize=_MAX_FOOTERS)
+def _cached_footer(file: StoredFile) -> pq.FileMetaData:
+    return pq.read_metadata(ParquetReader(file))
 
 
-class ParquetBytes(FilePart):
+class ParquetReader(StoredFileReader):
     """A file object for pyarrow. One range of the file may be in memory already."""
 
-    def __init__(self, stored: StoredFile, start: int = 0, content: bytes = b"") -> None:
+    def __init__(self, file: StoredFile, start: int = 0, content: bytes = b"") -> None:
         """Open a file of which ``content``, from byte ``start`` on, is in memory."""
-        super().__init__(stored, stored.size)
+        super().__init__(file, file.size)
         self._start, self._content = start, content
 
     def read(self, size: int = -1) -> bytes:
@@ -77,24 +83,24 @@ class ParquetBytes(FilePart):
         Raises:
             SourceChanged: the file is shorter than when it was listed.
         """
-        length = max(self._size - self._at, 0)
+        length = max(self._size - self._position, 0)
         if size >= 0:
             length = min(size, length)
-        offset = self._at - self._start
+        offset = self._position - self._start
         if offset >= 0 and offset + length <= len(self._content):
-            self._at += length
+            self._position += length
             return self._content[offset : offset + length]
-        data = self._read(length)
+        data = self._read_up_to(length)
         if len(data) < length:
             raise SourceChanged(
-                f"{self._stored.uri} is shorter than when it was listed: restore it, or start anew "
+                f"{self._file.uri} is shorter than when it was listed: restore it, or start anew "
                 "with --overwrite"
             )
         return data
 
 
-class RowGroup:
-    """One column of a row group.
+class ColumnChunk:
+    """One column of one row group: a chunk of bytes in a Parquet file.
 
     Attributes:
         rows: the number of rows.
@@ -109,10 +115,9 @@ class RowGroup:
         group_metadata = self._metadata.row_group(group)
         chunks = [group_metadata.column(number) for number in range(group_metadata.num_columns)]
         chunk = next(chunk for chunk in chunks if chunk.path_in_schema == column)
-        begins = [chunk.data_page_offset]
+        self._start: int = chunk.data_page_offset
         if chunk.has_dictionary_page and chunk.dictionary_page_offset:
-            begins.append(chunk.dictionary_page_offset)
-        self._start = min(begins)
+            self._start = min(self._start, chunk.dictionary_page_offset)
         self.rows: int = group_metadata.num_rows
         self.chunk_bytes: int = chunk.total_compressed_size
         self.value_bytes: int = chunk.total_uncompressed_size
@@ -124,14 +129,14 @@ class RowGroup:
         )
 
     def is_read_at_once(self, rows: Sequence[int]) -> bool:
-        """Whether to request the whole chunk at once to read these rows from a remote store.
+        """Whether to fetch the chunk by one request to read these rows from a remote store.
 
-        It pays if the rows reach into the second half of the chunk.
+        This is faster if the rows reach into the second half of the chunk.
         """
-        return self.chunk_bytes <= LARGEST_AT_ONCE_BYTES and 2 * rows[-1] + 2 > self.rows
+        return self.chunk_bytes <= MAX_CHUNK_BYTES_AT_ONCE and 2 * rows[-1] + 2 > self.rows
 
-    def fetch_chunk(self) -> bytes:
-        """Fetch the whole chunk by one request."""
+    def fetch(self) -> bytes:
+        """Fetch the chunk by one request."""
         return self._file.read(self._start, self.chunk_bytes)
 
     def values(self, rows: Sequence[int], chunk: bytes = b"") -> Iterator[bytes | UnreadableImage]:
@@ -142,17 +147,17 @@ class RowGroup:
 
         Args:
             rows: ascending numbers of rows, from 0 within the group.
-            chunk: the whole chunk, if it has been fetched.
+            chunk: the bytes of the chunk, if they have been fetched.
 
         Raises:
             SourceChanged, StoreError: as ``StoredFile.read``.
         """
         batches = self._batches(chunk, with_buffer=not chunk)
         batch: pa.Array = pa.array([], pa.binary())
-        first = 0
+        first_row = 0
         for row in rows:
-            while batch is not None and row >= first + len(batch):
-                first += len(batch)
+            while batch is not None and row >= first_row + len(batch):
+                first_row += len(batch)
                 batch = _next_or_none(batches)
             if batch is None:
                 yield UnreadableImage(
@@ -160,8 +165,11 @@ class RowGroup:
                     "read"
                 )
                 continue
-            value = batch[row - first].as_py()
-            yield UnreadableImage(NO_BYTES) if value is None else value
+            value = batch[row - first_row].as_py()
+            if value is None:
+                yield UnreadableImage(NO_BYTES)
+            else:
+                yield value
 
     def _batches(self, chunk: bytes, *, with_buffer: bool) -> Iterator[pa.Array]:
         """Yield the column, a few rows at a time."""
@@ -169,7 +177,7 @@ class RowGroup:
         buffer_bytes = _LOCAL_BUFFER_BYTES if is_local else _REMOTE_BUFFER_BYTES
         parquet_file = open_file(
             self._file,
-            ParquetBytes(self._file, self._start, chunk),
+            ParquetReader(self._file, self._start, chunk),
             buffer_size=buffer_bytes if with_buffer else 0,
         )
         batches = parquet_file.iter_batches(
@@ -179,20 +187,21 @@ class RowGroup:
             yield column_in(batch, self._column)
 
 
-def open_file(file: StoredFile, content: ParquetBytes, **options: Any) -> pq.ParquetFile:
+def open_file(file: StoredFile, content: ParquetReader, **options: Any) -> pq.ParquetFile:
     """Open a Parquet file with the footer that is kept in memory."""
     return pq.ParquetFile(content, metadata=footer(file), pre_buffer=False, **options)
 
 
 def column_in(table: pa.Table | pa.RecordBatch, name: str) -> pa.Array | pa.ChunkedArray:
-    """The values of the column ``name``, without the structs and dictionaries around them.
+    """Return the values of the column ``name``, without the structs and dictionaries around them.
 
     ``table`` has only this column, or the outermost struct that contains it.
     """
     column = table.column(0)
     path_in_struct = name.removeprefix(table.schema.names[0]).strip(".")
-    for field in path_in_struct.split(".") if path_in_struct else ():
-        column = pc.struct_field(column, field)
+    if path_in_struct:
+        for field in path_in_struct.split("."):
+            column = pc.struct_field(column, field)
     if isinstance(column, pa.DictionaryArray):
         return column.dictionary_decode()
     return column

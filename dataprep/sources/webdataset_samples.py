@@ -1,4 +1,4 @@
-"""PURE. The samples of a WebDataset tar: members that follow each other under one key.
+"""PURE. The samples of a WebDataset tar: neighbouring members with the same key.
 
 The key of a member is its path up to the first dot of its base name, as in the WebDataset library:
 ``a/0001.seg.png`` has the key ``a/0001`` and the extension ``seg.png``.
@@ -13,14 +13,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from dataprep.sources.classes import CLUTTER, is_clutter, promises_image
 from dataprep.sources.exclusion import Exclusion
-from dataprep.sources.protocol import Problem
-from dataprep.sources.tars import KEPT_BELOW_BYTES
+from dataprep.sources.file_names import CLUTTER, is_clutter, promises_image
+from dataprep.sources.label_classes import MAX_CLASS_CHARACTERS
+from dataprep.sources.protocol import Located, Problem
+from dataprep.sources.tar_index import MAX_CONTENT_BYTES
 
 IMAGE_EXTENSIONS = ("jpg", "jpeg", "png", "webp")
-LARGEST_JSON_BYTES = 2**20
-"""A larger ``.json`` is not read for the class of one sample."""
+MAX_JSON_BYTES = 2**20
+"""Only smaller ``.json`` members are read for the class of a sample."""
 
 NO_IMAGE = "no image (.jpg, .jpeg, .png or .webp) in the sample"
 NO_EXTENSION = "no extension, so that it belongs to no sample"
@@ -33,25 +34,36 @@ OTHER_EXTENSION = (
     "its extension, which begins at the first dot of the name, is not .jpg, .jpeg, .png or .webp"
 )
 
-_LONGEST_CLASS = 1000  # Python reads no numbers of more than 4,300 digits
-_is_no_line = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]").search
+_has_control_characters = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]").search
 
 
 class Member(NamedTuple):
-    """A member of a tar; ``content`` is known of some small ones."""
+    """A member of a tar.
 
-    name: str
-    container: str
-    offset: int
-    size: int
+    Attributes:
+        entry: its path, below a folder with the name of its tar, and its location. The container is
+            empty for a file that is no archive.
+        problem: why the member must not be opened; None if it may be opened.
+        content: the content, if the index has it.
+    """
+
+    entry: Located
     problem: Problem | None = None
     content: bytes | None = None
 
+    @property
+    def name(self) -> str:
+        """The path of the member."""
+        return self.entry.name
+
 
 class SampleRow(NamedTuple):
-    """The image of a sample, or another member that must be accounted for, and its class.
+    """An entry of the listing: the image of a sample, or a member that is no sample.
 
-    ``label`` is what the sample says about its class, a number or a name; empty for nothing.
+    Attributes:
+        member: the image, or the other member.
+        problem: why it is no sample.
+        label: the class in the sample, as a number or a name; empty if it has none.
     """
 
     member: Member
@@ -61,13 +73,13 @@ class SampleRow(NamedTuple):
 
 @dataclass
 class SampleReader:
-    """Makes samples of the members of tars.
+    """Groups the members of tars to samples.
 
     Attributes:
-        label_key: the key of the class in ``.json`` members; empty: ``.cls`` members have it.
+        label_key: the key of the class in ``.json`` members; empty if ``.cls`` members have it.
         exclusion: what the job leaves out.
-        ignored: how many members of each extension were not used.
-        left_out: members without an image's name that the job leaves out.
+        ignored: the number of unused members, by their extension.
+        left_out: members that the job leaves out and that are not named as images.
         json_keys: the keys of the first ``.json`` that was ignored, if it could be read.
     """
 
@@ -78,22 +90,23 @@ class SampleReader:
     json_keys: tuple[str, ...] = ()
 
     def rows(self, members: Sequence[Member]) -> Iterator[SampleRow]:
-        """The samples of one tar, and members that belong to none."""
+        """Yield the samples of one tar, and the members that belong to no sample."""
         samples: list[dict[str, Member]] = []
         keys: list[str] = []
         for member in members:
-            if reason := self.exclusion.by_glob(member.name):
-                if promises_image(member.name):
-                    yield SampleRow(member, Problem("skipped", reason))
-                else:
-                    self.left_out.append(member.name)
+            excluded = self.exclusion.by_glob(member.name)
+            if excluded and promises_image(member.name):
+                yield SampleRow(member, Problem("skipped", excluded))
+                continue
+            if excluded:
+                self.left_out.append(member.name)
                 continue
             key, extension = key_and_extension(member.name)
             if is_clutter(member.name) and member.problem is None:
                 yield SampleRow(member, Problem("skipped", CLUTTER))
             elif not extension:
                 yield SampleRow(member, member.problem or Problem("skipped", NO_EXTENSION))
-            elif keys[-1:] == [key] and extension not in samples[-1]:
+            elif keys and keys[-1] == key and extension not in samples[-1]:
                 samples[-1][extension] = member
             else:
                 keys.append(key)
@@ -103,14 +116,20 @@ class SampleReader:
             yield from self._rows_of(sample, is_repeated=counts[key] > 1)
 
     def _rows_of(self, sample: dict[str, Member], *, is_repeated: bool) -> Iterator[SampleRow]:
-        """The image of a sample; where it has none or several, what must be accounted for."""
-        images = [sample[name] for name in IMAGE_EXTENSIONS if name in sample]
+        """Yield the image of a sample. If it has none or several, yield these with the reason.
+
+        Args:
+            sample: the members of the sample by their extension.
+            is_repeated: whether another sample of the tar has the same key.
+        """
+        images = [sample[extension] for extension in IMAGE_EXTENSIONS if extension in sample]
         problem = None
         if not images:
             images = [member for member in sample.values() if promises_image(member.name)]
             problem = Problem("failed", OTHER_EXTENSION)
         if not images:
-            images = [next(iter(sample.values()))]
+            first_member = next(iter(sample.values()))
+            images = [first_member]
             problem = Problem("failed", NO_IMAGE)
         if is_repeated:
             problem = Problem("failed", REPEATED)
@@ -128,46 +147,46 @@ class SampleReader:
 
     def _count_ignored(self, sample: dict[str, Member], images: Sequence[Member]) -> None:
         """Count the members that give neither an image nor a class."""
-        giving = "json" if self.label_key else "cls"
+        class_extension = "json" if self.label_key else "cls"
         for extension, member in sample.items():
-            if extension != giving and member not in images:
+            if extension != class_extension and member not in images:
                 self.ignored[extension] += 1
         if "json" in sample and not (self.label_key or self.json_keys):
-            facts, _ = _json_of(sample["json"])
-            self.json_keys = tuple(facts or ())
+            content, _ = _json_of(sample["json"])
+            self.json_keys = tuple(content or ())
 
     def _label_of(self, sample: dict[str, Member]) -> tuple[str, str]:
-        """What the sample says about its class, or nothing and the reason if it is no class."""
+        """The class in a sample, or an empty text and the reason if it is no class."""
         if not self.label_key:
             return _text_of(sample["cls"]) if "cls" in sample else ("", "")
         if "json" not in sample:
             return "", ""
-        facts, reason = _json_of(sample["json"])
-        if facts is None:
+        content, reason = _json_of(sample["json"])
+        if content is None:
             return "", reason
-        if self.label_key not in facts:
+        if self.label_key not in content:
             return "", f"its .json has no key {self.label_key!r} (webdataset.label)"
-        value = facts[self.label_key]
+        value = content[self.label_key]
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, bool) or not isinstance(value, int | str):
             return "", f"{self.label_key!r} of its .json is no whole number and no text"
-        return _one_line(str(value), f"{self.label_key!r} of its .json")
+        return _class_in(str(value), f"{self.label_key!r} of its .json")
 
 
 def key_and_extension(name: str) -> tuple[str, str]:
-    """The key of the sample that a member belongs to, and its extension in lower case."""
+    """Return the key of the sample that a member belongs to, and its extension in lower case."""
     folder, slash, base = name.rpartition("/")
     stem, _, extension = base.partition(".")
     return folder + slash + stem, extension.lower()
 
 
 def _text_of(member: Member) -> tuple[str, str]:
-    """The class in a ``.cls``, or nothing and the reason."""
+    """The class in a ``.cls``, or an empty text and the reason."""
     if member.content is None:
-        return "", _unread(member, ".cls", KEPT_BELOW_BYTES)
+        return "", _reason_of_no_content(member, ".cls", MAX_CONTENT_BYTES)
     try:
-        return _one_line(member.content.decode("utf-8-sig"), "its .cls")
+        return _class_in(member.content.decode("utf-8-sig"), "its .cls")
     except UnicodeDecodeError:
         return "", "its .cls is no UTF-8 text"
 
@@ -175,30 +194,30 @@ def _text_of(member: Member) -> tuple[str, str]:
 def _json_of(member: Member) -> tuple[dict[str, object] | None, str]:
     """The object in a ``.json``, or None and the reason."""
     if member.content is None:
-        return None, _unread(member, ".json", LARGEST_JSON_BYTES)
+        return None, _reason_of_no_content(member, ".json", MAX_JSON_BYTES)
     try:
-        facts = json.loads(member.content.decode("utf-8-sig"))
+        content = json.loads(member.content.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         return None, "its .json is no JSON"
-    if not isinstance(facts, dict):
+    if not isinstance(content, dict):
         return None, "its .json is no JSON object"
-    return facts, ""
+    return content, ""
 
 
-def _unread(member: Member, title: str, limit_bytes: int) -> str:
+def _reason_of_no_content(member: Member, title: str, max_bytes: int) -> str:
     """Why the content of a member is not known."""
     if member.problem is not None:
         return f"its {title}: {member.problem.reason}"
-    return f"its {title} has {limit_bytes / 1024:,.0f} KiB or more"
+    return f"its {title} has {max_bytes / 1024:,.0f} KiB or more"
 
 
-def _one_line(text: str, title: str) -> tuple[str, str]:
-    """``text`` without blanks at its ends, or nothing and the reason why it is no class."""
+def _class_in(text: str, title: str) -> tuple[str, str]:
+    """``text`` without blanks at its ends, or an empty text and the reason why it is no class."""
     text = text.strip()
     if not text:
         return "", f"{title} is empty"
-    if len(text) > _LONGEST_CLASS:
-        return "", f"{title} has more than {_LONGEST_CLASS:,} characters"
-    if _is_no_line(text):
+    if len(text) > MAX_CLASS_CHARACTERS:
+        return "", f"{title} has more than {MAX_CLASS_CHARACTERS:,} characters"
+    if _has_control_characters(text):
         return "", f"{title} has several lines or control characters"
     return text, ""

@@ -1,0 +1,377 @@
+"""PURE. Find the class of each row by its label, which is a number, a name or both.
+
+Listings, Parquet files, WebDataset tars and shards of records have labels. Here, a *row* is the
+index of an entry in the columns of a source. A row whose label is no class is added to
+``problems``, with the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataprep.errors import SourceError
+from dataprep.labels import Label, LabelSpace
+from dataprep.names import by_bytes
+from dataprep.sources.protocol import Listing, Located, Problem, Problems
+
+LabelType = TypeVar("LabelType")
+
+MAX_CLASS_CHARACTERS = 1000
+"""The maximum length of a class. Python reads no numbers of more than 4,300 digits."""
+
+NO_LABEL = "no label"
+"""The reason why a row without a label is no sample."""
+
+_MIN_HEADER_VALUES = 2
+_MIN_BOX_VALUES = 5
+
+
+class Classes(NamedTuple):
+    """The classes of the rows of a source.
+
+    Attributes:
+        names: the class of each row; empty if it has none.
+        space: the numbering of the classes; None if their names decide.
+        notes: messages for the user.
+    """
+
+    names: Sequence[str]
+    space: LabelSpace | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass
+class LabelledEntries(Generic[LabelType]):
+    """The entries of a source with their labels, as columns in the source's own order.
+
+    Attributes:
+        names: the name of each entry.
+        sizes: the size of each entry in bytes.
+        containers: the container of each entry.
+        offsets: the first byte, or the row, of each entry within its container.
+        labels: the label of each entry.
+        problems: why entries are no samples, by their row.
+    """
+
+    names: list[str] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    containers: list[str] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    labels: list[LabelType] = field(default_factory=list)
+    problems: Problems = field(default_factory=dict)
+
+    def add(self, entry: Located, label: LabelType, problem: Problem | None) -> None:
+        """Append an entry.
+
+        Args:
+            entry: the entry.
+            label: its label.
+            problem: why it is no sample; None if it is one.
+        """
+        if problem is not None:
+            self.problems[len(self.names)] = problem
+        self.names.append(entry.name)
+        self.sizes.append(entry.bytes)
+        self.containers.append(entry.container)
+        self.offsets.append(entry.offset)
+        self.labels.append(label)
+
+    def reasons(self) -> dict[int, str]:
+        """Return the reason of each entry that is no sample, by its row."""
+        return {row: problem.reason for row, problem in self.problems.items()}
+
+    def fail(self, reasons: Mapping[int, str]) -> None:
+        """Add failed entries to the problems, unless they have a problem already."""
+        for row, reason in reasons.items():
+            self.problems.setdefault(row, Problem("failed", reason))
+
+    def listing(self, classes: Classes, **attributes: Any) -> Listing:
+        """Return the listing of the entries.
+
+        Args:
+            classes: the classes of the entries.
+            **attributes: further attributes of the listing.
+        """
+        return Listing.sorted(
+            self.names,
+            self.sizes,
+            classes.names,
+            self.problems,
+            containers=self.containers,
+            offsets=self.offsets,
+            label_space=classes.space,
+            **attributes,
+        )
+
+
+def refuse_detection(rows: Sequence[Sequence[float]], title: str) -> None:
+    """Refuse labels in im2rec's form for object detection.
+
+    Each row has the width A of its header, the width B of a box, more values of the header up to
+    A, and then boxes of B values: a class and four sides. If these were read as classes, the first
+    value, A, would be the class of every image.
+
+    Args:
+        rows: all labels of each row; empty if a row has none.
+        title: what the error calls the file.
+
+    Raises:
+        SourceError: every row is of this form, and all have the same widths or valid boxes.
+    """
+    labelled = [[float(value) for value in labels] for labels in rows if labels]
+    if not labelled or not all(_has_header(labels) for labels in labelled):
+        return
+    have_boxes = any(len(labels) >= labels[0] + labels[1] for labels in labelled)
+    are_boxes_valid = have_boxes and all(_has_valid_boxes(labels) for labels in labelled)
+    widths = {(labels[0], labels[1]) for labels in labelled}
+    have_same_widths = len(labelled) > 1 and len(widths) == 1
+    if not have_same_widths and not are_boxes_valid:
+        return
+    header, box = labelled[0][:2]
+    raise SourceError(
+        f"{title} is im2rec's list for detection, not for classes: rows have a header of "
+        f"{header:g} values, then boxes of {box:g} values each. Give a list of index, class and "
+        "path, or a CSV file of paths and classes; boxes are read from another file (--boxes)"
+    )
+
+
+def _has_header(labels: Sequence[float]) -> bool:
+    """Whether labels begin with the widths of a header and of a box, and have that length."""
+    if len(labels) < _MIN_HEADER_VALUES:
+        return False
+    if not (labels[0].is_integer() and labels[1].is_integer()):
+        return False
+    header, box = int(labels[0]), int(labels[1])
+    if header < _MIN_HEADER_VALUES or box < _MIN_BOX_VALUES or len(labels) < header:
+        return False
+    return (len(labels) - header) % box == 0
+
+
+def _has_valid_boxes(labels: Sequence[float]) -> bool:
+    """Whether all boxes of a row with a header have a class, and sides in the right order."""
+    header, box = int(labels[0]), int(labels[1])
+    for start in range(header, len(labels), box):
+        group, left, top, right, bottom = labels[start : start + _MIN_BOX_VALUES]
+        if not (group.is_integer() and left <= right and top <= bottom):
+            return False
+    return True
+
+
+def first_labels(
+    rows: Sequence[Sequence[float]], problems: dict[int, str]
+) -> tuple[dict[int, int], NDArray[np.float32] | None]:
+    """Take the first label of each row for its class number.
+
+    A row is added to ``problems`` if its first label is no whole number, or if it has another
+    number of labels than most rows.
+
+    Args:
+        rows: all labels of each row; empty if a row has none.
+        problems: rows that are no samples, and why.
+
+    Returns:
+        The class number of each row that has one; and all labels (rows x labels) if rows have more
+        than one, else None.
+    """
+    widths = Counter(len(labels) for labels in rows if labels)
+    width = max(widths, key=widths.__getitem__, default=0)
+    numbers: dict[int, int] = {}
+    values = np.zeros((len(rows), width), dtype=np.float32)
+    for row, labels in enumerate(rows):
+        if row in problems or not labels:
+            continue
+        if len(labels) != width:
+            problems[row] = f"{len(labels)} labels, where most have {width}"
+        elif any(math.isnan(label) for label in labels):
+            problems[row] = NO_LABEL
+        elif not float(labels[0]).is_integer():
+            problems[row] = f"label {labels[0]:g} is no whole number"
+        else:
+            numbers[row] = int(labels[0])
+            values[row] = labels
+    return numbers, values if width > 1 else None
+
+
+def by_name(
+    labels: Sequence[str], label_space: LabelSpace | None, problems: dict[int, str], title: str
+) -> Classes:
+    """Take labels for the names of classes. Rows without a label are added to ``problems``.
+
+    Args:
+        labels: the label of each row.
+        label_space: all classes, if a file names them.
+        problems: rows that are no samples, and why.
+        title: what the error calls the source.
+
+    Raises:
+        SourceError: a class is not in the label space.
+    """
+    for row, label in enumerate(labels):
+        if not label:
+            problems[row] = NO_LABEL
+    if label_space:
+        used = {*labels} - {""}
+        unnamed = by_bytes(used - label_space.index.keys())
+        if unnamed:
+            raise SourceError(
+                f"{title} has {len(unnamed)} classes that class_names does not name, such as "
+                f"{unnamed[0]!r}"
+            )
+    return Classes(labels, label_space)
+
+
+def by_number(
+    numbers: Mapping[int, int],
+    count: int,
+    label_space: LabelSpace | None,
+    problems: dict[int, str],
+    section: str,
+    *,
+    keep_numbers: bool = False,
+    names_from: str = "class_names",
+) -> Classes:
+    """Take labels for the numbers of classes, from 0.
+
+    Rows without such a number are added to ``problems``. If every number is -1, no row has a class.
+
+    Args:
+        numbers: the number of each row that has one.
+        count: the number of rows.
+        label_space: the names of the classes by number, if they are known. Each number is then its
+            own label.
+        problems: rows that are no samples, and why.
+        section: the section of the config with the key ``class_names``, for the note.
+        keep_numbers: whether each number must be its own label, since rows have several labels, of
+            which it is the first.
+        names_from: what gives the names, for the reasons.
+
+    Raises:
+        SourceError: with ``keep_numbers``, a number is too high.
+    """
+    if numbers and {*numbers.values()} == {-1}:
+        return Classes([""] * count)  # This is how samples without a class are written.
+    if label_space:
+        names = {label.index: label.synset for label in label_space.labels}
+    else:
+        names = {number: str(number) for number in numbers.values()}
+    classes = [""] * count
+    for row in range(count):
+        if row in problems:
+            continue
+        number = numbers.get(row)
+        if number is None:
+            problems[row] = NO_LABEL
+        elif number < 0:
+            problems[row] = f"label {number} is no class: classes count from 0"
+        elif number not in names:
+            problems[row] = f"label {number} has no name in {names_from}"
+        else:
+            classes[row] = names[number]
+    used = {*classes} - {""}
+    if label_space or not used:
+        return Classes(classes, label_space)
+    if keep_numbers:
+        return Classes(classes, _own_numbers(used, section))
+    return Classes(classes, LabelSpace.numbered(used), _note_of_gaps({*map(int, used)}, section))
+
+
+def by_own_number(
+    numbers: Mapping[int, int],
+    count: int,
+    label_space: LabelSpace | None,
+    problems: dict[int, str],
+    section: str,
+    names_from: str = "class_names",
+) -> Classes:
+    """Do as ``by_number``, and make each number its own label unless it is too high for that."""
+    classes = by_number(numbers, count, label_space, problems, section, names_from=names_from)
+    used = {*classes.names} - {""}
+    if label_space or not used:
+        return classes
+    try:
+        return Classes(classes.names, LabelSpace.as_numbered(used))
+    except ValueError:
+        return classes
+
+
+def _own_numbers(names: Collection[str], section: str) -> LabelSpace:
+    """Make each number its own label.
+
+    Raises:
+        SourceError: a number is too high.
+    """
+    try:
+        return LabelSpace.as_numbered(names)
+    except ValueError as error:
+        raise SourceError(
+            f"the first of several labels of a sample is its class, but {error}, and another label "
+            f"would overwrite it: give the names of all classes with {section}.class_names, or one "
+            "label a sample"
+        ) from None
+
+
+def by_name_or_number(
+    synsets: Sequence[str],
+    texts: Sequence[str],
+    numbers: Mapping[int, int],
+    problems: dict[int, str],
+    *,
+    keep_numbers: bool = False,
+) -> Classes:
+    """Find the classes of records, which may have a synset, a text, a number, or several of these.
+
+    The synsets are the classes if all records have one. Else the texts are the classes, if each
+    goes with one number, or if there are no numbers at all. Else the numbers are the classes.
+
+    Args:
+        synsets: the synset of each record; empty if it has none.
+        texts: the text of each record; empty if it has none.
+        numbers: the class number of each record that has one.
+        problems: records that are no samples, and why.
+        keep_numbers: as for ``by_number``.
+
+    Raises:
+        SourceError: as ``by_number``.
+    """
+    rows = [row for row in range(len(synsets)) if row not in problems]
+    have_synsets = all(synsets[row] for row in rows)
+    names = synsets if have_synsets else texts
+    numbers_and_names = {(numbers.get(row, 0), names[row]) for row in rows}
+    class_names = by_bytes({name for _, name in numbers_and_names})
+    class_numbers = {number for number, _ in numbers_and_names}
+    # Each name goes with one number, and each number with one name.
+    is_one_to_one = len(class_numbers) == len(numbers_and_names) == len(class_names)
+    fit = is_one_to_one and len(numbers) == len(rows)
+    are_names_usable = have_synsets or fit or not numbers
+    if not all(class_names) or not are_names_usable:
+        return by_number(
+            numbers, len(synsets), None, problems, "records", keep_numbers=keep_numbers
+        )
+    notes: tuple[str, ...] = ()
+    if fit:
+        class_names = [name for _, name in sorted(numbers_and_names)]
+        notes = _note_of_gaps({*numbers.values()}, "records")
+    text_by_name: dict[str, str] = {}
+    for row in rows:
+        text_by_name.setdefault(names[row], texts[row])
+    labels = [Label(number, name, text_by_name[name]) for number, name in enumerate(class_names)]
+    return Classes(names, LabelSpace(tuple(labels)), notes)
+
+
+def _note_of_gaps(numbers: Collection[int], section: str) -> tuple[str, ...]:
+    """A note if class numbers are not 0 to K-1, so that labels differ from them."""
+    ordered = sorted(numbers)
+    if ordered == list(range(len(ordered))):
+        return ()
+    return (
+        f"the labels {ordered[0]} to {ordered[-1]} are not 0 to {len(ordered) - 1} without a gap. "
+        "Unless this output numbers them already, they are numbered anew in their order, as "
+        f"labels.json shows; {section}.class_names keeps numbers as they are",
+    )

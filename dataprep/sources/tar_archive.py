@@ -1,0 +1,184 @@
+"""Tar archives that are read by ranges, plain or compressed with gzip, and their cache folder.
+
+The content of a gzip file can be read from certain points only. indexed_gzip finds these points in
+one pass over the file. The cache folder stores them, since every worker needs them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from indexed_gzip import IndexedGzipFile
+
+from dataprep.errors import ConfigError, CorruptArchive, DataprepError
+from dataprep.sources.stored_file import StoredFile
+from dataprep.stores import Store
+from dataprep.stores.local import LocalStore
+from dataprep.stores.protocol import Buffer
+
+_CACHE_SCHEMA = 6
+"""The version of the format of the files in the cache folder."""
+
+_GZIP_BUFFER_BYTES = 2**16
+_MIN_SPACING_BYTES = 2**20
+_MAX_POINTS = 8192
+"""The maximum number of points of one file. Each takes 32 KiB, so that all take 256 MiB."""
+
+_OPEN_GZIP_FILES = 16
+
+
+@dataclass(frozen=True)
+class Archive(StoredFile):
+    """An archive with a folder in which its indexes are stored.
+
+    Attributes:
+        cache: the cache folder.
+        cache_key: the key of the cache folder in a config, for messages.
+    """
+
+    cache: str
+    cache_key: str = field(default="ilsvrc.cache", compare=False)
+
+    @classmethod
+    def of(cls, store: Store, key: str, cache: str, cache_key: str = "ilsvrc.cache") -> Archive:
+        """Return the archive at ``key`` in its present version.
+
+        Raises:
+            ObjectNotFound: there is no such file.
+            StoreError: the store does not answer.
+        """
+        file = StoredFile.now(store, key)
+        return cls(
+            uri=file.uri,
+            store=file.store,
+            address=file.address,
+            key=file.key,
+            size=file.size,
+            version=file.version,
+            cache=cache,
+            cache_key=cache_key,
+        )
+
+    def read_cache(self, *subject: object) -> bytes:
+        """Return what ``write_cache`` stored about this version of the archive.
+
+        Raises:
+            ObjectNotFound: nothing was stored.
+            StoreError: the cache folder cannot be read.
+        """
+        return LocalStore(self.cache).get(self._cache_name(subject))
+
+    def write_cache(self, data: Buffer, *subject: object) -> None:
+        """Store ``data`` in the cache folder under a name of the archive and the subject.
+
+        Raises:
+            StoreError: the cache folder cannot be written.
+        """
+        LocalStore(self.cache).put(self._cache_name(subject), data)
+
+    def _cache_name(self, subject: tuple[object, ...]) -> str:
+        identity = repr((_CACHE_SCHEMA, self.address, self.size, self.version, subject))
+        return hashlib.sha256(os.fsencode(identity)).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class GzipContent:
+    """The content of an archive that is compressed with gzip."""
+
+    archive: Archive
+
+    @property
+    def key(self) -> str:
+        """The container of entries in the content: ``KEY!gzip@0+SIZE``."""
+        return f"{self.archive.key}!gzip@0+{self.archive.size}"
+
+    @property
+    def spacing_bytes(self) -> int:
+        """The number of bytes of content between two points."""
+        return max(_MIN_SPACING_BYTES, self.archive.size // _MAX_POINTS)
+
+    def open(self) -> IndexedGzipFile:
+        """Open the content as a file that is read from the beginning."""
+        return IndexedGzipFile(
+            fileobj=self.archive.open(self.archive.size),
+            spacing=self.spacing_bytes,
+            buffer_size=_GZIP_BUFFER_BYTES,
+            readbuf_size=_GZIP_BUFFER_BYTES,
+        )
+
+    def finish(self, file: IndexedGzipFile) -> None:
+        """Read ``file`` to its end, compare its checksum, and store its points.
+
+        Raises:
+            ConfigError: the points cannot be stored.
+        """
+        file.build_full_index()
+        points = io.BytesIO()
+        file.export_index(fileobj=points)
+        try:
+            self.archive.write_cache(points.getbuffer(), "gzip")
+        except OSError:
+            raise ConfigError(
+                f"cannot store the index of {self.archive.uri}, which every worker needs, in "
+                f"{self.archive.cache}: name a folder with --set {self.archive.cache_key}=FOLDER"
+            ) from None
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Return ``length`` bytes of the content from ``offset``.
+
+        Raises:
+            CorruptArchive: the gzip data are damaged.
+            SourceChanged, StoreError: as ``StoredFile.read``.
+        """
+        with decompressing(self.archive.uri):
+            data: bytes = _open_with_points(self).pread(length, offset)
+        return data
+
+
+@lru_cache(maxsize=_OPEN_GZIP_FILES)
+def _open_with_points(content: GzipContent) -> IndexedGzipFile:
+    """Open the content with its points.
+
+    They are taken from the cache folder. If they are not there or are damaged, the file is read
+    once to find them.
+    """
+    file = content.open()
+    try:
+        points = content.archive.read_cache("gzip")
+        file.import_index(fileobj=io.BytesIO(points))
+    except OSError:  # ZranError is an OSError too.
+        file = content.open()
+        content.finish(file)
+    return file
+
+
+def container_of(key: str, archive: Archive) -> Archive | GzipContent:
+    """Return the container that an index calls ``key``: the archive, or its gzip content."""
+    return archive if key == archive.key else GzipContent(archive)
+
+
+@contextlib.contextmanager
+def decompressing(uri: str) -> Iterator[None]:
+    """Translate errors of indexed_gzip for the archive at ``uri``.
+
+    Raises:
+        CorruptArchive: the gzip data are damaged.
+        SourceChanged, StoreError: as ``StoredFile.read``.
+    """
+    try:
+        yield
+    except DataprepError:
+        raise
+    except OSError as error:
+        if isinstance(error.__cause__, DataprepError):
+            raise error.__cause__ from None
+        raise CorruptArchive(
+            f"{uri}: its gzip data are damaged or truncated ({error}): compare the MD5 and fetch "
+            "the archive again"
+        ) from None
