@@ -25,11 +25,11 @@ from dataprep.prices import Price, price_at, read_prices
 from dataprep.stores import StoreOptions
 from iobench.analysis.store_limits import connections_of
 from iobench.config import BenchConfig
-from iobench.data.expected import ExpectedData
+from iobench.data.expected_size import ExpectedData
 from iobench.data.settings import AS_FILES, DataSettings, split_name
 from iobench.errors import NotApproved
 from iobench.ladder import HELD_RUNGS
-from iobench.loaders.memory import MOST_THREADS
+from iobench.loaders.samples_in_memory import MAX_THREADS
 from iobench.loops.counted import LEAST_EPOCHS
 from iobench.loops.lengths import Length, length_of, rate_key
 from iobench.machine.object_stores import describe_store, endpoint_of
@@ -385,7 +385,7 @@ def _of_reading(name: str, spec: TrialSpec, samples: int, timeout_s: float) -> R
     ranks = _MOST_DEVICES if ranks == "all" else int(ranks)
     streams = _connections(spec, workers) * processes * ranks
     if params.get("input") in HELD_RUNGS or params.get("access") == "file":
-        streams = max(streams, MOST_THREADS)
+        streams = max(streams, MAX_THREADS)
     most = _in(timeout_s, streams)
     if spec.kind == "layout":
         most = _in(params["seconds"] + _BEFORE_S, streams)

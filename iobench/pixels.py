@@ -42,7 +42,7 @@ def unpacked(data: Buffer) -> Pixels:
 
 
 @dataclass(frozen=True)
-class OfPixels(Augmentation):
+class PixelAugmentation(Augmentation):
     """The augmentation of images that are stored as pixels: nothing is decoded."""
 
     def part(self, data: Buffer, choose: Callable[[int, int], Box]) -> Pixels:

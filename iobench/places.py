@@ -11,7 +11,7 @@ from dataprep.errors import DataprepError
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3_bucket import without_advice
 from iobench.config import BenchConfig
-from iobench.data.making import Maker
+from iobench.data.making import DataMaker
 from iobench.data.settings import LOCAL, BucketSettings
 from iobench.errors import TrialFailed, Unavailable
 from iobench.plan import formats_read, trials
@@ -53,7 +53,9 @@ class Places:
         self._note = note
         self._server: MotoServer | None = None
         self._stack = contextlib.ExitStack()
-        self._maker = Maker(config.data, self._bucket, note, partial(formats_read, trials(config)))
+        self._maker = DataMaker(
+            config.data, self._bucket, note, partial(formats_read, trials(config))
+        )
         self._found: dict[str, Place | Exception] = {}
 
     def __enter__(self) -> Places:

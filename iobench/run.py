@@ -6,7 +6,7 @@ import contextlib
 import datetime
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from dataprep.counted import counted
 from dataprep.names import escape
 from iobench.analysis.analyse import summarised
 from iobench.config import BenchConfig
-from iobench.data.given import local_folders, making, require_given
+from iobench.data.existing import check_existing_data, local_folders, sharding_run
 from iobench.data.settings import LOCAL, BucketSettings
 from iobench.display import Lines
 from iobench.errors import NothingRan
@@ -88,7 +88,7 @@ def run(
     if not specs:
         raise NothingRan("the config asks for nothing: give disk, object_store, loaders, training")
     if any("/" not in name for spec in specs for name in places_of(spec)):
-        require_given(config.data)
+        check_existing_data(config.data)
     begun = replace(_begun(config, specs), forecast=forecast or {}, hosts=_hosts(first))
     limits = references(config, begun.environment)
     with run_lock(folder):
@@ -172,8 +172,8 @@ def _measure(
                 if trial.status == "skipped":
                     hopeless[point] = trial.reason
             for name, place in places.found(places_of(spec)).items():
-                if (made := making(place)) is not None:
-                    known["making"] = {**known.get("making", {}), name: made}
+                if (shards := sharding_run(place)) is not None:
+                    known["making"] = {**known.get("making", {}), name: asdict(shards)}
             if fingerprints != known.get("fingerprints"):
                 known["fingerprints"] = {**fingerprints}
                 add_line(folder, run_line(result))

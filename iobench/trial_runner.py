@@ -13,7 +13,7 @@ from iobench.child import reason
 from iobench.child_process import run_isolated
 from iobench.clock import since_1970_s
 from iobench.config import BenchConfig
-from iobench.data.given import made_anew
+from iobench.data.existing import changed_shards
 from iobench.display import Lines
 from iobench.errors import Unavailable
 from iobench.places import Places
@@ -60,7 +60,7 @@ class TrialRunner:
             return not_measured(spec, "skipped", str(error)), Outcome({})
         except Exception as error:  # noqa: BLE001  anything from a third-party store
             return not_measured(spec, "failed", reason(error)), Outcome({})
-        if why := made_anew(self._fingerprints, locations):
+        if why := changed_shards(self._fingerprints, locations):
             return not_measured(spec, "failed", why), Outcome({})
         # The wall clock for the date; a monotonic one for the duration.
         started_s, begun_s = time.time(), time.monotonic()

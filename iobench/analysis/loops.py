@@ -38,7 +38,7 @@ from iobench.ladder import (
     ladder,
     with_starts,
 )
-from iobench.loaders.own import FROM_MEMORY
+from iobench.loaders.capabilities import capabilities_of
 from iobench.stats import Estimate, estimate
 from iobench.trial import Params, Trial
 
@@ -127,7 +127,8 @@ class Loop:
     def has_all_rungs(self) -> bool:
         """Whether ``iobench ladder`` can measure each part of its input separately."""
         is_torch = self.params.get("consumer") not in ("tensorflow", "mxnet")
-        return is_torch and self.params.get("loader") in FROM_MEMORY and self.devices == 1
+        holds_samples = capabilities_of(str(self.params.get("loader"))).holds_samples
+        return is_torch and holds_samples and self.devices == 1
 
     @property
     def reads_files(self) -> bool:
@@ -475,7 +476,7 @@ def _why(rung: str, trials: Sequence[Trial], loader: str) -> str:
     reasons = dict.fromkeys(f"{trial.status}: {trial.reason}" for trial in trials)
     if reasons:
         return "; ".join(reasons)
-    if rung not in THREE and loader not in FROM_MEMORY:
+    if rung not in THREE and not capabilities_of(loader).holds_samples:
         return f"loader {loader} has three rungs: synthetic, warm, cold or store"
     return _NOT_ASKED
 

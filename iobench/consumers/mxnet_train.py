@@ -18,7 +18,8 @@ from iobench.consumers.training import (
     residual_blocks,
     shortcut,
 )
-from iobench.loaders.protocol import Batch, Framework, need_framework
+from iobench.loaders.frameworks import need_framework
+from iobench.loaders.protocol import Batch, Framework
 
 
 class MXNetConsumer(TrainingConsumer):

@@ -20,7 +20,8 @@ from iobench.consumers.training import (
     residual_blocks,
     shortcut,
 )
-from iobench.loaders.protocol import Batch, Framework, need_framework
+from iobench.loaders.frameworks import need_framework
+from iobench.loaders.protocol import Batch, Framework
 
 # The limit of the trial ends a rank that hangs; so does the failure of another rank.
 _PATIENCE = datetime.timedelta(days=7)

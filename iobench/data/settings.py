@@ -1,4 +1,4 @@
-"""Which images a run reads, and in which forms."""
+"""The settings of the images that a run reads, and the names of their forms."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from dataprep.stores import STORES, StoreOptions
 from iobench.several import Settings
 
 LOCAL = "local"
+"""The address of a server that the run starts itself."""
+
 _NO_OBJECT_STORES = ("s3", "file", "memory")
 _NAME = re.compile(
     r"(photos|files|pixels|(?:shards|originals)(?:-(\d+)MB)?|shards-(\d+)px)@(disk|s3)"
 )
 _SIDES = (32, 16_384)
+"""Smallest and largest short side of images in shards, in pixels."""
 
 AS_FILES = frozenset({"photos", "files"})
 """Forms of data that are class folders; all others are shards."""
@@ -29,10 +32,10 @@ def check_home(path: str) -> str:
     """Check a path, and return it.
 
     Raises:
-        ValueError: no path, or one below the home of an unknown user.
+        ValueError: it has a NUL character, or is below the home of an unknown user.
     """
     if "\0" in path:
-        raise ValueError("a path holds no NUL")
+        raise ValueError("a path has no NUL character")
     try:
         Path(path).expanduser()
     except RuntimeError:
@@ -50,7 +53,7 @@ class BucketSettings(Settings):
     """`s3://bucket/prefix`, another package's address, or `local`: moto, started by the run."""
 
     store: StoreOptions = StoreOptions()
-    """Its options."""
+    """Options of that store."""
 
     @field_validator("uri")
     @classmethod
@@ -60,17 +63,24 @@ class BucketSettings(Settings):
         scheme, colon, rest = value.partition("://")
         if colon and rest and scheme not in _NO_OBJECT_STORES and STORES.has(scheme):
             return value
-        raise ValueError("give s3://bucket/prefix, or local for a server of this run's own")
+        raise ValueError("give s3://bucket/prefix, or local for a server that the run starts")
 
 
 class DataSettings(Settings):
-    """The images: read from ``shards``, else made of ``source``, else drawn.
+    """The images that trials read.
 
-    Trials ask for them by name: ``photos@disk`` (the source's files), ``files@disk`` (the resized
-    images as files), ``shards@disk``, ``shards-16MB@disk``, ``shards-320px@disk`` (resized to
-    another short side), ``originals@disk`` and ``originals-16MB@disk`` (shards of the source's
-    images as they are), ``pixels@disk`` (the shards once more, their images decoded), and the same
-    with ``@s3``.
+    They are read from ``shards``; if it is not given, they are made from ``source``; without both,
+    they are drawn.
+
+    Trials name the form that they read:
+
+    - ``photos@disk``: the source's files;
+    - ``files@disk``: the resized images as files;
+    - ``shards@disk``, ``shards-16MB@disk``: shards, of 16 MB each;
+    - ``shards-320px@disk``: shards whose images have another short side;
+    - ``originals@disk``, ``originals-16MB@disk``: shards of the source's images, not resized;
+    - ``pixels@disk``: the shards with decoded images;
+    - the same with ``@s3``.
     """
 
     shards: _Location | None = None

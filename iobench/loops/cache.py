@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from iobench.loaders.own import BY_SAMPLE
+from iobench.loaders.capabilities import capabilities_of
 from iobench.loops.loader_grid import LoopTrial
 from iobench.machine import page_cache
 from iobench.machine.coldness import (
@@ -207,7 +207,7 @@ class EpochCache:
                     resident_after = self.residency()
                 physical = self._of_the_data(sum(known), resident_after, self._data, self._state)
                 ratio = physical / logical
-            whole_files = self._trial.loader not in BY_SAMPLE
+            whole_files = not capabilities_of(self._trial.loader).reads_single_samples
             cold = self._state.judged(ratio, sequential=whole_files)
         self.judged.append(cold)
         self._samples.append(samples)

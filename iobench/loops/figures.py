@@ -13,8 +13,8 @@ from iobench.clock import Clock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders import Loader, SplitsFirstBatch
+from iobench.loaders.capabilities import capabilities_of
 from iobench.loaders.null import placeholder
-from iobench.loaders.own import SYNTHETIC
 from iobench.loops.counted import FixedSteps
 from iobench.loops.drive import EpochTimes, drive
 from iobench.loops.epochs import Measured
@@ -144,7 +144,7 @@ def harness_metrics(loader: str, consumer: str, clock: Clock, times: LoopTimes) 
     """
     cost_s = step_cost_s(clock)
     metrics = {"harness_step_s": cost_s}
-    idle = loader in SYNTHETIC and consumer == "null"
+    idle = not capabilities_of(loader).reads_data and consumer == "null"
     if not idle and times.seconds > 0:
         metrics["harness_share"] = cost_s * len(times.step_s) / times.seconds
     return metrics

@@ -21,14 +21,21 @@ from iobench.access import (
     Access,
     Connections,
     ShuffleBuffer,
+    can_read,
     data_of,
-    suiting,
-    suits,
+    readers_of,
 )
 from iobench.data.settings import check_name, split_name
 from iobench.loaders import LOADERS, LoaderSettings
-from iobench.loaders.own import SYNTHETIC, UNDECODED
-from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
+from iobench.loaders.capabilities import capabilities_of
+from iobench.loaders.settings import (
+    BatchSize,
+    ImageSettings,
+    ImageSize,
+    ItemSeconds,
+    Prefetch,
+    Workers,
+)
 from iobench.machine.page_cache import WHEN_NEEDED, DropCaches
 from iobench.several import AlsoNull, Several, bare_null, grid
 from iobench.stats import median
@@ -96,7 +103,7 @@ class LoaderGrid(BaseModel):
     pin_memory: Several[bool] = (False,)
     """Batches in page-locked memory (torch, CUDA)."""
 
-    image_size: Several[Annotated[int, Field(ge=16, le=1024)]] = (224,)
+    image_size: Several[ImageSize] = (224,)
     """Side of the model's square input, in pixels."""
 
     item_s: Several[ItemSeconds] = (0.0,)
@@ -111,9 +118,9 @@ class LoaderGrid(BaseModel):
     @model_validator(mode="after")
     def _each_access_has_a_use(self) -> LoaderGrid:
         for access in self.access:
-            if not any(suits(access, name) for name in self.loader):
+            if not any(can_read(name, access) for name in self.loader):
                 raise ValueError(
-                    f"access {access} is for loader {suiting(access)}, not for "
+                    f"access {access} is for loader {readers_of(access)}, not for "
                     f"{', '.join(self.loader)}"
                 )
             if not any(data_of(access, name) for name in self.data):
@@ -150,12 +157,13 @@ class LoaderTrial(LoopTrial):
 
 _ALWAYS = ("batch_size", "workers", "prefetch")
 _COLOURS = ("colour_jitter", "pca_noise")
-_PIXELS = ("augment", *_COLOURS, "normalise", "image_size")
+_PIXELS = tuple(ImageSettings.model_fields)
 _OF_ACCESS = ("connections", "shuffle_buffer")
-_AXES = tuple(
-    name
-    for name in LoaderSettings.model_fields
-    if name in LoaderGrid.model_fields and name not in _OF_ACCESS
+# The order in which the names of trials have these keys.
+_AXES = (
+    *_ALWAYS,
+    *("decode", "augment", *_COLOURS, "normalise"),
+    *("pin_memory", "image_size", "item_s"),
 )
 
 
@@ -179,13 +187,14 @@ def plan(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
     seen = set()
     for point in grid(axes):
         data = data_of(point["access"], point["data"])
-        if data is None or not suits(point["access"], point["loader"]):
+        if data is None or not can_read(point["loader"], point["access"]):
             continue
         point["data"] = data
         # One process is not named: trials of earlier versions had no such parameter.
-        if point["processes"] == 1 or point["loader"] in SYNTHETIC:
+        reads_data = capabilities_of(point["loader"]).reads_data
+        if point["processes"] == 1 or not reads_data:
             del point["processes"]
-        if point["loader"] in SYNTHETIC:
+        if not reads_data:
             point["data"], point["cache"] = "", "warm"
         elif split_name(point["data"])[2]:
             point["cache"] = "warm"
@@ -204,7 +213,7 @@ def _unused(access: str) -> tuple[str, ...]:
 
 def _moot(point: Mapping[str, Any]) -> tuple[str, ...]:
     """Parameters that have no effect in this point."""
-    if point["loader"] in UNDECODED:
+    if not capabilities_of(point["loader"]).makes_pixels:
         return ("decode", *_PIXELS)
     if not point.get("decode", True):
         return _PIXELS

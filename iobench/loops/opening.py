@@ -10,7 +10,7 @@ from dataclasses import replace
 from dataprep.counted import counted
 from dataprep.reading.read_counter import ReadTotals
 from iobench.access import DownloadedLoader
-from iobench.data.warm import warm_part
+from iobench.data.warm_part import warm_part
 from iobench.errors import TrialFailed, Unavailable
 from iobench.extensions import made
 from iobench.loaders import (
@@ -24,8 +24,8 @@ from iobench.loaders import (
     TimesBatches,
     WorkerBatch,
 )
-from iobench.loaders.own import SYNTHETIC, TAKE_PIXELS
-from iobench.loaders.protocol import need_framework
+from iobench.loaders.capabilities import capabilities_of, loaders_with
+from iobench.loaders.frameworks import need_framework
 from iobench.loops.cache import EpochCache
 from iobench.loops.counted import LEAST_EPOCHS, LEAST_ROUNDS, Flow, Least, flow_of, rule_of
 from iobench.loops.drive import EpochTimes
@@ -82,10 +82,10 @@ def built(trial: LoopTrial, place: Place | None, context: Context) -> Loader:
     reads = getattr(kind, "reads", None)  # of some loaders it depends on the place
     if place is not None and reads is not None:
         check_form(place, reads)
-    if place is not None and place.decoded and name not in TAKE_PIXELS:
+    if place is not None and place.decoded and not capabilities_of(name).reads_stored_pixels:
+        readers = loaders_with(lambda capabilities: capabilities.reads_stored_pixels)
         raise Unavailable(
-            f"{name} does not read images that are stored as pixels: take "
-            f"{', '.join(sorted(TAKE_PIXELS))}"
+            f"{name} does not read images that are stored as pixels: take {', '.join(readers)}"
         )
     loader: Loader = context.around.loader(
         made(LOADERS, name, Loader, lambda: kind(place, trial, context.clock))
@@ -242,7 +242,8 @@ def rate_plan(
         counts_reads=isinstance(loader, CountsReads),
         epoch_samples=epoch_samples,
         # The epochs of loaders that read nothing have no end.
-        by_epochs=(by_epochs or trial.access == "file") and trial.loader not in SYNTHETIC,
+        by_epochs=(by_epochs or trial.access == "file")
+        and capabilities_of(trial.loader).reads_data,
     )
     return RatePlan(rule, flow, least, give_up_s, epoch_samples)
 

@@ -15,14 +15,15 @@ from itertools import repeat
 from typing import Any, Literal, Protocol
 
 from dataprep.processors import usable_processors
-from iobench.access import Fetched, added, counting, downloaded
+from iobench.access import RequestTotals, counting_requests, downloaded, sum_of_totals
 from iobench.consumers import requirements
 from iobench.consumers.paced import PacedConsumer
 from iobench.consumers.protocol import Consumer
 from iobench.consumers.torch_train import TorchConsumer, TorchGroup
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
-from iobench.loaders.protocol import WorkerBatch, need_framework
+from iobench.loaders.frameworks import need_framework
+from iobench.loaders.protocol import WorkerBatch
 from iobench.loops.aggregate import rank_metrics, ranks_as_one
 from iobench.loops.cache import EpochCache, SharedCache, rank_epochs
 from iobench.loops.counted import BALANCED, FixedSteps
@@ -196,7 +197,7 @@ def run(
             for number, (epoch, judged) in enumerate(zip(epochs, cache.judged, strict=False))
         ]
         if place is not None and place.uri.startswith("s3://"):
-            more |= added(Fetched(*one["fetched"]) for one in answers).metrics
+            more |= sum_of_totals(RequestTotals(*one["fetched"]) for one in answers).metrics
     if share.whole_batches and min(share.whole_batches) < max(share.whole_batches):
         notes.append(
             f"ranks have {min(share.whole_batches):,} to {max(share.whole_batches):,} full "
@@ -306,7 +307,9 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
         return repeat(consumer.synthetic()) if is_synthetic else opened.request(number)
 
     try:
-        with counting() if place is not None and place.is_remote else nullcontext() as gets:
+        with (
+            counting_requests() if place is not None and place.is_remote else nullcontext() as gets
+        ):
             for number in range(trial.epochs or 1):
                 shared.before()
                 arrived = None if is_synthetic else opened.arrivals
@@ -329,7 +332,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
                     )
                 shared.after()
                 times.append(_with_dropped(times_of(driven, driven.window), trial, data))
-            fetched = gets.fetched() if gets else None
+            fetched = gets.totals() if gets else None
         batches = last_batches(opened.worker_batches(), trial.world_size)
     finally:
         opened.loader.close()

@@ -14,7 +14,7 @@ from iobench.errors import Unavailable
 from iobench.extensions import made
 from iobench.ladder import HELD_RUNGS
 from iobench.loaders import HoldsSamples, Loader
-from iobench.loaders.memory import host_batch
+from iobench.loaders.samples_in_memory import host_batch
 from iobench.loops import several_devices
 from iobench.loops.cache import EpochCache
 from iobench.loops.counted import LEAST_EPOCHS, FixedSteps, Least

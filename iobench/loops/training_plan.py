@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dataprep.counted import counted
-from iobench.access import DIRECT, SETTINGS, Connections, ShuffleBuffer, suiting, suits
+from iobench.access import DIRECT, SETTINGS, Connections, ShuffleBuffer, can_read, readers_of
 from iobench.consumers import CONSUMERS, ConsumerSettings, Device, Model
 from iobench.consumers.accelerators import RATES
 from iobench.data.settings import check_name
 from iobench.ladder import HELD_RUNGS, HOST_RUNGS
-from iobench.loaders.own import FROM_MEMORY, GIVE_FLOAT32_ALONE, GIVE_UINT8, SYNTHETIC
-from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
+from iobench.loaders.capabilities import capabilities_of, loaders_with
+from iobench.loaders.settings import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.loops.loader_grid import LoaderName, LoopTrial
 from iobench.several import AlsoNull, Several, bare_null
 from iobench.words import model_words
@@ -46,7 +46,14 @@ _Count: TypeAlias = Annotated[int, Field(ge=1, le=1024)]
 
 def _can_be_uint8(consumer: str, loader: str) -> bool:
     """Whether the loader's images can be uint8, and the consumer's device can normalise them."""
-    return consumer in ("torch", "paced") and loader in GIVE_UINT8 - {"tf-data"}
+    # Images of tf-data have their channels last, which no consumer of torch normalises.
+    gives_uint8 = loader != "tf-data" and capabilities_of(loader).gives_uint8
+    return consumer in ("torch", "paced") and gives_uint8
+
+
+def _loaders_from_memory() -> Sequence[str]:
+    """Loaders that can take samples from memory."""
+    return loaders_with(lambda capabilities: capabilities.holds_samples)
 
 
 class Training(BaseModel):
@@ -237,7 +244,7 @@ class Training(BaseModel):
                 f"{self.accelerators})",
             ),
             (
-                self.normalise_on == "device" and self.loader in GIVE_FLOAT32_ALONE,
+                self.normalise_on == "device" and capabilities_of(self.loader).gives_only_float32,
                 f"loader {self.loader} cannot hand over uint8: use normalise_on: host",
             ),
             (
@@ -249,12 +256,13 @@ class Training(BaseModel):
                 f"access {self.access} is for input store: add store to inputs",
             ),
             (
-                not suits(self.access, self.loader),
-                f"access {self.access} is for loader {suiting(self.access)}, not for {self.loader}",
+                not can_read(self.loader, self.access),
+                f"access {self.access} is for loader {readers_of(self.access)}, not for "
+                f"{self.loader}",
             ),
             (
-                bool(asked) and self.loader not in FROM_MEMORY,
-                f"inputs {said} are for torch's loaders ({', '.join(sorted(FROM_MEMORY))}): "
+                bool(asked) and not capabilities_of(self.loader).holds_samples,
+                f"inputs {said} are for torch's loaders ({', '.join(_loaders_from_memory())}): "
                 f"loader {self.loader} has the inputs synthetic, warm, cold and store",
             ),
             (
@@ -289,7 +297,7 @@ class Training(BaseModel):
     @property
     def over(self) -> str:
         """The data whose number of samples limits every input."""
-        if self.loader in SYNTHETIC:
+        if not capabilities_of(self.loader).reads_data:
             return ""
         remote = "store" in self.inputs and not {"warm", "cold"} & set(self.inputs)
         return f"{self.data}@{'s3' if remote else 'disk'}"
@@ -341,7 +349,8 @@ def plan(settings: Training) -> Iterator[dict[str, Any]]:
 def _points(settings: Training) -> Iterator[dict[str, Any]]:
     """One point per input."""
     for source in settings.inputs:
-        real = source not in ("synthetic", "copy") and settings.loader not in SYNTHETIC
+        reads_data = capabilities_of(settings.loader).reads_data
+        real = source not in ("synthetic", "copy") and reads_data
         stored = f"{settings.data}@{'s3' if source == 'store' else 'disk'}"
         point: dict[str, Any] = {
             "group": settings.label,

@@ -26,10 +26,11 @@ from iobench.analysis.analyse import summarised
 from iobench.clock import Clock, Pauses
 from iobench.errors import Unavailable
 from iobench.faults import Delay, FaultProxy, Match, Rule
-from iobench.loaders.protocol import Loader, need_framework
+from iobench.loaders.frameworks import need_framework
+from iobench.loaders.protocol import Loader
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.loops import training, training_plan
-from iobench.pixels import OfPixels
+from iobench.pixels import PixelAugmentation
 from iobench.result import Result
 from iobench.selftest.known import NotRun
 from iobench.selftest.store import SHARDS, memory_store
@@ -255,7 +256,7 @@ def slowed(case: Delays, clock: Clock, copy_s: float) -> Around:
 
     def augmentation(plain: Augmentation) -> Augmentation:
         delay_s = case.get("augment", 0.0)
-        if not isinstance(plain, OfPixels):  # pixels are not decoded
+        if not isinstance(plain, PixelAugmentation):  # pixels are not decoded
             delay_s += case.get("decode", 0.0)
         return slow_down(copy(plain), "part", clock, delay_s)
 

@@ -12,7 +12,7 @@ import dataprep
 from iobench.clock import Clock, SystemClock
 from iobench.errors import Unavailable
 from iobench.faults import Delay, Match, RateLimit, Rule
-from iobench.loaders.protocol import need_framework
+from iobench.loaders.frameworks import need_framework
 from iobench.loops import loader_grid, loading, training, training_plan
 from iobench.selftest.known import WITHIN, Check, NotRun
 from iobench.selftest.store import MemoryStore, memory_store

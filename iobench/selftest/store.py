@@ -12,7 +12,7 @@ from pydantic import ByteSize
 import dataprep
 from dataprep.sample import draw_tree
 from iobench.clock import Clock
-from iobench.data.making import write_pixel_shards
+from iobench.data.pixel_shards import write_pixel_shards
 from iobench.faults import FaultProxy
 from iobench.memory_s3 import MemoryS3
 from iobench.s3_server import signed_in

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dataprep
 from iobench.clock import VirtualClock
-from iobench.data.warm import warm_part
+from iobench.data.warm_part import warm_part
 from iobench.errors import Unavailable
 from iobench.loaders import LOADERS, LoaderSettings
 from iobench.machine.hardware import available_bytes
