@@ -12,7 +12,7 @@ from dataprep.reading.read_counter import ReadTotals
 from iobench.access import DownloadedLoader
 from iobench.data.warm_part import warm_part
 from iobench.errors import TrialFailed, Unavailable
-from iobench.extensions import made
+from iobench.extensions import create
 from iobench.loaders import (
     LOADERS,
     Batch,
@@ -88,7 +88,7 @@ def built(trial: LoopTrial, place: Place | None, context: Context) -> Loader:
             f"{name} does not read images that are stored as pixels: take {', '.join(readers)}"
         )
     loader: Loader = context.around.loader(
-        made(LOADERS, name, Loader, lambda: kind(place, trial, context.clock))
+        create(LOADERS, name, Loader, lambda: kind(place, trial, context.clock))
     )
     return loader
 

@@ -11,7 +11,7 @@ from typing import Any
 from iobench.access import metered
 from iobench.consumers import CONSUMERS, Consumer
 from iobench.errors import Unavailable
-from iobench.extensions import made
+from iobench.extensions import create
 from iobench.ladder import HELD_RUNGS
 from iobench.loaders import HoldsSamples, Loader
 from iobench.loaders.samples_in_memory import host_batch
@@ -77,7 +77,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     kind = CONSUMERS.load(trial.consumer)
     settings = trial.model_copy(update={"classes": classes_of(data)})
     consumer: Consumer = context.around.consumer(
-        made(CONSUMERS, trial.consumer, Consumer, lambda: kind(settings, context.clock))
+        create(CONSUMERS, trial.consumer, Consumer, lambda: kind(settings, context.clock))
     )
     consumer.warm_up()
     if trial.input != "synthetic":

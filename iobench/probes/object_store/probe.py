@@ -23,7 +23,7 @@ from dataprep.stores import Store
 from dataprep.stores.s3_bucket import without_advice
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.extensions import made
+from iobench.extensions import create
 from iobench.probes.object_store import pool
 from iobench.probes.object_store.clients import (
     CLIENTS,
@@ -67,13 +67,15 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
             f"client {trial.client!r} works with S3 only, and {place.uri} is another store: name a "
             "client of the package that provides this store"
         )
-    kind = CLIENTS.load(trial.client)
-    protocol = CopyClient if hasattr(kind, "copy") else ObjectClient
+    client_class = CLIENTS.load(trial.client)
+    protocol = CopyClient if hasattr(client_class, "copy") else ObjectClient
     try:
         store = pool.reach(place)
-        client = made(
-            *(CLIENTS, trial.client, protocol),
-            lambda: kind(place, trial.connections, context.clock),
+        client = create(
+            CLIENTS,
+            trial.client,
+            protocol,
+            lambda: client_class(place, trial.connections, context.clock),
         )
         if isinstance(client, CopyClient):
             if trial.operation != "get":
