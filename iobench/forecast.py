@@ -34,7 +34,7 @@ from iobench.loops.counted import LEAST_EPOCHS
 from iobench.loops.lengths import Length, length_of, rate_key
 from iobench.machine.object_stores import describe_store, endpoint_of
 from iobench.plan import clashes, in_config_order, others, places_of, trials
-from iobench.probes.object_store import pool
+from iobench.probes.object_store import objects as probe_objects
 from iobench.result import STEADY_STATE, Result, usable
 from iobench.rundir import differing_machine, holds_run, read
 from iobench.stored import Stored
@@ -362,7 +362,7 @@ def _of_probe(params: Params) -> Requests:
     Objects that are read are put first and confirmed, at worst in each trial.
     """
     size, streams = params["object_bytes"], int(params["connections"])
-    objects = pool.to_get(size, params["pool_bytes"]).count
+    objects = probe_objects.to_get(size, params["pool_bytes"]).count
     count = min(max(params["max_requests"], streams), _in(params["seconds"], streams))
     opening = Requests(gets=1 + streams, lists=2)
     if params["client"] in ("s5cmd", "awscli"):  # whole rounds over all objects

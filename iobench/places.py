@@ -16,7 +16,7 @@ from iobench.data.settings import LOCAL, BucketSettings
 from iobench.errors import TrialFailed, Unavailable
 from iobench.plan import formats_read, trials
 from iobench.probes import disk
-from iobench.probes.object_store import pool
+from iobench.probes.object_store import objects as probe_objects
 from iobench.s3_server import MotoServer, signed_in
 from iobench.trial import Place
 
@@ -102,7 +102,7 @@ class Places:
         if slash and room == "disk":
             return Place(str(disk.folder_of_run(self._disks[label], self._run_id)), "empty")
         if slash and room == "store":
-            return pool.place_of_run(self._on_store(self._stores[label]), self._run_id)
+            return probe_objects.place_of_run(self._on_store(self._stores[label]), self._run_id)
         return self._maker.place(name)
 
     @contextlib.contextmanager
@@ -142,9 +142,9 @@ class Places:
         elif slash and room == "store" and self._stores[label].uri != LOCAL:
             store = self._on_store(self._stores[label])
             try:
-                pool.clean(store, self._run_id)
+                probe_objects.clean(store, self._run_id)
             except (DataprepError, OSError) as error:
                 # Any other error kept the probes from writing, too.
-                if pool.is_overload(str(error)):
-                    prefix = pool.place_of_run(store, self._run_id).uri
+                if probe_objects.is_overload(str(error)):
+                    prefix = probe_objects.place_of_run(store, self._run_id).uri
                     self._note(f"objects may be left below {prefix}/: {without_advice(str(error))}")

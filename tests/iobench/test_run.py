@@ -29,7 +29,7 @@ from iobench.errors import NothingRan, ResultError, RunConflict
 from iobench.faults import FaultProxy, Match, Rule, Status
 from iobench.memory_s3 import MemoryS3
 from iobench.plan import trials
-from iobench.probes.object_store.pool import OVERLOADED
+from iobench.probes.object_store.objects import OVERLOADED
 from iobench.result import Result
 from iobench.rundir import read
 from iobench.s3_server import MotoServer, signed_in
