@@ -27,8 +27,8 @@ from dataprep.names import escape
 from dataprep.schema import typed
 from iobench.errors import TrialFailed
 from iobench.machine.processes import SuspendedTime, starting
-from iobench.machine.sampling import SamplingSettings, beside
-from iobench.machine.usage import sampled
+from iobench.machine.sampling import SamplingSettings, sampling_beside
+from iobench.machine.usage import add_samples
 from iobench.trial import GIVE_UP_SHARE, Outcome, Place, Status, TrialSpec
 
 Message: TypeAlias = Mapping[str, Any]
@@ -215,7 +215,7 @@ def _run(
         message, still_s = None, 0.0
         begun_s = time.perf_counter()
         try:
-            with beside(sampling, child.pid) as meanwhile:
+            with sampling_beside(sampling, child.pid) as meanwhile:
                 # A trial that cannot end in time says so itself, before it is killed.
                 ends_within_s = GIVE_UP_SHARE * timeout_s
                 waits = begin is not None
@@ -229,7 +229,7 @@ def _run(
             child.end(0)
         status, outcome, reason = _verdict(message, child, timeout_s)
         if outcome is not None and meanwhile is not None:
-            outcome = sampled(outcome, meanwhile.samples, begun_s)
+            outcome = add_samples(outcome, meanwhile.samples, begun_s)
         if outcome is not None and still_s >= _WORTH_A_WORD_S:
             metrics = {**outcome.metrics, "stood_still_s": round(still_s, 1)}
             outcome = replace(outcome, metrics=metrics)

@@ -12,11 +12,11 @@ from iobench.loaders.capabilities import capabilities_of
 from iobench.loops.loader_grid import LoopTrial
 from iobench.machine import page_cache
 from iobench.machine.coldness import (
-    LEFT,
-    RESIDENT_AT_MOST,
+    MAX_RESIDENT_SHARE,
+    NOT_PREPARED,
     cache_resident,
+    combine_epochs,
     judge_remote,
-    whole,
 )
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.page_cache import CacheState
@@ -152,16 +152,16 @@ class EpochCache:
         if self._data is None or not self._is_local:
             return False
         if self.judged and not self._every:
-            asked = LEFT if self._asked == "cold" else self._asked
-            self._state = page_cache.observed(asked, self._data.files)
+            asked = NOT_PREPARED if self._asked == "cold" else self._asked
+            self._state = page_cache.observe_cache(asked, self._data.files)
         else:
             drop_caches = self._trial.drop_caches
-            self._state = page_cache.prepared(self._asked, self._data.files, drop_caches)
+            self._state = page_cache.prepare_cache(self._asked, self._data.files, drop_caches)
         self._physical = physical_bytes()
         if not self.evicts:
             return False
         resident = self._state.resident_before
-        return resident is None or resident > RESIDENT_AT_MOST
+        return resident is None or resident > MAX_RESIDENT_SHARE
 
     def residency(self) -> float | None:
         """The share of the files that is in the page cache now; None if it is unknown."""
@@ -236,7 +236,7 @@ class EpochCache:
 
     def whole(self) -> Cold | None:
         """The verdict on all epochs so far; None if nothing was read."""
-        return whole(self.judged, self._samples) if self.judged else None
+        return combine_epochs(self.judged, self._samples) if self.judged else None
 
 
 def physical_since(before: int | None) -> int | None:

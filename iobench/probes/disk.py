@@ -18,7 +18,7 @@ import numpy as np
 from dataprep.schema import typed
 from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.mounts import file_system
-from iobench.machine.page_cache import prepared
+from iobench.machine.page_cache import prepare_cache
 from iobench.probes.blocks import move_by_processes
 from iobench.probes.fio import move_by_fio
 from iobench.probes.parallel import Moved
@@ -49,7 +49,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     move = move_by_fio if trial.engine == "fio" else move_by_processes
     if trial.operation == "read":
         path = file_to_read(folder, trial.file_bytes, trial.target)
-        cache = prepared(trial.cache, [path], trial.drop_caches)
+        cache = prepare_cache(trial.cache, [path], trial.drop_caches)
         context.begin()
         moved = move(path, trial, context.clock, context.progress)
         cold = cache.judged(moved.physical_ratio, sequential=trial.pattern == "sequential")

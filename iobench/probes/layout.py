@@ -18,7 +18,7 @@ from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
 from iobench.errors import TrialFailed
 from iobench.machine.coldness import judge_remote
-from iobench.machine.page_cache import prepared
+from iobench.machine.page_cache import prepare_cache
 from iobench.probes.parallel import run_in_processes
 from iobench.probes.settings import Access, LayoutTrial
 from iobench.stored import image_files, open_shards
@@ -68,7 +68,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
     if not place.is_remote:
         folder = LocalStore(place.uri)
         keys = dict.fromkeys(item.key for item in items)
-        cache = prepared(trial.cache, [folder.path(key) for key in keys], trial.drop_caches)
+        cache = prepare_cache(trial.cache, [folder.path(key) for key in keys], trial.drop_caches)
     # With more processes than items, some processes would have nothing to do.
     processes = min(trial.parallelism, len(items))
     shares = [items[number::processes] for number in range(processes)]

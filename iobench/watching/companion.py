@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dataprep.errors import DataprepError
 from dataprep.names import escape
-from iobench.machine.sampling import Samples, SamplingSettings, beside
+from iobench.machine.sampling import Samples, SamplingSettings, sampling_beside
 from iobench.watching.session import END, release, say
 
 _PIECE_BYTES, _LOOK_EVERY_S = 1 << 16, 0.5
@@ -44,7 +44,7 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)  # for the script; this process waits for its end
     # Not validated: an unknown sampler is a note in the report.
     read = {name: settings[name] for name in ("per_s", "samplers")}
-    with beside(SamplingSettings.model_construct(**read), parent) as recorder:
+    with sampling_beside(SamplingSettings.model_construct(**read), parent) as recorder:
         received = listen(0, parent)
     samples = recorder.samples if recorder else Samples({}, 0.0, ())
     folder = Path(settings["folder"])
