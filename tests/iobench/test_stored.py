@@ -22,7 +22,7 @@ from iobench.errors import Unavailable
 from iobench.loaders.dali import DaliLoader
 from iobench.loaders.settings import LoaderSettings
 from iobench.probes import layout
-from iobench.probes.layout import find_items, opened_place
+from iobench.probes.layout import find_items, open_reader
 from iobench.stored import Stored, check_form, image_files, stored
 from iobench.trial import Context, Place, TrialSpec
 
@@ -83,8 +83,8 @@ def layout_trial(place: Place) -> None:
 
 def layout_reads(place: Place) -> None:
     """Read one shard as a process of the layout probe does."""
-    (first, *_) = find_items(place, "shards", at_most=1, seed=0)
-    with opened_place(place, first) as read:
+    (first, *_) = find_items(place, "shards", max_items=1, seed=0)
+    with open_reader(place, first) as read:
         read(first)
 
 
