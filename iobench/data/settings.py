@@ -84,28 +84,30 @@ class DataSettings(Settings):
     """
 
     shards: _Location | None = None
-    """An output of `dataprep shard`, a path or `s3://`. For `@disk`, S3 is copied to `folder`."""
+    """Existing shards: an output of `dataprep shard`, at a path or `s3://`. For `@disk`, shards on
+    S3 are copied to `folder`."""
 
     split: Annotated[str, AfterValidator(check_split)] = "train"
-    """Split of the shards."""
+    """Split of the shards that is read."""
 
     store: StoreOptions = StoreOptions()
     """Options of the store of `shards` or `source`."""
 
     mount: _Location | None = None
-    """Path where `shards` on S3 are also files (FUSE); `@disk` then reads there."""
+    """Path at which `shards` on S3 are also files (FUSE). `@disk` then reads there."""
 
     source: _Location | None = None
-    """Class folders to shard, a path or `s3://`. Without `shards` too, images are drawn."""
+    """Class folders to shard, at a path or `s3://`. Without `shards` and `source`, images are
+    drawn."""
 
     images: Annotated[int, Field(ge=10, le=100_000_000)] = 1000
     """Number of drawn images."""
 
     classes: Annotated[int, Field(ge=2, le=1000)] = 10
-    """Number of their classes."""
+    """Number of classes of drawn images."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """Seed of drawn images and of the order in shards."""
+    """Seed of drawn images, and of the order of samples in shards."""
 
     size: Annotated[int, Field(ge=_SIDES[0], le=_SIDES[1])] = 256
     """Short side of images in shards, in pixels."""
@@ -114,38 +116,38 @@ class DataSettings(Settings):
     """JPEG quality of images in shards."""
 
     shard_size: ByteSize = ByteSize(16_000_000)
-    """Size of shards that are made, 1 to 128 MB."""
+    """Size of new shards, 1 to 128 MB."""
 
     folder: _Location = "reports/data"
-    """Folder of data that are made, for `@disk`; later runs use them again."""
+    """Folder of data that the run makes, for `@disk`. Later runs use them again."""
 
     bucket: BucketSettings = BucketSettings()
-    """Bucket of copies for `@s3`, below `iobench-data/`."""
+    """Bucket for copies of data, for `@s3`. They go below `iobench-data/`."""
 
     @property
     def drawn(self) -> str:
-        """The folder below ``folder`` for drawn images, if there is no source."""
+        """The name of the folder of drawn images, below ``folder``."""
         return f"drawn-{self.images}-{self.classes}-{self.seed}"
 
     @model_validator(mode="after")
-    def _mount_is_of_shards(self) -> DataSettings:
+    def _require_shards_of_mount(self) -> DataSettings:
         if self.mount is not None and "://" not in (self.shards or ""):
             raise ValueError("mount is the path of shards on a store: give shards: s3://...")
         return self
 
     @field_validator("shard_size")
     @classmethod
-    def _within_bounds(cls, value: ByteSize) -> ByteSize:
+    def _check_shard_size(cls, value: ByteSize) -> ByteSize:
         if not MIN_SHARD_BYTES <= value <= MAX_SHARD_BYTES:
-            raise ValueError(f"{int(value):,} bytes; shards have 1 to 128 MB")
+            raise ValueError(f"{int(value):,} bytes is out of range: shards have 1 to 128 MB")
         return value
 
 
 def check_name(name: Any) -> Any:
-    """Check a name of data as trials use it, and return it.
+    """Check a name of data, such as ``shards-16MB@s3``, and return it.
 
     Raises:
-        ValueError: no such form or storage, or a shard size out of range.
+        ValueError: the form or the storage does not exist, or a size is out of range.
     """
     match = _NAME.fullmatch(str(name))
     if not match:
@@ -161,15 +163,18 @@ def check_name(name: Any) -> Any:
 
 
 def split_name(name: str) -> tuple[str, int | None, bool]:
-    """``shards-16MB@s3`` as ("shards", 16_000_000, True): form, shard size, on a store."""
+    """Split a name of data into form, shard size in bytes, and whether it is on a store.
+
+    ``shards-16MB@s3`` gives ("shards", 16_000_000, True).
+    """
     match = _NAME.fullmatch(name)
     if match is None:
-        raise ValueError(f"{name!r} is no name of data")
+        raise ValueError(f"{name!r} is not a name of data")
     size_bytes = int(match[2]) * 1_000_000 if match[2] else None
     return match[1].partition("-")[0], size_bytes, match[4] == "s3"
 
 
 def side_of(name: str) -> int | None:
-    """The short side of images in a name: 320 in ``shards-320px@disk``."""
+    """Return the short side of images in a name of data: 320 for ``shards-320px@disk``."""
     match = _NAME.fullmatch(name)
     return int(match[3]) if match and match[3] else None

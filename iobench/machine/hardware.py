@@ -102,6 +102,8 @@ def gpus() -> list[dict[str, str]]:
         if len(values) == len(_GPU_QUERY):
             properties = zip(_GPU_QUERY, values, strict=True)
             # A value such as [Not Supported] or N/A is unknown.
-            known = {key: value for key, value in properties if not re.match(r"\[|N/A$|$", value)}
-            descriptions.append(known)
+            description = {
+                key: value for key, value in properties if not re.match(r"\[|N/A$|$", value)
+            }
+            descriptions.append(description)
     return descriptions

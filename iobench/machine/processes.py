@@ -206,9 +206,11 @@ def peak_memory() -> Iterator[PeakMemory]:
 
 
 def _tree_bytes(processes: Iterable[int]) -> int | None:
-    """Memory of these processes; None if the kernel does not report that of this one."""
-    found = {process: proportional_bytes(process, unbacked=True) for process in processes}
-    return sum(size or 0 for size in found.values()) if found[os.getpid()] else None
+    """Return the memory of processes; None if the kernel does not report it for this process."""
+    sizes = {process: proportional_bytes(process, unbacked=True) for process in processes}
+    if not sizes[os.getpid()]:
+        return None
+    return sum(size or 0 for size in sizes.values())
 
 
 class SuspendedTime:

@@ -115,11 +115,12 @@ def _mean(
     times = [time_s or 0.0 for time_s in columns.get("time_s", ())]
     for row, (before_s, now_s) in enumerate(pairwise(times), start=1):
         values = [columns[name][row] for name in names if name in columns]
-        known = [value for value in values if value is not None]
-        is_within = begin_s <= before_s and now_s <= end_s and len(known) == len(names)
+        known_values = [value for value in values if value is not None]
+        is_complete = len(known_values) == len(names)
+        is_within = begin_s <= before_s and now_s <= end_s and is_complete
         if is_within and _paused_share(before_s, now_s, pauses) <= _MAX_PAUSED_SHARE:
             covered_s += now_s - before_s
-            total += sum(known) * (now_s - before_s)
+            total += sum(known_values) * (now_s - before_s)
     return total / covered_s if covered_s > 0 else None
 
 

@@ -244,15 +244,18 @@ class Injected:
         return all(row.ok for row in self.ladder) and all(row.ok for row in self.prefetch)
 
 
-def _late(pauses: Pauses, seconds: float, method: Callable[..., Any], *given: Any) -> Any:
+def _delayed_call(
+    pauses: Pauses, seconds: float, method: Callable[..., Any], *arguments: Any
+) -> Any:
+    """Pause, then call a method."""
     pauses.take(seconds)
-    return method(*given)
+    return method(*arguments)
 
 
 def slow_down(owner: _T, method: str, clock: Clock, seconds: float) -> _T:
-    """Slow down a method of an object, which loader workers can still pickle."""
-    late = partial(_late, Pauses(clock), seconds, getattr(owner, method))
-    object.__setattr__(owner, method, late)  # also if it is frozen
+    """Slow down a method of an object, which workers of a loader can still pickle."""
+    delayed = partial(_delayed_call, Pauses(clock), seconds, getattr(owner, method))
+    object.__setattr__(owner, method, delayed)  # This also works for frozen objects.
     return owner
 
 
