@@ -1,7 +1,7 @@
-"""How a loader reaches data on a store: the access modes of training services.
+"""The modes in which a loader reads data on a store, as training services offer them.
 
-Modes are ``file`` (downloaded first), ``pipe`` (a stream), ``lazy`` (one range request for each
-sample) and ``mount``.
+Modes are ``file`` (all data are downloaded first), ``pipe`` (a stream), ``lazy`` (one range request
+for each sample) and ``mount``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 from pydantic import Field
 
+from dataprep.errors import StoreFull
 from dataprep.stores import s3
-from iobench.data.copying import Part, copy
+from iobench.data.copying import Selection, copy_data
 from iobench.data.settings import split_name
 from iobench.errors import Unavailable
-from iobench.loaders.own import SYNTHETIC
+from iobench.loaders.capabilities import capabilities_of, loaders_with
 from iobench.loaders.protocol import Batch, BuffersSamples, CountsBatches, Framework, Loader
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.processes import peak_memory
@@ -36,7 +37,7 @@ Connections: TypeAlias = Annotated[int, Field(ge=1, le=256)]
 ShuffleBuffer: TypeAlias = Annotated[int, Field(ge=1, le=100_000_000)]
 
 DIRECT = "direct"
-"""The loader reads in its own way; disk and memory are not measured."""
+"""The mode in which the loader reads in its own way; disk and memory are not measured."""
 
 MODES: Mapping[str, str] = {
     "file": "everything is downloaded to a local folder, then read there",
@@ -44,75 +45,94 @@ MODES: Mapping[str, str] = {
     "lazy": "one range request for each sample",
     "mount": "files at a path: a FUSE mount, NFS, or any folder",
 }
-"""What each mode does."""
+"""A description of each mode."""
 
 SETTINGS: Mapping[str, str] = {"file": "connections", "pipe": "shuffle_buffer"}
 """The config key that only this mode uses."""
 
-# How loaders of other packages use a store is not known here.
-_LOADERS = {"pipe": frozenset({"torch-iterable", "tf-data"}), "lazy": frozenset({"torch-map"})}
-_ENTRY = struct.Struct("3d")  # bytes, seconds to the first, seconds to the last
-_REFUSED = -1.0  # in place of bytes
+_ENTRY = struct.Struct("3d")  # bytes, seconds to the first byte, seconds to the last byte
+_REFUSED = -1.0  # an entry of a refused request has this instead of bytes
 
 
-def suits(access: str, loader: str) -> bool:
-    """Whether a loader can read in that mode.
+def can_read(loader: str, access: str) -> bool:
+    """Return whether a loader can read in a mode.
 
-    ``pipe`` needs a loader with a shuffle buffer, ``lazy`` one that requests single samples. Every
-    loader that reads can read files on a disk.
+    ``pipe`` needs a loader with a shuffle buffer, ``lazy`` a loader that requests single samples.
+    Every loader that reads data can read files on a disk, so it can use ``file`` and ``mount``.
     """
     if access == DIRECT:
         return True
-    return loader not in SYNTHETIC and loader in _LOADERS.get(access, {loader})
+    capabilities = capabilities_of(loader)
+    needs_capability = access in ("pipe", "lazy")
+    return capabilities.reads_data and (not needs_capability or access in capabilities.access_modes)
 
 
-def suiting(access: str) -> str:
-    """The names of the loaders of a mode, for a message."""
-    return " or ".join(sorted(_LOADERS.get(access, ["any that reads"])))
+def readers_of(access: str) -> str:
+    """Return the names of the loaders that can read in a mode, for a message."""
+    if access in ("pipe", "lazy"):
+        return " or ".join(loaders_with(lambda capabilities: access in capabilities.access_modes))
+    return "any that reads"
 
 
 def data_of(access: str, name: str) -> str | None:
-    """The data that a trial reads; None if the mode has nothing to read.
+    """Return the name of the data that a trial reads; None if the mode cannot read these data.
 
-    ``mount`` reads files on a disk, the other modes read only what is on a store.
+    ``mount`` reads files on a disk, the other modes read only data on a store.
     """
     if access == "mount":
         return f"{name.rpartition('@')[0]}@disk"
-    return name if access == DIRECT or split_name(name)[2] else None
+    _, _, is_remote = split_name(name)
+    return name if access == DIRECT or is_remote else None
 
 
 def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Place:
-    """Copy the data of a place to ``folder``, which exists.
+    """Copy data to a folder on the disk of the run.
 
-    Shards of the format ``reads`` and their tables are copied, or all files.
+    Shards of one format and their tables are copied, or all files.
+
+    Args:
+        place: the location of the data.
+        reads: the record format that the loader reads.
+        folder: an existing folder.
+        connections: number of objects that are copied at the same time.
+
+    Returns:
+        The location of the copy.
 
     Raises:
-        Unavailable: there is too little room for them; nothing is copied.
+        Unavailable: there is too little space; nothing is copied.
         DatasetChanged: the shards were made anew meanwhile.
         StoreError: an object cannot be read.
-        OSError: it cannot be written.
+        OSError: a file cannot be written.
     """
-
-    def require_room(needed_bytes: int) -> None:
-        free = shutil.disk_usage(folder).free
-        if needed_bytes > free:
-            raise Unavailable(
-                f"access file needs {needed_bytes / 1e6:,.1f} MB on the disk of the run's folder, "
-                f"which has {free / 1e6:,.1f} MB free: choose an --output on a larger one, or "
-                "another access"
-            )
-
     local = replace(place, uri=str(folder))
-    part = Part({reads}, indexes=False)
-    copy(place, local, part, at_once=connections, require_room=require_room)
+    try:
+        copy_data(
+            place,
+            local,
+            Selection({reads}, indexes=False),
+            name="access file",
+            remedy="choose an --output on a larger disk, or another access",
+            at_once=connections,
+        )
+    except StoreFull as error:
+        raise Unavailable(str(error)) from None
     return local
 
 
 class DownloadedLoader:
-    """The loader that ``build`` makes, over a copy of ``place`` in ``folder`` / ``download``.
+    """A loader that first downloads its data.
 
-    The copy begins when the first epoch begins, and ``close`` removes it. Before that the
-    loader is built over ``place`` itself, so that frameworks are imported before any clock runs.
+    The download begins when the first epoch begins, and ``close`` removes the copy. Before that,
+    the loader is created with the location on the store, so that frameworks are imported before any
+    clock runs.
+
+    Args:
+        place: the location of the data on a store.
+        build: creates the loader that reads a location.
+        folder: the copy goes to ``download`` below this folder.
+        batch_size: samples in a batch.
+        connections: number of objects that are copied at the same time.
     """
 
     def __init__(
@@ -127,102 +147,108 @@ class DownloadedLoader:
         self._place, self._build = place, build
         self._folder = folder / "download"
         self._batch_size, self._connections = batch_size, connections
-        self._inner = build(place)
-        self.notes: Sequence[str] = self._inner.notes
-        self.framework: Framework = self._inner.framework
-        self.reads: str | None = self._inner.reads
-        self._copied = "files" if self.reads is None else self.reads
+        self._loader = build(place)
+        self.notes: Sequence[str] = self._loader.notes
+        self.framework: Framework = self._loader.framework
+        self.reads: str | None = self._loader.reads
+        self._format = "files" if self.reads is None else self.reads
         self.disk_bytes = 0
 
     def whole_batches(self) -> int:
-        """The number of whole batches in epoch 0."""
-        if isinstance(self._inner, CountsBatches):
-            return self._inner.whole_batches()
-        return summarize_data(self._place, self._copied).samples // self._batch_size
+        """Return the number of whole batches in epoch 0."""
+        if isinstance(self._loader, CountsBatches):
+            return self._loader.whole_batches()
+        return summarize_data(self._place, self._format).samples // self._batch_size
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """The loader's epoch; the first time after the download."""
+        """Yield the batches of the loader; the first call downloads the data before."""
         if not self.disk_bytes:
             self._folder.mkdir(parents=True)
-            local = downloaded(self._place, self._copied, self._folder, self._connections)
+            local = downloaded(self._place, self._format, self._folder, self._connections)
             files = [path for path in self._folder.rglob("*") if path.is_file()]
             self.disk_bytes = sum(path.stat().st_blocks * 512 for path in files)
-            self._inner.close()
-            self._inner = self._build(local)
-            self.notes = self._inner.notes
-        yield from self._inner.epoch(number)
+            self._loader.close()
+            self._loader = self._build(local)
+            self.notes = self._loader.notes
+        yield from self._loader.epoch(number)
 
     def close(self) -> None:
         """End the loader and remove the copy."""
-        self.notes = self._inner.notes  # it may have noted more meanwhile
+        self.notes = self._loader.notes  # The loader may have added notes during the epochs.
         try:
-            self._inner.close()
+            self._loader.close()
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class Fetched(NamedTuple):
-    """Answered GETs, those of single ranges included, and their bytes.
+class RequestTotals(NamedTuple):
+    """Sums over requests to a store.
 
-    ``first_byte_s`` and ``whole_s`` are sums over all GETs of the seconds until the answer began
-    and until it was complete. ``refused``: answers 503 and 429, to any request.
+    Attributes:
+        requests: number of answered GETs, also of single ranges.
+        bytes: bytes of their answers.
+        first_byte_s: the sum of the seconds until each answer began.
+        complete_s: the sum of the seconds until each answer was complete.
+        refused: answers 503 and 429, to any request.
     """
 
     requests: int = 0
     bytes: int = 0
     first_byte_s: float = 0.0
-    whole_s: float = 0.0
+    complete_s: float = 0.0
     refused: int = 0
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Metrics of a trial: sums, and means per GET if there was one."""
-        found: dict[str, float] = {
+        """The metrics of a trial: sums, and means per GET if there was one."""
+        metrics: dict[str, float] = {
             "store_requests": self.requests,
             "store_read_bytes": self.bytes,
             "store_refused": self.refused,
         }
         if self.requests:
-            found["store_first_byte_s"] = self.first_byte_s / self.requests
-            found["store_get_s"] = self.whole_s / self.requests
-        return found
+            metrics["store_first_byte_s"] = self.first_byte_s / self.requests
+            metrics["store_get_s"] = self.complete_s / self.requests
+        return metrics
 
 
-def added(several: Iterable[Fetched]) -> Fetched:
-    """The sum over processes that read at the same time."""
-    return Fetched(*map(sum, zip(*several, strict=True)))
+def sum_of_totals(processes: Iterable[RequestTotals]) -> RequestTotals:
+    """Return the sum over processes that read at the same time."""
+    columns = zip(*processes, strict=True)
+    return RequestTotals(*(sum(column) for column in columns))
 
 
-class Counter(logging.Handler):
-    """Counts requests during ``counting``; ``fetched`` may be called at any time in it."""
+class RequestCounter(logging.Handler):
+    """Counts requests while ``counting_requests`` runs; ``totals`` may be called at any time."""
 
     def __init__(self, descriptor: int) -> None:
         super().__init__(logging.DEBUG)
         self._descriptor = descriptor
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write GETs and refusals; ignore other log lines."""
+        """Write an entry for a GET or a refusal; ignore other log lines."""
         if record.msg == s3.GET_MESSAGE and isinstance(record.args, tuple):
             os.write(self._descriptor, _ENTRY.pack(*record.args[1:]))
         elif record.msg == s3.THROTTLED_MESSAGE:
             os.write(self._descriptor, _ENTRY.pack(_REFUSED, 0.0, 0.0))
 
-    def fetched(self) -> Fetched:
-        """All requests so far."""
+    def totals(self) -> RequestTotals:
+        """Return the sums over all requests so far."""
         data = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
         entries = np.frombuffer(data).reshape(-1, 3)
         gets = entries[entries[:, 0] != _REFUSED]
-        size, first_s, whole_s = gets.sum(axis=0).tolist()
-        return Fetched(len(gets), int(size), first_s, whole_s, len(entries) - len(gets))
+        size_bytes, first_byte_s, complete_s = gets.sum(axis=0).tolist()
+        refused = len(entries) - len(gets)
+        return RequestTotals(len(gets), int(size_bytes), first_byte_s, complete_s, refused)
 
 
 @contextlib.contextmanager
-def counting() -> Iterator[Counter]:
-    """Count requests to S3 while the block runs, also of processes that are forked meanwhile.
+def counting_requests() -> Iterator[RequestCounter]:
+    """Count requests to S3 while the block runs, also of processes that are forked in it.
 
     The store logs each answered GET, and each answer that asks for fewer requests. The counter
-    writes them, as 24 bytes each, to a file in memory that forked processes share. Writes are
-    whole, since the file is opened for appending (open(2), O_APPEND), and need no lock that a
+    writes an entry of 24 bytes for each to a file in memory that forked processes share. The file
+    is open for appending (open(2), O_APPEND). So entries do not mix, and no lock is needed, which a
     killed worker might hold.
     """
     descriptor = os.memfd_create("fetched")
@@ -230,10 +256,10 @@ def counting() -> Iterator[Counter]:
     fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_APPEND)
     log = logging.getLogger(s3.__name__)
     level, propagates = log.level, log.propagate
-    counter = Counter(descriptor)
+    counter = RequestCounter(descriptor)
     log.addHandler(counter)
     log.setLevel(logging.DEBUG)
-    log.propagate = False  # these lines are for the counter alone
+    log.propagate = False  # These lines are only for the counter.
     try:
         yield counter
     finally:
@@ -249,26 +275,33 @@ def metered(
 ) -> Iterator[Mapping[str, Any]]:
     """Measure the requests and the resources of the block; the mapping is filled when it ends.
 
-    For data on S3: GETs, their bytes and times, and answers that asked for fewer requests. For
-    modes other than ``direct``: the bytes of disk and memory that are needed, and the sizes of data
-    and memory. The loader must still be open at the end of the block.
+    For data on S3, these are the GETs with their bytes and times, and the answers that asked for
+    fewer requests. For modes other than ``direct``, these are also the bytes of disk and memory
+    that are needed, and the sizes of data and memory.
+
+    Args:
+        params: the parameters of the trial.
+        loader: the loader, which must still be open at the end of the block.
+        place: the location of the data; None if the loader reads nothing.
+        data: the size of the data.
     """
-    found: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
     access = params.get("access", DIRECT)
-    measured = access != DIRECT and place is not None and data is not None
-    with counting() as requests:
-        with peak_memory() if measured else contextlib.nullcontext() as memory:
-            yield found
-        fetched = requests.fetched()
+    needs_resources = access != DIRECT and place is not None and data is not None
+    with counting_requests() as requests:
+        with peak_memory() if needs_resources else contextlib.nullcontext() as memory:
+            yield metrics
+        totals = requests.totals()
     if memory is not None and data is not None:
-        found["data_bytes"], found["memory_limit_bytes"] = data.bytes, memory_bytes()
-        found["disk_needed_bytes"] = (
+        metrics["data_bytes"] = data.bytes
+        metrics["memory_limit_bytes"] = memory_bytes()
+        metrics["disk_needed_bytes"] = (
             loader.disk_bytes if isinstance(loader, DownloadedLoader) else 0
         )
         if memory.needed_bytes is not None:
-            found["memory_needed_bytes"] = memory.needed_bytes
-            found["memory_reading_share"] = memory.core_share
+            metrics["memory_needed_bytes"] = memory.needed_bytes
+            metrics["memory_reading_share"] = memory.core_share
         if access == "pipe" and isinstance(loader, BuffersSamples):
-            found["shuffle_buffer_bytes"] = loader.buffer_bytes()
+            metrics["shuffle_buffer_bytes"] = loader.buffer_bytes()
     if place is not None and place.uri.startswith("s3://"):
-        found |= fetched.metrics
+        metrics |= totals.metrics

@@ -19,10 +19,10 @@ from dataprep.names import escape
 from iobench.analysis.analyse import Analysis, analyse, checked_words, how_words
 from iobench.analysis.points import processors_of
 from iobench.analysis.recommend import Recommendation, times_words
-from iobench.data.given import expanded
+from iobench.data.existing import expand_home
 from iobench.data.settings import DataSettings
 from iobench.errors import NoAdvice
-from iobench.loaders.own import FORMAT_READ
+from iobench.loaders.capabilities import capabilities_of
 from iobench.report.front import no_changes_words, no_effect_words, settings_words
 from iobench.report.page import from_template
 from iobench.rundir import CONFIG, read
@@ -88,7 +88,13 @@ class Advised:
     @property
     def json(self) -> str:
         """The advice as one JSON object."""
-        keys = ("verdict", "confidence", "recommendations", "without_effect", "not_measured")
+        keys = (
+            "verdict",
+            "confidence",
+            "recommendations",
+            "without_effect",
+            "trial_without_figures",
+        )
         told = {key: self.found.summary[key] for key in (*keys, "predictions")}
         return json.dumps(told, allow_nan=False)
 
@@ -126,9 +132,10 @@ class Advised:
                 values["image"] = {"size": change.value, "quality": data.get("quality", 95)}
             if change.setting == "shard_size":
                 values["shard_size"] = change.value
-            for name in change.config.values():
-                if name in FORMAT_READ:
-                    values["format"] = [FORMAT_READ[name]]
+            for value in change.config.values():
+                record_format = capabilities_of(str(value)).record_format
+                if record_format:
+                    values["format"] = [record_format]
         values["seed"] = data.get("seed", 0)
         if (number := processors_of(result.environment)) is not None:
             values["dask"] = {"workers": max(1, int(number))}
@@ -151,7 +158,7 @@ class Advised:
         except ValidationError:
             raise NoAdvice("the config of the run does not name its images") from None
         told = data.shards or data.source
-        found = expanded(told) if told else str(Path(data.folder).expanduser() / data.drawn)
+        found = expand_home(told) if told else str(Path(data.folder).expanduser() / data.drawn)
         if "://" in found:
             return found
         path = Path(found).absolute()

@@ -1,4 +1,4 @@
-"""Make objects of other packages, and check that they follow their protocol."""
+"""Create objects of other packages, and check that they have all parts of their Protocol."""
 
 from __future__ import annotations
 
@@ -9,36 +9,49 @@ from dataprep.errors import DataprepError
 from dataprep.registry import Registry
 from iobench.errors import TrialFailed
 
-Kind = TypeVar("Kind")
+Extension = TypeVar("Extension")
 
 
-def made(
-    registry: Registry[Kind], name: str, protocol: type[Any], make: Callable[[], Kind]
-) -> Kind:
-    """Return what ``make`` returns, after a check that it has every part of ``protocol``.
+def create(
+    registry: Registry[Extension],
+    name: str,
+    protocol: type[Any],
+    build: Callable[[], Extension],
+) -> Extension:
+    """Create a loader, a client or another object, and check that it has all parts of its Protocol.
+
+    Objects of this package are not checked.
+
+    Args:
+        registry: where its class is registered.
+        name: the name of its class there.
+        protocol: the Protocol that it must follow.
+        build: creates the object.
 
     Raises:
-        TrialFailed: it is another package's, and cannot be made or lacks a part; the package and
-            its entry point are named.
-        Exception: errors of ``make`` itself: Unavailable, and those of this package's classes.
+        TrialFailed: an object of another package cannot be created, or lacks a part. The message
+            names the package and its entry point.
+        Exception: ``build`` raised ``Unavailable``, another error of dataprep or iobench, or an
+            error of a class of this package.
     """
     if not registry.origin(name):
-        return make()
+        return build()
     try:
-        found = make()
+        extension = build()
     except DataprepError:
         raise
     except Exception as error:
-        why = " ".join(f"{type(error).__name__}: {error}".split())
-        raise TrialFailed(f"{registry.described(name)} cannot be made: {why}") from error
-    if missing := [part for part in parts(protocol) if not hasattr(found, part)]:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise TrialFailed(f"{registry.described(name)} cannot be created: {reason}") from error
+    missing = [part for part in parts(protocol) if not hasattr(extension, part)]
+    if missing:
         raise TrialFailed(
             f"{registry.described(name)} has no {', '.join(missing)}: see docs/extending.md"
         )
-    return found
+    return extension
 
 
 def parts(protocol: type[Any]) -> Sequence[str]:
-    """Attributes and methods that a Protocol asks for, sorted."""
-    named = {name for name in vars(protocol) if not name.startswith("_")}
-    return sorted(named | set(protocol.__annotations__))
+    """Return the names of the attributes and methods of a Protocol, sorted."""
+    methods = {name for name in vars(protocol) if not name.startswith("_")}
+    return sorted(methods | set(protocol.__annotations__))

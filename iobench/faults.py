@@ -1,6 +1,6 @@
 """An HTTP proxy that injects faults between a client and an S3-compatible server.
 
-It listens on loopback, in the process that uses it::
+It listens on the loopback interface, in the process that uses it::
 
     import boto3
     from iobench.faults import FaultProxy, FlipByte, Match, Rule, Status
@@ -14,11 +14,16 @@ It listens on loopback, in the process that uses it::
         client.put_object(Bucket="data", Key="shards/0.tfrecord", Body=b"...")
         print(proxy.requests)  # the refused PUT and its retry
 
-A request may have several faults. They act in the order of an exchange, not in the order of the
-rules: ``Delay`` and ``Reset`` at the request; ``RateLimit`` of the upload; ``Status``; ``FlipByte``
-and ``Shorten`` of the upload; ``Delay`` and ``Reset`` at the response; ``SetHeader``; ``FlipByte``,
-``Stall``, ``Truncate`` and ``RateLimit`` of the download. A body is forwarded when all of it has
-arrived.
+A request may have several faults. They act in the order of the steps of an exchange, not in the
+order of the rules:
+
+- at the request: ``Delay`` and ``Reset``;
+- on the upload: ``RateLimit``, ``Status`` (which answers instead of the server), ``FlipByte`` and
+  ``Shorten``;
+- at the response: ``Delay``, ``Reset`` and ``SetHeader``;
+- on the download: ``FlipByte``, ``Stall``, ``Truncate`` and ``RateLimit``.
+
+A body is forwarded when all of it has arrived.
 """
 
 from __future__ import annotations
@@ -46,12 +51,17 @@ Point: TypeAlias = Literal["request", "response"]
 _FaultType = TypeVar("_FaultType")
 
 _BLOCK_BYTES = 256 * 1024
-_SLICE_S = 0.02  # a rate limit passes bytes in slices of this length
-_CATCH_UP_S = 0.01  # a sleep that ends late is made up for, up to this
+_SLICE_S = 0.02
+"""Length of the slices in which a rate limit passes bytes."""
+
+_MAX_CATCH_UP_S = 0.01
+"""How much time a rate limit makes up for at most, if a sleep ended late."""
+
 _UPSTREAM_TIMEOUT_S = 60.0
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)  # SO_LINGER: on, for 0 s
-_NO_BODY = (204, 304)
-_OF_ONE_CONNECTION = {"connection", "expect", "keep-alive", "transfer-encoding"}
+_STATUSES_WITHOUT_BODY = (204, 304)
+# Headers of a single connection, which are not forwarded.
+_HOP_HEADERS = {"connection", "expect", "keep-alive", "transfer-encoding"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +74,10 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """Limit all bodies of one direction together to ``bytes_per_s``."""
+    """Limit all bodies of one direction together to ``bytes_per_s``.
+
+    The limit holds for uploads and for downloads separately.
+    """
 
     bytes_per_s: float
 
@@ -87,9 +100,9 @@ class Truncate:
 
 @dataclass(frozen=True, slots=True)
 class FlipByte:
-    """Flip the lowest bit of the body's byte at ``offset``; negative offsets count from the end.
+    """Flip the lowest bit of the byte at ``offset`` in a body.
 
-    A body without that byte passes unchanged.
+    Negative offsets count from the end. A body without that byte passes unchanged.
     """
 
     offset: int
@@ -124,7 +137,7 @@ class SetHeader:
 
 @dataclass(frozen=True, slots=True)
 class Shorten:
-    """Forward only the first ``bytes`` of the request's body, as if no more had been sent."""
+    """Forward only the first ``bytes`` of the body of a request, as if it had no more."""
 
     bytes: int
 
@@ -136,12 +149,15 @@ Fault: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The requests that a rule disturbs: by default all.
+    """The requests that a rule disturbs; by default all requests.
 
-    A request fits if ``method`` is equal and the regular expression ``path`` is found in its
-    path?query. Of the requests that fit, the first ``skip`` pass, the next ``times`` are hit
-    (``None``: all), and the rest pass. With ``every``, only each ``every``-th of those is hit,
-    starting with the first.
+    Attributes:
+        method: the HTTP method of the requests; None for any.
+        path: a regular expression that is found in the path?query of the requests; None for any.
+        skip: the first ``skip`` requests that fit pass undisturbed.
+        times: the next ``times`` requests that fit are disturbed, and later ones pass; None to
+            disturb all of them.
+        every: with 2, only every second of these requests is disturbed, beginning with the first.
     """
 
     method: str | None = None
@@ -151,11 +167,11 @@ class Match:
     every: int = 1
 
     def fits(self, method: str, path: str) -> bool:
-        """Whether a request fits by method and path, counts aside."""
+        """Return whether a request fits by method and path; the counts are not considered."""
         return self.method in (None, method) and re.search(self.path or "", path) is not None
 
     def hits(self, nth: int) -> bool:
-        """Whether the ``nth`` fitting request, from 0, is hit."""
+        """Return whether the fitting request number ``nth``, from 0, is disturbed."""
         if nth < self.skip or (self.times is not None and nth >= self.skip + self.times):
             return False
         return (nth - self.skip) % self.every == 0
@@ -163,7 +179,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One fault, and the requests that meet it."""
+    """A fault, and the requests that it disturbs."""
 
     match: Match
     fault: Fault
@@ -171,10 +187,15 @@ class Rule:
 
 @dataclass(slots=True)
 class Request:
-    """One request as the client sees it answered; the proxy updates it while bytes pass.
+    """A request and its answer as the client sees them; the proxy updates it while bytes pass.
 
-    ``path`` is path?query as received; ``status`` is ``None`` if no response began. Bytes are those
-    of the bodies, read from the client and sent to it.
+    Attributes:
+        method: the HTTP method.
+        path: path?query as received.
+        faults: the faults that disturb the request.
+        status: the status of the answer; None if no answer began.
+        request_bytes: bytes of the body that were read from the client.
+        response_bytes: bytes of the body that were sent to the client.
     """
 
     method: str
@@ -184,14 +205,14 @@ class Request:
     request_bytes: int = 0
     response_bytes: int = 0
 
-    def met(self, kind: type[_FaultType]) -> list[_FaultType]:
-        """Faults of one kind."""
-        return [fault for fault in self.faults if isinstance(fault, kind)]
+    def faults_of(self, fault_type: type[_FaultType]) -> list[_FaultType]:
+        """Return the faults of one type."""
+        return [fault for fault in self.faults if isinstance(fault, fault_type)]
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response. ``headers`` have a Content-Length only if it is not the length of ``body``."""
+    """A response. Its headers have a Content-Length only if it is not the length of the body."""
 
     status: int
     headers: Sequence[tuple[str, str]] = ()
@@ -199,11 +220,11 @@ class Answer:
 
 
 Upstream: TypeAlias = Callable[[str, str, Message, bytes], Answer]
-"""Answers a request: method, path?query, headers and body."""
+"""A function that answers a request, given its method, path?query, headers and body."""
 
 
 def s3_error(status: int, code: str, message: str = "") -> Answer:
-    """An error in S3's form."""
+    """Return an error answer in the form of S3."""
     xml = (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f"<Error><Code>{escape(code)}</Code><Message>{escape(message)}</Message>"
@@ -215,12 +236,14 @@ def s3_error(status: int, code: str, message: str = "") -> Answer:
 class FaultProxy(ThreadingTCPServer):
     """An HTTP proxy in front of ``upstream`` that disturbs the requests that ``rules`` match.
 
-    ``upstream`` is a URL, or a function that answers requests in this process. Method, path,
-    ``Host``, end-to-end headers and bodies of undisturbed requests pass unchanged, so that
-    signatures stay valid. If the upstream does not answer, the client gets a 502.
+    Method, path, ``Host``, end-to-end headers and bodies of undisturbed requests pass unchanged, so
+    that signatures stay valid. If the upstream does not answer, the client gets a 502.
 
-    ``Delay``, ``Stall`` and ``RateLimit`` use ``clock`` and ``sleep``; by default a sleep ends when
-    the proxy stops.
+    Args:
+        upstream: the URL of a server, or a function that answers requests in this process.
+        rules: the faults, and the requests that they disturb.
+        clock: the clock of delays, stalls and rate limits.
+        sleep: sleeps for some seconds; by default a sleep that ends when the proxy stops.
     """
 
     request_queue_size = 128
@@ -242,7 +265,7 @@ class FaultProxy(ThreadingTCPServer):
         self._stopped = threading.Event()
         self._requests: list[Request] = []
         self._open: set[socket.socket] = set()
-        self._free_at: dict[tuple[RateLimit, Direction], float] = {}
+        self._free_at_s: dict[tuple[RateLimit, Direction], float] = {}
         self.replace_rules(rules)
         super().__init__(("127.0.0.1", 0), _Exchange)
         self._thread = threading.Thread(
@@ -251,16 +274,16 @@ class FaultProxy(ThreadingTCPServer):
 
     @property
     def url(self) -> str:
-        """Where clients reach the proxy: ``http://127.0.0.1:port``."""
+        """The URL of the proxy: ``http://127.0.0.1:port``."""
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """All requests so far in order of arrival, including unfinished ones."""
+        """All requests so far in the order of their arrival, also unfinished ones."""
         return tuple(self._requests)
 
     def replace_rules(self, rules: Sequence[Rule]) -> None:
-        """Use other rules from the next request on; their counts start at 0."""
+        """Use other rules from the next request on; the counts of requests start at 0."""
         with self._lock:
             self._rules = tuple(rules)
             self._fitting = [0] * len(self._rules)
@@ -271,7 +294,7 @@ class FaultProxy(ThreadingTCPServer):
         self._requests.clear()
 
     def begin(self, method: str, path: str) -> Request:
-        """Log a request with its faults. Each rule counts all requests that fit it."""
+        """Log a request, and determine its faults. Each rule counts all requests that fit it."""
         request = Request(method, path)
         with self._lock:
             for index, rule in enumerate(self._rules):
@@ -285,12 +308,13 @@ class FaultProxy(ThreadingTCPServer):
     def pace(self, limit: RateLimit, direction: Direction, size_bytes: int) -> None:
         """Wait until the limit allows ``size_bytes`` more."""
         with self._lock:
-            now = self._clock()
-            begin = max(self._free_at.get((limit, direction), now), now - _CATCH_UP_S)
-            free_at = begin + size_bytes / limit.bytes_per_s
-            self._free_at[limit, direction] = free_at
-        if free_at > now:
-            self.sleep(free_at - now)
+            now_s = self._clock()
+            begin_s = self._free_at_s.get((limit, direction), now_s)
+            begin_s = max(begin_s, now_s - _MAX_CATCH_UP_S)
+            free_at_s = begin_s + size_bytes / limit.bytes_per_s
+            self._free_at_s[limit, direction] = free_at_s
+        if free_at_s > now_s:
+            self.sleep(free_at_s - now_s)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -300,23 +324,23 @@ class FaultProxy(ThreadingTCPServer):
         self.shutdown()
         self._stopped.set()
         for connection in tuple(self._open):
-            with contextlib.suppress(OSError):  # closed by its thread meanwhile
+            with contextlib.suppress(OSError):  # Its thread may have closed it meanwhile.
                 connection.shutdown(socket.SHUT_RDWR)
-        self.server_close()  # joins the threads of all connections
+        self.server_close()  # This joins the threads of all connections.
         self._thread.join()
 
     def get_request(self) -> tuple[socket.socket, Any]:
-        """Accept a connection, and remember it to end it when the proxy stops."""
+        """Accept a connection, and remember it, so that it ends when the proxy stops."""
         connection, address = super().get_request()
         self._open.add(connection)
         return connection, address
 
     def shutdown_request(self, request: Any) -> None:
-        """Close without shutting down, which would replace a reset by a normal end."""
+        """Close without a shutdown, which would replace a reset by a normal end."""
         request.close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report errors of the proxy itself, but not connections that break."""
+        """Report errors of the proxy itself, but not broken connections."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 
@@ -326,28 +350,29 @@ class FaultProxy(ThreadingTCPServer):
 
 
 class _Exchange(BaseHTTPRequestHandler):
-    """Serves one client connection: each request through all its faults and back."""
+    """Serves one connection of a client, with the faults of each request."""
 
     server: FaultProxy
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
     def log_message(self, format: str, *args: object) -> None:
-        """Print nothing: requests are kept by the proxy."""
+        """Print nothing, since the proxy logs the requests."""
 
     def do_GET(self) -> None:
         """Answer a request of any method; its body must have a Content-Length."""
-        path = self.requestline.split()[1]  # self.path merges leading slashes
+        path = self.requestline.split()[1]  # Not self.path, which merges leading slashes.
         request = self.server.begin(self.command, path)
-        self._reach("request", request)
+        self._disturb("request", request)
         answer = self._answer(request)
-        self._reach("response", request)
+        self._disturb("response", request)
         self._respond(answer, request)
 
     do_HEAD = do_PUT = do_POST = do_DELETE = do_GET  # noqa: N815  names that http.server looks up
 
-    def _reach(self, point: Point, request: Request) -> None:
-        for delay in request.met(Delay):
+    def _disturb(self, point: Point, request: Request) -> None:
+        """Apply the delays and the reset at a point of the exchange."""
+        for delay in request.faults_of(Delay):
             if delay.at == point:
                 self.server.sleep(delay.s)
         if Reset(point) in request.faults:
@@ -355,27 +380,28 @@ class _Exchange(BaseHTTPRequestHandler):
             raise ConnectionAbortedError("reset by a fault")
 
     def _answer(self, request: Request) -> Answer:
-        """Read the request's body, and get an answer from a fault or from upstream."""
+        """Read the body of the request, and return the answer of a fault or of the upstream."""
         length = int(self.headers.get("Content-Length", 0))
         body = self.rfile.read(length)
         request.request_bytes = len(body)
         if len(body) < length:
             raise ConnectionAbortedError("the client closed the connection inside a body")
-        for limit in request.met(RateLimit):
+        for limit in request.faults_of(RateLimit):
             self.server.pace(limit, "upload", length)
-        for status in request.met(Status):
+        for status in request.faults_of(Status):
             return s3_error(status.code, status.s3_code, status.message)
         body = bytes(_flipped(body, request, "upload"))
-        for shorten in request.met(Shorten):
+        for shorten in request.faults_of(Shorten):
             body = body[: shorten.bytes]
         return self.server.answer(self.command, request.path, self.headers, body)
 
     def _respond(self, answer: Answer, request: Request) -> None:
+        """Send an answer to the client, with its faults."""
         body = memoryview(_flipped(answer.body, request, "download"))
         headers = {name.lower(): (name, value) for name, value in answer.headers}
-        if answer.status not in _NO_BODY:
+        if answer.status not in _STATUSES_WITHOUT_BODY:
             headers.setdefault("content-length", ("Content-Length", str(len(body))))
-        for fault in request.met(SetHeader):
+        for fault in request.faults_of(SetHeader):
             headers.pop(fault.name.lower(), None)
             if fault.value is not None:
                 headers[fault.name.lower()] = (fault.name, fault.value)
@@ -384,13 +410,16 @@ class _Exchange(BaseHTTPRequestHandler):
             self.send_header(name, value)
         request.status = answer.status
         self.end_headers()
-        if self.command != "HEAD" and answer.status not in _NO_BODY:
+        if self.command != "HEAD" and answer.status not in _STATUSES_WITHOUT_BODY:
             self._send(body, request)
 
     def _send(self, body: memoryview, request: Request) -> None:
-        end = min([len(body), *(fault.after_bytes for fault in request.met(Truncate))])
+        """Send a body with stalls, and close the connection if it is truncated."""
+        end = len(body)
+        for truncate in request.faults_of(Truncate):
+            end = min(end, truncate.after_bytes)
         sent = 0
-        for stall in request.met(Stall):
+        for stall in request.faults_of(Stall):
             if sent < stall.after_bytes < end:
                 self._write(body[sent : stall.after_bytes], request)
                 self.server.sleep(stall.s)
@@ -400,11 +429,13 @@ class _Exchange(BaseHTTPRequestHandler):
             self.close_connection = True
 
     def _write(self, body: memoryview, request: Request) -> None:
-        limits = request.met(RateLimit)
-        slices = [max(1, int(limit.bytes_per_s * _SLICE_S)) for limit in limits]
-        step = min([_BLOCK_BYTES, *slices])
-        for start in range(0, len(body), step):
-            block = body[start : start + step]
+        """Send a part of a body in blocks, at the rate of the limits."""
+        limits = request.faults_of(RateLimit)
+        block_bytes = _BLOCK_BYTES
+        for limit in limits:
+            block_bytes = min(block_bytes, max(1, int(limit.bytes_per_s * _SLICE_S)))
+        for start in range(0, len(body), block_bytes):
+            block = body[start : start + block_bytes]
             for limit in limits:
                 self.server.pace(limit, "download", len(block))
             request.response_bytes += len(block)
@@ -414,7 +445,8 @@ class _Exchange(BaseHTTPRequestHandler):
 def _flipped(
     body: bytes | memoryview, request: Request, direction: Direction
 ) -> bytes | memoryview:
-    for fault in request.met(FlipByte):
+    """Return a body with the bytes that faults flip."""
+    for fault in request.faults_of(FlipByte):
         if fault.direction == direction and -len(body) <= fault.offset < len(body):
             changed = bytearray(body)
             changed[fault.offset] ^= 1
@@ -423,23 +455,26 @@ def _flipped(
 
 
 def _forward(netloc: str, method: str, path: str, headers: Message, body: bytes) -> Answer:
-    """Send a request over a new connection, and read the response."""
+    """Send a request to a server over a new connection, and return its answer."""
     connection = HTTPConnection(netloc, timeout=_UPSTREAM_TIMEOUT_S)
     try:
         connection.connect()
         connection.putrequest(method, path, skip_host=True, skip_accept_encoding=True)
         for name, value in headers.items():
-            if name.lower() not in {*_OF_ONE_CONNECTION, "content-length"}:
+            if name.lower() not in {*_HOP_HEADERS, "content-length"}:
                 connection.putheader(name, value)
         if "Content-Length" in headers:
             connection.putheader("Content-Length", str(len(body)))
-        with contextlib.suppress(ConnectionError):  # it may answer before it has the whole body
+        # The server may answer and close before it has received the complete body.
+        with contextlib.suppress(ConnectionError):
             connection.endheaders(body)
         response = connection.getresponse()
-        given = [
-            pair for pair in response.getheaders() if pair[0].lower() not in _OF_ONE_CONNECTION
+        forwarded_headers = [
+            (name, value)
+            for name, value in response.getheaders()
+            if name.lower() not in _HOP_HEADERS
         ]
-        return Answer(response.status, given, response.read())
+        return Answer(response.status, forwarded_headers, response.read())
     except (OSError, HTTPException) as error:
         return s3_error(502, "BadGateway", f"no answer from {netloc}: {error}")
     finally:

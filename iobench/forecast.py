@@ -25,16 +25,16 @@ from dataprep.prices import Price, read_prices, storage_price
 from dataprep.stores import StoreOptions
 from iobench.analysis.store_limits import connections_of
 from iobench.config import BenchConfig
-from iobench.data.expected import ExpectedData
+from iobench.data.expected_size import ExpectedData
 from iobench.data.settings import AS_FILES, DataSettings, split_name
 from iobench.errors import NotApproved
 from iobench.ladder import HELD_RUNGS
-from iobench.loaders.memory import MOST_THREADS
+from iobench.loaders.samples_in_memory import MAX_THREADS
 from iobench.loops.trial_duration import TrialDuration, estimate_duration, rate_key
 from iobench.loops.window import MIN_EPOCHS
 from iobench.machine.object_stores import describe_store, endpoint_of
 from iobench.plan import clashes, in_config_order, others, places_of, trials
-from iobench.probes.object_store import pool
+from iobench.probes.object_store import objects as probe_objects
 from iobench.result import STEADY_STATE, Result, usable
 from iobench.rundir import differing_machine, holds_run, read
 from iobench.stored import DataSummary
@@ -364,7 +364,7 @@ def _of_probe(params: Params) -> Requests:
     Objects that are read are put first and confirmed, at worst in each trial.
     """
     size, streams = params["object_bytes"], int(params["connections"])
-    objects = pool.to_get(size, params["pool_bytes"]).count
+    objects = probe_objects.to_get(size, params["pool_bytes"]).count
     count = min(max(params["max_requests"], streams), _in(params["seconds"], streams))
     opening = Requests(gets=1 + streams, lists=2)
     if params["client"] in ("s5cmd", "awscli"):  # whole rounds over all objects
@@ -387,7 +387,7 @@ def _of_reading(name: str, spec: TrialSpec, samples: int, timeout_s: float) -> R
     ranks = _MOST_DEVICES if ranks == "all" else int(ranks)
     streams = _connections(spec, workers) * processes * ranks
     if params.get("input") in HELD_RUNGS or params.get("access") == "file":
-        streams = max(streams, MOST_THREADS)
+        streams = max(streams, MAX_THREADS)
     most = _in(timeout_s, streams)
     if spec.kind == "layout":
         most = _in(params["seconds"] + _BEFORE_S, streams)

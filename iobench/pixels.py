@@ -1,6 +1,7 @@
-"""PURE. A decoded image as bytes, the form of samples in data called ``pixels``.
+"""PURE. Decoded images as bytes: the form of samples in data called ``pixels``.
 
-Height and width as two little-endian uint32, then height x width x 3 bytes: RGB, row by row.
+An image is its height and width as two little-endian uint32, then height x width x 3 bytes: RGB,
+row by row.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ CHANNELS = 3
 
 
 def packed(pixels: Pixels) -> bytes:
-    """Pixels, uint8 (height, width, 3), as bytes."""
+    """Convert pixels, uint8 (height, width, 3), to bytes."""
     height, width, _ = pixels.shape
     return _HEAD.pack(height, width) + pixels.tobytes()
 
 
 def unpacked(data: Buffer) -> Pixels:
-    """The pixels in ``data`` as a view; nothing is copied.
+    """Return the pixels in ``data`` as a view; nothing is copied.
 
     Raises:
-        CorruptImage: other bytes.
+        CorruptImage: these are other bytes.
     """
     view = memoryview(data).cast("B")
     if len(view) >= _HEAD.size:
@@ -38,18 +39,24 @@ def unpacked(data: Buffer) -> Pixels:
         if height * width and len(view) == _HEAD.size + height * width * CHANNELS:
             flat = np.frombuffer(view, np.uint8, offset=_HEAD.size)
             return flat.reshape(height, width, CHANNELS)
-    raise CorruptImage(f"{len(view):,} bytes that are no decoded image: read them as an image")
+    raise CorruptImage(
+        f"{len(view):,} bytes are not a decoded image: read them as an encoded image"
+    )
 
 
 @dataclass(frozen=True)
-class OfPixels(Augmentation):
-    """The augmentation of images that are stored as pixels: nothing is decoded."""
+class PixelAugmentation(Augmentation):
+    """The augmentation of images that are stored as pixels, without decoding."""
 
     def part(self, data: Buffer, choose: Callable[[int, int], Box]) -> Pixels:
-        """The scaled part of a stored image.
+        """Return a scaled part of an image.
+
+        Args:
+            data: the image as bytes, in the form of this module.
+            choose: chooses the part of an image by its width and height.
 
         Raises:
-            CorruptImage: these are not such bytes.
+            CorruptImage: these are other bytes.
         """
         pixels = unpacked(data)
         height, width, _ = pixels.shape

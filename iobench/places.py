@@ -11,12 +11,12 @@ from dataprep.errors import DataprepError
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3_bucket import without_advice
 from iobench.config import BenchConfig
-from iobench.data.making import Maker
+from iobench.data.making import DataMaker
 from iobench.data.settings import LOCAL, BucketSettings
 from iobench.errors import TrialFailed, Unavailable
 from iobench.plan import formats_read, trials
 from iobench.probes import disk
-from iobench.probes.object_store import pool
+from iobench.probes.object_store import objects as probe_objects
 from iobench.s3_server import MotoServer, signed_in
 from iobench.trial import Place
 
@@ -54,7 +54,9 @@ class Locations:
         self._stores = {target.label: target for target in store_targets}
         self._server: MotoServer | None = None
         self._stack = contextlib.ExitStack()
-        self._maker = Maker(config.data, self._bucket, note, partial(formats_read, trials(config)))
+        self._maker = DataMaker(
+            config.data, self._bucket, note, partial(formats_read, trials(config))
+        )
         self._resolved: dict[str, Place | Exception] = {}
         """The location of each name so far, or the error that prevented it."""
 
@@ -110,7 +112,9 @@ class Locations:
         if slash and prefix == "disk":
             return Place(str(disk.folder_of_run(self._disks[label], self._run_id)), "empty")
         if slash and prefix == "store":
-            return pool.place_of_run(self._store_location(self._stores[label]), self._run_id)
+            return probe_objects.place_of_run(
+                self._store_location(self._stores[label]), self._run_id
+            )
         return self._maker.place(name)
 
     @contextlib.contextmanager
@@ -161,9 +165,9 @@ class Locations:
 
     def _clean_store(self, location: Place) -> None:
         try:
-            pool.clean(location, self._run_id)
+            probe_objects.clean(location, self._run_id)
         except (DataprepError, OSError) as error:
             # Other errors than an overload have also kept the probes from writing.
-            if pool.is_overload(str(error)):
-                prefix = pool.place_of_run(location, self._run_id).uri
+            if probe_objects.is_overload(str(error)):
+                prefix = probe_objects.place_of_run(location, self._run_id).uri
                 self._note(f"objects may be left below {prefix}/: {without_advice(str(error))}")

@@ -14,13 +14,13 @@ from iobench.config import BenchConfig
 from iobench.consumers import CONSUMERS
 from iobench.ladder import HOST_RUNGS, RUNGS
 from iobench.loaders import LOADERS
-from iobench.loaders.own import FORMAT_READ, FROM_MEMORY, SYNTHETIC
+from iobench.loaders.capabilities import capabilities_of
 from iobench.loops import loader_grid, training_settings
 from iobench.loops.training_settings import Training
 from iobench.machine.page_cache import WHEN_NEEDED
 from iobench.probes.object_store.clients import CLIENTS
 from iobench.probes.settings import plan_disks, plan_layouts, plan_objects
-from iobench.trial import ANY_FORMAT, Trial, TrialSpec
+from iobench.trial import Trial, TrialSpec
 
 Point = tuple[str, dict[str, Any]]
 Trialled = TypeVar("Trialled", TrialSpec, Trial)
@@ -107,8 +107,9 @@ def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None
         loader = spec.params.get("loader")
         if loader is not None and LOADERS.origin(loader):
             return None
-        if loader not in SYNTHETIC:
-            formats.add(FORMAT_READ.get(loader or "", ANY_FORMAT))
+        capabilities = capabilities_of(loader or "")
+        if capabilities.reads_data:
+            formats.add(capabilities.record_format)
     return frozenset(formats)
 
 
@@ -235,7 +236,8 @@ def _fewer_workers_first(points: Sequence[Point]) -> list[Point]:
 
 def _rungs(loop: Training, *, bucket: bool) -> list[str]:
     """The rungs that a loop can have, in order. ``bucket``: the config names a bucket."""
-    if loop.loader in SYNTHETIC:
+    capabilities = capabilities_of(loop.loader)
+    if not capabilities.reads_data:
         return [rung for rung in RUNGS if rung in loop.inputs]
     asked = set(loop.inputs)
     remote = "store" in asked
@@ -243,6 +245,6 @@ def _rungs(loop: Training, *, bucket: bool) -> list[str]:
     if remote or bucket:
         wanted.add("store")
     torch = loop.consumer not in ("tensorflow", "mxnet")
-    if loop.loader in FROM_MEMORY and torch and loop.devices == 1:
+    if capabilities.holds_samples and torch and loop.devices == 1:
         wanted |= set(HOST_RUNGS) - ({"decode"} if loop.data == "pixels" else set())
     return [rung for rung in RUNGS if rung in wanted]

@@ -6,7 +6,7 @@ import contextlib
 import datetime
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from dataprep.counted import counted
 from dataprep.names import escape
 from iobench.analysis.analyse import summarised
 from iobench.config import BenchConfig
-from iobench.data.given import local_folders, making, require_given
+from iobench.data.existing import check_existing_data, local_folders, sharding_run
 from iobench.data.settings import LOCAL, BucketSettings
 from iobench.display import Lines
 from iobench.errors import NothingRan
@@ -100,7 +100,7 @@ def run(
             "the config has no trials: add at least one of disk, object_store, loaders and training"
         )
     if any("/" not in name for name in _location_names(specs)):
-        require_given(config.data)
+        check_existing_data(config.data)
     empty_result = replace(
         new_result(config, specs), forecast=forecast or {}, hosts=_host_facts(leader)
     )
@@ -221,10 +221,10 @@ class _RemainingTrials:
     def _add_facts_about_data(self, spec: TrialSpec) -> None:
         """Add how the data of a trial were made, and their fingerprints, to the references."""
         for name, location in self._locations.resolved(places_of(spec)).items():
-            facts = making(location)
-            if facts is not None:
+            sharding = sharding_run(location)
+            if sharding is not None:
                 earlier_facts = self._references.get("making", {})
-                self._references["making"] = {**earlier_facts, name: facts}
+                self._references["making"] = {**earlier_facts, name: asdict(sharding)}
         if self._fingerprints != self._references.get("fingerprints"):
             self._references["fingerprints"] = dict(self._fingerprints)
             add_line(self._folder, run_line(self._result))

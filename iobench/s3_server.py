@@ -1,4 +1,4 @@
-"""A local S3 endpoint: moto's server in a process of its own, on loopback."""
+"""A local S3 server: moto in a process of its own, on the loopback interface."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 from iobench.machine.processes import starting
 
-# Not through a proxy that the environment may name.
-_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-_SERVER = """
+# Requests do not use the proxies of the environment.
+_OPENER_WITHOUT_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_SERVER_CODE = """
 import sys, threading
 from iobench.machine.processes import end_with
 end_with(int(sys.argv[1]))
@@ -27,13 +27,13 @@ threading.Event().wait()
 
 
 class MotoServer:
-    """Starts with the ``with`` block, ends with it, and keeps everything in its memory.
+    """The S3 server moto, which runs during the ``with`` block and keeps all objects in memory.
 
-    It accepts any credentials, and some must be set: see ``ENVIRONMENT``.
+    It accepts any credentials, but clients must have some: see ``ENVIRONMENT``.
 
     Raises:
-        RuntimeError: moto is not installed (extra ``demo``) or does not start; ``TrialFailed`` if
-            the system refuses to start a process.
+        RuntimeError: moto is not installed (extra ``demo``), or does not start.
+        TrialFailed: the system refuses to start a process.
     """
 
     ENVIRONMENT = {  # noqa: RUF012  a constant
@@ -47,11 +47,11 @@ class MotoServer:
     def __enter__(self) -> MotoServer:
         with starting("moto's S3 server"):
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _SERVER, str(os.getpid())],
+                [sys.executable, "-P", "-c", _SERVER_CODE, str(os.getpid())],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 text=True,
-                start_new_session=True,  # Ctrl-C in a terminal is not for the server
+                start_new_session=True,  # Ctrl-C in a terminal must not end the server.
             )
         assert self._process.stdout is not None  # noqa: S101  it is a pipe
         port = self._process.stdout.readline().strip()
@@ -68,15 +68,15 @@ class MotoServer:
         self._process.communicate()
 
     def create_bucket(self, name: str) -> None:
-        """Make an empty bucket, without the proxies and profiles of the environment."""
+        """Create an empty bucket."""
         request = urllib.request.Request(f"{self.url}/{name}", method="PUT")  # noqa: S310
-        with _DIRECT.open(request, timeout=60):
+        with _OPENER_WITHOUT_PROXY.open(request, timeout=60):
             pass
 
 
 @contextmanager
 def signed_in() -> Iterator[None]:
-    """Set credentials that ``MotoServer`` accepts in the environment for the block."""
+    """Set credentials in the environment that ``MotoServer`` accepts, while the block runs."""
     before = dict(os.environ)
     for name in ("AWS_PROFILE", "AWS_DEFAULT_PROFILE"):
         os.environ.pop(name, None)

@@ -12,7 +12,7 @@ from dataprep.credentials import without_credentials
 from iobench.child import describe_error
 from iobench.clock import since_1970_s
 from iobench.config import BenchConfig
-from iobench.data.given import made_anew
+from iobench.data.existing import changed_shards
 from iobench.display import Lines
 from iobench.errors import Unavailable
 from iobench.places import Locations
@@ -62,7 +62,7 @@ class TrialRunner:
             return trial_without_figures(spec, "skipped", str(error)), Outcome({})
         except Exception as error:  # noqa: BLE001  a third-party store may raise any error
             return trial_without_figures(spec, "failed", describe_error(error)), Outcome({})
-        changed_data = made_anew(self._fingerprints, locations)
+        changed_data = changed_shards(self._fingerprints, locations)
         if changed_data:
             return trial_without_figures(spec, "failed", changed_data), Outcome({})
         # The wall clock gives the date, and a monotonic clock gives the duration.

@@ -19,8 +19,8 @@ from dataprep.schema import typed
 from iobench.child_process import LOOK_EVERY_S, ChildProcess, Message, TrialRequest
 from iobench.errors import TrialFailed
 from iobench.machine.processes import SuspendedTime
-from iobench.machine.sampling import SamplingSettings, beside
-from iobench.machine.usage import sampled
+from iobench.machine.sampling import SamplingSettings, sampling_beside
+from iobench.machine.usage import add_samples
 from iobench.trial import GIVE_UP_SHARE, Outcome, Place, Status, TrialSpec
 
 _GRACE_S = 2.0
@@ -103,7 +103,7 @@ def _run(
     begun_s = time.perf_counter()
     grace_s = 0.0
     try:
-        with beside(sampling, child.pid) as recorder:
+        with sampling_beside(sampling, child.pid) as recorder:
             child.request(request)
             last = _wait_for_last_message(child, timeout_s, progress, begin)
             if last.message is not None:
@@ -119,7 +119,7 @@ def _run(
     if outcome is None:
         return end
     if recorder is not None:
-        outcome = sampled(outcome, recorder.samples, begun_s)
+        outcome = add_samples(outcome, recorder.samples, begun_s)
     if last.suspended_s >= _MIN_REPORTED_SUSPENSION_S:
         metrics = {**outcome.metrics, "stood_still_s": round(last.suspended_s, 1)}
         outcome = replace(outcome, metrics=metrics)

@@ -202,7 +202,7 @@ def ladder_table(entry: Mapping[str, Any]) -> str:
     ]
     emulated = " (emulated)" if entry.get("emulated") else ""
     missing: dict[str, list[str]] = {}
-    for rung, why in entry["not_measured"].items():
+    for rung, why in entry["trial_without_figures"].items():
         missing.setdefault(why, []).append(rung)
     left_out = [f"not measured: {', '.join(rungs)}: {why}" for why, rungs in missing.items()]
     return "\n".join(map(escape, [f"{entry['group']}{emulated}", *lines, *left_out]))

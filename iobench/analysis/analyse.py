@@ -122,7 +122,7 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
         **stored,
         "recommendations": [change.as_dict() for change in advice.changes],
         "without_effect": list(advice.without_effect),
-        "not_measured": list(advice.not_measured),
+        "trial_without_figures": list(advice.trial_without_figures),
         "predictions": [check.as_dict() for check in found_checks],
         "feeds": fed.as_dict() if fed is not None else None,
         "accelerators": [count.as_dict() for family in ran for count in family],
@@ -246,7 +246,7 @@ def _advice(
     return Advice(
         changes,
         predicted.without_effect,
-        tuple(name for name in predicted.not_measured if name not in named),
+        tuple(name for name in predicted.trial_without_figures if name not in named),
     )
 
 

@@ -34,7 +34,8 @@ from iobench.analysis.store_limits import (
     rate_at,
     read_bytes_of,
 )
-from iobench.loaders.own import BY_SAMPLE, UNDECODED
+from iobench.loaders.capabilities import capabilities_of
+from iobench.loaders.settings import ImageSettings
 from iobench.result import Result
 from iobench.stats import Estimate, median
 from iobench.trial import Params, Trial
@@ -43,15 +44,7 @@ Source = Literal["warm", "cold", "store"]
 
 _LIMITED = 0.9
 """A loop that gets less of its device's rate shows what its loader supplies."""
-_WORK: Mapping[str, Any] = {
-    "decode": True,
-    "augment": True,
-    "normalise": True,
-    "image_size": 224,
-    "colour_jitter": False,
-    "pca_noise": False,
-    "item_s": 0.0,
-}
+_WORK: Mapping[str, Any] = {"decode": True, **ImageSettings().model_dump(), "item_s": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +266,7 @@ class Capacities:
 
     def storage_rate(self, setting: Setting) -> Estimate | None:
         """Reading without decoding, by loader ``raw``, else by a probe; None for single samples."""
-        if setting.loader in BY_SAMPLE:
+        if capabilities_of(setting.loader).reads_single_samples:
             return None
         alike = {
             found.changed(workers=0): found.form
@@ -364,7 +357,9 @@ def _takes(loop: Loop) -> Estimate | None:
 def _alone(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Repeats]]:
     for params, repeats in by_point(trials, "loader"):
         source = source_of(params, cold_label(repeats))
-        decodes = params.get("loader") not in UNDECODED - {"mock"} and params.get("decode", True)
+        loader = str(params.get("loader", ""))
+        makes_pixels = loader == "mock" or capabilities_of(loader).makes_pixels
+        decodes = makes_pixels and params.get("decode", True)
         is_one = decodes and is_direct(params) and params.get("processes", 1) == 1
         if is_one and source is not None and rate_of(repeats) is not None:
             yield setting_of(params, source), repeats

@@ -11,7 +11,7 @@ from typing import Any
 
 from iobench.analysis.points import by_point, cold_label, figure, is_number
 from iobench.analysis.rules import found
-from iobench.data.given import read_from
+from iobench.data.existing import folder_key
 from iobench.machine.storage_kinds import reach
 from iobench.result import Finding, Result
 from iobench.stats import Estimate
@@ -115,7 +115,7 @@ def _rates(result: Result) -> Iterator[tuple[str, str, Estimate, Ceiling | None]
                 store = str(params.get("store", "data"))
                 yield store, f"{kind} {params.get('operation', '')}", rate, of_store(store, result)
             elif label in ("cold", "direct"):
-                target = str(params.get("target") or read_from(data, targets))
+                target = str(params.get("target") or folder_key(data, targets))
                 yield target, f"{kind}, {label}", rate, of_target(target, result)
 
 

@@ -31,7 +31,7 @@ from iobench.analysis.store_limits import (
     points_of,
     read_bytes_of,
 )
-from iobench.data.given import read_from
+from iobench.data.existing import folder_key
 from iobench.result import Finding, Result
 from iobench.stats import Estimate
 from iobench.trial import Params, Trial
@@ -195,7 +195,7 @@ def _probed_store(
 
 
 def _probed_disk(storage: Storage, params: Params, wanted: int) -> Iterator[StorageCeiling]:
-    own = read_from(str(params.get("data", "")), storage.targets)
+    own = folder_key(str(params.get("data", "")), storage.targets)
     for other, rate in storage.disks:
         target, count = str(other.get("target")), int(other.get("parallelism") or 1)
         is_large = int(other.get("block_bytes") or 0) >= _READ_AHEAD_BYTES

@@ -38,7 +38,7 @@ from iobench.ladder import (
     ladder,
     with_starts,
 )
-from iobench.loaders.own import FROM_MEMORY
+from iobench.loaders.capabilities import capabilities_of
 from iobench.stats import Estimate, estimate
 from iobench.trial import Params, Trial
 
@@ -61,7 +61,7 @@ class Loop:
         seconds: a sample, by rung and repeat; also of the rung ``START``.
         farthest: the farthest input that was measured, on which its figures rest.
         ladder: its rungs, in seconds a sample.
-        not_measured: why, for each rung that is missing.
+        trial_without_figures: why, for each rung that is missing.
         index: its place under ``training`` in the config.
     """
 
@@ -70,7 +70,7 @@ class Loop:
     seconds: Mapping[str, Seconds]
     farthest: str | None
     ladder: Ladder
-    not_measured: Mapping[str, str]
+    trial_without_figures: Mapping[str, str]
     index: int
 
     @property
@@ -127,7 +127,8 @@ class Loop:
     def has_all_rungs(self) -> bool:
         """Whether ``iobench ladder`` can measure each part of its input separately."""
         is_torch = self.params.get("consumer") not in ("tensorflow", "mxnet")
-        return is_torch and self.params.get("loader") in FROM_MEMORY and self.devices == 1
+        holds_samples = capabilities_of(str(self.params.get("loader"))).holds_samples
+        return is_torch and holds_samples and self.devices == 1
 
     @property
     def reads_files(self) -> bool:
@@ -290,7 +291,7 @@ class Loop:
             "farthest": self.ladder.path[-1] if self.ladder.path else None,
             "stall": kept(self.ladder.stall),
             "stall_share": kept(self.ladder.stall_share),
-            "not_measured": dict(self.not_measured),
+            "trial_without_figures": dict(self.trial_without_figures),
         }
 
     def _rung(self, rung: Rung) -> dict[str, Any]:
@@ -475,7 +476,7 @@ def _why(rung: str, trials: Sequence[Trial], loader: str) -> str:
     reasons = dict.fromkeys(f"{trial.status}: {trial.reason}" for trial in trials)
     if reasons:
         return "; ".join(reasons)
-    if rung not in THREE and loader not in FROM_MEMORY:
+    if rung not in THREE and not capabilities_of(loader).holds_samples:
         return f"loader {loader} has three rungs: synthetic, warm, cold or store"
     return _NOT_ASKED
 

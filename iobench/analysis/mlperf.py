@@ -14,7 +14,7 @@ from dataprep.counted import counted
 from iobench.analysis.loops import Loop
 from iobench.analysis.points import is_number, middle, values
 from iobench.consumers.accelerators import RATES, StorageWorkload
-from iobench.machine.coldness import HONEST_MULTIPLE
+from iobench.machine.coldness import UNCACHED_MULTIPLE
 from iobench.result import Result
 from iobench.words import model_words
 
@@ -103,7 +103,7 @@ def _utilisation(loop: Loop, workload: StorageWorkload) -> Requirement:
 
 
 def _data(result: Result, loop: Loop) -> Requirement:
-    rule = f"data of at least {HONEST_MULTIPLE} times the memory of the hosts"
+    rule = f"data of at least {UNCACHED_MULTIPLE} times the memory of the hosts"
     objects = middle(loop.trials, "objects")
     object_bytes = middle(loop.trials, "mean_object_bytes")
     memory_bytes = result.environment.get("memory_bytes")
@@ -111,7 +111,7 @@ def _data(result: Result, loop: Loop) -> Requirement:
         return Requirement(rule, "unknown", None)
     data_bytes = objects * object_bytes
     measured = f"{data_bytes / _GB:,.3g} GB of data, {float(memory_bytes) / _GB:,.3g} GB of memory"
-    return Requirement(rule, measured, data_bytes >= HONEST_MULTIPLE * float(memory_bytes))
+    return Requirement(rule, measured, data_bytes >= UNCACHED_MULTIPLE * float(memory_bytes))
 
 
 def _steps(loop: Loop) -> Requirement:

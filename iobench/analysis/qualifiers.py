@@ -9,7 +9,7 @@ from dataprep.counted import counted
 from iobench.analysis.loops import Loop, scatters
 from iobench.analysis.points import by_point, values
 from iobench.analysis.rules import ENOUGH, found, percent
-from iobench.data.given import read_from
+from iobench.data.existing import folder_key
 from iobench.machine.storage_kinds import kind_name, reach
 from iobench.result import Finding, Result
 from iobench.trial import Trial
@@ -153,7 +153,7 @@ def _used(result: Result, done: Iterable[Trial]) -> dict[str, Mapping[str, Any]]
         if trial.kind == "disk":
             labels.add(str(trial.params["target"]))
         elif name.endswith("@disk"):
-            labels.add(read_from(name, described))
+            labels.add(folder_key(name, described))
     return {
         label: target
         for label, target in described.items()

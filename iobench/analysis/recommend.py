@@ -19,7 +19,7 @@ from iobench.analysis.capacity import Capacities, Prediction, Setting, setting_o
 from iobench.analysis.curve import FEWEST_COUNTS, REACH, at_workers, extrapolated
 from iobench.analysis.loops import FARTHEST, Loop
 from iobench.analysis.points import Repeats, kept, rate_of, times
-from iobench.loaders.own import FORMAT_READ, GIVE_UINT8
+from iobench.loaders.capabilities import capabilities_of
 from iobench.result import Result
 from iobench.stats import Estimate
 
@@ -187,12 +187,12 @@ class Advice:
     """What to change, and what would have no effect.
 
     ``without_effect`` are settings whose best other value gains less than 5 %, or not for certain;
-    ``not_measured`` those of which the run tells nothing.
+    ``trial_without_figures`` those of which the run tells nothing.
     """
 
     changes: tuple[Recommendation, ...] = ()
     without_effect: tuple[str, ...] = ()
-    not_measured: tuple[str, ...] = ()
+    trial_without_figures: tuple[str, ...] = ()
 
 
 def advise(found: Situation, remedies: Sequence[str] = ()) -> Advice:
@@ -458,7 +458,7 @@ def _normalised_on_the_device(situation: Situation, now: Setting) -> Iterator[_C
 def hands_over_float32(loop: Loop) -> bool:
     """Whether the loop's loader normalises images that it could hand over as uint8."""
     trains_in_torch = loop.params.get("consumer") not in ("tensorflow", "mxnet")
-    gives_uint8 = loop.params.get("loader") in GIVE_UINT8
+    gives_uint8 = capabilities_of(str(loop.params.get("loader"))).gives_uint8
     return trains_in_torch and gives_uint8 and bool(loop.params.get("normalise", True))
 
 
@@ -522,7 +522,7 @@ def _form(
     if to.packing not in ("shards", "originals"):
         return  # dataprep writes shards
     config = {f"{found.key}.loader": to.loader, f"{found.key}.data": to.form}
-    record_format = FORMAT_READ.get(to.loader, DEFAULT_FORMAT)
+    record_format = capabilities_of(to.loader).record_format or DEFAULT_FORMAT
     formats = "" if record_format == DEFAULT_FORMAT else f" --format {record_format}"
     command = f"dataprep shard --source {data.get('source') or 'SOURCE'} --output OUTPUT{formats}"
     if side != before and side is not None:

@@ -21,6 +21,7 @@ from iobench.analysis.recommend import (
     hands_over_float32,
 )
 from iobench.analysis.store_limits import OWN_CLIENT, address_of_data
+from iobench.loaders.settings import ImageSettings, LoaderSettings
 from iobench.result import Finding, Result
 
 _PREPARING = (
@@ -55,12 +56,8 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
 
 _SKIPPED_AS_FLAT = "(more_workers_gain)"
 _WORK = {
-    "batch_size": 64,
-    "augment": True,
-    "colour_jitter": False,
-    "pca_noise": False,
-    "normalise": True,
-    "image_size": 224,
+    "batch_size": LoaderSettings().batch_size,
+    **ImageSettings().model_dump(),
 }
 _PREPARES = ("slow-decode", "slow-preparation", "slow-augmentation")
 

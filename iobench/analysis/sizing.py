@@ -29,7 +29,7 @@ from iobench.analysis.points import (
 )
 from iobench.analysis.recommend import Advice
 from iobench.consumers.accelerators import RATES, Meaning, Rate, rental_of
-from iobench.loaders.own import BY_SAMPLE, UNDECODED
+from iobench.loaders.capabilities import capabilities_of
 from iobench.result import Result
 from iobench.words import duration_words, model_words, params_words
 
@@ -462,7 +462,7 @@ def _cpus(known: Capacities, loop: Loop | None) -> tuple[Supply, float | None]:
     form = ""
     for setting, repeats in known.alone.items():
         rate = rate_of(repeats)
-        decodes = setting.source == "warm" and setting.loader not in UNDECODED
+        decodes = setting.source == "warm" and capabilities_of(setting.loader).makes_pixels
         does_work = decodes and work in (None, setting.work)
         if does_work and rate is not None and rate.median > (best.samples_per_s or 0):
             words = params_words("loader", repeats[0].params).removeprefix("loader ")
@@ -551,7 +551,7 @@ def _epoch(
     each, size = stored * 1e6 / rate.median, middle(trials, "mean_object_bytes")
     requests = storage = None
     if source == "store" and store is not None:
-        by_sample = loop.params.get("loader") in BY_SAMPLE
+        by_sample = capabilities_of(str(loop.params.get("loader"))).reads_single_samples
         gets = samples if by_sample else samples * each / size if size else None
         requests = None if gets is None else store.requests_cost(0, round(gets), 0)
         storage = store.month_cost(round(samples * each)) * hours / _HOURS_A_MONTH

@@ -18,7 +18,7 @@ from iobench.analysis.watched import (
     median_of,
     rate_words,
 )
-from iobench.loaders.own import SYNTHETIC
+from iobench.loaders.capabilities import capabilities_of
 from iobench.result import Finding
 from iobench.stats import Estimate
 from iobench.words import samples_words
@@ -200,7 +200,7 @@ def best_loader(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | Non
 
     A loader of which only bounds are known is chosen if no loader has a rate, by its lower bound.
     """
-    readers = [entry for entry in entries if entry["loader"] not in SYNTHETIC]
+    readers = [entry for entry in entries if capabilities_of(entry["loader"]).reads_data]
     for name in ("samples_per_s", "samples_per_s_low"):
         rated = [entry for entry in readers if entry[name]]
         decoding = [one for one in rated if one["loader"] != "raw" and one.get("decode", True)]

@@ -1,4 +1,4 @@
-"""Batches to work: consumers by name, through entry points."""
+"""Consumers take batches and train, or emulate training. They are found by name."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from iobench.consumers.protocol import Model
 
 
 class Meaning(Enum):
-    """What a rate is the rate of."""
+    """The kind of work whose rate is given."""
 
     TUNED_STEP = "a tuned training step"
     STEP_IN_A_JOB = "a training step within a job of 64 GPUs"
@@ -31,7 +31,7 @@ class StorageWorkload:
         version: the version of the benchmark that has this file.
         batch_size: samples of a batch.
         computation_s: the pause for a batch (``computation_time``).
-        pass_mark: the least accelerator utilisation of a run that passes (``au``).
+        pass_mark: the lowest accelerator utilisation of a run that passes (``au``), as a share.
     """
 
     file: str
@@ -46,8 +46,10 @@ class Rate:
     """How fast an accelerator trains one model if it never waits for data.
 
     Attributes:
-        name: as ``preset`` of a config and ``--device`` name it.
-        samples_per_s: of one accelerator.
+        name: the name of the rate in ``preset`` of a config and in ``--device``.
+        model: the model that is trained.
+        samples_per_s: samples per second of one accelerator.
+        meaning: the kind of work.
         source: who measured or published the rate, and how.
         workload: the workload file that the rate is taken from; None for rates of real training.
     """
@@ -62,7 +64,16 @@ class Rate:
 
 @dataclass(frozen=True, slots=True)
 class Rental:
-    """The price of an instance of Amazon EC2 with several of the accelerators, on demand."""
+    """The price on demand of an instance of Amazon EC2 that has accelerators.
+
+    Attributes:
+        instance: the type of the instance.
+        accelerators: how many accelerators it has.
+        usd_per_h: its price for an hour, in US dollars.
+        region: the region of the price.
+        as_of: the date of the price.
+        source: where the price is published.
+    """
 
     instance: str
     accelerators: int
@@ -87,26 +98,28 @@ class Rental:
 
 @dataclass(frozen=True, slots=True)
 class Accelerator:
-    """A type of accelerator. ``rental`` is None if the price is not known."""
+    """A type of accelerator, with its rates and its price; the price is None if it is unknown."""
 
     name: str
     rates: tuple[Rate, ...]
     rental: Rental | None = None
 
 
-def _of_storage(name: str, model: Model, workload: StorageWorkload) -> Rate:
-    """The rate of a workload file: samples of a batch, divided by the pause for a batch."""
+def _storage_rate(name: str, model: Model, workload: StorageWorkload) -> Rate:
+    """Return the rate of a workload file: samples of a batch, divided by the pause for a batch."""
     source = (
         f"MLPerf Storage {workload.version}, {workload.file}: a pause of "
         f"{workload.computation_s:g} s for each batch of {workload.batch_size}"
     )
-    rate = workload.batch_size / workload.computation_s
-    return Rate(name, model, rate, Meaning.MLPERF_STORAGE, source, workload)
+    samples_per_s = workload.batch_size / workload.computation_s
+    return Rate(name, model, samples_per_s, Meaning.MLPERF_STORAGE, source, workload)
 
 
 def _rental(instance: str, accelerators: int, usd_per_h: float) -> Rental:
     return Rental(
-        *(instance, accelerators, usd_per_h),
+        instance,
+        accelerators,
+        usd_per_h,
         region="us-east-1",
         as_of="2026-01-19",
         source=(
@@ -128,15 +141,24 @@ ACCELERATORS = (
         "V100",
         (
             Rate(
-                *("V100", "resnet50", 1_200, Meaning.TUNED_STEP),
+                "V100",
+                "resnet50",
+                1_200,
+                Meaning.TUNED_STEP,
                 f"one GPU of a DGX-1, 16 GB, mixed precision; {_NVIDIA}",
             ),
             Rate(
-                *("V100-mxnet-64", "resnet50", 687, Meaning.STEP_IN_A_JOB),
+                "V100-mxnet-64",
+                "resnet50",
+                687,
+                Meaning.STEP_IN_A_JOB,
                 f"MXNet, one of 64 GPUs of a job; {_AWS}",
             ),
             Rate(
-                *("V100-tensorflow-64", "resnet50", 640, Meaning.STEP_IN_A_JOB),
+                "V100-tensorflow-64",
+                "resnet50",
+                640,
+                Meaning.STEP_IN_A_JOB,
                 f"TensorFlow and Horovod, one of 64 GPUs of a job; {_AWS}",
             ),
         ),
@@ -146,11 +168,15 @@ ACCELERATORS = (
         "A100",
         (
             Rate(
-                *("A100", "resnet50", 2_470, Meaning.TUNED_STEP),
+                "A100",
+                "resnet50",
+                2_470,
+                Meaning.TUNED_STEP,
                 f"one GPU of a DGX A100, 80 GB, mixed precision; {_NVIDIA}",
             ),
-            _of_storage(
-                *("A100-mlperf", "resnet50"),
+            _storage_rate(
+                "A100-mlperf",
+                "resnet50",
                 StorageWorkload(f"{_WORKLOADS}/resnet50_a100.yaml", "v2.0", 400, 0.435, 0.90),
             ),
         ),
@@ -160,12 +186,16 @@ ACCELERATORS = (
         "H100",
         (
             Rate(
-                *("H100", "resnet50", 7_000, Meaning.TUNED_STEP),
+                "H100",
+                "resnet50",
+                7_000,
+                Meaning.TUNED_STEP,
                 "one of the 8 GPUs of a DGX H100, which train together, mixed precision; MLPerf "
                 "Training v3.0, dgxh100_ngc23.04_mxnet: 56,000 images/s over 8",
             ),
-            _of_storage(
-                *("H100-mlperf", "resnet50"),
+            _storage_rate(
+                "H100-mlperf",
+                "resnet50",
                 StorageWorkload(f"{_WORKLOADS}/resnet50_h100.yaml", "v2.0", 400, 0.224, 0.90),
             ),
         ),
@@ -174,8 +204,9 @@ ACCELERATORS = (
     Accelerator(
         "B200",
         (
-            _of_storage(
-                *("B200-mlperf", "retinanet"),
+            _storage_rate(
+                "B200-mlperf",
+                "retinanet",
                 StorageWorkload(f"{_WORKLOADS}/retinanet_b200.yaml", "v3.0", 24, 0.04755, 0.85),
             ),
         ),
@@ -184,8 +215,9 @@ ACCELERATORS = (
     Accelerator(
         "MI355",
         (
-            _of_storage(
-                *("MI355-mlperf", "retinanet"),
+            _storage_rate(
+                "MI355-mlperf",
+                "retinanet",
                 StorageWorkload(f"{_WORKLOADS}/retinanet_mi355.yaml", "v3.0", 32, 0.0634, 0.85),
             ),
         ),
@@ -193,12 +225,14 @@ ACCELERATORS = (
 )
 """All accelerators; each has at least one rate."""
 
-RATES: Mapping[str, Rate] = {rate.name: rate for one in ACCELERATORS for rate in one.rates}
+RATES: Mapping[str, Rate] = {
+    rate.name: rate for accelerator in ACCELERATORS for rate in accelerator.rates
+}
 """All rates by their names."""
 
 
 def rental_of(name: str) -> Rental | None:
-    """The price of the accelerator that has the rate ``name``."""
+    """Return the price of the accelerator with the rate ``name``; None if it is unknown."""
     for accelerator in ACCELERATORS:
         if any(rate.name == name for rate in accelerator.rates):
             return accelerator.rental

@@ -18,7 +18,8 @@ from iobench.consumers.training import (
     residual_blocks,
     shortcut,
 )
-from iobench.loaders.protocol import Batch, Framework, need_framework
+from iobench.loaders.frameworks import need_framework
+from iobench.loaders.protocol import Batch, Framework
 
 
 class MXNetConsumer(TrainingConsumer):
@@ -39,11 +40,11 @@ class MXNetConsumer(TrainingConsumer):
             self.device = "GPU (MXNet does not report its name)"
             notes = [NOMINAL, QUEUED]
         else:
-            self.precision = requirements.cpu_precision(settings.precision, mixes=False)
+            self.precision = requirements.cpu_precision(settings.precision, mixes_on_cpu=False)
             self.device = requirements.describe_cpu(requirements.threads("OMP_NUM_THREADS"))
             notes = ["compute shares its cores with the loader's threads"]
         self.notes = [f"{build} (retired), Gluon, hybridised", *notes]
-        # So that small float16 gradients do not become zero.
+        # The loss is scaled, so that small float16 gradients do not become zero.
         self._scale = 128 if self.precision == "float16" else 1
         mx.random.seed(settings.seed)
         self._net = network(mx.gluon, settings.model, settings.classes)
@@ -52,13 +53,19 @@ class MXNetConsumer(TrainingConsumer):
         self._net.hybridize(static_alloc=True)
         self._loss = mx.gluon.loss.SoftmaxCrossEntropyLoss()
         self._loss.hybridize()
-        options = {"learning_rate": 0.01, "momentum": 0.9, "wd": 1e-4}
-        options["multi_precision"] = self.precision == "float16"
+        options = {
+            "learning_rate": 0.01,
+            "momentum": 0.9,
+            "wd": 1e-4,
+            "multi_precision": self.precision == "float16",
+        }
         self._trainer = mx.gluon.Trainer(self._net.collect_params(), "sgd", options)
-        self._mean, self._std = (
-            mx.nd.array(values, ctx=self._context).reshape((1, 3, 1, 1)) * 255
-            for values in (IMAGENET_MEAN, IMAGENET_STD)
-        )
+        self._mean = self._per_channel(IMAGENET_MEAN)
+        self._std = self._per_channel(IMAGENET_STD)
+
+    def _per_channel(self, values: Any) -> Any:
+        """Return values for pixels from 0 to 255, one for each channel of images (N, 3, H, W)."""
+        return self._mx.nd.array(values, ctx=self._context).reshape((1, 3, 1, 1)) * 255
 
     def _on_device(self, values: NDArray[Any]) -> Any:
         dtype = "uint8" if values.dtype == np.uint8 else "float32"
@@ -92,22 +99,23 @@ class MXNetConsumer(TrainingConsumer):
 
 
 def network(gluon: Any, model: Model, classes: int) -> Any:
-    """torch's network in Gluon: images (N, 3, H, W) to logits (N, ``classes``); not initialised.
+    """Return the network of the consumer ``torch`` in Gluon, not initialised.
 
-    Gluon's model zoo is not used: its ResNet-50 has the stride in the first 1x1 convolution (v1),
-    and biases there.
+    It maps images (N, 3, H, W) to logits (N, ``classes``). Gluon's model zoo is not used: its
+    ResNet-50 has the stride, and biases, in the first 1x1 convolution of a block (v1).
     """
     nn = gluon.nn
 
     def chain(*blocks: Any) -> Any:
-        made = nn.HybridSequential()
-        made.add(*blocks)
-        return made
+        sequence = nn.HybridSequential()
+        sequence.add(*blocks)
+        return sequence
 
-    def conv_norm(channels: int, out: int, kernel: int, stride: int, gamma: str = "ones") -> Any:
-        sizes = (out, kernel, stride, kernel // 2)
-        conv = nn.Conv2D(*sizes, use_bias=False, in_channels=channels)
-        return conv, nn.BatchNorm(in_channels=out, gamma_initializer=gamma)
+    def conv_norm(
+        channels: int, filters: int, kernel: int, stride: int, gamma: str = "ones"
+    ) -> Any:
+        conv = nn.Conv2D(filters, kernel, stride, kernel // 2, use_bias=False, in_channels=channels)
+        return conv, nn.BatchNorm(in_channels=filters, gamma_initializer=gamma)
 
     class Residual(gluon.HybridBlock):  # type: ignore[misc]
         """``relu(body(x) + shortcut(x))``."""
@@ -118,24 +126,32 @@ def network(gluon: Any, model: Model, classes: int) -> Any:
             for conv in block[:-1]:
                 self.body.add(*conv_norm(*conv), nn.Activation("relu"))
             self.body.add(*conv_norm(*block[-1], gamma="zeros"))
-            beside = shortcut(block)
-            self.shortcut = chain(*conv_norm(*beside)) if beside else None
+            projection = shortcut(block)
+            self.shortcut = chain(*conv_norm(*projection)) if projection else None
 
         def hybrid_forward(self, function: Any, x: Any) -> Any:
-            beside = x if self.shortcut is None else self.shortcut(x)
-            return function.relu(self.body(x) + beside)
+            projected = x if self.shortcut is None else self.shortcut(x)
+            return function.relu(self.body(x) + projected)
 
     if model == "lenet":
         return chain(
-            *(nn.Conv2D(6, 5, padding=2, in_channels=3), nn.Activation("relu"), nn.MaxPool2D(2)),
-            *(nn.Conv2D(16, 5, in_channels=6), nn.Activation("relu")),
+            nn.Conv2D(6, 5, padding=2, in_channels=3),
+            nn.Activation("relu"),
+            nn.MaxPool2D(2),
+            nn.Conv2D(16, 5, in_channels=6),
+            nn.Activation("relu"),
             nn.HybridLambda(lambda function, x: function.contrib.AdaptiveAvgPooling2D(x, 5)),
-            *(nn.Dense(120, activation="relu", in_units=400),),
-            *(nn.Dense(84, activation="relu", in_units=120), nn.Dense(classes, in_units=84)),
+            nn.Dense(120, activation="relu", in_units=400),
+            nn.Dense(84, activation="relu", in_units=120),
+            nn.Dense(classes, in_units=84),
         )
     blocks = list(residual_blocks(model))
+    last_filters = blocks[-1][-1][1]
     return chain(
-        *(*conv_norm(3, 64, 7, 2), nn.Activation("relu"), nn.MaxPool2D(3, 2, 1)),
+        *conv_norm(3, 64, 7, 2),
+        nn.Activation("relu"),
+        nn.MaxPool2D(3, 2, 1),
         *map(Residual, blocks),
-        *(nn.GlobalAvgPool2D(), nn.Dense(classes, in_units=blocks[-1][-1][1])),
+        nn.GlobalAvgPool2D(),
+        nn.Dense(classes, in_units=last_filters),
     )

@@ -11,7 +11,7 @@ from iobench.loaders.protocol import Batch, Framework
 
 
 class NullConsumer:
-    """A consumer that does nothing; see ``Consumer``."""
+    """A consumer that only counts steps; see ``Consumer``."""
 
     framework: Framework = "none"
     emulated = False
@@ -24,20 +24,20 @@ class NullConsumer:
         self._steps = 0
 
     def synthetic(self) -> Batch:
-        """Samples without content."""
+        """Return a batch without content."""
         return Batch(None, None, self._batch_size)
 
     def warm_up(self) -> None:
-        """Nothing to build."""
+        """Forget earlier steps; there is nothing to build."""
         self._steps = 0
 
     def step(self, batch: Batch) -> None:
-        """Count."""
+        """Count the step."""
         self._steps += 1
 
     def finish(self) -> None:
-        """There is no work to wait for."""
+        """Do nothing: there is no work to wait for."""
 
     def compute_s(self) -> Sequence[float]:
-        """A zero for each step."""
+        """Return a zero for each step."""
         return array("d", bytes(8 * self._steps))

@@ -1,4 +1,7 @@
-"""``paced``: an emulated device, described by its images per second or by the name of a rate."""
+"""``paced``: an emulated device, which pauses for each step instead of computing.
+
+The config describes it by images per second, or by the name of a rate of an accelerator.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from iobench.words import number_words
 
 
 class PacedConsumer:
-    """Waits as long as the device would compute; see ``Consumer``.
+    """A consumer that waits as long as the device would compute; see ``Consumer``.
 
-    A step begins when the step before it has ended and its batch is there, and lasts samples /
+    A step begins when the step before it has ended and its batch has arrived. It lasts samples /
     ``images_per_s``. Time in which the device waited for data is lost. If ``Clock.sleep`` sleeps
-    too long, the next step is shorter by that time, by at most its own length.
+    too long, the next step is shorter by that time, but not shorter than 0.
     """
 
     framework: Framework = "none"
@@ -27,7 +30,8 @@ class PacedConsumer:
     def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
         name, source = settings.preset or "device", "the rate of the config"
         self.images_per_s = settings.images_per_s or 0.0
-        if (rate := RATES.get(name)) is not None:
+        rate = RATES.get(name)
+        if rate is not None:
             self.images_per_s = rate.samples_per_s
             source = f"{rate.meaning.value}; {rate.source}"
         self.device = f"emulated {name} ({number_words(self.images_per_s)} images/s)"
@@ -37,7 +41,7 @@ class PacedConsumer:
         self._compute_s = array("d")
 
     def synthetic(self) -> Batch:
-        """Samples without content."""
+        """Return a batch without content."""
         return Batch(None, None, self._settings.batch_size)
 
     def warm_up(self) -> None:
@@ -46,14 +50,14 @@ class PacedConsumer:
         self._compute_s = array("d")
 
     def step(self, batch: Batch) -> None:
-        """Return when the emulated device is done."""
+        """Pause until the emulated device has done the step."""
         compute_s = batch.samples / self.images_per_s
         self._pauses.take(compute_s)
         self._compute_s.append(compute_s)
 
     def finish(self) -> None:
-        """Nothing to wait for: each step has ended when it returns."""
+        """Do nothing: each step has ended when it returns."""
 
     def compute_s(self) -> Sequence[float]:
-        """Samples / ``images_per_s`` of each step."""
+        """Return the pause of each step, in seconds."""
         return self._compute_s

@@ -1,4 +1,4 @@
-"""The Protocol of consumers, which turn batches into work; and their settings."""
+"""The Protocol of consumers, which take the batches of a loader, and their settings."""
 
 from __future__ import annotations
 
@@ -11,21 +11,35 @@ from iobench.clock import Clock
 from iobench.loaders.protocol import Batch, Framework
 
 Model = Literal["resnet50", "resnet18", "lenet", "retinanet"]
-"""``retinanet`` is only emulated: ``torch``, ``tensorflow`` and ``mxnet`` train the others."""
+"""The models of training loops.
 
-Device = Annotated[
-    Literal["auto", "cpu", "gpu"],
-    BeforeValidator(lambda asked: "gpu" if asked == "cuda" else asked),
-]
-"""``cuda`` means ``gpu``."""
+``torch``, ``tensorflow`` and ``mxnet`` train all of them except ``retinanet``, which can only be
+emulated.
+"""
+
+
+def _gpu_for_cuda(device: object) -> object:
+    return "gpu" if device == "cuda" else device
+
+
+Device = Annotated[Literal["auto", "cpu", "gpu"], BeforeValidator(_gpu_for_cuda)]
+"""A device that trains; a config may also say ``cuda``, which means ``gpu``."""
 
 
 class ConsumerSettings(BaseModel):
     """The model of a training step, its device and precision.
 
-    ``device``: ``auto`` takes a GPU if there is one. ``precision``: ``auto`` is mixed if the device
-    has hardware for it. ``normalise``: whether loaders normalise; else the device does.
-    ``images_per_s`` and ``preset`` describe the emulated device of ``paced``.
+    Attributes:
+        model: the network.
+        batch_size: samples in a batch.
+        device: ``auto`` takes a GPU if there is one.
+        precision: ``auto`` is mixed if the device has hardware for it.
+        classes: the number of classes of the network.
+        image_size: the side of the images in batches, in pixels.
+        normalise: whether loaders normalise images; otherwise the device does.
+        preset: the name of a rate of an accelerator, for the emulated device of ``paced``.
+        images_per_s: the rate of the emulated device of ``paced``.
+        seed: seed of the weights and of synthetic batches.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,11 +57,11 @@ class ConsumerSettings(BaseModel):
 
 
 class Consumer(Protocol):
-    """The body of a training loop. Entry points of ``iobench.consumers`` name classes.
+    """The body of a training loop. Entry points of the group ``iobench.consumers`` name classes.
 
     Attributes:
-        framework: the framework of the batches that it takes; ``none`` takes all.
-        emulated: whether it only waits, without computing.
+        framework: the framework of the batches that it takes; with ``none`` it takes any batch.
+        emulated: whether it only waits instead of computing.
         device: a description of the device ("NVIDIA H200", "AMD EPYC, 2 threads").
         precision: ``float32``, ``float16`` or ``bfloat16``, in which it computes.
         notes: facts that readers of its figures must know.
@@ -60,16 +74,20 @@ class Consumer(Protocol):
     notes: Sequence[str]
 
     def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
-        """Raises Unavailable if the framework or the device is missing."""
+        """Prepare the model.
+
+        Raises:
+            Unavailable: the framework or the device is missing.
+        """
 
     def synthetic(self) -> Batch:
-        """A batch of random images in the memory of the device."""
+        """Return a batch of random images in the memory of the device."""
 
     def warm_up(self) -> None:
-        """Build, compile and tune by steps on synthetic data, so that later steps are steady."""
+        """Build, compile and tune in steps on synthetic data, so that later steps are steady."""
 
     def step(self, batch: Batch) -> None:
-        """Copy the batch to the device if necessary; forward, backward, optimiser step.
+        """Train on a batch: copy it to the device if necessary, forward, backward, optimiser step.
 
         On a GPU this may return before the work is done.
         """
@@ -78,4 +96,4 @@ class Consumer(Protocol):
         """Wait until the device has done all steps."""
 
     def compute_s(self) -> Sequence[float]:
-        """Computing time of each step since ``warm_up``; called after ``finish``."""
+        """Return the computing time of each step since ``warm_up``; called after ``finish``."""

@@ -11,57 +11,71 @@ from dataprep import kernel_files
 from iobench.errors import Unavailable
 
 _CPUINFO = Path("/proc/cpuinfo")
-# Linux's names of the instructions that multiply bfloat16: on x86-64, then on Arm.
+# Linux's names of the instructions that multiply bfloat16, first on x86-64, then on Arm.
 _BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}
 
 
-def takes_gpu(asked: str, there: bool, build: str) -> bool:
-    """Decide whether to run on a GPU: ``asked`` is ``auto``, ``cpu`` or ``gpu``.
+def takes_gpu(device: str, has_gpu: bool, build: str) -> bool:
+    """Decide whether to train on a GPU.
 
-    ``there``: whether the framework, whose version is ``build``, found a GPU.
+    Args:
+        device: the device in the config: ``auto``, ``cpu`` or ``gpu``.
+        has_gpu: whether the framework finds a GPU.
+        build: name and version of the framework, for the message.
 
     Raises:
-        Unavailable: a GPU was asked for, and the framework found none.
+        Unavailable: the config needs a GPU, and the framework finds none.
     """
-    if asked == "gpu" and not there:
+    if device == "gpu" and not has_gpu:
         raise Unavailable(
             f"{build} finds no GPU: check the driver, CUDA_VISIBLE_DEVICES and that this build has "
             "CUDA, or set device: cpu"
         )
-    return there and asked != "cpu"
+    return has_gpu and device != "cpu"
 
 
-def cpu_precision(asked: str, *, mixes: bool = True) -> str:
-    """The precision on a CPU: ``bfloat16`` if ``asked`` is ``mixed``, otherwise ``float32``.
+def cpu_precision(precision: str, *, mixes_on_cpu: bool = True) -> str:
+    """Return the precision on a CPU: ``bfloat16`` for ``mixed``, otherwise ``float32``.
+
+    Args:
+        precision: the precision in the config: ``auto``, ``float32`` or ``mixed``.
+        mixes_on_cpu: whether the framework can use mixed precision on a CPU.
 
     Raises:
-        Unavailable: the CPU has no bfloat16, or the framework cannot use it (not ``mixes``).
+        Unavailable: the CPU has no bfloat16, or the framework cannot use it.
     """
-    if asked != "mixed":
+    if precision != "mixed":
         return "float32"
-    if not mixes:
+    if not mixes_on_cpu:
         raise Unavailable("mixed precision needs a GPU here: take precision: float32")
     if not has_bfloat16():
         raise Unavailable(
-            "mixed precision on a CPU needs one with bfloat16 (AVX512_BF16 or AMX): take "
-            "precision: float32"
+            "mixed precision needs a CPU with bfloat16 (AVX512_BF16 or AMX): take precision: "
+            "float32"
         )
     return "bfloat16"
 
 
-def gpu_precision(asked: str, capability: tuple[int, ...], *, bfloat16: bool) -> str:
-    """The precision on a GPU of this compute capability.
+def gpu_precision(
+    precision: str, compute_capability: tuple[int, ...], *, prefers_bfloat16: bool
+) -> str:
+    """Return the precision on a GPU: ``float32``, ``float16`` or ``bfloat16``.
 
-    ``auto`` is mixed from 7.0 on, which has tensor cores. Mixed is bfloat16 from 8.0 on if the
-    framework prefers it (``bfloat16``), otherwise float16.
+    Args:
+        precision: the precision in the config. ``auto`` is mixed if the GPU has tensor cores, from
+            compute capability 7.0 on.
+        compute_capability: the compute capability of the GPU, such as (8, 0).
+        prefers_bfloat16: whether the framework mixes with bfloat16, not float16, if the GPU can,
+            from compute capability 8.0 on.
     """
-    if asked == "float32" or (asked == "auto" and capability < (7, 0)):
+    has_tensor_cores = compute_capability >= (7, 0)
+    if precision == "float32" or (precision == "auto" and not has_tensor_cores):
         return "float32"
-    return "bfloat16" if bfloat16 and capability >= (8, 0) else "float16"
+    return "bfloat16" if prefers_bfloat16 and compute_capability >= (8, 0) else "float16"
 
 
 def threads(variable: str) -> int:
-    """The number of threads that the environment's ``variable`` sets; by default one per core."""
+    """Return the number of threads that an environment variable sets; by default one per core."""
     value = os.environ.get(variable, "")
     if re.fullmatch(r"[1-9]\d{0,8}", value, re.ASCII):
         return int(value)
@@ -69,17 +83,17 @@ def threads(variable: str) -> int:
 
 
 def describe_cpu(threads: int, cpuinfo: Path = _CPUINFO) -> str:
-    """``AMD EPYC, 2 threads``: the model of the first processor, and the number of threads."""
+    """Return the model of the first processor with a number of threads: ``AMD EPYC, 2 threads``."""
     model = _field("model name", cpuinfo) or f"{platform.machine() or 'unknown'} CPU"
     return f"{' '.join(model.split())}, {threads} thread{'' if threads == 1 else 's'}"
 
 
 def has_bfloat16(cpuinfo: Path = _CPUINFO) -> bool:
-    """Whether the first processor has instructions for bfloat16; False if that is unknown."""
+    """Return whether the first processor multiplies bfloat16; False if that is unknown."""
     return bool(_BFLOAT16 & set(_field("flags|Features", cpuinfo).split()))
 
 
 def _field(name: str, cpuinfo: Path) -> str:
-    """The value of the first line of that name; empty if there is none."""
+    """Return the value of the first line with that name; empty if there is none."""
     match = re.search(rf"^(?:{name})[ \t]*:(.*)$", kernel_files.text(cpuinfo), re.M)
     return match[1].strip() if match else ""

@@ -1,4 +1,4 @@
-"""``torch``: a training loop in PyTorch, on the GPU where there is one, else on the CPU."""
+"""``torch``: a training loop in PyTorch, on a GPU or on the CPU."""
 
 from __future__ import annotations
 
@@ -20,18 +20,24 @@ from iobench.consumers.training import (
     residual_blocks,
     shortcut,
 )
-from iobench.loaders.protocol import Batch, Framework, need_framework
+from iobench.loaders.frameworks import need_framework
+from iobench.loaders.protocol import Batch, Framework
 
-# The limit of the trial ends a rank that hangs; so does the failure of another rank.
-_PATIENCE = datetime.timedelta(days=7)
+_TIMEOUT = datetime.timedelta(days=7)
+"""So long that it never ends a rank: the limit of the trial and the failure of another rank do."""
 
 
 class TorchGroup:
-    """Membership as ``rank`` of ``world_size`` processes that train one network.
+    """Membership in a group of processes that train one network.
 
     Creating it waits for all ranks. On GPUs it uses NCCL, with one process for each GPU, which
-    becomes the current device; on processors gloo. The ranks find each other by ``meeting``, the
-    path of one file, so that they need no port.
+    becomes the current device; on processors it uses gloo.
+
+    Args:
+        rank: the number of this process.
+        world_size: the number of processes.
+        meeting: the path of a file by which the ranks find each other, so that they need no port.
+        on_gpu: whether each process trains on a GPU.
     """
 
     def __init__(self, rank: int, world_size: int, meeting: str, *, on_gpu: bool) -> None:
@@ -43,9 +49,9 @@ class TorchGroup:
         if on_gpu:
             torch.cuda.set_device(rank)
         store = self._distributed.FileStore(meeting, world_size)
-        store.set_timeout(_PATIENCE)
+        store.set_timeout(_TIMEOUT)
         self._distributed.init_process_group(
-            self.backend, store=store, rank=rank, world_size=world_size, timeout=_PATIENCE
+            self.backend, store=store, rank=rank, world_size=world_size, timeout=_TIMEOUT
         )
 
     def wait(self) -> None:
@@ -59,11 +65,11 @@ class TorchGroup:
 
 
 class TorchConsumer(TrainingConsumer):
-    """Training in torch, eager.
+    """Training in torch, in eager mode.
 
     With a ``group`` it is one of several ranks, each on its own device, and gradients are averaged
-    in each step. On a GPU ``compute_s`` is the time between two events on its stream, the first of
-    which is recorded after the batch was copied.
+    in each step. On a GPU ``compute_s`` is the time between two events in its stream. The first
+    event is recorded after the batch was copied.
     """
 
     framework: Framework = "torch"
@@ -74,8 +80,8 @@ class TorchConsumer(TrainingConsumer):
     ) -> None:
         torch = self._torch = need_framework("torch")
         build = f"torch {torch.__version__}"
-        there = bool(torch.cuda.is_available())
-        on_gpu = requirements.takes_gpu(settings.device, there, build)
+        has_gpu = bool(torch.cuda.is_available())
+        on_gpu = requirements.takes_gpu(settings.device, has_gpu, build)
         super().__init__(settings, clock, on_gpu=on_gpu)
         self._array = torch.Tensor
         self.notes = [f"{build}, eager"]
@@ -89,7 +95,7 @@ class TorchConsumer(TrainingConsumer):
             self._device = torch.device("cuda", group.rank if group else 0)
             capability = torch.cuda.get_device_capability(self._device)
             self.precision = requirements.gpu_precision(
-                settings.precision, capability, bfloat16=True
+                settings.precision, capability, prefers_bfloat16=True
             )
             self.device = str(torch.cuda.get_device_name(self._device))
             convolutions = "on" if torch.backends.cudnn.allow_tf32 else "off"
@@ -103,35 +109,38 @@ class TorchConsumer(TrainingConsumer):
             self.precision = requirements.cpu_precision(settings.precision)
             self.device = requirements.describe_cpu(torch.get_num_threads())
             self.notes.append("compute shares its cores with the loader's workers")
-        # Faster on GPUs and CPUs; on two Zen 4 cores 1.4 times for the residual networks, 1.2 to
-        # 2.6 times for LeNet.
+        # Channels last is faster on GPUs and CPUs: on two Zen 4 cores 1.4 times as fast for the
+        # residual networks, and 1.2 to 2.6 times for LeNet.
         self._layout = torch.channels_last
         torch.manual_seed(settings.seed)
         torch.backends.cudnn.benchmark = True
         net = network(torch, settings.model, settings.classes).train()
         self._net = net.to(device=self._device, memory_format=self._layout)
         if group is not None:
-            shared = torch.nn.parallel.DistributedDataParallel
-            self._net = shared(self._net, device_ids=group.devices)
+            self._net = torch.nn.parallel.DistributedDataParallel(
+                self._net, device_ids=group.devices
+            )
         self._loss = torch.nn.CrossEntropyLoss()
         self._optimiser = torch.optim.SGD(
-            *(self._net.parameters(), 0.01),
+            self._net.parameters(),
+            0.01,
             momentum=0.9,
             weight_decay=1e-4,
-            # Without it GradScaler waits for the GPU at every step.
+            # With another optimiser GradScaler would wait for the GPU in every step.
             fused=True if on_gpu else None,
         )
         needs_scale = self.precision == "float16"
         self._scaler = torch.amp.GradScaler(self._device.type, enabled=needs_scale)
-        # The type in which convolutions take images.
+        # Convolutions take images of this type.
         self._dtype = getattr(torch, self.precision)
 
     def fingerprint(self) -> int:
-        """CRC-32 of all parameters, which is the same for ranks that trained together."""
-        found = 0
+        """Return the CRC-32 of all parameters, which is equal for ranks that trained together."""
+        checksum = 0
         for parameter in self._net.parameters():
-            found = zlib.crc32(parameter.detach().cpu().contiguous().numpy().tobytes(), found)
-        return found
+            values = parameter.detach().cpu().contiguous().numpy()
+            checksum = zlib.crc32(values.tobytes(), checksum)
+        return checksum
 
     def _on_device(self, values: NDArray[Any]) -> Any:
         array = self._torch.from_numpy(values).to(self._device)
@@ -158,7 +167,7 @@ class TorchConsumer(TrainingConsumer):
         return loss.detach()
 
     def _mark(self) -> Any:
-        """Now: on a GPU an event in its stream, else the clock's seconds."""
+        """Return a mark of the present moment: on a GPU an event in its stream, else seconds."""
         if not self._on_gpu:
             return self._clock.now_s()
         event = self._torch.cuda.Event(enable_timing=True, blocking=True)
@@ -166,7 +175,9 @@ class TorchConsumer(TrainingConsumer):
         return event
 
     def _elapsed_s(self, began: Any, ended: Any) -> float:
-        return float(began.elapsed_time(ended) / 1000 if self._on_gpu else ended - began)
+        if self._on_gpu:
+            return float(began.elapsed_time(ended) / 1000)
+        return float(ended - began)
 
     def _wait(self) -> None:
         if self._on_gpu:
@@ -181,25 +192,34 @@ class TorchConsumer(TrainingConsumer):
 
 
 def network(torch: Any, model: Model, classes: int) -> Any:
-    """The network, newly initialised: images (N, 3, H, W) float32 to logits (N, ``classes``).
+    """Return the network, newly initialised.
 
-    LeNet is LeNet-5 (LeCun et al., 1998) with three input channels, ReLU, max pooling, and an
-    adaptive average pooling to 5 x 5 before its dense layers, so that it takes images from 28
-    pixels on, with the same number of parameters for each size.
+    It maps images (N, 3, H, W) float32 to logits (N, ``classes``). LeNet is LeNet-5 (LeCun et al.,
+    1998) with three input channels, ReLU, max pooling, and an adaptive average pooling to 5 x 5
+    before its dense layers. So it takes images of at least 28 pixels, with the same number of
+    parameters for each size.
     """
     nn = torch.nn
     if model == "lenet":
         return nn.Sequential(
-            *(nn.Conv2d(3, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
-            *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.AdaptiveAvgPool2d(5), nn.Flatten()),
-            *(nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU()),
+            nn.Conv2d(3, 6, 5, padding=2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),
+            nn.Conv2d(6, 16, 5),
+            nn.ReLU(),
+            nn.AdaptiveAvgPool2d(5),
+            nn.Flatten(),
+            nn.Linear(400, 120),
+            nn.ReLU(),
+            nn.Linear(120, 84),
+            nn.ReLU(),
             nn.Linear(84, classes),
         )
 
-    def conv_norm(channels: int, out: int, kernel: int, stride: int) -> list[Any]:
-        conv = nn.Conv2d(channels, out, kernel, stride, padding=kernel // 2, bias=False)
+    def conv_norm(channels: int, filters: int, kernel: int, stride: int) -> list[Any]:
+        conv = nn.Conv2d(channels, filters, kernel, stride, padding=kernel // 2, bias=False)
         nn.init.kaiming_normal_(conv.weight, mode="fan_out", nonlinearity="relu")
-        return [conv, nn.BatchNorm2d(out)]
+        return [conv, nn.BatchNorm2d(filters)]
 
     class Residual(nn.Module):  # type: ignore[misc, name-defined]
         """``relu(body(x) + shortcut(x))``."""
@@ -211,15 +231,22 @@ def network(torch: Any, model: Model, classes: int) -> Any:
                 layers += [*conv_norm(*conv), nn.ReLU(inplace=True)]
             self.body = nn.Sequential(*layers[:-1])
             nn.init.zeros_(self.body[-1].weight)
-            beside = shortcut(block)
-            self.shortcut = nn.Sequential(*conv_norm(*beside)) if beside else nn.Identity()
+            projection = shortcut(block)
+            self.shortcut = nn.Identity()
+            if projection:
+                self.shortcut = nn.Sequential(*conv_norm(*projection))
 
         def forward(self, x: Any) -> Any:
             return torch.relu_(self.body(x) + self.shortcut(x))
 
     blocks = list(residual_blocks(model))
+    last_filters = blocks[-1][-1][1]
     return nn.Sequential(
-        *(*conv_norm(3, 64, 7, 2), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, padding=1)),
+        *conv_norm(3, 64, 7, 2),
+        nn.ReLU(inplace=True),
+        nn.MaxPool2d(3, 2, padding=1),
         *map(Residual, blocks),
-        *(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(blocks[-1][-1][1], classes)),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(last_filters, classes),
     )

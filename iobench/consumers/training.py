@@ -1,4 +1,4 @@
-"""The base of training in each framework: check batches, queue and time steps, define networks."""
+"""The base of the training consumers: check batches, queue and time steps, describe networks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEPTHS: dict[Model, tuple[int, ...]] = {"resnet18": (2, 2, 2, 2), "resnet50": (
 
 
 class TrainingConsumer(ABC):
-    """SGD with momentum on cross entropy; see ``Consumer``.
+    """Training by SGD with momentum on cross entropy; see ``Consumer``.
 
     uint8 images are normalised on the device. On a CPU ``compute_s`` is the wall time of a step
     after the batch was copied. On a GPU, where a step returns before it is done, it is the mean of
@@ -38,7 +38,7 @@ class TrainingConsumer(ABC):
 
     framework: Framework
     arrays: ClassVar[str]
-    """The arrays in batches, in words."""
+    """A description of the arrays in batches, for messages."""
     channels_last: ClassVar[bool] = False
     emulated = False
     precision: str
@@ -55,25 +55,23 @@ class TrainingConsumer(ABC):
         self.last_loss: Any = None
 
     def synthetic(self) -> Batch:
-        """Noise as images, and random labels, in the memory of the device.
+        """Return noise as images, with random labels, in the memory of the device.
 
         Images are float32 of mean 0 and deviation 1, or uint8 if the device normalises them.
         """
         settings = self._settings
-        side = (settings.image_size, settings.image_size)
-        shape = (*side, 3) if self.channels_last else (3, *side)
-        drawn = np.random.default_rng(settings.seed)
-        size = (settings.batch_size, *shape)
+        generator = np.random.default_rng(settings.seed)
+        shape = (settings.batch_size, *self._image_shape())
         images: NDArray[Any]
         if settings.normalise:
-            images = drawn.standard_normal(size, np.float32)
+            images = generator.standard_normal(shape, np.float32)
         else:
-            images = drawn.integers(256, size=size, dtype=np.uint8)
-        labels = drawn.integers(settings.classes, size=settings.batch_size)
+            images = generator.integers(256, size=shape, dtype=np.uint8)
+        labels = generator.integers(settings.classes, size=settings.batch_size)
         return Batch(self._on_device(images), self._on_device(labels), settings.batch_size)
 
     def warm_up(self) -> None:
-        """Build and tune by steps on the synthetic batch, then time a few more of them.
+        """Build and tune in steps on the synthetic batch, then time a few more steps.
 
         The number of steps is fixed, since each step of a rank waits for all ranks.
         """
@@ -87,7 +85,7 @@ class TrainingConsumer(ABC):
         self._seconds.clear()
 
     def step(self, batch: Batch) -> None:
-        """Copy, normalise, forward, backward, optimiser step; at most two queue on a GPU."""
+        """Train on a batch. On a GPU at most two steps are queued."""
         self._check(batch)
         images, labels = self._to_device(batch)
         began = self._mark()
@@ -109,16 +107,16 @@ class TrainingConsumer(ABC):
         self._marks.clear()
 
     def compute_s(self) -> Sequence[float]:
-        """Seconds of each step: normalisation, forward, backward and optimiser step."""
+        """Return the seconds of each step: normalisation, forward, backward and optimiser step."""
         return self._seconds
 
     @abstractmethod
     def _on_device(self, values: NDArray[Any]) -> Any:
-        """An array of the framework in the device's memory."""
+        """Return an array of the framework in the memory of the device."""
 
     @abstractmethod
     def _to_device(self, batch: Batch) -> tuple[Any, Any]:
-        """Images and labels of the batch on the device."""
+        """Return images and labels of the batch in the memory of the device."""
 
     @abstractmethod
     def _train(self, images: Any, labels: Any) -> Any:
@@ -130,42 +128,51 @@ class TrainingConsumer(ABC):
 
     @abstractmethod
     def _wait_for(self, loss: Any, mark: Any) -> None:
-        """Wait until a step is done, given its loss and the mark of its end."""
+        """Wait until a step is done, given its loss and the mark of its end (see ``_mark``)."""
 
     @abstractmethod
     def _inspect(self, batch: Batch) -> tuple[str, Any]:
-        """The images' dtype, and the labels as an array; None if they are on a GPU.
+        """Return the dtype of the images, and the labels as an array; None if they are on a GPU.
 
-        Reading them from there would make every step wait.
+        Reading labels from a GPU would make every step wait.
         """
 
     def _mark(self) -> Any:
+        """Return a mark of the present moment, for ``_elapsed_s``."""
         return self._clock.now_s()
 
     def _elapsed_s(self, began: Any, ended: Any) -> float:
+        """Return the seconds between two marks."""
         return self._nominal_s if self._on_gpu else float(ended - began)
 
+    def _image_shape(self) -> tuple[int, int, int]:
+        """Return the shape of one image."""
+        size = self._settings.image_size
+        return (size, size, 3) if self.channels_last else (3, size, size)
+
     def _check(self, batch: Batch) -> None:
-        """Check a batch, for clearer messages than those of the framework.
+        """Check a batch, because the messages of frameworks are less clear.
 
         Raises:
             TrialFailed: it has no arrays of the framework, or images or labels do not fit.
         """
         for part, value in (("images", batch.images), ("labels", batch.labels)):
             if not isinstance(value, self._array):
-                kind = type(value)
-                hint = "its loader must decode" if kind in (list, bytes) else "take its own loader"
-                name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
+                value_type = type(value)
+                name = f"{value_type.__module__}.{value_type.__qualname__}"
+                advice = "take a loader of the same framework"
+                if value_type in (list, bytes):
+                    advice = "its loader must decode"
                 raise TrialFailed(
-                    f"this consumer takes {self.arrays}, but {part} are {name}: {hint}"
+                    f"this consumer takes {self.arrays}, but {part} are "
+                    f"{name.removeprefix('builtins.')}: {advice}"
                 )
         dtype, labels = self._inspect(batch)
-        shape, size = tuple(batch.images.shape), self._settings.image_size
-        wanted = (size, size, 3) if self.channels_last else (3, size, size)
-        if shape[1:] != wanted:
+        shape, image_shape = tuple(batch.images.shape), self._image_shape()
+        if shape[1:] != image_shape:
             raise TrialFailed(
-                f"images have the shape {shape}, but this consumer takes "
-                f"(N, {', '.join(map(str, wanted))}): give loader and consumer the same image_size"
+                f"images have the shape {shape}, but this consumer takes (N, "
+                f"{', '.join(map(str, image_shape))}): give loader and consumer the same image_size"
             )
         if dtype not in ("float32", "uint8"):
             raise TrialFailed(f"images are {dtype}: give float32 or uint8")
@@ -180,7 +187,9 @@ class TrainingConsumer(ABC):
 
 
 def residual_blocks(model: Model) -> Iterator[list[tuple[int, int, int, int]]]:
-    """The convolutions of each block of a residual network: channels, filters, kernel, stride.
+    """Yield the convolutions of each block of a residual network.
+
+    A convolution is its number of input channels, number of filters, kernel size and stride.
 
     The networks are those of He et al., "Deep residual learning for image recognition" (CVPR
     2016), in the form called v1.5, whose bottleneck has its stride in the 3x3 convolution. A
@@ -192,8 +201,9 @@ def residual_blocks(model: Model) -> Iterator[list[tuple[int, int, int, int]]]:
     channels = 64
     for stage, depth in enumerate(_DEPTHS[model]):
         width = 64 * 2**stage
-        for place in range(depth):
-            stride = 2 if stage and not place else 1
+        for position in range(depth):
+            # The first block of each stage but the first halves the size of the image.
+            stride = 2 if stage > 0 and position == 0 else 1
             if model == "resnet50":
                 block = [
                     (channels, width, 1, 1),
@@ -207,7 +217,9 @@ def residual_blocks(model: Model) -> Iterator[list[tuple[int, int, int, int]]]:
 
 
 def shortcut(block: Sequence[tuple[int, int, int, int]]) -> tuple[int, int, int, int] | None:
-    """The projection beside a block; None if its input has the shape of its output."""
-    channels, out = block[0][0], block[-1][1]
+    """Return the projection beside a block; None if its input has the shape of its output."""
+    channels, filters = block[0][0], block[-1][1]
     stride = max(stride for *_, stride in block)
-    return None if stride == 1 and channels == out else (channels, out, 1, stride)
+    if stride == 1 and channels == filters:
+        return None
+    return channels, filters, 1, stride

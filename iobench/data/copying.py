@@ -1,10 +1,14 @@
-"""Copy data between a disk and a store: side by side, in pieces, after a look at the free space."""
+"""Copy data between a disk and a store.
+
+This is the only module that copies data sets. It checks the free space first, copies objects at
+the same time, and moves them in pieces.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import mmap
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,7 +16,7 @@ from typing import BinaryIO
 
 from dataprep import keys
 from dataprep.dataset import Dataset
-from dataprep.errors import DatasetError, PermissionRefused
+from dataprep.errors import DatasetError, PermissionRefused, StoreFull
 from dataprep.ordered import in_order
 from dataprep.stores import ObjectInfo, Store, location, open_store
 from dataprep.stores.protocol import Close, GetTo
@@ -21,34 +25,38 @@ from iobench.trial import Place
 AT_ONCE = 8
 """Objects that are copied, or files that are written, at the same time."""
 
-_BLOCK_BYTES = 4096
+_DISK_BLOCK_BYTES = 4096
+"""File systems allocate whole blocks of this size."""
+
 _PIECE_BYTES = 8 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """The part of the data at a place that trials read.
+class Selection:
+    """The objects of an output of ``dataprep shard`` that trials read.
 
     Attributes:
-        formats: the record formats of shards; None for every object, as of class folders.
-        indexes: whether the index files of these shards belong to it.
+        formats: the record formats of the shards; None for all objects, also of class folders. An
+            empty text stands for the default format of the data set.
+        indexes: whether the index files of these shards are read.
     """
 
     formats: Collection[str] | None = None
     indexes: bool = True
 
-    def of(self, dataset: Dataset) -> Part:
-        """The same part of a data set: its default format by name, formats that it lacks left out.
+    def in_dataset(self, dataset: Dataset) -> Selection:
+        """Return the same selection with the names of the formats that the data set has.
 
-        ``dataset`` was opened without naming a format.
+        Args:
+            dataset: a data set that was opened without naming a format.
         """
         if self.formats is None:
             return self
-        named = {name or dataset.format for name in self.formats}
-        return replace(self, formats=named & dataset.manifest.formats.keys())
+        names = {name or dataset.format for name in self.formats}
+        return replace(self, formats=names & dataset.manifest.formats.keys())
 
     def contains(self, key: str, split: str) -> bool:
-        """Whether an object of an output belongs to this part."""
+        """Return whether an object of an output is selected."""
         if self.formats is None:
             return True
         tables = {keys.LABELS, keys.manifest(split), keys.samples(split)}
@@ -59,62 +67,92 @@ class Part:
         return keys.belongs_to(split, key, self.formats)
 
 
-def copy(
+def copy_data(
     source: Place,
     target: Place,
-    part: Part,
+    selection: Selection,
     *,
+    name: str,
+    remedy: str,
     at_once: int = AT_ONCE,
-    require_room: Callable[[int], None],
 ) -> None:
-    """Copy a part of the data at a place, without the objects that are there with the same size.
+    """Copy shards or class folders. Objects that exist already with the same size are not copied.
 
-    A file appears under its name when it is complete. Memory holds some pieces of objects, none
-    whole. Class folders are copied whole. Either ``source`` or ``target`` is a folder on a disk.
+    A file appears under its name when it is complete. Memory holds pieces of objects, never a whole
+    one. Class folders are copied as a whole. One of ``source`` and ``target`` is a folder on a
+    disk.
 
     Args:
-        source: where the data are.
-        target: where they go, such as a folder.
-        part: the objects to copy.
+        source: the location of the data.
+        target: the location of the copy.
+        selection: the objects to copy.
+        name: what is copied, for a message about too little space.
+        remedy: what to do about too little space, for that message.
         at_once: number of objects that are copied at the same time.
-        require_room: called before the first object with the bytes that all of them take on a disk;
-            raises if there is too little room.
 
     Raises:
+        StoreFull: the target has too little space; nothing is copied.
         DatasetChanged: the shards were made anew meanwhile.
-        PermissionRefused: a key would leave the folder.
+        PermissionRefused: a key would lead out of the folder.
         StoreError: an object cannot be read or written.
         OSError: a file cannot be written.
     """
     with contextlib.ExitStack() as stack:
-        origin = stack.enter_context(_opened(source))
+        source_store = stack.enter_context(_opened_store(source))
         if source.holds == "shards":
-            dataset = Dataset(origin, source.split)
+            dataset = Dataset(source_store, source.split)
             stack.enter_context(dataset.snapshot.unchanged())
-            part = part.of(dataset)
+            selection = selection.in_dataset(dataset)
         else:
-            part = Part()
-        dest = stack.enter_context(_opened(target))
-        dest.prepare()
-        there = {info.key: info.bytes for info in dest.list()}
+            selection = Selection()
+        target_store = stack.enter_context(_opened_store(target))
+        target_store.prepare()
+        existing_sizes = {info.key: info.bytes for info in target_store.list()}
         missing = [
             info
-            for info in origin.list()
+            for info in source_store.list()
             if info.problem is None
-            and part.contains(info.key, source.split)
-            and there.get(info.key) != info.bytes
+            and selection.contains(info.key, source.split)
+            and existing_sizes.get(info.key) != info.bytes
         ]
-        require_room(sum(-(-info.bytes // _BLOCK_BYTES) * _BLOCK_BYTES for info in missing))
+        require_space(target, name, disk_bytes(info.bytes for info in missing), remedy)
+        copy_object: Callable[[ObjectInfo], None]
         if target.is_remote:
-            copy_one = partial(_upload, Path(source.uri), dest)
+            copy_object = partial(_upload, Path(source.uri), target_store)
         else:
-            copy_one = partial(_download, origin, Path(target.uri))
-        for _ in in_order(copy_one, missing, at_once):
+            copy_object = partial(_download, source_store, Path(target.uri))
+        for _ in in_order(copy_object, missing, at_once):
             pass
 
 
+def disk_bytes(sizes: Iterable[int]) -> int:
+    """Return the space that files of these sizes take on a disk, in whole blocks."""
+    return sum(-(-size // _DISK_BLOCK_BYTES) * _DISK_BLOCK_BYTES for size in sizes)
+
+
+def require_space(target: Place, name: str, needed_bytes: int, remedy: str) -> None:
+    """Check that a location has the space that is needed, if its store reports its free space.
+
+    Args:
+        target: where the data will be written.
+        name: what will be written, for the message.
+        needed_bytes: the space that it takes.
+        remedy: what to do about too little space, for the message.
+
+    Raises:
+        StoreFull: there is too little space.
+    """
+    free_bytes = open_store(target.uri, target.store).free_bytes()
+    if free_bytes is not None and needed_bytes > free_bytes:
+        raise StoreFull(
+            f"{name}: about {needed_bytes / 1e6:,.1f} MB would be written to {target.uri}, where "
+            f"{free_bytes / 1e6:,.1f} MB are free: {remedy}"
+        )
+
+
 @contextlib.contextmanager
-def _opened(place: Place) -> Iterator[Store]:
+def _opened_store(place: Place) -> Iterator[Store]:
+    """Open the store at a location, and close it after the block."""
     store = open_store(place.uri, place.store)
     try:
         yield store
@@ -123,39 +161,41 @@ def _opened(place: Place) -> Iterator[Store]:
             store.close()
 
 
-def _download(origin: Store, folder: Path, info: ObjectInfo) -> None:
-    """Write an object to a file below a folder as its pieces come."""
+def _download(source: Store, folder: Path, info: ObjectInfo) -> None:
+    """Write an object to a file below a folder, piece by piece."""
     path = folder / info.key
     if not path.resolve().is_relative_to(folder.resolve()):
         raise PermissionRefused(f"refused: {info.key!r} would leave {str(folder)!r}")
     path.parent.mkdir(parents=True, exist_ok=True)
     partial_file = path.with_name(f"{path.name}.partial")
     with partial_file.open("wb") as file:
-        if isinstance(origin, GetTo):
-            origin.get_to(info.key, file)
+        if isinstance(source, GetTo):
+            source.get_to(info.key, file)
         else:
-            _get_pieces(origin, info, file)
-    written = partial_file.stat().st_size
-    if written != info.bytes:
+            _get_pieces(source, info, file)
+    written_bytes = partial_file.stat().st_size
+    if written_bytes != info.bytes:
         raise DatasetError(
-            f"{location(origin, info.key)}: {written:,} of {info.bytes:,} bytes arrived: it was "
-            "written anew meanwhile, or is damaged: run again"
+            f"{location(source, info.key)}: {written_bytes:,} of {info.bytes:,} bytes arrived: it "
+            "was written anew meanwhile, or is damaged: run again"
         )
     partial_file.replace(path)
 
 
-def _get_pieces(origin: Store, info: ObjectInfo, file: BinaryIO) -> None:
+def _get_pieces(source: Store, info: ObjectInfo, file: BinaryIO) -> None:
+    """Write an object to an open file, by ranged reads."""
     for start in range(0, info.bytes, _PIECE_BYTES):
         length = min(_PIECE_BYTES, info.bytes - start)
-        file.write(origin.get_range(info.key, start, length))
+        file.write(source.get_range(info.key, start, length))
 
 
-def _upload(folder: Path, dest: Store, info: ObjectInfo) -> None:
-    """Put a file to a store; it is mapped, so that no memory but the page cache holds it."""
+def _upload(folder: Path, target: Store, info: ObjectInfo) -> None:
+    """Put a file into a store. The file is mapped, so that it takes no memory but page cache."""
     if not info.bytes:
-        dest.put(info.key, b"")
+        target.put(info.key, b"")
         return
     with (folder / info.key).open("rb") as file:
-        # Not closed here: what sent it may still refer to it. It ends with the last reference.
+        # The map is not closed here, because the client may still refer to it. It ends with the
+        # last reference.
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    dest.put(info.key, memoryview(mapped))
+    target.put(info.key, memoryview(mapped))

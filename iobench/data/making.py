@@ -1,4 +1,4 @@
-"""Make the data that a name such as ``shards-16MB@s3`` asks for, or take what is there."""
+"""Make the data that a name such as ``shards-16MB@s3`` stands for, unless they exist already."""
 
 from __future__ import annotations
 
@@ -12,48 +12,36 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import ByteSize
 
-from dataprep import keys
 from dataprep.config import ShardConfig
-from dataprep.dataset import Dataset, Shard, open_dataset
-from dataprep.errors import ConfigError, StoreError, StoreFull
-from dataprep.formats import get_format
+from dataprep.dataset import open_dataset
+from dataprep.errors import ConfigError, StoreError
 from dataprep.image.policy import ImagePolicy
-from dataprep.image.rgb import decode_whole
 from dataprep.job import shard
-from dataprep.manifest import FormatEntry, ShardEntry
 from dataprep.ordered import in_order
-from dataprep.processors import usable_processors
-from dataprep.record_file import RecordFile
 from dataprep.sample import draw_tree
-from dataprep.samples import in_numpy, read_table, stored_table
 from dataprep.sources.imagefolder import ImageFolder
-from dataprep.stores import open_store
-from iobench.data.copying import AT_ONCE, Part, copy
-from iobench.data.given import expanded
+from iobench.data.copying import AT_ONCE, Selection, copy_data, disk_bytes, require_space
+from iobench.data.existing import expand_home
+from iobench.data.pixel_shards import write_pixel_shards
 from iobench.data.settings import DataSettings, side_of, split_name
 from iobench.errors import Unavailable
-from iobench.pixels import CHANNELS, packed
-from iobench.stored import open_shards
 from iobench.trial import ANY_FORMAT, Place
 
-_BLOCK_BYTES = 4096  # a file takes whole ones
-_FEATURES_BYTES = 1000  # of a sample beside its pixels, at most
+SPACE_REMEDY = "set another data.folder on a larger disk, or free some space"
 
 
-class Maker:
-    """Makes data by their names, once; what an earlier run made is used again.
+class DataMaker:
+    """Makes each data set once, and uses the data sets of earlier runs again.
 
     Args:
-        settings: which images, and where.
-        bucket: entered while something is copied to the store; gives the place for copies.
+        settings: the images and their locations.
+        bucket: a context manager that gives the location for copies on a store. It is entered while
+            something is copied there.
         note: receives a line about each piece of work.
-        formats_read: the record formats that trials read of the data of a name; None for all. Only
-            shards of these formats are copied.
+        formats_read: returns the record formats that trials read of the data of a name; None for
+            all. Only shards of these formats are copied.
     """
 
     def __init__(
@@ -66,23 +54,23 @@ class Maker:
         self._settings, self._bucket, self._note = settings, bucket, note
         self._formats_read = formats_read
         self._folder = Path(settings.folder).expanduser()
-        self._made: dict[str, Place] = {}
-        self._listed: str | None = None
+        self._places: dict[str, Place] = {}
+        self._source_digest: str | None = None
 
     def place(self, name: str) -> Place:
-        """The place called ``name``, such as ``shards-16MB@s3``.
+        """Return the location of the data called ``name``, such as ``shards-16MB@s3``.
 
         Raises:
-            DataprepError: it cannot be made; says why.
+            DataprepError: the data cannot be made; the message has the reason.
         """
-        if name not in self._made:
-            *_, remote = split_name(name)
-            self._made[name] = self._remote(name) if remote else self._local(name)
-        return self._made[name]
+        if name not in self._places:
+            *_, is_remote = split_name(name)
+            self._places[name] = self._remote(name) if is_remote else self._local(name)
+        return self._places[name]
 
     def _local(self, name: str) -> Place:
-        """Data on a disk."""
-        form, size_bytes, _ = split_name(name)
+        """Return the location of data on a disk."""
+        form, shard_bytes, _ = split_name(name)
         match form:
             case "photos":
                 place = Place(self._photos(), "files", self._settings.store)
@@ -93,86 +81,103 @@ class Maker:
                     )
                 return place
             case "files":
-                return Place(self._unpacked("files", ANY_FORMAT, _unpack), "files")
+                return Place(self._rewritten("files", ANY_FORMAT, write_image_files), "files")
             case "pixels":
-                uri = self._unpacked("pixels", "tfrecord", write_pixel_shards)
+                write = partial(write_pixel_shards, remedy=SPACE_REMEDY)
+                uri = self._rewritten("pixels", "tfrecord", write)
                 return Place(uri, "shards", split=self._settings.split, decoded=True)
             case "originals":
-                return self._sharded(size_bytes, None)
+                return self._new_shards(shard_bytes, None)
             case _:
-                return self._shards(size_bytes, side_of(name), self._formats_read(name))
+                return self._shards(shard_bytes, side_of(name), self._formats_read(name))
 
     def _photos(self) -> str:
+        """Return the path or address of the source's images; draw them if there is no source."""
         settings = self._settings
         if settings.source is not None:
-            return expanded(settings.source)
+            return expand_home(settings.source)
         if settings.shards is not None:
             raise ConfigError(
-                "data.shards says what is read: photos and originals need data.source too"
+                "data.shards names the shards to read: photos and originals also need data.source"
             )
         draw = partial(
             draw_tree, images=settings.images, classes=settings.classes, seed=settings.seed
         )
-        return str(self._once(settings.drawn, f"drawing {settings.images:,} images", draw))
+        return str(self._made_once(settings.drawn, f"drawing {settings.images:,} images", draw))
 
-    def _unpacked(self, form: str, reads: str, write: Callable[[Place, Path], None]) -> str:
-        """Write the images of the shards in another form; returns the folder.
+    def _rewritten(
+        self, form: str, record_format: str, write: Callable[[Place, Path], None]
+    ) -> str:
+        """Write the images of the shards in another form, and return the folder.
 
-        ``write`` reads shards of the format ``reads``.
+        Args:
+            form: the form of the data, for names and messages.
+            record_format: the format of the shards that ``write`` reads.
+            write: writes the data, given the location of the shards and a new folder.
         """
-        source = self._shards(None, None, {reads})
+        shards = self._shards(None, None, {record_format})
         note = f"writing the images of the shards as {form}"
-        return str(self._once(f"{form}-{_edition(source)}", note, partial(write, source)))
+        return str(self._made_once(f"{form}-{_edition(shards)}", note, partial(write, shards)))
 
     def _shards(
-        self, size_bytes: int | None, side: int | None, formats: Collection[str] | None
+        self, shard_bytes: int | None, side: int | None, formats: Collection[str] | None
     ) -> Place:
-        """Shards of a size, with images of a size; None for those of the settings.
+        """Return the location of shards on a disk.
 
-        Given shards on a store are copied here in these ``formats`` alone; None for all.
+        Existing shards on a store are copied to the disk.
+
+        Args:
+            shard_bytes: the size of the shards; None for the size in the settings.
+            side: the short side of their images; None for the one in the settings.
+            formats: the record formats that are copied from a store; None for all.
         """
         settings = self._settings
         if settings.shards is None:
-            return self._sharded(size_bytes, side or settings.size)
-        if size_bytes or side:
-            what = "other shard sizes" if size_bytes else "images of other sizes"
-            raise ConfigError(f"data.shards is read as it is: {what} are made from data.source")
+            return self._new_shards(shard_bytes, side or settings.size)
+        if shard_bytes or side:
+            change = "other shard sizes" if shard_bytes else "images of other sizes"
+            raise ConfigError(f"data.shards is read as it is: {change} are made from data.source")
         if settings.mount is not None:
-            return Place(expanded(settings.mount), "shards", split=settings.split)
-        place = Place(expanded(settings.shards), "shards", settings.store, settings.split)
-        return self._copied_here(place, Part(formats)) if place.is_remote else place
+            return Place(expand_home(settings.mount), "shards", split=settings.split)
+        place = Place(expand_home(settings.shards), "shards", settings.store, settings.split)
+        return self._downloaded(place, Selection(formats)) if place.is_remote else place
 
-    def _sharded(self, size_bytes: int | None, side: int | None) -> Place:
-        """Shards of the source's images, resized to a short side; None for the original images."""
+    def _new_shards(self, shard_bytes: int | None, side: int | None) -> Place:
+        """Return the location of shards of the source's images.
+
+        Args:
+            shard_bytes: the size of the shards; None for the size in the settings.
+            side: the short side to which images are resized; None for the original images.
+        """
         settings = self._settings
-        wanted = size_bytes or int(settings.shard_size)
+        shard_bytes = shard_bytes or int(settings.shard_size)
         content = self._content()
         content.pop("size")
-        form, said = "originals", ", not resized"
+        form, suffix = "originals", ", not resized"
         if side is not None:
             content["size"] = side
-            form, said = "shards", ""
-        photos = self._photos()  # before the note, since this may draw them
+            form, suffix = "shards", ""
+        photos = self._photos()  # Before the note about sharding, since this may draw them.
 
-        def make(dest: Path) -> None:
+        def make(folder: Path) -> None:
             config = ShardConfig(
                 source=photos,
-                output=str(dest),
+                output=str(folder),
                 split=settings.split,
                 format=("tfrecord", "recordio"),
                 image=ImagePolicy(size=side, quality=settings.quality),
-                shard_size=ByteSize(wanted),
+                shard_size=ByteSize(shard_bytes),
                 seed=settings.seed,
                 source_store=settings.store,
             )
             shard(config)
 
-        note = f"sharding at {wanted / 1e6:g} MB{said}"
-        made = self._once(f"{form}-{wanted}-{_digest(content)}", note, make)
-        return Place(str(made), "shards", split=settings.split)
+        note = f"sharding at {shard_bytes / 1e6:g} MB{suffix}"
+        folder = self._made_once(f"{form}-{shard_bytes}-{_digest(content)}", note, make)
+        return Place(str(folder), "shards", split=settings.split)
 
     def _remote(self, name: str) -> Place:
-        """Data on a store: the given ones, else a copy of those on the disk."""
+        """Return the location of data on a store: the existing data, or a copy of local data."""
         settings, form = self._settings, name.removesuffix("@s3")
         shards, source = settings.shards or "", settings.source or ""
         if form == "shards" and "://" in shards:
@@ -180,57 +185,66 @@ class Maker:
         if form == "photos" and "://" in source:
             return Place(source, "files", settings.store)
         local = self.place(f"{form}@disk")
-        part = Part(self._formats_read(name))
+        selection = Selection(self._formats_read(name))
         edition = _edition(local) if local.holds == "shards" else self._content()
         key = _digest({"uri": str(Path(local.uri).absolute()), "edition": edition})
         with self._bucket() as bucket:
-            target = f"{bucket.uri.rstrip('/')}/iobench-data/{form.partition('-')[0]}-{key}"
+            uri = f"{bucket.uri.rstrip('/')}/iobench-data/{form.partition('-')[0]}-{key}"
             self._note(f"copying {form} to the object store")
-            remote = replace(local, uri=target, store=bucket.store)
-            require_room = partial(_require_room, remote, form, "set another data.bucket")
-            copy(local, remote, part, require_room=require_room)
+            remote = replace(local, uri=uri, store=bucket.store)
+            copy_data(local, remote, selection, name=form, remedy="set another data.bucket")
         return remote
 
-    def _copied_here(self, place: Place, part: Part) -> Place:
-        """A copy of shards on a store, in the formats of ``part``.
+    def _downloaded(self, place: Place, selection: Selection) -> Place:
+        """Return the location of a local copy of shards on a store.
 
-        A later run that reads another format adds its shards to the same folder.
+        The folder has a marker file for each format that is complete. A later run that reads
+        another format adds its shards to the same folder.
         """
         key = f"copy-{_edition(place)}"
-        dest = self._folder / key
+        folder = self._folder / key
         with open_dataset(place.uri, place.split, options=place.store) as dataset:
-            formats = part.of(dataset).formats
-        wanted = ["complete"]
-        if formats is not None:
-            wanted = [f"{name}.complete" for name in sorted(formats)] or ["tables.complete"]
+            formats = selection.in_dataset(dataset).formats
+        if formats is None:
+            needed_markers = ["complete"]
+        elif formats:
+            needed_markers = [f"{name}.complete" for name in sorted(formats)]
+        else:
+            needed_markers = ["tables.complete"]
+        local = Place(str(folder), "shards", split=place.split)
         with self._locked(key):
-            if not dest.exists():
-                for stale in self._folder.glob(f"{key}.*complete"):
-                    stale.unlink()
-            there = {path.name.removeprefix(f"{key}.") for path in self._folder.glob(f"{key}.*")}
-            if "complete" not in there and not there.issuperset(wanted):
+            if not folder.exists():
+                for stale_marker in self._folder.glob(f"{key}.*complete"):
+                    stale_marker.unlink()
+            markers = {path.name.removeprefix(f"{key}.") for path in self._folder.glob(f"{key}.*")}
+            if "complete" not in markers and not markers.issuperset(needed_markers):
                 self._note(f"copying {place.uri} here")
-                local = Place(str(dest), "shards", split=place.split)
-                copy(place, local, part, require_room=partial(_require_room_here, dest, place.uri))
-                for name in wanted:
-                    (self._folder / f"{key}.{name}").touch()
-        return Place(str(dest), "shards", split=place.split)
+                copy_data(place, local, selection, name=place.uri, remedy=SPACE_REMEDY)
+                for marker in needed_markers:
+                    (self._folder / f"{key}.{marker}").touch()
+        return local
 
-    def _once(self, key: str, note: str, make: Callable[[Path], object]) -> Path:
-        """Make ``folder/key``, unless an earlier run has made it completely; returns its path."""
-        dest, done = self._folder / key, self._folder / f"{key}.complete"
+    def _made_once(self, key: str, note: str, make: Callable[[Path], object]) -> Path:
+        """Make the folder ``key`` unless it is complete already, and return its path.
+
+        Args:
+            key: the name of the folder below ``data.folder``.
+            note: the line about this work.
+            make: makes the data in a folder.
+        """
+        folder, marker = self._folder / key, self._folder / f"{key}.complete"
         with self._locked(key):
-            if not (done.exists() and dest.exists()):
+            if not (marker.exists() and folder.exists()):
                 self._note(note)
-                done.unlink(missing_ok=True)
-                shutil.rmtree(dest, ignore_errors=True)
-                make(dest)
-                done.touch()
-        return dest
+                marker.unlink(missing_ok=True)
+                shutil.rmtree(folder, ignore_errors=True)
+                make(folder)
+                marker.touch()
+        return folder
 
     @contextmanager
     def _locked(self, key: str) -> Iterator[None]:
-        """Keep other runs, which may make the same data, from it meanwhile."""
+        """Lock a folder of data, so that two runs do not make the same data at the same time."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -240,32 +254,36 @@ class Maker:
             yield
 
     def _content(self) -> dict[str, object]:
-        """The settings that determine the bytes of shards that are made here."""
+        """Return the settings that determine the bytes of new shards."""
         names = {"images", "classes", "seed", "size", "quality", "split"}
         content = self._settings.model_dump(mode="json", include=names)
         if self._settings.source is None:
             return content
-        if self._listed is None:
+        if self._source_digest is None:
             listing = ImageFolder(self._photos(), self._settings.store).list()
-            self._listed = listing.digest()
-        return {**content, "source": self._listed}
+            self._source_digest = listing.digest()
+        return {**content, "source": self._source_digest}
 
 
-def _unpack(source: Place, dest: Path) -> None:
-    """Write each image of a data set on a disk as a file, several at a time.
+def write_image_files(source: Place, folder: Path) -> None:
+    """Write each image of a data set on a disk as a file, several at the same time.
+
+    Args:
+        source: the location of the data set.
+        folder: where the files go, below a folder for each class.
 
     Raises:
-        StoreFull: there is too little room; nothing is written.
+        StoreFull: there is too little space; nothing is written.
     """
     with open_dataset(source.uri, source.split, options=source.store) as dataset:
-        lengths = dataset.places.lengths
-        _require_room_here(dest, "files", int(np.sum(-(-lengths // _BLOCK_BYTES) * _BLOCK_BYTES)))
+        needed_bytes = disk_bytes(dataset.places.lengths.tolist())
+        require_space(Place(str(folder), "empty"), "files", needed_bytes, SPACE_REMEDY)
 
         def write(number: int) -> None:
-            sample = dataset[number]  # one record is read, not its shard
-            # Named by the label's number, since a class may have any name.
-            folder = f"{sample.label:06d}" if sample.label >= 0 else "unlabelled"
-            path = dest / folder / f"{number:07d}.jpg"
+            sample = dataset[number]  # This reads one record, not its whole shard.
+            # The folder is named by the number of the class, since a class may have any name.
+            class_name = f"{sample.label:06d}" if sample.label >= 0 else "unlabelled"
+            path = folder / class_name / f"{number:07d}.jpg"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(sample.image)
 
@@ -273,105 +291,18 @@ def _unpack(source: Place, dest: Path) -> None:
             pass
 
 
-def _require_room(target: Place, what: str, remedy: str, needed_bytes: int) -> None:
-    """Refuse to write more than there is room for, where the target knows how much that is.
-
-    Raises:
-        StoreFull: says what is missing, where, and what to do.
-    """
-    free_bytes = open_store(target.uri, target.store).free_bytes()
-    if free_bytes is not None and needed_bytes > free_bytes:
-        raise StoreFull(
-            f"{what}: about {needed_bytes / 1e6:,.0f} MB would be written to {target.uri}, where "
-            f"{free_bytes / 1e6:,.0f} MB are free: {remedy}"
-        )
-
-
-def _require_room_here(dest: Path, what: str, needed_bytes: int) -> None:
-    remedy = "set another data.folder on a larger disk, or free some space"
-    _require_room(Place(str(dest), "empty"), what, remedy, needed_bytes)
-
-
 def _edition(place: Place) -> str:
-    """A digest that differs between two outputs of ``dataprep shard`` at one place."""
+    """Return a digest that differs between two outputs of ``dataprep shard`` at one location."""
     manifest = open_dataset(place.uri, place.split, options=place.store).manifest
-    made = {"fingerprint": manifest.fingerprint, "created": manifest.created}
-    return _digest({"uri": place.uri, "split": place.split, **made})
+    return _digest(
+        {
+            "uri": place.uri,
+            "split": place.split,
+            "fingerprint": manifest.fingerprint,
+            "created": manifest.created,
+        }
+    )
 
 
 def _digest(content: dict[str, object]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def write_pixel_shards(source: Place, dest: Path) -> None:
-    """Write the TFRecord shards at ``source``, with pixels for JPEGs, as a data set at ``dest``.
-
-    There are as many shards, with the same samples in the same order, so that reading them differs
-    only in decoding. They are for measuring: of dataprep's tools only the record readers read them.
-    Several are written at a time, an image after the other.
-
-    Raises:
-        StoreFull: there is too little room; nothing is written.
-        Unavailable: the data set has no TFRecord shards.
-        ImageError: an image of it cannot be decoded.
-        DatasetError: its table of samples is damaged.
-    """
-    with open_shards(source, "tfrecord") as dataset:
-        rows = stored_table(dataset.store, dataset.manifest)
-        sides = rows.columns(["width", "height"], written=True)
-        widths, heights = (in_numpy(column).astype(np.int64) for column in sides.columns)
-        pixels = int(np.sum(widths * heights))
-        needed_bytes = pixels * CHANNELS + len(dataset) * _FEATURES_BYTES
-        _require_room_here(dest, "pixels", needed_bytes)
-        shards = dataset.shards()
-        for folder in {(dest / shard.key).parent for shard in shards}:
-            folder.mkdir(parents=True, exist_ok=True)
-        threads = min(AT_ONCE, usable_processors())
-        decode = partial(_decode_records, dataset, dest)
-        written = list(in_order(decode, shards, threads))
-        (dest / keys.LABELS).write_bytes(dataset.store.get(keys.LABELS))
-        table = read_table(rows.content)
-        places = [place for _, shard_places in written for place in shard_places]
-        pq.write_table(_placed(table, places), dest / keys.samples(source.split))
-        entry = FormatEntry(
-            label_offset=dataset.manifest.formats["tfrecord"].label_offset,
-            records=len(places),
-            bytes=sum(shard.bytes for shard, _ in written),
-            shards=tuple(shard for shard, _ in written),
-        )
-        manifest = replace(dataset.manifest, formats={"tfrecord": entry}, table=None)
-        # Last, as in every data set: its presence means complete.
-        (dest / keys.manifest(source.split)).write_bytes(manifest.to_json())
-
-
-def _decode_records(
-    dataset: Dataset, dest: Path, shard: Shard
-) -> tuple[ShardEntry, list[tuple[int, int]]]:
-    """Write a shard with pixels; returns its entry, and offset and length of each record."""
-    path = dest / shard.key
-    places = []
-    with RecordFile(path) as file:
-        writer = get_format("tfrecord").writer(file, dataset.manifest.record_options("tfrecord"))
-        for number in shard.samples:
-            sample = dataset[number]  # one record is read, not the shard
-            image = packed(decode_whole(sample.image))
-            pixels = replace(sample, image=image, encoding="RGB", colorspace="RGB", channels=3)
-            places.append(writer.write(pixels))
-    with path.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
-    return ShardEntry(shard.key, path.stat().st_size, len(shard), digest), places
-
-
-def _placed(table: pa.Table, places: list[tuple[int, int]]) -> pa.Table:
-    """The table of samples with the places of their new records, and none of other formats.
-
-    It has no checksums of records, since the records are others.
-    """
-    ends = ("_offset", "_length", "_crc32c")
-    table = table.drop_columns([name for name in table.column_names if name.endswith(ends)])
-    written = np.array(table["status"].to_pylist()) == "written"
-    for what, values in zip(("offset", "length"), np.array(places, np.int64).T, strict=True):
-        column = np.zeros(len(table), np.int64)
-        column[written] = values
-        table = table.append_column(f"tfrecord_{what}", pa.array(column, mask=~written))
-    return table

@@ -1,4 +1,4 @@
-"""Which images a run reads, and in which forms."""
+"""The settings of the images that a run reads, and the names of their forms."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from dataprep.stores import STORES, StoreOptions
 from iobench.several import Settings
 
 LOCAL = "local"
+"""The address of a server that the run starts itself."""
+
 _NO_OBJECT_STORES = ("s3", "file", "memory")
 _NAME = re.compile(
     r"(photos|files|pixels|(?:shards|originals)(?:-(\d+)MB)?|shards-(\d+)px)@(disk|s3)"
 )
 _SIDES = (32, 16_384)
+"""Smallest and largest short side of images in shards, in pixels."""
 
 AS_FILES = frozenset({"photos", "files"})
 """Forms of data that are class folders; all others are shards."""
@@ -29,10 +32,10 @@ def check_home(path: str) -> str:
     """Check a path, and return it.
 
     Raises:
-        ValueError: no path, or one below the home of an unknown user.
+        ValueError: it has a NUL character, or is below the home of an unknown user.
     """
     if "\0" in path:
-        raise ValueError("a path holds no NUL")
+        raise ValueError("a path has no NUL character")
     try:
         Path(path).expanduser()
     except RuntimeError:
@@ -50,7 +53,7 @@ class BucketSettings(Settings):
     """`s3://bucket/prefix`, another package's address, or `local`: moto, started by the run."""
 
     store: StoreOptions = StoreOptions()
-    """Its options."""
+    """Options of that store."""
 
     @field_validator("uri")
     @classmethod
@@ -60,42 +63,51 @@ class BucketSettings(Settings):
         scheme, colon, rest = value.partition("://")
         if colon and rest and scheme not in _NO_OBJECT_STORES and STORES.has(scheme):
             return value
-        raise ValueError("give s3://bucket/prefix, or local for a server of this run's own")
+        raise ValueError("give s3://bucket/prefix, or local for a server that the run starts")
 
 
 class DataSettings(Settings):
-    """The images: read from ``shards``, else made of ``source``, else drawn.
+    """The images that trials read.
 
-    Trials ask for them by name: ``photos@disk`` (the source's files), ``files@disk`` (the resized
-    images as files), ``shards@disk``, ``shards-16MB@disk``, ``shards-320px@disk`` (resized to
-    another short side), ``originals@disk`` and ``originals-16MB@disk`` (shards of the source's
-    images as they are), ``pixels@disk`` (the shards once more, their images decoded), and the same
-    with ``@s3``.
+    They are read from ``shards``; if it is not given, they are made from ``source``; without both,
+    they are drawn.
+
+    Trials name the form that they read:
+
+    - ``photos@disk``: the source's files;
+    - ``files@disk``: the resized images as files;
+    - ``shards@disk``, ``shards-16MB@disk``: shards, of 16 MB each;
+    - ``shards-320px@disk``: shards whose images have another short side;
+    - ``originals@disk``, ``originals-16MB@disk``: shards of the source's images, not resized;
+    - ``pixels@disk``: the shards with decoded images;
+    - the same with ``@s3``.
     """
 
     shards: _Location | None = None
-    """An output of `dataprep shard`, a path or `s3://`. For `@disk`, S3 is copied to `folder`."""
+    """Existing shards: an output of `dataprep shard`, at a path or `s3://`. For `@disk`, shards on
+    S3 are copied to `folder`."""
 
     split: Annotated[str, AfterValidator(check_split)] = "train"
-    """Split of the shards."""
+    """Split of the shards that is read."""
 
     store: StoreOptions = StoreOptions()
     """Options of the store of `shards` or `source`."""
 
     mount: _Location | None = None
-    """Path where `shards` on S3 are also files (FUSE); `@disk` then reads there."""
+    """Path at which `shards` on S3 are also files (FUSE). `@disk` then reads there."""
 
     source: _Location | None = None
-    """Class folders to shard, a path or `s3://`. Without `shards` too, images are drawn."""
+    """Class folders to shard, at a path or `s3://`. Without `shards` and `source`, images are
+    drawn."""
 
     images: Annotated[int, Field(ge=10, le=100_000_000)] = 1000
     """Number of drawn images."""
 
     classes: Annotated[int, Field(ge=2, le=1000)] = 10
-    """Number of their classes."""
+    """Number of classes of drawn images."""
 
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
-    """Seed of drawn images and of the order in shards."""
+    """Seed of drawn images, and of the order of samples in shards."""
 
     size: Annotated[int, Field(ge=_SIDES[0], le=_SIDES[1])] = 256
     """Short side of images in shards, in pixels."""
@@ -104,38 +116,38 @@ class DataSettings(Settings):
     """JPEG quality of images in shards."""
 
     shard_size: ByteSize = ByteSize(16_000_000)
-    """Size of shards that are made, 1 to 128 MB."""
+    """Size of new shards, 1 to 128 MB."""
 
     folder: _Location = "reports/data"
-    """Folder of data that are made, for `@disk`; later runs use them again."""
+    """Folder of data that the run makes, for `@disk`. Later runs use them again."""
 
     bucket: BucketSettings = BucketSettings()
-    """Bucket of copies for `@s3`, below `iobench-data/`."""
+    """Bucket for copies of data, for `@s3`. They go below `iobench-data/`."""
 
     @property
     def drawn(self) -> str:
-        """The folder below ``folder`` for drawn images, if there is no source."""
+        """The name of the folder of drawn images, below ``folder``."""
         return f"drawn-{self.images}-{self.classes}-{self.seed}"
 
     @model_validator(mode="after")
-    def _mount_is_of_shards(self) -> DataSettings:
+    def _require_shards_of_mount(self) -> DataSettings:
         if self.mount is not None and "://" not in (self.shards or ""):
             raise ValueError("mount is the path of shards on a store: give shards: s3://...")
         return self
 
     @field_validator("shard_size")
     @classmethod
-    def _within_bounds(cls, value: ByteSize) -> ByteSize:
+    def _check_shard_size(cls, value: ByteSize) -> ByteSize:
         if not MIN_SHARD_BYTES <= value <= MAX_SHARD_BYTES:
-            raise ValueError(f"{int(value):,} bytes; shards have 1 to 128 MB")
+            raise ValueError(f"{int(value):,} bytes is out of range: shards have 1 to 128 MB")
         return value
 
 
 def check_name(name: Any) -> Any:
-    """Check a name of data as trials use it, and return it.
+    """Check a name of data, such as ``shards-16MB@s3``, and return it.
 
     Raises:
-        ValueError: no such form or storage, or a shard size out of range.
+        ValueError: the form or the storage does not exist, or a size is out of range.
     """
     match = _NAME.fullmatch(str(name))
     if not match:
@@ -151,15 +163,18 @@ def check_name(name: Any) -> Any:
 
 
 def split_name(name: str) -> tuple[str, int | None, bool]:
-    """``shards-16MB@s3`` as ("shards", 16_000_000, True): form, shard size, on a store."""
+    """Split a name of data into form, shard size in bytes, and whether it is on a store.
+
+    ``shards-16MB@s3`` gives ("shards", 16_000_000, True).
+    """
     match = _NAME.fullmatch(name)
     if match is None:
-        raise ValueError(f"{name!r} is no name of data")
+        raise ValueError(f"{name!r} is not a name of data")
     size_bytes = int(match[2]) * 1_000_000 if match[2] else None
     return match[1].partition("-")[0], size_bytes, match[4] == "s3"
 
 
 def side_of(name: str) -> int | None:
-    """The short side of images in a name: 320 in ``shards-320px@disk``."""
+    """Return the short side of images in a name of data: 320 for ``shards-320px@disk``."""
     match = _NAME.fullmatch(name)
     return int(match[3]) if match and match[3] else None

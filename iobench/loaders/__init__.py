@@ -1,4 +1,4 @@
-"""Storage to batches: loaders by name, through entry points."""
+"""Loaders turn stored data into batches. They are found by name, through entry points."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from iobench.loaders.protocol import (
     Framework,
     HoldsSamples,
     Loader,
-    LoaderSettings,
     ReadPattern,
     SplitsFirstBatch,
     TimesBatches,
     WorkerBatch,
 )
+from iobench.loaders.settings import ImageSettings, LoaderSettings
 
 __all__ = [
     "LOADERS",
@@ -26,6 +26,7 @@ __all__ = [
     "FirstBatch",
     "Framework",
     "HoldsSamples",
+    "ImageSettings",
     "Loader",
     "LoaderSettings",
     "ReadPattern",

@@ -1,8 +1,8 @@
-"""``mock``: each item takes ``item_s`` on a clock, without any work.
+"""``mock``: each sample takes ``item_s`` seconds on a clock, without any work.
 
-Batches come as from torch's DataLoader: batch i belongs to worker i modulo ``workers``; each worker
-has at most ``prefetch`` batches finished or begun, and begins its next one when the oldest is
-taken. Without workers a batch is made when it is requested.
+Batches come in the way of torch's DataLoader. Batch i belongs to worker i modulo ``workers``. Each
+worker has at most ``prefetch`` batches finished or begun, and begins its next batch when its oldest
+one is taken. Without workers a batch is made when it is requested.
 """
 
 from __future__ import annotations
@@ -10,25 +10,28 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from dataprep.reading.read_counter import ReadTotals
 from iobench.clock import Clock
+from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.null import batch_sizes, placeholder
-from iobench.loaders.patterns import by_batch
-from iobench.loaders.protocol import Batch, Framework, LoaderSettings, ReadPattern
+from iobench.loaders.protocol import Batch, Framework, ReadPattern
+from iobench.loaders.read_patterns import batch_by_batch
+from iobench.loaders.settings import LoaderSettings
 from iobench.trial import Place
 
 
 @dataclass(frozen=True, slots=True)
-class _Scheduled:
+class _ScheduledBatch:
     """A batch that a worker makes from ``begins_s`` until ``ready_s``."""
 
     samples: int
     begins_s: float
     ready_s: float
 
-    def made(self, now_s: float) -> int:
-        """Samples of the batch that are made at the moment ``now_s``."""
+    def finished_samples(self, now_s: float) -> int:
+        """Return how many of its samples are finished at the moment ``now_s``."""
         if now_s >= self.ready_s:
             return self.samples
         length_s = self.ready_s - self.begins_s
@@ -36,21 +39,27 @@ class _Scheduled:
 
 
 class MockLoader:
-    """A loader of ``workers / item_s`` samples per second; without workers, of 1 / item_s."""
+    """A loader that gives ``workers`` / ``item_s`` samples per second.
+
+    Without workers it gives 1 / ``item_s`` samples per second.
+    """
 
     framework: Framework = "none"
     reads: str | None = None
     by_rank = True  # Every rank makes samples of its own.
+    capabilities: ClassVar = Capabilities(
+        reads_data=False, makes_pixels=False, read_pattern=batch_by_batch
+    )
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
         self._taken_samples = 0
-        self._scheduled: deque[_Scheduled] = deque()
+        self._scheduled: deque[_ScheduledBatch] = deque()
         self.notes: Sequence[str] = (f"emulated: each item takes {settings.item_s * 1e3:g} ms",)
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Batches without end; each comes when it is ready."""
+        """Yield batches, each when it is ready; the epoch is longer than any trial."""
         settings, clock = self._settings, self._clock
         sizes = batch_sizes(settings.batch_size)
         workers = max(1, settings.workers)
@@ -66,7 +75,7 @@ class MockLoader:
                 worker = requested % workers
                 begins_s = max(free_s[worker], clock.now_s())
                 free_s[worker] = begins_s + samples * settings.item_s
-                self._scheduled.append(_Scheduled(samples, begins_s, free_s[worker]))
+                self._scheduled.append(_ScheduledBatch(samples, begins_s, free_s[worker]))
                 requested += 1
 
         for _ in range(settings.workers * settings.prefetch):
@@ -85,14 +94,14 @@ class MockLoader:
             yield placeholder(batch.samples)
 
     def read_so_far(self) -> ReadTotals:
-        """Samples that are made so far, those of unfinished batches included; no bytes."""
+        """Return the samples finished so far, also of unfinished batches; it reads no bytes."""
         now_s = self._clock.now_s()
-        waiting = sum(batch.made(now_s) for batch in self._scheduled)
-        return ReadTotals(self._taken_samples + waiting, 0)
+        waiting_samples = sum(batch.finished_samples(now_s) for batch in self._scheduled)
+        return ReadTotals(self._taken_samples + waiting_samples, 0)
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
-        """Each worker makes one batch at a time."""
-        return by_batch(self._settings)
+        """Return the pattern of workers that make one batch at a time."""
+        return batch_by_batch(self._settings)
 
     def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing: there is nothing to end."""

@@ -1,23 +1,19 @@
-"""``mxnet-record``: ``dataprep.to_mxnet``, in which ImageRecordIter reads RecordIO shards."""
+"""``mxnet-record``: ``dataprep.to_mxnet``, whose ImageRecordIter reads RecordIO shards."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from dataprep.adapters import to_mxnet
 from iobench.clock import Clock
 from iobench.errors import Unavailable
-from iobench.loaders.patterns import of_mxnet_record
-from iobench.loaders.protocol import (
-    Batch,
-    FirstBatch,
-    LoaderSettings,
-    PlacedLoader,
-    ReadPattern,
-    augmentation_of,
-)
+from iobench.loaders.capabilities import Capabilities
+from iobench.loaders.frameworks import FrameworkLoader
+from iobench.loaders.protocol import Batch, FirstBatch, ReadPattern
+from iobench.loaders.read_patterns import local_record_files
+from iobench.loaders.settings import LoaderSettings, augmentation_of
 from iobench.stored import open_shards
 from iobench.trial import Place
 
@@ -25,33 +21,39 @@ if TYPE_CHECKING:
     from dataprep.adapters.mxnet import RecordBatches
 
 
-class MXNetRecordLoader(PlacedLoader):
-    """``workers`` threads decode, ``prefetch`` batches ahead.
+class MXNetRecordLoader(FrameworkLoader):
+    """Threads of MXNet decode images, ``prefetch`` batches ahead.
 
-    There is at most one thread fewer than processors.
+    There are ``workers`` threads, but at least one, and fewer than processors.
     """
 
     name = "mxnet-record"
     framework = "mxnet"
     reads = "recordio"
+    capabilities: ClassVar = Capabilities(
+        record_format="recordio",
+        image_types=frozenset({"float32"}),
+        read_pattern=local_record_files,
+    )
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         super().__init__(place, settings, clock)
         if not settings.decode:
             raise Unavailable("ImageRecordIter always decodes: take the loader 'raw' instead")
-        # As in src/io/iter_image_recordio_2.cc; OpenMP counts the processors of this process.
-        most = max(1, len(os.sched_getaffinity(0)) - 1)
-        threads = min(max(1, settings.workers), most)
+        # MXNet has the same rule in src/io/iter_image_recordio_2.cc, where OpenMP counts the
+        # processors of this process.
+        max_threads = max(1, len(os.sched_getaffinity(0)) - 1)
+        threads = min(max(1, settings.workers), max_threads)
         self.notes = ["records are written to local files of 64 MB, which ImageRecordIter reads"]
         if threads != settings.workers:
             self.notes.append(
-                f"ImageRecordIter decodes in 1 to {most} threads here: {settings.workers} workers "
-                f"mean {threads}"
+                f"ImageRecordIter decodes in 1 to {max_threads} threads here: {settings.workers} "
+                f"workers mean {threads}"
             )
         self._batches: RecordBatches | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Batches of float32 (N, 3, S, S) images with float32 labels."""
+        """Yield batches of float32 (N, 3, S, S) images with float32 labels."""
         if self._batches is None:
             begun_s = self.clock.now_s()
             dataset = open_shards(self.place, "recordio")
@@ -65,7 +67,7 @@ class MXNetRecordLoader(PlacedLoader):
                 augmentation=augmentation_of(settings),
                 shuffle=settings.shuffle,
                 seed=settings.seed,
-                rank=0,  # not ``by_rank``: all samples, whatever the environment says
+                rank=0,  # Give all samples, also if the environment names a rank.
                 world_size=1,
                 threads=max(1, settings.workers),
                 prefetch=settings.prefetch,
@@ -76,11 +78,11 @@ class MXNetRecordLoader(PlacedLoader):
             yield Batch(images, labels, int(labels.shape[0]))
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
-        """One thread writes local files, each of many samples, for ImageRecordIter."""
-        return of_mxnet_record(sample_bytes)
+        """Return the pattern of one thread that writes local files of many samples."""
+        return local_record_files(self.settings, sample_bytes)
 
     def close(self) -> None:
-        """Stop reading, and remove the copies."""
+        """Stop reading, and remove the local files."""
         if self._batches is not None:
             self._batches.close()
         self._batches = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -15,24 +16,37 @@ from dataprep.ordered import in_order
 from dataprep.reading.read_counter import ReadCounter, ReadTotals
 from dataprep.sources import open_source
 from iobench.clock import Clock
-from iobench.loaders.patterns import by_object
-from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings, ReadPattern
+from iobench.loaders.capabilities import Capabilities
+from iobench.loaders.protocol import Batch, FirstBatch, Framework, ReadPattern
+from iobench.loaders.read_patterns import shard_by_shard
+from iobench.loaders.settings import LoaderSettings
 from iobench.stored import image_files, open_shards, summarize_data
 from iobench.trial import Place
 
-_Read = Callable[[Sequence[int], int], Iterator[tuple[Buffer, int]]]
+ReadSamples: TypeAlias = Callable[[Sequence[int], int], Iterator[tuple[Buffer, int]]]
 """Read shards or files, given their order and a number of threads; yields images and labels."""
 
 
-class RawLoader:
-    """``workers`` threads read whole shards, or files, ahead; with 0 the calling thread reads.
+class _OpenedData(NamedTuple):
+    """The number of shards or files, and the function that reads them."""
 
-    Batches contain lists of buffers: ``bytes`` of files, or views of shards, whose framing and
-    checksums are checked. Shards come in random order, their records in stored order.
+    objects: int
+    read: ReadSamples
+
+
+class RawLoader:
+    """A loader whose threads read whole shards, or files, ahead.
+
+    There are ``workers`` threads; with 0 the calling thread reads. Batches contain lists of
+    buffers: ``bytes`` of files, or views of shards, whose framing and checksums are checked. Shards
+    come in random order, and their records in the order in which they are stored.
     """
 
     framework: Framework = "none"
     notes: Sequence[str] = ()
+    capabilities: ClassVar = Capabilities(
+        makes_pixels=False, reads_stored_pixels=True, read_pattern=shard_by_shard
+    )
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         if place is None or place.holds == "empty":
@@ -41,23 +55,22 @@ class RawLoader:
         self.reads: str | None = "files"
         if place.holds != "files":
             self.reads = open_shards(place).format
-        self._opened: tuple[int, _Read] | None = None
+        self._opened: _OpenedData | None = None
         self._counter: ReadCounter | None = None
         self._first_batch: FirstBatch | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Batches of encoded images with int64 labels (N,)."""
+        """Yield batches of encoded images with int64 labels (N,)."""
         settings, begun_s = self._settings, self._clock.now_s()
         if self._opened is None:
             self._counter = ReadCounter()
-            open_data = _files if self.reads == "files" else _shards
+            open_data = _open_files if self.reads == "files" else _open_shards
             self._opened = open_data(self._place, self._counter)
         listed_s = self._clock.now_s()
-        count, read = self._opened
-        order = np.arange(count)
+        order = np.arange(self._opened.objects)
         if settings.shuffle:
             order = np.random.default_rng((settings.seed, number)).permutation(order)
-        samples = read(order.tolist(), settings.workers)
+        samples = self._opened.read(order.tolist(), settings.workers)
         while batch := list(islice(samples, settings.batch_size)):
             if self._first_batch is None:
                 self._first_batch = FirstBatch(
@@ -70,17 +83,20 @@ class RawLoader:
             yield Batch([image for image, _ in batch], labels, len(batch))
 
     def read_so_far(self) -> ReadTotals:
-        """Samples and bytes that have arrived since the data were opened."""
+        """Return the samples and bytes that have arrived since the data were opened."""
         return self._counter.totals() if self._counter is not None else ReadTotals()
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
-        """Each thread reads one shard, or one file, at a time."""
+        """Return the pattern of threads that read one shard, or one file, at a time."""
         data = summarize_data(self._place, self.reads or "files")
         shard_samples = math.ceil(data.samples / max(1, data.objects))
-        return by_object(self._settings, shard_samples)
+        return shard_by_shard(self._settings, sample_bytes, shard_samples)
 
     def first_batch(self) -> FirstBatch | None:
-        """The parts; the start of threads is part of the first reads."""
+        """Return the parts of the time until the first batch; None before it.
+
+        The start of threads is part of the first reads.
+        """
         return self._first_batch
 
     def close(self) -> None:
@@ -88,21 +104,21 @@ class RawLoader:
         self._opened = None
 
 
-def _shards(place: Place, counter: ReadCounter) -> tuple[int, _Read]:
+def _open_shards(place: Place, counter: ReadCounter) -> _OpenedData:
     dataset = open_shards(place)
     dataset.read_counter = counter
     records, shards = Records(dataset), dataset.shards()
 
     def read(order: Sequence[int], threads: int) -> Iterator[tuple[Buffer, int]]:
-        chosen = [shards[number].samples for number in order]
-        contents = in_order(records.fetch, chosen, threads)
-        for samples, images in zip(chosen, contents, strict=True):
+        samples_of_shards = [shards[number].samples for number in order]
+        images_of_shards = in_order(records.fetch, samples_of_shards, threads)
+        for samples, images in zip(samples_of_shards, images_of_shards, strict=True):
             yield from zip(images, records.labels[samples].tolist(), strict=True)
 
-    return len(shards), read
+    return _OpenedData(len(shards), read)
 
 
-def _files(place: Place, counter: ReadCounter) -> tuple[int, _Read]:
+def _open_files(place: Place, counter: ReadCounter) -> _OpenedData:
     source = open_source(place.uri, options=place.store)
     files = image_files(source.list(), place.every)
 
@@ -112,7 +128,7 @@ def _files(place: Place, counter: ReadCounter) -> tuple[int, _Read]:
         return data
 
     def read(order: Sequence[int], threads: int) -> Iterator[tuple[Buffer, int]]:
-        contents = in_order(read_file, order, threads)
-        yield from zip(contents, files.labels[order].tolist(), strict=True)
+        images = in_order(read_file, order, threads)
+        yield from zip(images, files.labels[order].tolist(), strict=True)
 
-    return len(files.names), read
+    return _OpenedData(len(files.names), read)

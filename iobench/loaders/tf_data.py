@@ -1,30 +1,35 @@
-"""``tf-data``: ``dataprep.to_tf``, tf.data over TFRecord shards."""
+"""``tf-data``: ``dataprep.to_tf``, a tf.data pipeline over shards."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from dataprep.adapters import to_tf
 from iobench.clock import Clock
-from iobench.loaders.patterns import TF_SHUFFLE_BUFFER, of_tf_data
-from iobench.loaders.protocol import (
-    Batch,
-    FirstBatch,
-    LoaderSettings,
-    PlacedLoader,
-    ReadPattern,
-    augmentation_of,
-)
+from iobench.loaders.capabilities import Capabilities
+from iobench.loaders.frameworks import FrameworkLoader
+from iobench.loaders.protocol import Batch, FirstBatch, ReadPattern
+from iobench.loaders.read_patterns import TF_SHUFFLE_BUFFER, windows_of_one_generator
+from iobench.loaders.settings import LoaderSettings, augmentation_of
 from iobench.stored import open_shards
 from iobench.trial import Place
 
 
-class TFDataLoader(PlacedLoader):
-    """``workers`` threads prepare images, ``prefetch`` batches ahead; without workers neither."""
+class TFDataLoader(FrameworkLoader):
+    """Threads of TensorFlow decode and augment images, ``prefetch`` batches ahead.
+
+    There are ``workers`` threads. With ``workers`` 0 images are prepared one after the other, and
+    no batch is made ahead.
+    """
 
     name = "tf-data"
     framework = "tensorflow"
+    capabilities: ClassVar = Capabilities(
+        image_types=frozenset({"uint8", "float32"}),
+        access_modes=frozenset({"pipe"}),
+        read_pattern=windows_of_one_generator,
+    )
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         super().__init__(place, settings, clock)
@@ -39,7 +44,7 @@ class TFDataLoader(PlacedLoader):
         self._opened: tuple[Any, Any] | None = None
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Batches of (N, S, S, 3) images, or of strings, with int64 labels."""
+        """Yield batches of (N, S, S, 3) images, or of encoded images, with int64 labels."""
         if self._opened is None:
             begun_s = self.clock.now_s()
             dataset = open_shards(self.place)
@@ -56,7 +61,7 @@ class TFDataLoader(PlacedLoader):
                     shuffle=settings.shuffle,
                     shuffle_buffer=settings.shuffle_buffer or TF_SHUFFLE_BUFFER,
                     seed=settings.seed,
-                    rank=0,  # not ``by_rank``: all samples, whatever the environment says
+                    rank=0,  # Give all samples, also if the environment names a rank.
                     world_size=1,
                     epoch=epoch,
                     parallel_calls=settings.workers,
@@ -71,8 +76,8 @@ class TFDataLoader(PlacedLoader):
             yield Batch(images, labels, int(labels.shape[0]))
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
-        """One generator reads windows of many samples, however many threads decode them."""
-        return of_tf_data(self.settings, sample_bytes)
+        """Return the pattern of one generator that reads windows of many samples."""
+        return windows_of_one_generator(self.settings, sample_bytes)
 
     def close(self) -> None:
         """Drop the pipeline; its threads end with it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 from dataprep.adapters.augment import Augmentation
 from dataprep.assign import Order
@@ -12,32 +12,45 @@ from dataprep.formats.protocol import Buffer
 from dataprep.reading.read_counter import ReadCounter
 from dataprep.sources import Source, open_source
 from dataprep.stores import StoreOptions
+from iobench.loaders.capabilities import Capabilities
+from iobench.loaders.read_patterns import batch_by_batch
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.stored import ImageFiles, image_files
 
 
 class TorchFolderLoader(TorchLoader):
-    """Reads files in fully random order; folders are listed once, when the first epoch begins."""
+    """A loader that reads files in fully random order.
+
+    The folders are listed once, when the first epoch begins.
+    """
 
     name = "torch-folder"
+    capabilities: ClassVar = Capabilities(
+        image_types=frozenset({"uint8", "float32"}),
+        holds_samples=True,
+        read_pattern=batch_by_batch,
+    )
     holds = "files"
     reads = "files"
 
     def open(self, transform: Augmentation | None) -> Any:
-        """List the folders; a file's label is the number of its folder among the sorted classes."""
+        """List the folders. The label of a file is the number of its folder in sorted order."""
         from dataprep.adapters.torch import MapRecords
 
         settings = self.settings
         listing = open_source(self.place.uri, options=self.place.store).list()
-        found = image_files(listing, self.place.every)
+        files = image_files(listing, self.place.every)
         order = Order(settings.shuffle, settings.seed, settings.rank, settings.world_size)
         self.counter = ReadCounter()
-        files = FolderFiles(self.place.uri, self.place.store, found, self.counter)
-        return MapRecords(files, transform, order)
+        records = FolderFiles(self.place.uri, self.place.store, files, self.counter)
+        return MapRecords(records, transform, order)
 
 
 class FolderFiles:
-    """Files by number; each process opens its own connection, when it reads its first file."""
+    """Image files by number.
+
+    Each process opens its own connection when it reads its first file.
+    """
 
     def __init__(
         self, uri: str, options: StoreOptions, files: ImageFiles, counter: ReadCounter
@@ -50,25 +63,25 @@ class FolderFiles:
         return len(self._files.names)
 
     def image(self, index: int) -> Buffer:
-        """One encoded image, in one read."""
+        """Read an encoded image, in one read."""
         data = self._source.read(self._files.located(index))
         self.counter.add(1, len(data))
         return data
 
     def fetch(self, numbers: Sequence[int]) -> list[Buffer]:
-        """Several encoded images, one read after the other."""
+        """Read encoded images, one after the other."""
         return [self.image(number) for number in numbers]
 
-    def order_on_host(self, order: Order) -> Order:
-        """The order itself: files are not divided among hosts."""
+    def local(self, order: Order) -> Order:
+        """Return the order itself, since files are not divided among hosts."""
         return order
 
-    def samples_by_share(self, order: Order) -> tuple[int, ...]:
-        """How many files the only share has."""
+    def shares(self, order: Order) -> tuple[int, ...]:
+        """Return the number of files of the only host."""
         return (len(self),)
 
     def name(self, index: int) -> str:
-        """The file's name below the folder."""
+        """Return the path of a file, relative to the folder."""
         return self._files.names[index]
 
     @cached_property

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from dataprep.adapters import to_torch
 from dataprep.adapters.augment import Augmentation
-from iobench.loaders.patterns import of_torch_iterable
+from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.protocol import ReadPattern
+from iobench.loaders.read_patterns import windows_of_each_worker
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.stored import open_shards
 
 
 class TorchIterableLoader(TorchLoader):
-    """Reads shards in random order and shuffles runs of records in each; a buffer is optional."""
+    """A loader that reads shards in random order, and shuffles the records of parts of each shard.
+
+    With ``shuffle_buffer`` each worker also draws samples from a buffer.
+    """
 
     name = "torch-iterable"
+    capabilities: ClassVar = Capabilities(
+        reads_stored_pixels=True,
+        image_types=frozenset({"uint8", "float32"}),
+        holds_samples=True,
+        access_modes=frozenset({"pipe"}),
+        read_pattern=windows_of_each_worker,
+    )
 
     def open(self, transform: Augmentation | None) -> Any:
-        """The data set of ``dataprep.to_torch``, shard by shard."""
+        """Open the data set of ``dataprep.to_torch`` that is read shard by shard."""
         settings = self.settings
         dataset = open_shards(self.place)
         self.counter = dataset.count_reads()
@@ -35,11 +46,12 @@ class TorchIterableLoader(TorchLoader):
         )
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
-        """Each worker reads windows of many samples in sequence."""
-        return of_torch_iterable(self.settings, sample_bytes)
+        """Return the pattern of workers that read windows of many samples in sequence."""
+        return windows_of_each_worker(self.settings, sample_bytes)
 
     def buffer_bytes(self) -> int:
-        """The bytes in the full buffers of all workers, with records of average length."""
+        """Return the bytes of the full buffers of all workers, with records of average length."""
         lengths = open_shards(self.place).places.lengths
-        buffers = (self.settings.shuffle_buffer + 1) * (self.settings.workers or 1)
-        return int(min(buffers, len(lengths)) * lengths.mean())
+        # Each worker also holds the sample that it gives next.
+        buffered_samples = (self.settings.shuffle_buffer + 1) * (self.settings.workers or 1)
+        return int(min(buffered_samples, len(lengths)) * lengths.mean())

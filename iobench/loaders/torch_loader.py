@@ -7,60 +7,58 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import dropwhile
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dataprep.adapters.augment import Augmentation
 from dataprep.errors import DataprepError
 from iobench.clock import Clock
 from iobench.errors import TrialFailed
-from iobench.loaders.patterns import by_batch
-from iobench.loaders.protocol import (
-    Batch,
-    FirstBatch,
-    LoaderSettings,
-    MemoryRung,
-    PlacedLoader,
-    ReadPattern,
-    WorkerBatch,
-    augmentation_of,
-    need_cuda,
-)
+from iobench.loaders.frameworks import FrameworkLoader, need_cuda
+from iobench.loaders.protocol import Batch, FirstBatch, MemoryRung, ReadPattern, WorkerBatch
+from iobench.loaders.read_patterns import batch_by_batch
+from iobench.loaders.settings import LoaderSettings, augmentation_of
 from iobench.trial import Place
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader
 
-    from iobench.loaders.batch_log import BatchLog
-    from iobench.loaders.memory import HeldImages
+    from iobench.loaders.samples_in_memory import SamplesInMemory
+    from iobench.loaders.torch_batch_log import BatchLog
     from iobench.loaders.torch_batches import FirstBatchWatch
 
 
-class TorchLoader(PlacedLoader, ABC):
-    """Base of the three torch loaders; a subclass opens the data."""
+class _OpenedData(NamedTuple):
+    """A data set of torch and the DataLoader that reads it."""
+
+    dataset: Any
+    loader: DataLoader[Any]
+
+
+class TorchLoader(FrameworkLoader, ABC):
+    """Base of the loaders that use torch's DataLoader; a subclass opens the data."""
 
     by_rank = True
 
     def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
         super().__init__(place, settings, clock)
-        self._around: Callable[[Augmentation], Augmentation] | None = None
+        self._wrap_augmentation: Callable[[Augmentation], Augmentation] | None = None
         if settings.pin_memory:
             need_cuda("pinned memory is for a CUDA device")
-        self._opened: tuple[Any, DataLoader[Any]] | None = None
-        self._watch: FirstBatchWatch | None = None
-        self._held: HeldImages | None = None
-        self._log: BatchLog | None = None
+        self._opened: _OpenedData | None = None
+        self._first_batch_watch: FirstBatchWatch | None = None
+        self._in_memory: SamplesInMemory | None = None
+        self._batch_log: BatchLog | None = None
 
     def hold(self, rung: MemoryRung, samples: int, limit_bytes: int) -> None:
-        """Read the first ``samples`` of epoch 0 now, and give those in place of stored ones.
+        """Read the first ``samples`` of epoch 0 now, and give these in place of stored samples.
 
         Raises:
-            TrialFailed: no sample fits into ``limit_bytes``.
+            TrialFailed: not even one sample fits into ``limit_bytes``.
             ImageError: an image cannot be decoded.
         """
-        from iobench.loaders.memory import preloaded
+        from iobench.loaders.samples_in_memory import load_into_memory
 
-        self._held = preloaded(
+        self._in_memory = load_into_memory(
             self.open(None),
             rung,
             self.settings,
@@ -68,8 +66,8 @@ class TorchLoader(PlacedLoader, ABC):
             limit_bytes=limit_bytes,
             decoded=self.place.decoded,
         )
-        self.counter = None  # What was read by now belongs to no epoch.
-        self.notes.append(self._held.note)
+        self.counter = None  # The reads so far belong to no epoch.
+        self.notes.append(self._in_memory.note)
 
     @abstractmethod
     def open(self, transform: Augmentation | None) -> Any:
@@ -80,109 +78,126 @@ class TorchLoader(PlacedLoader, ABC):
         """
 
     def epoch(self, number: int) -> Iterator[Batch]:
-        """Batches of (N, 3, S, S) images, or of lists of bytes, with int64 labels."""
-        self._opened = self._opened or self._open()
+        """Yield batches of (N, 3, S, S) images, or of lists of bytes, with int64 labels."""
+        if self._opened is None:
+            self._opened = self._open()
         dataset, loader = self._opened
         dataset.set_epoch(number)
         with warnings.catch_warnings():
-            # Python from 3.12 on warns of forking beside threads, which torch does by design.
+            # From 3.12 on Python warns about forks in a process with threads, which torch does by
+            # design.
             warnings.filterwarnings("ignore", "This process .* is multi-threaded")
             batches = iter(loader)
         try:
             for images, labels in batches:
                 yield Batch(images, labels, len(labels))
         except Exception as error:
-            if (reason := said_by_worker(error)) is None:
+            reason = worker_error_message(error)
+            if reason is None:
                 raise
             raise TrialFailed(reason) from error
 
     def read_pattern(self, sample_bytes: float) -> ReadPattern:
-        """Each worker reads the samples of one batch at a time."""
-        return by_batch(self.settings)
+        """Return the pattern of workers that read the samples of one batch at a time."""
+        return batch_by_batch(self.settings)
 
     def first_batch(self) -> FirstBatch | None:
-        """All parts; reading and decoding are those of worker 0, or of this process."""
-        return self._watch.parts() if self._watch else None
+        """Return all parts of the time until the first batch; None before it.
+
+        Reading and decoding were done by worker 0, or by this process if there are no workers.
+        """
+        return self._first_batch_watch.parts() if self._first_batch_watch else None
 
     def worker_batches(self) -> Sequence[WorkerBatch]:
-        """The batches that the workers have made; empty without workers."""
-        return self._log.batches() if self._log else ()
+        """Return the batches that the workers have made; empty without workers."""
+        return self._batch_log.batches() if self._batch_log else ()
 
     def close(self) -> None:
-        """End the workers and wait until they are gone."""
-        iterator = getattr(self._opened and self._opened[1], "_iterator", None)
-        if iterator is not None:
-            # Otherwise they would live as long as any reference to the iterator.
-            iterator._shutdown_workers()
+        """End the workers and wait until they have ended."""
+        if self._opened is not None:
+            shut_down_workers(getattr(self._opened.loader, "_iterator", None))
         self._opened = None
 
     def put_around(self, transform: Callable[[Augmentation], Augmentation]) -> None:
-        """Replace the augmentation by what ``transform`` makes of it; called before any epoch.
+        """Replace the augmentation by the result of ``transform``; called before any epoch.
 
         The self-test slows down decoding with it.
         """
-        self._around = transform
+        self._wrap_augmentation = transform
 
-    def _open(self) -> tuple[Any, DataLoader[Any]]:
-        """Open the data, and make the DataLoader that reads them."""
-        import cv2
+    def _open(self) -> _OpenedData:
+        """Open the data, and create the DataLoader that reads them."""
         import torch
         from torch.utils.data import DataLoader
 
-        from iobench.loaders.batch_log import BatchLog
+        from iobench.loaders.torch_batch_log import BatchLog
         from iobench.loaders.torch_batches import FinishedItems, FirstBatchWatch
 
-        settings = self.settings
-        transform = None
-        if settings.decode:
-            pixels = self._held is not None and self._held.rung == "augment"
-            decoded = self.place.decoded or pixels
-            # The collate function normalises in place.
-            transform = replace(augmentation_of(settings, decoded=decoded), normalise=False)
-            transform = self._around(transform) if self._around else transform
+        settings, held = self.settings, self._in_memory
         begun_s = self.clock.now_s()
-        dataset = self.open(transform)
-        if self._held is not None:
-            self._held.stored.counter = self.counter
-            dataset.records = self._held
-            if self._held.rung == "collate":
-                dataset.items = FinishedItems(dataset.items, self._held.side)
+        dataset = self.open(self._transform())
+        if held is not None:
+            held.records.counter = self.counter
+            dataset.records = held
+            if held.rung == "collate":
+                dataset.items = FinishedItems(dataset.items, held.side)
         watch = FirstBatchWatch(dataset.items, self._collate(), self.clock, begun_s)
-        read: Any = dataset
+        read_dataset: Any = dataset
         collate: Callable[[Any], Any] = watch.collate
-        workers: dict[str, Any] = {}
+        worker_options: dict[str, Any] = {}
         if settings.workers:
-            self._log = BatchLog(self.clock)
-            read, collate = self._log.reading(dataset), self._log.collating(watch.collate)
-
-            def begin(worker: int) -> None:
-                # torch has one thread in a worker. A 1 would wait for OpenCV's threads to end,
-                # which a fork does not have.
-                cv2.setNumThreads(0)
-                watch.begin()
-
-            workers = {
-                "prefetch_factor": settings.prefetch,
-                "persistent_workers": True,
-                # torch's default on Linux until 2.9, and the fastest to start.
-                "multiprocessing_context": "fork",
-                "worker_init_fn": begin,
-            }
+            self._batch_log = BatchLog(self.clock)
+            read_dataset = self._batch_log.log_begins(dataset)
+            collate = self._batch_log.log_ends(watch.collate)
+            worker_options = self._worker_options(watch)
         loader = DataLoader(
-            read,
+            read_dataset,
             batch_size=settings.batch_size,
             sampler=getattr(dataset, "sampler", None),
             num_workers=settings.workers,
             pin_memory=settings.pin_memory,
             collate_fn=collate,
             generator=torch.Generator().manual_seed(settings.seed),
-            **workers,
+            **worker_options,
         )
         watch.begin()
-        self._watch = watch
-        return dataset, loader
+        self._first_batch_watch = watch
+        return _OpenedData(dataset, loader)
+
+    def _transform(self) -> Augmentation | None:
+        """Return the augmentation of the samples; None if they stay encoded."""
+        if not self.settings.decode:
+            return None
+        in_memory_decoded = self._in_memory is not None and self._in_memory.rung == "augment"
+        augmentation = augmentation_of(
+            self.settings, decoded=self.place.decoded or in_memory_decoded
+        )
+        # The collate function normalises, so that each float is written only once.
+        augmentation = replace(augmentation, normalise=False)
+        if self._wrap_augmentation is not None:
+            augmentation = self._wrap_augmentation(augmentation)
+        return augmentation
+
+    def _worker_options(self, watch: FirstBatchWatch) -> dict[str, Any]:
+        """Return the arguments of DataLoader that are only valid with workers."""
+        import cv2
+
+        def begin(worker: int) -> None:
+            # torch runs one thread in a worker. With 1 OpenCV would wait for the end of its
+            # threads, which do not exist after a fork.
+            cv2.setNumThreads(0)
+            watch.begin()
+
+        return {
+            "prefetch_factor": self.settings.prefetch,
+            "persistent_workers": True,
+            # torch's default on Linux until 2.9, and the fastest to start.
+            "multiprocessing_context": "fork",
+            "worker_init_fn": begin,
+        }
 
     def _collate(self) -> Callable[[Any], Any] | None:
+        """Return the function that makes a batch of samples; None for torch's default."""
         if not self.settings.decode:
             return None
         from iobench.loaders.torch_batches import normalised_batch, uint8_batch
@@ -190,17 +205,28 @@ class TorchLoader(PlacedLoader, ABC):
         return normalised_batch if self.settings.normalise else uint8_batch
 
 
-def said_by_worker(error: Exception) -> str | None:
-    """The message of a worker's error; None for an error that is not a worker's.
+def shut_down_workers(iterator: Any) -> None:
+    """End the workers of an iterator of DataLoader, if it has workers.
 
-    torch raises a worker's error again with the whole traceback as its message, at the end of which
-    is the original message (``torch._utils.ExceptionWrapper``).
+    Otherwise they would live as long as any reference to the iterator.
+    """
+    shut_down = getattr(iterator, "_shutdown_workers", None)
+    if shut_down is not None:
+        shut_down()
+
+
+def worker_error_message(error: Exception) -> str | None:
+    """Return the message of an error in a worker; None if the error is not a worker's.
+
+    torch raises the error of a worker again, with the whole traceback as its message. At the end of
+    the traceback is the original message (``torch._utils.ExceptionWrapper``).
     """
     if not re.match(r"Caught \w+ in DataLoader worker process", str(error)):
         return None
     lines = str(error).rpartition("(most recent call last):\n")[2].rstrip().splitlines()
-    said = "\n".join(dropwhile(lambda line: line.startswith("  "), lines))
-    qualified, colon, message = said.partition(": ")
+    while lines and lines[0].startswith("  "):  # lines of the traceback
+        lines.pop(0)
+    error_class, colon, message = "\n".join(lines).partition(": ")
     if message and isinstance(error, DataprepError):
         return message
-    return f"{qualified.rpartition('.')[2]}{colon}{message}"
+    return f"{error_class.rpartition('.')[2]}{colon}{message}"

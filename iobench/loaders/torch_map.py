@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from dataprep.adapters import to_torch
 from dataprep.adapters.augment import Augmentation
+from iobench.loaders.capabilities import Capabilities
+from iobench.loaders.read_patterns import batch_by_batch
 from iobench.loaders.torch_loader import TorchLoader
 from iobench.stored import open_shards
 
 
 class TorchMapLoader(TorchLoader):
-    """Reads samples in fully random order, each by itself."""
+    """A loader that reads samples in fully random order, each with a read of its own."""
 
     name = "torch-map"
+    capabilities: ClassVar = Capabilities(
+        reads_single_samples=True,
+        reads_stored_pixels=True,
+        image_types=frozenset({"uint8", "float32"}),
+        holds_samples=True,
+        access_modes=frozenset({"lazy"}),
+        read_pattern=batch_by_batch,
+    )
 
     def open(self, transform: Augmentation | None) -> Any:
-        """The data set of ``dataprep.to_torch``, by sample number."""
+        """Open the data set of ``dataprep.to_torch`` that is read by sample number."""
         settings = self.settings
         dataset = open_shards(self.place)
         self.counter = dataset.count_reads()

@@ -9,15 +9,15 @@ from typing import Any, Protocol
 import psutil
 
 from dataprep.schema import typed
-from iobench.loaders.own import BY_SAMPLE
+from iobench.loaders.capabilities import capabilities_of
 from iobench.loops.loader_grid import LoopTrial
 from iobench.machine import page_cache
 from iobench.machine.coldness import (
-    LEFT,
-    RESIDENT_AT_MOST,
+    MAX_RESIDENT_SHARE,
+    NOT_PREPARED,
     cache_resident,
+    combine_epochs,
     judge_remote,
-    whole,
 )
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.page_cache import CacheState
@@ -193,16 +193,16 @@ class EpochCache:
         if self._data is None or not self._is_local:
             return False
         if self.judged and not self._before_every_epoch:
-            state = LEFT if self._requested == "cold" else self._requested
-            self._state = page_cache.observed(state, self._data.files)
+            state = NOT_PREPARED if self._requested == "cold" else self._requested
+            self._state = page_cache.observe_cache(state, self._data.files)
         else:
             drop_caches = self._trial.drop_caches
-            self._state = page_cache.prepared(self._requested, self._data.files, drop_caches)
+            self._state = page_cache.prepare_cache(self._requested, self._data.files, drop_caches)
         self._physical_before = physical_bytes()
         if not self.evicts:
             return False
         resident = self._state.resident_before
-        return resident is None or resident > RESIDENT_AT_MOST
+        return resident is None or resident > MAX_RESIDENT_SHARE
 
     def residency(self) -> float | None:
         """The share of the files that is in the page cache now; None if it is unknown."""
@@ -250,7 +250,7 @@ class EpochCache:
                     sum(known_counts), self._data, self._state.resident_before, resident_after
                 )
                 ratio = data_bytes / logical_bytes
-            reads_whole_files = self._trial.loader not in BY_SAMPLE
+            reads_whole_files = not capabilities_of(self._trial.loader).reads_single_samples
             cold = self._state.judged(ratio, sequential=reads_whole_files)
         self.judged.append(cold)
         self._samples.append(samples)
@@ -269,7 +269,7 @@ class EpochCache:
 
     def verdict(self) -> Cold | None:
         """The verdict on all epochs so far; None if nothing was read."""
-        return whole(self.judged, self._samples) if self.judged else None
+        return combine_epochs(self.judged, self._samples) if self.judged else None
 
 
 def _data_bytes(

@@ -21,14 +21,19 @@ from iobench.access import (
     Access,
     Connections,
     ShuffleBuffer,
+    can_read,
     data_of,
-    suiting,
-    suits,
+    readers_of,
 )
 from iobench.data.settings import check_name, split_name
 from iobench.loaders import LOADERS, LoaderSettings
-from iobench.loaders.own import SYNTHETIC, UNDECODED
-from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
+from iobench.loaders.capabilities import capabilities_of
+from iobench.loaders.settings import (
+    BatchSize,
+    ItemSeconds,
+    Prefetch,
+    Workers,
+)
 from iobench.machine.page_cache import WHEN_NEEDED, DropCaches
 from iobench.several import AlsoNull, OneOrMore, bare_null, grid
 from iobench.stats import median
@@ -111,9 +116,9 @@ class LoaderGrid(BaseModel):
     @model_validator(mode="after")
     def _every_access_can_be_used(self) -> LoaderGrid:
         for access in self.access:
-            if not any(suits(access, name) for name in self.loader):
+            if not any(can_read(name, access) for name in self.loader):
                 raise ValueError(
-                    f"access {access} is for loader {suiting(access)}, not for "
+                    f"access {access} is for loader {readers_of(access)}, not for "
                     f"{', '.join(self.loader)}"
                 )
             if not any(data_of(access, name) for name in self.data):
@@ -173,10 +178,10 @@ def loader_points(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
     seen_points = set()
     for point in grid(_axes(settings)):
         data = data_of(point["access"], point["data"])
-        if data is None or not suits(point["access"], point["loader"]):
+        if data is None or not can_read(point["loader"], point["access"]):
             continue
         point["data"] = data
-        is_synthetic = point["loader"] in SYNTHETIC
+        is_synthetic = not capabilities_of(point["loader"]).reads_data
         # One process is not named, since trials of earlier versions had no such parameter.
         if point["processes"] == 1 or is_synthetic:
             del point["processes"]
@@ -223,7 +228,7 @@ def _unused_access_keys(access: str) -> list[str]:
 
 def _keys_without_effect(point: Mapping[str, Any]) -> tuple[str, ...]:
     """The keys of a point that have no effect with its loader and its other values."""
-    if point["loader"] in UNDECODED:
+    if not capabilities_of(point["loader"]).makes_pixels:
         return ("decode", *_DECODING_KEYS)
     if not point.get("decode", True):
         return _DECODING_KEYS

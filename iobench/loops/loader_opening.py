@@ -10,9 +10,9 @@ from functools import partial
 
 from dataprep.reading.read_counter import ReadTotals
 from iobench.access import DownloadedLoader
-from iobench.data.warm import warm_part
+from iobench.data.warm_part import warm_part
 from iobench.errors import TrialFailed, Unavailable
-from iobench.extensions import made
+from iobench.extensions import create
 from iobench.loaders import (
     LOADERS,
     Batch,
@@ -21,8 +21,8 @@ from iobench.loaders import (
     TimesBatches,
     WorkerBatch,
 )
-from iobench.loaders.own import TAKE_PIXELS
-from iobench.loaders.protocol import need_framework
+from iobench.loaders.capabilities import capabilities_of, loaders_with
+from iobench.loaders.frameworks import need_framework
 from iobench.loops.epoch_cache import EpochCache
 from iobench.loops.epoch_loop import EpochTimings
 from iobench.loops.loader_grid import LoopTrial
@@ -77,13 +77,13 @@ def create_loader(trial: LoopTrial, location: Place | None, context: Context) ->
     reads = getattr(loader_class, "reads", None)
     if location is not None and reads is not None:
         check_data_form(location, reads)
-    if location is not None and location.decoded and name not in TAKE_PIXELS:
+    if location is not None and location.decoded and not capabilities_of(name).reads_stored_pixels:
+        readers = loaders_with(lambda capabilities: capabilities.reads_stored_pixels)
         raise Unavailable(
-            f"{name} does not read images that are stored as pixels: use "
-            f"{', '.join(sorted(TAKE_PIXELS))}"
+            f"{name} does not read images that are stored as pixels: use {', '.join(readers)}"
         )
-    create = partial(loader_class, location, trial, context.clock)
-    loader: Loader = context.around.loader(made(LOADERS, name, Loader, create))
+    new_loader = partial(loader_class, location, trial, context.clock)
+    loader: Loader = context.around.loader(create(LOADERS, name, Loader, new_loader))
     return loader
 
 

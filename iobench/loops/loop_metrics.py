@@ -14,8 +14,8 @@ from iobench.clock import Clock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders import Loader, SplitsFirstBatch
+from iobench.loaders.capabilities import capabilities_of
 from iobench.loaders.null import placeholder
-from iobench.loaders.own import SYNTHETIC
 from iobench.loops.epoch_loop import EpochTimings, run_epoch
 from iobench.loops.loop_timings import LoopTimings, combine_epochs
 from iobench.loops.training_settings import TrainingTrial
@@ -159,7 +159,7 @@ def harness_metrics(
     """
     cost_s = step_cost_s(clock)
     metrics = {"harness_step_s": cost_s}
-    does_nothing = loader in SYNTHETIC and consumer == "null"
+    does_nothing = not capabilities_of(loader).reads_data and consumer == "null"
     if not does_nothing and timings.seconds > 0:
         metrics["harness_share"] = cost_s * len(timings.step_s) / timings.seconds
     return metrics

@@ -15,14 +15,15 @@ from itertools import repeat
 from typing import Any, Literal, Protocol
 
 from dataprep.processors import usable_processors
-from iobench.access import Fetched, added, counting, downloaded
+from iobench.access import RequestTotals, counting_requests, downloaded, sum_of_totals
 from iobench.consumers import requirements
 from iobench.consumers.paced import PacedConsumer
 from iobench.consumers.protocol import Consumer
 from iobench.consumers.torch_train import TorchConsumer, TorchGroup
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
-from iobench.loaders.protocol import WorkerBatch, need_framework
+from iobench.loaders.frameworks import need_framework
+from iobench.loaders.protocol import WorkerBatch
 from iobench.loops.epoch_cache import EpochCache, SharedCache, shared_epochs
 from iobench.loops.epoch_loop import run_epoch
 from iobench.loops.loader_opening import (
@@ -177,7 +178,7 @@ class _RankReport:
     """
 
     epochs: list[LoopTimings]
-    fetched: Fetched | None
+    fetched: RequestTotals | None
     cache: list[dict[str, Any]]
     fingerprint: int | str
     device: str
@@ -206,7 +207,7 @@ class _RankReport:
         fetched = metrics["fetched"]
         return cls(
             epochs=[LoopTimings.from_json(timings) for timings in metrics["times"]],
-            fetched=Fetched(*fetched) if fetched is not None else None,
+            fetched=RequestTotals(*fetched) if fetched is not None else None,
             cache=metrics["cache"],
             fingerprint=metrics["fingerprint"],
             device=metrics["device"],
@@ -277,7 +278,7 @@ def run(
         more_metrics["epochs"] = _epoch_records(epochs, cache.judged)
         if location is not None and location.uri.startswith("s3://"):
             fetched = [report.fetched for report in reports if report.fetched is not None]
-            more_metrics.update(added(fetched).metrics)
+            more_metrics.update(sum_of_totals(fetched).metrics)
     notes += _uneven_batches_notes(plan.full_batches)
     if ranks.device_kind != "paced":
         ranks_agree = len({report.fingerprint for report in reports}) == 1
@@ -444,7 +445,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
     epochs: list[LoopTimings] = []
     is_remote = location is not None and location.is_remote
     try:
-        with counting() if is_remote else nullcontext() as request_counter:
+        with counting_requests() if is_remote else nullcontext() as request_counter:
             for number in range(trial.epochs or 1):
                 shared.prepare()
                 timings = _run_rank_epoch(
@@ -452,7 +453,7 @@ def run_rank(spec: TrialSpec, context: Context) -> Outcome:
                 )
                 shared.end_epoch()
                 epochs.append(_with_dropped_samples(timings, trial, data))
-            fetched = request_counter.fetched() if request_counter is not None else None
+            fetched = request_counter.totals() if request_counter is not None else None
         batches = last_batches(reopened.worker_batches(), trial.world_size)
     finally:
         reopened.loader.close()

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dataprep.counted import counted
 from iobench.errors import TrialFailed
 from iobench.loaders import CountsBatches, CountsReads, Loader, LoaderSettings, ReadPattern
-from iobench.loaders.own import SYNTHETIC
+from iobench.loaders.capabilities import capabilities_of
 from iobench.loops.loader_grid import LoopTrial
 from iobench.loops.samples_in_flight import SampleFlow, sample_flow
 from iobench.loops.training_settings import TrainingTrial
@@ -64,7 +64,7 @@ def plan_rate(
     """
     flow = loader_flow(loader, trial, data)
     # Loaders that read nothing have epochs without an end.
-    has_epochs = trial.loader not in SYNTHETIC
+    has_epochs = capabilities_of(trial.loader).reads_data
     rule = choose_rule(
         flow,
         counts_reads=isinstance(loader, CountsReads),

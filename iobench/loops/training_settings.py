@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dataprep.counted import counted
-from iobench.access import DIRECT, SETTINGS, Connections, ShuffleBuffer, suiting, suits
+from iobench.access import DIRECT, SETTINGS, Connections, ShuffleBuffer, can_read, readers_of
 from iobench.consumers import CONSUMERS, ConsumerSettings, Device, Model
 from iobench.consumers.accelerators import RATES
 from iobench.data.settings import check_name
 from iobench.ladder import HELD_RUNGS, HOST_RUNGS
-from iobench.loaders.own import FROM_MEMORY, GIVE_FLOAT32_ALONE, GIVE_UINT8, SYNTHETIC
-from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
+from iobench.loaders.capabilities import capabilities_of, loaders_with
+from iobench.loaders.settings import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.loops.loader_grid import LoaderName, LoopTrial
 from iobench.several import AlsoNull, OneOrMore, bare_null
 from iobench.words import model_words
@@ -51,7 +51,9 @@ _Count: TypeAlias = Annotated[int, Field(ge=1, le=1024)]
 
 def _can_normalise_on_device(consumer: str, loader: str) -> bool:
     """Whether the loader can hand over uint8, and the consumer's device can normalise it."""
-    return consumer in ("torch", "paced") and loader in GIVE_UINT8 - {"tf-data"}
+    # Images of tf-data have their channels last, which no consumer of torch normalises.
+    gives_uint8 = loader != "tf-data" and capabilities_of(loader).gives_uint8
+    return consumer in ("torch", "paced") and gives_uint8
 
 
 class Training(BaseModel):
@@ -240,14 +242,14 @@ class Training(BaseModel):
             )
 
     def _loader_problems(self) -> Iterator[str]:
-        if self.normalise_on == "device" and self.loader in GIVE_FLOAT32_ALONE:
+        if self.normalise_on == "device" and capabilities_of(self.loader).gives_only_float32:
             yield f"loader {self.loader} cannot hand over uint8: use normalise_on: host"
         if self.evict != "every-epoch" and self.epochs == 1:
             yield f"evict {self.evict} is for several epochs: give epochs: 2 or more"
         if self.access != DIRECT and "store" not in self.inputs:
             yield f"access {self.access} is for input store: add store to inputs"
-        if not suits(self.access, self.loader):
-            loaders = suiting(self.access)
+        if not can_read(self.loader, self.access):
+            loaders = readers_of(self.access)
             yield f"access {self.access} is for loader {loaders}, not for {self.loader}"
 
     def _memory_input_problems(self) -> Iterator[str]:
@@ -261,9 +263,10 @@ class Training(BaseModel):
                 f"inputs {names} are for a loop on one device, not for several (accelerators: "
                 f"{self.accelerators})"
             )
-        if self.loader not in FROM_MEMORY:
+        if not capabilities_of(self.loader).holds_samples:
+            loaders = loaders_with(lambda capabilities: capabilities.holds_samples)
             yield (
-                f"inputs {names} are for torch's loaders ({', '.join(sorted(FROM_MEMORY))}): "
+                f"inputs {names} are for torch's loaders ({', '.join(loaders)}): "
                 f"loader {self.loader} has the inputs synthetic, warm, cold and store"
             )
         if self.consumer in ("tensorflow", "mxnet"):
@@ -289,7 +292,7 @@ class Training(BaseModel):
     @property
     def over(self) -> str:
         """The name of the data whose number of samples limits every input; empty if none does."""
-        if self.loader in SYNTHETIC:
+        if not capabilities_of(self.loader).reads_data:
             return ""
         reads_disk = "warm" in self.inputs or "cold" in self.inputs
         is_on_store = "store" in self.inputs and not reads_disk
@@ -369,7 +372,8 @@ def _points_of_counts(
 def _points_of_loop(settings: Training) -> Iterator[dict[str, Any]]:
     """Yield one point for each input."""
     for source in settings.inputs:
-        reads_data = source not in ("synthetic", "copy") and settings.loader not in SYNTHETIC
+        loader_reads = capabilities_of(settings.loader).reads_data
+        reads_data = source not in ("synthetic", "copy") and loader_reads
         data = ""
         if reads_data and source in HELD_RUNGS:
             data = settings.over

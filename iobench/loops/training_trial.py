@@ -12,10 +12,10 @@ from typing import Any
 from iobench.access import metered
 from iobench.consumers import CONSUMERS, Consumer
 from iobench.errors import Unavailable
-from iobench.extensions import made
+from iobench.extensions import create
 from iobench.ladder import HELD_RUNGS
 from iobench.loaders import HoldsSamples, Loader
-from iobench.loaders.memory import host_batch
+from iobench.loaders.samples_in_memory import host_batch
 from iobench.loops import multi_device_training
 from iobench.loops.epoch_cache import EpochCache
 from iobench.loops.epoch_loop import EpochTimings, run_epoch
@@ -108,8 +108,10 @@ def _hold_samples(trial: TrainingTrial, loader: Loader, epoch_samples: int | Non
 def _create_consumer(trial: TrainingTrial, context: Context, data: DataSummary | None) -> Consumer:
     consumer_class = CONSUMERS.load(trial.consumer)
     settings = trial.model_copy(update={"classes": network_classes(data)})
-    create = partial(consumer_class, settings, context.clock)
-    consumer: Consumer = context.around.consumer(made(CONSUMERS, trial.consumer, Consumer, create))
+    new_consumer = partial(consumer_class, settings, context.clock)
+    consumer: Consumer = context.around.consumer(
+        create(CONSUMERS, trial.consumer, Consumer, new_consumer)
+    )
     return consumer
 
 

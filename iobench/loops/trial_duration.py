@@ -24,7 +24,7 @@ from dataprep.counted import counted
 from iobench.access import DIRECT
 from iobench.consumers.accelerators import RATES
 from iobench.ladder import HELD_RUNGS
-from iobench.loaders.patterns import pattern_of
+from iobench.loaders.capabilities import capabilities_of
 from iobench.loaders.protocol import ReadPattern
 from iobench.loops.loader_grid import LoaderTrial, LoopTrial
 from iobench.loops.rate_plan import plan_rank_steps
@@ -276,7 +276,10 @@ def _flow(trial: LoopTrial, data: DataSummary | None) -> tuple[SampleFlow, bool]
     if data is not None:
         sample_bytes = max(1.0, data.sample_bytes)
         object_samples = math.ceil(data.samples / max(1, data.objects))
-    pattern = pattern_of(trial.loader, trial, sample_bytes, object_samples)
+    read_pattern = capabilities_of(trial.loader).read_pattern
+    pattern = None
+    if read_pattern is not None:
+        pattern = read_pattern(trial, sample_bytes, object_samples)
     flow = sample_flow(
         pattern or ReadPattern(max(1, trial.workers)),
         batch_size=trial.batch_size,

@@ -1,1 +1,1 @@
-"""The machine: hardware, the storage behind a path, the page cache, and what samplers read."""
+"""What this machine is, and what it does while something is measured."""

@@ -2,8 +2,8 @@
 
 Names of volumes, serial numbers and UUIDs are there too, and are not read.
 
-Link rates: PCI Express after line coding (8b/10b up to 5 GT/s, 128b/130b from 8 GT/s on), SATA
-after 8b/10b. Headers take 2 to 20 % more of PCI Express, so a disk's own limit is lower.
+Link rates are rates after line coding: of PCI Express 8b/10b up to 5 GT/s and 128b/130b from 8 GT/s
+on, of SATA 8b/10b. Headers take another 2 to 20 % of PCI Express, so the limit of a disk is lower.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ from typing import Any
 
 from dataprep.kernel_files import ROOT, names, number, text, word
 
-_SECTOR_BYTES = 512  # of the file "size", whatever the disk's own sectors are
-# LIO's target reports a name that its owner chose as the model.
-_MODELS_OF_PEOPLE = {"LIO-ORG"}
+_SECTOR_BYTES = 512
+"""The unit of the file ``size``, also for disks with other sectors."""
+
+# A target of LIO reports a name that its owner chose as the model.
+_VENDORS_WITH_CHOSEN_NAMES = {"LIO-ORG"}
+# Patterns of a device's path in sysfs, and the transport.
 _TRANSPORTS = (
     (r"/session\d+/", "iscsi"),
     (r"/rport-[^/]+/", "fc"),
@@ -31,15 +34,23 @@ _TRANSPORTS = (
     (r"/(?:VMBUS|vmbus)[^/]*/", "hyper-v"),
 )
 _FLAGS = {"0": False, "1": True}
-_MAPPED = {"LVM": "LVM", "CRYPT": "dm-crypt", "mpath": "multipath"}
+# The layer of a mapped device, by the prefix of its UUID.
+_MAPPED_LAYERS = {"LVM": "LVM", "CRYPT": "dm-crypt", "mpath": "multipath"}
 
 
 @dataclass(frozen=True, slots=True)
 class Disk:
     """A disk; values that the kernel does not report are empty or None.
 
-    ``transport`` is how the disk is connected (``pcie``, ``sata``, ``virtio``). ``queue`` holds
-    the settings of its request queue, ``link_mb_per_s`` what its link can carry.
+    Attributes:
+        name: the name of the device.
+        model: the model.
+        vendor: the vendor.
+        transport: how the disk is connected (``pcie``, ``sata``, ``virtio``).
+        rotational: whether it has a rotating medium.
+        total_bytes: its size.
+        link_mb_per_s: the rate of its link, in MB/s.
+        queue: the settings of its request queue.
     """
 
     name: str
@@ -53,25 +64,36 @@ class Disk:
 
 
 def devices_of(device: str, source: str, root: Path = ROOT) -> list[Path] | None:
-    """Folders of the block devices below a mount; None if it has some that sysfs does not show.
+    """Return the folders in sysfs of the block devices below a mount.
 
-    ``device`` is the mount's ``MAJOR:MINOR``; its major number is 0 if it is of no device. A btrfs
-    has such a number; its devices are found by its source, which is one of them.
+    Args:
+        device: the ``MAJOR:MINOR`` of the mount. The major number is 0 if it is no device. A btrfs
+            has such a number, although it has devices, which are found by its source.
+        source: the source of the mount; one of the devices of a btrfs.
+        root: the root of the file system.
+
+    Returns:
+        The folders; empty if the mount has no device, None if sysfs does not show its devices.
     """
     if not device.startswith("0:"):
-        found = [root / "sys/dev/block" / device]
+        folders = [root / "sys/dev/block" / device]
     elif source.startswith("/dev/"):
         name = Path(source).resolve().name
-        pools = [names(folder) for folder in (root / "sys/fs/btrfs").glob("*/devices")]
-        members = next((pool for pool in pools if name in pool), [name])
-        found = [root / "sys/class/block" / member for member in members]
+        members = [name]
+        for devices_folder in (root / "sys/fs/btrfs").glob("*/devices"):
+            if name in names(devices_folder):
+                members = list(names(devices_folder))
+        folders = [root / "sys/class/block" / member for member in members]
     else:
         return []
-    return [folder.resolve() for folder in found if folder.exists()] or None
+    return [folder.resolve() for folder in folders if folder.exists()] or None
 
 
 def layer_of(folder: Path) -> tuple[str, list[Path]]:
-    """The name of a device's layer, and the devices below it; ``""`` and itself for a disk."""
+    """Return the name of a device's layer, and the folders of the devices below it.
+
+    A disk has no layer: its name is empty, and the only folder is its own.
+    """
     if (folder / "partition").exists():
         return "partition", [folder.parent]
     below = [(folder / "slaves" / name).resolve() for name in names(folder / "slaves")]
@@ -80,70 +102,84 @@ def layer_of(folder: Path) -> tuple[str, list[Path]]:
         return f"md RAID{level and f' ({level})'} of {len(below)}", below
     if (folder / "dm").is_dir():
         prefix = re.split("[-:]", text(folder / "dm" / "uuid"))[0]
-        return _MAPPED.get(prefix, "device mapper"), below
+        return _MAPPED_LAYERS.get(prefix, "device mapper"), below
     if folder.name.startswith("loop"):
         return "loop device", []
     return ("bcache", below) if folder.name.startswith("bcache") else ("", [folder])
 
 
 def disk(folder: Path) -> Disk:
-    """The disk with that folder in sysfs."""
+    """Return the disk with this folder in sysfs."""
     vendor = word(folder / "device" / "vendor")
     model = word(folder / "device" / "model") or word(folder / "device" / "name")
-    transport, link = _connection(folder, vendor)
+    transport, link_mb_per_s = _connection(folder, vendor)
     return Disk(
         name=folder.name,
-        model="" if vendor in _MODELS_OF_PEOPLE else model,
+        model="" if vendor in _VENDORS_WITH_CHOSEN_NAMES else model,
         vendor="" if vendor.startswith("0x") else vendor,
         transport=transport,
         rotational=_FLAGS.get(text(folder / "queue" / "rotational")),
         total_bytes=(number(folder / "size") or 0) * _SECTOR_BYTES or None,
-        link_mb_per_s=link,
+        link_mb_per_s=link_mb_per_s,
         queue=_queue(folder / "queue"),
     )
 
 
 def _connection(folder: Path, vendor: str) -> tuple[str, float | None]:
-    """How a disk is connected, and the MB/s that this can carry."""
+    """Return how a disk is connected, and the MB/s of its link; None if unknown."""
     if folder.name.startswith("nvme"):
         device = folder / "device"
         # With multipath the namespace belongs to a subsystem, which has controllers.
-        told = [device / "transport", *sorted(device.glob("nvme*/transport"))]
-        name = next((value for path in told if (value := text(path))), "nvme")
-        return "nvme-fc" if name == "fc" else name, _pci_express_mb_per_s(device / "device")
-    path = f"{folder}/"
-    found = next((name for pattern, name in _TRANSPORTS if re.search(pattern, path)), "")
-    if found == "sas" and vendor == "ATA":
+        files = [device / "transport", *sorted(device.glob("nvme*/transport"))]
+        transports = [text(file) for file in files if text(file)]
+        transport = transports[0] if transports else "nvme"
+        if transport == "fc":
+            transport = "nvme-fc"
+        return transport, _pci_express_mb_per_s(device / "device")
+    transport = ""
+    for pattern, name in _TRANSPORTS:
+        if re.search(pattern, f"{folder}/"):
+            transport = name
+            break
+    if transport == "sas" and vendor == "ATA":
         return "sata", None
-    link = _sata_mb_per_s(folder) if found == "ata" else None
-    return ("sata", link) if link else (found, None)
+    link_mb_per_s = _sata_mb_per_s(folder) if transport == "ata" else None
+    if link_mb_per_s:
+        return "sata", link_mb_per_s
+    return transport, None
 
 
 def _sata_mb_per_s(folder: Path) -> float | None:
-    """The rate of a SATA link; parallel ATA and QEMU's controller report none."""
-    port = next(one for one in folder.parents if re.fullmatch(r"ata\d+", one.name))
-    speeds = [text(path) for path in port.glob("link*/ata_link/link*/sata_spd")]
-    found = [re.match(r"([\d.]+) Gbps", speed) for speed in speeds]
-    return max((float(match[1]) * 100 for match in found if match), default=None)
+    """Return the MB/s of a SATA link; None for parallel ATA and for QEMU's controller."""
+    port = next(parent for parent in folder.parents if re.fullmatch(r"ata\d+", parent.name))
+    rates = []
+    for file in port.glob("link*/ata_link/link*/sata_spd"):
+        gigabits = re.match(r"([\d.]+) Gbps", text(file))
+        if gigabits:
+            # 8b/10b coding sends 10 bits for each byte.
+            rates.append(float(gigabits[1]) * 100)
+    return max(rates, default=None)
 
 
 def _pci_express_mb_per_s(device: Path) -> float | None:
+    """Return the MB/s of a PCI Express link; None if unknown."""
     transfers = re.match(r"([\d.]+) GT/s", text(device / "current_link_speed"))
     lanes = number(device / "current_link_width")
     if not transfers or not lanes or lanes > 16:
         return None
-    rate = float(transfers[1])
-    coding = 8 / 10 if rate < 8 else 128 / 130
-    return round(rate * 1000 / 8 * coding * lanes, 1)
+    transfers_per_ns = float(transfers[1])
+    coding = 8 / 10 if transfers_per_ns < 8 else 128 / 130
+    return round(transfers_per_ns * 1000 / 8 * coding * lanes, 1)
 
 
 def _queue(folder: Path) -> dict[str, Any]:
+    """Return the settings of a request queue that are known."""
     scheduler = re.search(r"\[([a-z0-9-]+)\]", text(folder / "scheduler"))
-    found = {
+    settings = {
         "scheduler": scheduler[1] if scheduler else word(folder / "scheduler"),
         "read_ahead_kb": number(folder / "read_ahead_kb"),
         "requests": number(folder / "nr_requests"),
         "largest_request_kb": number(folder / "max_sectors_kb"),
         "write_cache": word(folder / "write_cache"),
     }
-    return {name: value for name, value in found.items() if value not in (None, "")}
+    return {name: value for name, value in settings.items() if value not in (None, "")}

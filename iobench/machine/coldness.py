@@ -1,4 +1,4 @@
-"""PURE. Judge whether a trial was cold: each epoch, then all epochs together."""
+"""PURE. Decide whether a trial was cold: first each epoch, then all epochs together."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from dataclasses import replace
 from iobench.machine.storage_kinds import has_server
 from iobench.trial import Cold
 
-RESIDENT_AT_MOST = 0.01
-PHYSICAL_AT_LEAST = 0.95
-HONEST_MULTIPLE = 5
+MAX_RESIDENT_SHARE = 0.01
+"""Largest share of pages in memory before a cold trial."""
+
+MIN_PHYSICAL_SHARE = 0.95
+"""Smallest share of bytes that storage gave in a cold trial."""
+
+UNCACHED_MULTIPLE = 5
 """Data of at least this multiple of the memory do not stay cached between epochs."""
 
 FIRST_EPOCH_COLD = "first epoch cold"
 """Label of a trial whose first epoch was cold and whose later epochs were not prepared."""
 
-LEFT = "as left"
-"""State of an epoch that is not prepared: its cache is as the epoch before left it."""
+NOT_PREPARED = "as left"
+"""Requested state of an epoch whose page cache was not reset after the epoch before."""
 
 HOST_ONLY = (
     "cold on this host; server cache unknown: the file system has a server or a FUSE program, "
@@ -26,7 +30,7 @@ HOST_ONLY = (
 """Limit of a cold trial on NFS, Lustre, FUSE and other file systems that have a server."""
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs", "hugetlbfs"})
-"""File systems that are nothing but page cache."""
+"""File systems whose files exist only in the page cache."""
 
 
 def judge(
@@ -40,7 +44,7 @@ def judge(
     file_system: str = "",
     limits: Sequence[str] = (),
 ) -> Cold:
-    """Label a trial on local files, or an epoch of it.
+    """Return the label of a trial on local files, or of an epoch of it.
 
     A trial is cold if at most 1 % of its pages were in memory before, and at least 95 % of its
     bytes came from storage. If physical bytes are not counted, random reads are judged by residency
@@ -48,24 +52,24 @@ def judge(
     for, but not less: their ratio is the amplification by read-ahead.
 
     Args:
-        asked: ``cold``, ``warm`` or ``direct`` (O_DIRECT).
+        asked: the requested state: ``cold``, ``warm`` or ``direct`` (O_DIRECT).
         resident_before: share of pages in memory when the trial began; None if unknown.
         physical_ratio: bytes from storage / bytes read, each byte at most once; None if unknown.
-        sequential: whole files were read, not parts of them.
-        data_bytes: of all files that the trial may read.
-        memory_bytes: what the page cache may take.
-        file_system: its type, as the kernel calls it.
-        limits: what is not possible or not visible on this machine.
+        sequential: whether whole files were read, not parts of them.
+        data_bytes: bytes of all files that the trial may read.
+        memory_bytes: memory that the page cache may take.
+        file_system: the type of the file system, as the kernel calls it.
+        limits: operations that are not possible, or not visible, on this machine.
     """
-    served = has_server(file_system)
-    if asked == "cold" and served and physical_ratio == 0:
-        physical_ratio = None
+    is_served = has_server(file_system)
+    if asked == "cold" and is_served and physical_ratio == 0:
+        physical_ratio = None  # The kernel does not count bytes from a server.
     doubt = {
         "cold": _why_not_cold(resident_before, physical_ratio, sequential, file_system),
         "direct": _why_not_the_device(physical_ratio, file_system),
         "warm": _why_not_all_warm(resident_before, physical_ratio),
     }.get(asked, "")
-    if asked == "cold" and served and not doubt:
+    if asked == "cold" and is_served and not doubt:
         limits = (HOST_ONLY, *limits)
     return Cold(
         asked=asked,
@@ -80,7 +84,7 @@ def judge(
 
 
 def judge_remote(asked: str) -> Cold:
-    """Label a trial on an object store, whose own cache cannot be seen."""
+    """Return the label of a trial on an object store, whose own cache cannot be seen."""
     return Cold(
         asked=asked,
         label="server cache unknown",
@@ -89,60 +93,71 @@ def judge_remote(asked: str) -> Cold:
 
 
 def cache_resident(data_bytes: int, memory_bytes: int) -> bool | None:
-    """Whether later epochs of such data may come from memory; None if unknown."""
-    return data_bytes < HONEST_MULTIPLE * memory_bytes if memory_bytes > 0 else None
+    """Return whether later epochs of the data may come from memory; None if unknown."""
+    if memory_bytes <= 0:
+        return None
+    return data_bytes < UNCACHED_MULTIPLE * memory_bytes
 
 
-def whole(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
-    """Combine the epochs of a trial, each with its number of ``samples``, into one label.
+def combine_epochs(epochs: Sequence[Cold], samples: Sequence[int]) -> Cold:
+    """Combine the labels of the epochs of a trial into one label.
 
-    A trial is cold only if every epoch was. It is ``first epoch cold`` if only the first epoch was
-    prepared, and was cold, and a later one was not. The residency is the largest before any
-    prepared epoch. The ratio is that of all bytes together; bytes that workers read ahead in one
-    epoch do not count for another.
+    A trial is cold only if every epoch was cold. It is ``first epoch cold`` if the first epoch was
+    cold, no later epoch was prepared, and at least one of them was not cold. The residency is the
+    largest before any prepared epoch. The ratio is the ratio of all bytes together; bytes that
+    workers read ahead in one epoch do not count for another.
 
-    Raises:
-        ValueError: no epochs.
+    Args:
+        epochs: the labels of the epochs; at least one.
+        samples: the number of samples of each epoch.
     """
     first, later = epochs[0], epochs[1:]
     if not later:
         return first
     doubts = [
-        f"epoch {number} of {len(epochs)}: {one.why}"
-        for number, one in enumerate(epochs, start=1)
-        if one.why
+        f"epoch {number} of {len(epochs)}: {epoch.why}"
+        for number, epoch in enumerate(epochs, start=1)
+        if epoch.why
     ]
-    left = all(one.asked == LEFT for one in later)
+    only_first_prepared = all(epoch.asked == NOT_PREPARED for epoch in later)
     label, why = first.label, first.why
-    if label == "cold" and any(one.label != "cold" for one in later):
-        label, why = FIRST_EPOCH_COLD if left else "warm", doubts[0]
-    elif not why and not left:
-        why = doubts[0] if doubts else ""
-    resident = [one.resident_before for one in epochs if one.asked != LEFT]
-    known = [share for share in resident if share is not None]
-    # For whole files, bytes beyond those of the epoch are samples that it did not take.
-    ratios = [
-        one.physical_ratio if one.amplification is not None else min(1.0, one.physical_ratio)
-        for one in epochs
-        if one.physical_ratio is not None
+    if label == "cold" and any(epoch.label != "cold" for epoch in later):
+        label = FIRST_EPOCH_COLD if only_first_prepared else "warm"
+        why = doubts[0]
+    elif not why and not only_first_prepared and doubts:
+        why = doubts[0]
+    prepared_epochs = [epoch for epoch in epochs if epoch.asked != NOT_PREPARED]
+    known_shares = [
+        epoch.resident_before for epoch in prepared_epochs if epoch.resident_before is not None
     ]
+    resident_before = None
+    if known_shares and len(known_shares) == len(prepared_epochs):
+        resident_before = max(known_shares)
+    ratios = []
+    for epoch in epochs:
+        ratio = epoch.physical_ratio
+        if ratio is not None and epoch.amplification is None:
+            # Whole files were read: more bytes are those of samples that the epoch did not take.
+            ratio = min(1.0, ratio)
+        ratios.append(ratio)
     return replace(
         first,
         label=label,
         why=why,
-        resident_before=max(known) if known and len(known) == len(resident) else None,
+        resident_before=resident_before,
         physical_ratio=_mean(ratios, samples),
-        amplification=_mean([one.amplification for one in epochs], samples),
-        limits=tuple(dict.fromkeys(limit for one in epochs for limit in one.limits)),
+        amplification=_mean([epoch.amplification for epoch in epochs], samples),
+        limits=tuple(dict.fromkeys(limit for epoch in epochs for limit in epoch.limits)),
     )
 
 
 def _mean(ratios: Sequence[float | None], samples: Sequence[int]) -> float | None:
-    """The mean weighted by samples; None if the ratio of an epoch is unknown."""
-    known = [ratio for ratio in ratios if ratio is not None]
-    if len(known) < len(samples) or not sum(samples):
+    """Return the mean weighted by samples; None if the ratio of an epoch is unknown."""
+    known_ratios = [ratio for ratio in ratios if ratio is not None]
+    if len(known_ratios) < len(samples) or not sum(samples):
         return None
-    return sum(r * n for r, n in zip(known, samples, strict=True)) / sum(samples)
+    weighted = [ratio * count for ratio, count in zip(known_ratios, samples, strict=True)]
+    return sum(weighted) / sum(samples)
 
 
 def _why_not_cold(
@@ -153,26 +168,26 @@ def _why_not_cold(
         return f"{file_system} is memory"
     if resident is None:
         return f"the residency is unknown{where}"
-    if resident > RESIDENT_AT_MOST:
+    if resident > MAX_RESIDENT_SHARE:
         return f"{_percent(resident)} of the pages were resident before{where}"
     if physical is None:
         return f"physical bytes are not counted{where}" if sequential else ""
-    if physical < PHYSICAL_AT_LEAST:
+    if physical < MIN_PHYSICAL_SHARE:
         return f"only {_percent(physical)} of the bytes read came from storage{where}"
     return ""
 
 
 def _why_not_the_device(physical: float | None, file_system: str) -> str:
-    if physical is None or physical >= PHYSICAL_AT_LEAST:
+    if physical is None or physical >= MIN_PHYSICAL_SHARE:
         return ""
     where = f" on {file_system}" if file_system else ""
     return f"only {_percent(physical)} of the bytes are counted as read from a device{where}"
 
 
 def _why_not_all_warm(resident: float | None, physical: float | None) -> str:
-    if resident is not None and resident < 1 - RESIDENT_AT_MOST:
+    if resident is not None and resident < 1 - MAX_RESIDENT_SHARE:
         return f"only {_percent(resident)} of the pages were in memory before"
-    if physical is None or physical <= 1 - PHYSICAL_AT_LEAST:
+    if physical is None or physical <= 1 - MIN_PHYSICAL_SHARE:
         return ""
     return f"{_percent(physical)} of the bytes read came from storage: not all stayed in memory"
 

@@ -1,4 +1,4 @@
-"""The environment of a run as its result keeps it: what figures depend on."""
+"""The environment of a run, on which its figures depend, as the result keeps it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from iobench.machine.host import host, instance_type
 from iobench.machine.processes import find_program
 from iobench.machine.storage import describe_target
 
-# Images, records, arrays; object stores; frameworks; the bench's own.
+# Libraries of images, records and arrays; of object stores; frameworks; libraries of iobench.
 LIBRARIES = (
     *("numpy", "simplejpeg", "opencv-python-headless", "opencv-python", "pillow", "pillow-simd"),
     *("cykooz-resizer", "crc32c", "google-crc32c", "pyarrow", "pandas", "scipy", "indexed-gzip"),
@@ -35,22 +35,26 @@ LIBRARIES = (
     *("psutil", "dask", "distributed", "moto"),
 )
 _GROUPS = ("iobench.loaders", "iobench.consumers", "iobench.clients", "iobench.samplers")
-_OURS = "dataprep-iobench"
-_NOTHING: tuple[Any, ...] = (None, "", {}, [])
+_OWN_PACKAGE = "dataprep-iobench"
+_EMPTY_VALUES: tuple[Any, ...] = (None, "", {}, [])
 
 
 def describe(
     targets: Mapping[str, Path], stores: Mapping[str, Mapping[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """Versions, processors, memory, GPUs, networks, and the storage of ``targets`` by label.
+    """Return versions, processors, memory, GPUs, networks, and storage, as JSON values.
 
-    ``stores``: descriptions of object stores by label. Values that are not available are left out.
-    No name of a host, a user or an account is kept.
+    Values that are not available are left out. No name of a host, a user or an account is kept.
+
+    Args:
+        targets: paths whose storage is described, by label.
+        stores: descriptions of object stores, by label.
     """
     machine = host()
-    if kind := instance_type(machine):
-        machine["instance_type"] = kind
-    found = {
+    machine_type = instance_type(machine)
+    if machine_type:
+        machine["instance_type"] = machine_type
+    environment = {
         "iobench": __version__,
         "python": platform.python_version(),
         "kernel": f"{platform.system()} {platform.release()}",
@@ -65,31 +69,39 @@ def describe(
         "targets": {label: describe_target(path) for label, path in targets.items()},
         "stores": dict(stores or {}),
     }
-    always = ("gpus", "libraries", "targets")
-    return {key: value for key, value in found.items() if key in always or value not in _NOTHING}
+    always_kept = ("gpus", "libraries", "targets")
+    return {
+        key: value
+        for key, value in environment.items()
+        if key in always_kept or value not in _EMPTY_VALUES
+    }
 
 
 def libraries() -> dict[str, str]:
-    """Versions of installed libraries, of packages that bring loaders or clients, and of fio."""
-    found = {}
+    """Return versions of libraries, of packages with loaders or clients, and of fio."""
+    versions = {}
     for name in LIBRARIES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except (PackageNotFoundError, OSError):
             continue
-    found |= _fio()
-    brought = [entry.dist for group in _GROUPS for entry in entry_points(group=group)]
-    named = {re.sub(r"[-_.]+", "-", one.name).lower(): one.version for one in brought if one}
-    named.pop(_OURS, None)
-    return {**found, **dict(sorted(named.items()))}
+    versions |= _fio()
+    extensions = {}
+    for group in _GROUPS:
+        for entry in entry_points(group=group):
+            if entry.dist is not None:
+                name = re.sub(r"[-_.]+", "-", entry.dist.name).lower()
+                extensions[name] = entry.dist.version
+    extensions.pop(_OWN_PACKAGE, None)
+    return {**versions, **dict(sorted(extensions.items()))}
 
 
 def _fio() -> dict[str, str]:
-    """The version of fio, which the disk probe may use and which is no Python package."""
+    """Return the version of fio, which is no Python package; empty if it is not installed."""
     try:
         command = [find_program("fio") or "fio", "--version"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=5, check=True)
     except (OSError, subprocess.SubprocessError, ValueError):
         return {}
-    match = re.fullmatch(r"fio-([0-9A-Za-z.-]{1,40})", done.stdout.strip())
+    match = re.fullmatch(r"fio-([0-9A-Za-z.-]{1,40})", process.stdout.strip())
     return {"fio": match[1]} if match else {}

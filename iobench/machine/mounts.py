@@ -9,15 +9,28 @@ from typing import NamedTuple
 
 import psutil
 
-_KERNELS = tuple(map(Path, ("/proc", "/sys", "/dev", "/run", "/boot")))
-_SHARED_MEMORY = {Path("/dev/shm")}  # noqa: S108  where loaders share memory
-_NO_DATA = {"autofs", "binfmt_misc", "nsfs", "mqueue", "fuse.lxcfs", "squashfs", "devtmpfs"}
+_KERNEL_FOLDERS = tuple(map(Path, ("/proc", "/sys", "/dev", "/run", "/boot")))
+_SHARED_MEMORY = {Path("/dev/shm")}  # noqa: S108  the folder in which loaders share memory
+_TYPES_WITHOUT_DATA = {
+    "autofs",
+    "binfmt_misc",
+    "nsfs",
+    "mqueue",
+    "fuse.lxcfs",
+    "squashfs",
+    "devtmpfs",
+}
 
 
 class Mount(NamedTuple):
-    """A mounted file system; ``source`` is a device, a server or another text of its type.
+    """A mounted file system.
 
-    ``device`` is ``MAJOR:MINOR``, with major 0 if no block device is behind the mount.
+    Attributes:
+        point: the folder where it is mounted.
+        file_system: its type.
+        options: the options of the mount, separated by commas.
+        source: a device, a server or another text, depending on the type.
+        device: ``MAJOR:MINOR``, with major 0 if no block device is behind the mount.
     """
 
     point: Path
@@ -28,25 +41,30 @@ class Mount(NamedTuple):
 
 
 def mounts() -> list[Mount]:
-    """Every mounted file system, in the order in which they were mounted."""
-    found = psutil.disk_partitions(all=True)
-    return [Mount(Path(one.mountpoint), one.fstype, one.opts, one.device) for one in found]
+    """Return all mounted file systems, in the order in which they were mounted."""
+    return [
+        Mount(Path(entry.mountpoint), entry.fstype, entry.opts, entry.device)
+        for entry in psutil.disk_partitions(all=True)
+    ]
 
 
 def mount_of(path: Path, table: Iterable[Mount]) -> Mount | None:
-    """The mount of an absolute path: the deepest, and of equals the last."""
+    """Return the mount of an absolute path: the deepest one, and of equally deep ones the last."""
     above = [mount for mount in table if path.is_relative_to(mount.point)]
     return max(reversed(above), key=lambda mount: len(mount.point.parts), default=None)
 
 
 def file_system(path: Path) -> str:
-    """The type of the file system that holds ``path`` (``ext4``, ``overlay``); empty if unknown."""
+    """Return the type of the file system of a path (``ext4``, ``overlay``); empty if unknown."""
     mount = mount_of(path.resolve(), mounts())
     return mount.file_system if mount else ""
 
 
 def data_mounts(table: Iterable[Mount]) -> list[Path]:
-    """Mount points that may have data: not the kernel's own, and no single files."""
-    points = {mount.point for mount in table if mount.file_system not in _NO_DATA}
-    ours = {point for point in points if not any(map(point.is_relative_to, _KERNELS))}
-    return sorted(point for point in ours | (points & _SHARED_MEMORY) if os.path.isdir(point))  # noqa: PTH112  never raises
+    """Return the mount points that may have data: no folders of the kernel, and no single files."""
+    points = {mount.point for mount in table if mount.file_system not in _TYPES_WITHOUT_DATA}
+    data_points = points & _SHARED_MEMORY
+    for point in points:
+        if not any(point.is_relative_to(folder) for folder in _KERNEL_FOLDERS):
+            data_points.add(point)
+    return sorted(point for point in data_points if os.path.isdir(point))  # noqa: PTH112  Path.is_dir may raise

@@ -1,6 +1,6 @@
-"""Recognise the provider of an object store by its endpoint; no host name is kept.
+"""Recognise the provider of an object store by its endpoint. No host name is kept.
 
-Endpoints: AWS, https://docs.aws.amazon.com/general/latest/gr/s3.html; S3 Express One Zone
+Endpoints: AWS, https://docs.aws.amazon.com/general/latest/gr/s3.html; names of S3 Express One Zone
 buckets end in ``--x-s3``; Google, ``storage.googleapis.com``; Cloudflare R2,
 ``ACCOUNT.r2.cloudflarestorage.com``; Backblaze B2, ``s3.REGION.backblazeb2.com``; Wasabi,
 ``s3.REGION.wasabisys.com``.
@@ -34,39 +34,40 @@ _REGION = re.compile(r"[a-z]{2}(?:-[a-z]+)+-\d")
 
 
 def describe_store(uri: str, endpoint_url: str | None, region: str | None = None) -> dict[str, Any]:
-    """``kind``, ``name``, ``why``, ``encrypted`` (TLS) and, for AWS, ``region``.
+    """Return ``kind``, ``name``, ``why``, ``encrypted`` (TLS) and, for AWS, ``region``.
 
     Args:
-        uri: ``s3://bucket/prefix``, or that of a store that another package brings.
+        uri: ``s3://bucket/prefix``, or the address of a store of another package.
         endpoint_url: the URL that requests go to; None if unknown.
-        region: the bucket's, if known.
+        region: the region of the bucket; None if unknown.
     """
     scheme = uri.partition("://")[0]
     if scheme != "s3":
-        told = scheme if re.fullmatch(r"[a-z][a-z0-9+.-]{0,15}", scheme) else "unknown"
-        return {"kind": told, "name": told, "why": "a store that another package brings"}
+        name = scheme if re.fullmatch(r"[a-z][a-z0-9+.-]{0,15}", scheme) else "unknown"
+        return {"kind": name, "name": name, "why": "a store of another package"}
     if endpoint_url is None:
         return {"kind": "unknown", "name": "unknown", "why": "its endpoint is not known"}
     parts = urlsplit(endpoint_url)
     host = (parts.hostname or "").lower().rstrip(".")
-    where = ", on this machine" if host in _LOOPBACK else ""
-    kind, name = "s3-compatible", f"S3-compatible{where}"
+    suffix = ", on this machine" if host in _LOOPBACK else ""
+    kind, name = "s3-compatible", f"S3-compatible{suffix}"
     why = "its endpoint belongs to no known provider"
-    for pattern, known, its_name in _PROVIDERS:
+    for pattern, provider_kind, provider in _PROVIDERS:
         if re.fullmatch(pattern, host):
-            kind, name, why = known, its_name, f"its endpoint belongs to {its_name}"
+            kind, name, why = provider_kind, provider, f"its endpoint belongs to {provider}"
     if kind == "aws-s3" and re.match(r"s3://[^/]*--x-s3(/|$)", uri):
         kind, name, why = "aws-s3-express", "Amazon S3 Express One Zone", "its bucket's name"
-    found = {"kind": kind, "name": name, "why": why, "encrypted": parts.scheme == "https"}
+    is_encrypted = parts.scheme == "https"
+    description = {"kind": kind, "name": name, "why": why, "encrypted": is_encrypted}
     if kind.startswith("aws-s3") and region and _REGION.fullmatch(region):
-        found["region"] = region
-    return found
+        description["region"] = region
+    return description
 
 
 def endpoint_of(options: StoreOptions) -> tuple[str | None, str | None]:
-    """URL and region as boto3 finds them in options, environment or profile; None if unknown.
+    """Return URL and region of a store, as boto3 finds them; None if unknown.
 
-    No request is sent.
+    boto3 reads the options, the environment and the profile. No request is sent.
     """
     try:
         client = S3Bucket("s3://any", options).connect()

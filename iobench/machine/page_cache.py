@@ -1,6 +1,6 @@
-"""The page cache over files: how much of them it holds, how to empty and how to fill it.
+"""The page cache: how much of some files it holds, and how to drop or read them.
 
-Residency comes from cachestat(2) where the kernel has it, else from mincore(2).
+Residency comes from cachestat(2) if the kernel has it, otherwise from mincore(2).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 import psutil
 
-from iobench.machine.coldness import IN_MEMORY, LEFT, RESIDENT_AT_MOST, judge
+from iobench.machine.coldness import IN_MEMORY, MAX_RESIDENT_SHARE, NOT_PREPARED, judge
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.host import container
 from iobench.machine.mounts import file_system
@@ -28,56 +28,62 @@ WHEN_NEEDED: DropCaches = "when-needed"
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 _PIECE_BYTES = 2**20
-_PAGES, _PAGES_NAMES_INODES = 1, 3  # see proc_sys_vm(5)
-_FSYNC_EACH = 64  # beyond that one sync for all is quicker: each fsync may flush the drive
+_DROP_PAGES, _DROP_PAGES_AND_NAMES = 1, 3  # see proc_sys_vm(5)
+_MAX_FSYNCS = 64
+"""For more files one sync of the machine is quicker, since each fsync may flush the drive."""
+
 _CACHESTAT = 451  # the same number on every architecture but Alpha; Linux 6.5
 # The page cache of an overlay belongs to the layer below, which cachestat does not count.
 _ONLY_MINCORE = frozenset({"overlay"})
 
 
 def residency(paths: Sequence[Path]) -> float | None:
-    """Share of the files' pages that are in memory, 0 to 1.
+    """Return the share of the files' pages that are in memory, 0 to 1.
 
-    None if the kernel does not report it, a file may not be read, or there are no pages.
+    It is None if the kernel does not report it, if a file may not be read, or without pages.
     """
-    kind = file_system(paths[0]) if paths else ""
+    file_system_type = file_system(paths[0]) if paths else ""
     try:
-        resident = sum(_resident_pages(path, kind) for path in paths)
-        total = sum(_pages(path.stat().st_size) for path in paths)
+        resident_pages = sum(_resident_pages(path, file_system_type) for path in paths)
+        all_pages = sum(_pages(path.stat().st_size) for path in paths)
     except OSError:
         return None
-    return resident / total if total else None
+    return resident_pages / all_pages if all_pages else None
 
 
 def evict(paths: Sequence[Path], drop_caches: DropCaches = WHEN_NEEDED) -> None:
-    """Ask the kernel to drop the files' pages; mapped pages and those of a tmpfs stay.
+    """Ask the kernel to drop the files' pages; mapped pages and pages of a tmpfs stay.
 
-    Dirty pages are written first. With ``drop_caches: always`` all clean pages, names and inodes of
-    the machine are dropped, with ``when-needed`` all clean pages if more than 1 % of the files'
-    pages stay; both only if permitted. ``residency`` shows whether it worked.
+    Dirty pages are written first. ``residency`` shows whether it worked.
+
+    Args:
+        paths: the files.
+        drop_caches: with ``always``, all clean pages, names and inodes of the machine are dropped.
+            With ``when-needed``, all clean pages are dropped if more than 1 % of the files' pages
+            stay. Both happen only if they are permitted.
 
     Raises:
         OSError: a file cannot be opened or written back.
     """
-    if len(paths) > _FSYNC_EACH:
+    if len(paths) > _MAX_FSYNCS:
         os.sync()
     for path in paths:
         with path.open("rb", buffering=0) as file:
-            if len(paths) <= _FSYNC_EACH:
+            if len(paths) <= _MAX_FSYNCS:
                 os.fsync(file.fileno())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     if not paths or file_system(paths[0]) in IN_MEMORY:
         return
-    # If it is not permitted, the limits of the trial say so.
+    # If this is not permitted, the limits of the trial mention it.
     with contextlib.suppress(OSError):
         if drop_caches == "always":
-            DROP_CACHES.write_text(f"{_PAGES_NAMES_INODES}\n")
-        elif drop_caches == WHEN_NEEDED and (residency(paths) or 0.0) > RESIDENT_AT_MOST:
-            DROP_CACHES.write_text(f"{_PAGES}\n")
+            DROP_CACHES.write_text(f"{_DROP_PAGES_AND_NAMES}\n")
+        elif drop_caches == WHEN_NEEDED and (residency(paths) or 0.0) > MAX_RESIDENT_SHARE:
+            DROP_CACHES.write_text(f"{_DROP_PAGES}\n")
 
 
 def warm(paths: Sequence[Path]) -> None:
-    """Read all of the files once.
+    """Read all files once, so that they are in the page cache.
 
     Raises:
         OSError: a file cannot be read.
@@ -90,10 +96,10 @@ def warm(paths: Sequence[Path]) -> None:
 
 
 def physical_read_bytes() -> int | None:
-    """Bytes that storage gave to this process, its threads and its reaped children so far.
+    """Return the bytes that storage gave so far to this process, its threads and ended children.
 
-    ``read_bytes`` of proc_pid_io(5), which leaves out network and FUSE file systems. None if the
-    kernel does not count it.
+    This is ``read_bytes`` of proc_pid_io(5), which leaves out network and FUSE file systems. It is
+    None if the kernel does not count it.
     """
     try:
         return int(psutil.Process().io_counters().read_bytes)
@@ -103,9 +109,13 @@ def physical_read_bytes() -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """The state that a trial asked for, and the share of its files that was resident before it.
+    """The state of the page cache before a trial.
 
-    ``resident_before`` is None if the kernel does not report it.
+    Attributes:
+        asked: the requested state: ``cold``, ``warm``, ``direct`` or ``NOT_PREPARED``.
+        files: the files that the trial reads.
+        resident_before: the share of their pages that was in memory; None if the kernel does not
+            report it.
     """
 
     asked: str
@@ -113,50 +123,51 @@ class CacheState:
     resident_before: float | None
 
     def judged(self, physical_ratio: float | None, *, sequential: bool) -> Cold:
-        """The label of the trial, see ``coldness.judge``.
+        """Return the label of the trial, see ``coldness.judge``.
 
-        An epoch that was not prepared is judged as a cold one.
+        An epoch that was not prepared is judged like a cold epoch.
         """
-        kind = file_system(self.files[0])
-        judged = judge(
-            asked="cold" if self.asked == LEFT else self.asked,
+        file_system_type = file_system(self.files[0])
+        label = judge(
+            asked="cold" if self.asked == NOT_PREPARED else self.asked,
             resident_before=self.resident_before,
             physical_ratio=physical_ratio,
             sequential=sequential,
             data_bytes=sum(file.stat().st_size for file in self.files),
             memory_bytes=memory_bytes(),
-            file_system=kind,
-            limits=limits(kind, self.resident_before) if self.asked == "cold" else (),
+            file_system=file_system_type,
+            limits=limits(file_system_type, self.resident_before) if self.asked == "cold" else (),
         )
-        return replace(judged, asked=self.asked)
+        return replace(label, asked=self.asked)
 
 
-def prepared(
+def prepare_cache(
     asked: str, files: Sequence[Path], drop_caches: DropCaches = WHEN_NEEDED
 ) -> CacheState:
-    """Fill the page cache with ``files`` for ``warm``, else drop them from it."""
+    """Read the files into the page cache for ``warm``; otherwise drop them from it."""
     if asked == "warm":
         warm(files)
     else:
         evict(files, drop_caches if asked == "cold" else WHEN_NEEDED)
-    return observed(asked, files)
+    return observe_cache(asked, files)
 
 
-def observed(asked: str, files: Sequence[Path]) -> CacheState:
-    """The present state; nothing is filled or dropped."""
+def observe_cache(asked: str, files: Sequence[Path]) -> CacheState:
+    """Return the present state; nothing is read or dropped."""
     return CacheState(asked, files, residency(files))
 
 
-def limits(kind: str, resident: float | None) -> tuple[str, ...]:
-    """Limits on emptying or seeing the page cache here, as sentences without a full stop.
+def limits(file_system_type: str, resident: float | None) -> tuple[str, ...]:
+    """Return why the page cache cannot be emptied or seen here, as sentences without a full stop.
 
     Args:
-        kind: the type of the files' file system.
+        file_system_type: the type of the file system of the files.
         resident: their residency; None if the kernel does not report it.
     """
-    signs, in_memory = container(), kind in IN_MEMORY
+    container_signs = container()
+    in_memory = file_system_type in IN_MEMORY
     sentences = (
-        (in_memory, f"{kind}: files are in memory and cannot be evicted"),
+        (in_memory, f"{file_system_type}: files are in memory and cannot be evicted"),
         (
             resident is None and not in_memory,
             "the residency is unknown: the kernel reports it only for files that the user owns or "
@@ -172,16 +183,16 @@ def limits(kind: str, resident: float | None) -> tuple[str, ...]:
             "no /proc/PID/io: physical bytes are not counted, reads of whole files not proved",
         ),
         (
-            bool(signs),
-            f"{signs}: the page cache is the host's, and others on it may read or map the same "
-            "files",
+            bool(container_signs),
+            f"{container_signs}: the page cache is the host's, and others on it may read or map "
+            "the same files",
         ),
     )
-    return tuple(sentence for holds, sentence in sentences if holds)
+    return tuple(sentence for applies, sentence in sentences if applies)
 
 
-def _resident_pages(path: Path, kind: str) -> int:
-    """Pages of a file that are in memory; ``kind`` is the type of its file system.
+def _resident_pages(path: Path, file_system_type: str) -> int:
+    """Return the number of pages of a file that are in memory.
 
     Raises:
         OSError: the file may not be read, or the kernel does not report it.
@@ -190,13 +201,13 @@ def _resident_pages(path: Path, kind: str) -> int:
         size_bytes = os.fstat(file.fileno()).st_size
         if not size_bytes:
             return 0
-        cached = None if kind in _ONLY_MINCORE else _cachestat(file.fileno())
-        # Since Linux 5.2 files that we could not write are always reported as resident.
-        is_ours = path.stat().st_uid == os.geteuid()
-        if cached is None and (is_ours or os.access(path, os.W_OK, effective_ids=True)):
+        cached = None if file_system_type in _ONLY_MINCORE else _cachestat(file.fileno())
+        # Since Linux 5.2 mincore reports files that this user may not write as resident.
+        is_own_file = path.stat().st_uid == os.geteuid()
+        if cached is None and (is_own_file or os.access(path, os.W_OK, effective_ids=True)):
             cached = _mincore(file.fileno(), size_bytes)
     if cached is None:
-        raise OSError(f"{path}: no residency")
+        raise OSError(f"{path}: the kernel does not report its residency")
     # The last folio may reach beyond the end of the file.
     return min(cached, _pages(size_bytes))
 
@@ -207,16 +218,18 @@ def _pages(file_bytes: int) -> int:
 
 def _cachestat(descriptor: int) -> int | None:
     counts = (ctypes.c_uint64 * 5)()  # cached, dirty, writeback, evicted, recently evicted
-    whole = (ctypes.c_uint64 * 2)()  # offset and length; length 0: up to the end
+    # Offset and length; the length 0 means up to the end.
+    span = (ctypes.c_uint64 * 2)()
     number, file = ctypes.c_long(_CACHESTAT), ctypes.c_uint(descriptor)
-    return None if ctypes.CDLL(None).syscall(number, file, whole, counts, 0) else int(counts[0])
+    failed = ctypes.CDLL(None).syscall(number, file, span, counts, 0)
+    return None if failed else int(counts[0])
 
 
 def _mincore(descriptor: int, size_bytes: int) -> int | None:
-    found = np.zeros(_pages(size_bytes), np.uint8)
+    page_flags = np.zeros(_pages(size_bytes), np.uint8)
     with mmap.mmap(descriptor, size_bytes, prot=mmap.PROT_READ) as mapped:
         address = ctypes.c_void_p(np.frombuffer(mapped, np.uint8).ctypes.data)
-        vector = ctypes.c_void_p(found.ctypes.data)
+        vector = ctypes.c_void_p(page_flags.ctypes.data)
         failed = ctypes.CDLL(None).mincore(address, ctypes.c_size_t(size_bytes), vector)
-    # Only the lowest bit has a meaning.
-    return None if failed else int(np.count_nonzero(found & 1))
+    # Only the lowest bit has a meaning: the page is in memory.
+    return None if failed else int(np.count_nonzero(page_flags & 1))

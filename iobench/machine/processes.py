@@ -1,4 +1,4 @@
-"""Processes: find and start programs, end with a parent, descendants, memory, suspended time."""
+"""Processes: find and start programs, end with a parent, read descendants and memory."""
 
 from __future__ import annotations
 
@@ -23,19 +23,25 @@ from iobench.errors import TrialFailed
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 _PSS = re.compile(rb"^(Pss|Pss_Anon|Pss_Shmem):\s+(\d+) kB$", re.M)
-_LONGEST_LOOK_S = 5.0
+_MAX_LOOK_INTERVAL_S = 5.0
 """If more time passes between two looks, the looking process itself was suspended."""
-_MEMORY_EVERY_S, _MEMORY_SHARE = 0.2, 0.01
+
+_MEMORY_INTERVAL_S = 0.2
+"""Seconds between two readings of memory."""
+
+_MEMORY_CPU_SHARE = 0.01
+"""Share of a processor that reading memory may take; otherwise it is read less often."""
 
 
 def find_program(name: str) -> str | None:
-    """Path of a program of this interpreter's environment or on the path; None if not found.
+    """Return the path of a program in this environment or on PATH; None if it is not found.
 
-    A wheel that brings one as ``NAME/bin/NAME`` installs a Python script that calls it, which
-    takes longer to start than the program does: the program itself is preferred.
+    A wheel may have a program as ``NAME/bin/NAME``, and install a Python script that calls it. The
+    program itself is preferred, since the script takes longer to start.
     """
     spec = find_spec(name) if name.isidentifier() else None
-    folders = [f"{package}/bin" for package in (spec and spec.submodule_search_locations) or ()]
+    packages = (spec.submodule_search_locations if spec else None) or ()
+    folders = [f"{package}/bin" for package in packages]
     folders += [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     return shutil.which(name, path=os.pathsep.join(folders))
 
@@ -50,11 +56,13 @@ _REMEDIES = {
 
 
 @contextlib.contextmanager
-def starting(what: str) -> Iterator[None]:
+def starting(noun: str) -> Iterator[None]:
     """Turn the system's refusal to start a process or a thread into a failed trial.
 
-    Such a refusal may pass, so that the next trial is tried all the same. ``what`` is started by
-    the block, and begins the message.
+    The refusal may pass, so the next trial is tried in any case.
+
+    Args:
+        noun: what the block starts; the message begins with it.
 
     Raises:
         TrialFailed: the block raised OSError, or the RuntimeError of ``Thread.start``.
@@ -65,28 +73,31 @@ def starting(what: str) -> Iterator[None]:
         remedy = _REMEDIES.get(error.errno or 0, "")
         advice = f": {remedy}, then continue with --resume" if remedy else ""
         raise TrialFailed(
-            f"{what} could not be started: {error.strerror or error}{advice}"
+            f"{noun} could not be started: {error.strerror or error}{advice}"
         ) from None
     except RuntimeError as error:
         remedy = _REMEDIES[errno.EAGAIN]
         raise TrialFailed(
-            f"{what} could not be started: {error}: {remedy}, then continue with --resume"
+            f"{noun} could not be started: {error}: {remedy}, then continue with --resume"
         ) from None
 
 
 def end_with(parent: int, by: signal.Signals = signal.SIGKILL) -> None:
-    """Have the kernel kill this process when ``parent``, which started it, ends.
+    """Have the kernel kill this process when its parent ends.
 
-    The thread that started it counts: start such processes from the main thread. Another signal
-    than SIGKILL lets the process tidy up.
+    The kernel waits for the thread that started this process, so start it from the main thread.
+
+    Args:
+        parent: the id of the parent.
+        by: the signal; another signal than SIGKILL lets the process tidy up.
     """
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, by)
     if os.getppid() != parent:
-        os._exit(1)  # it had ended before the call
+        os._exit(1)  # The parent had ended before the call.
 
 
 def descendants(root: int) -> set[int]:
-    """``root`` and every process below it."""
+    """Return the ids of a process and of all processes below it."""
     try:
         return {root, *(child.pid for child in psutil.Process(root).children(recursive=True))}
     except psutil.Error:
@@ -94,12 +105,18 @@ def descendants(root: int) -> set[int]:
 
 
 def proportional_bytes(process: int, *, unbacked: bool = False) -> int | None:
-    """Proportional set size of a process (``/proc/PID/smaps_rollup``, Linux 4.14, proc(5)).
+    """Return the proportional set size of a process (``/proc/PID/smaps_rollup``, Linux 4.14).
 
-    A page counts divided by the number of processes that map it. The kernel walks all pages of
-    the process for it: about 20 ms a GB. With ``unbacked`` only pages that no file backs count:
-    anonymous and shared memory, all where an older kernel does not separate them. 0 for a process
-    that has ended; None if it may not be read.
+    Each page counts divided by the number of processes that map it. The kernel walks all pages of
+    the process, which takes about 20 ms per GB.
+
+    Args:
+        process: the id of the process.
+        unbacked: count only pages that no file backs, which are anonymous and shared memory. All
+            pages count if an older kernel does not separate them.
+
+    Returns:
+        The bytes; 0 for a process that has ended, None if they may not be read.
     """
     try:
         data = Path(f"/proc/{process}/smaps_rollup").read_bytes()
@@ -107,22 +124,26 @@ def proportional_bytes(process: int, *, unbacked: bool = False) -> int | None:
         return 0
     except OSError:
         return None
-    found = {name: 1024 * int(kib) for name, kib in _PSS.findall(data)}
-    if unbacked and b"Pss_Anon" in found:
-        return found[b"Pss_Anon"] + found.get(b"Pss_Shmem", 0)
-    return found.get(b"Pss", 0)
+    sizes = {name: 1024 * int(kib) for name, kib in _PSS.findall(data)}
+    if unbacked and b"Pss_Anon" in sizes:
+        return sizes[b"Pss_Anon"] + sizes.get(b"Pss_Shmem", 0)
+    return sizes.get(b"Pss", 0)
 
 
 @dataclass
 class Cost:
-    """The share of a processor that ``repeated`` calls took; set when the block ends."""
+    """The cost of calls of ``repeated``.
+
+    Attributes:
+        core_share: the share of a processor that they took; set when the block ends.
+    """
 
     core_share: float = 0.0
 
 
 @contextlib.contextmanager
 def repeated(look: Callable[[], float]) -> Iterator[Cost]:
-    """Call ``look`` in a thread at the begin and end of the block, and repeatedly between.
+    """Call a function in a thread repeatedly while the block runs, also at its begin and end.
 
     ``look`` returns the seconds until its next call.
     """
@@ -149,8 +170,9 @@ def repeated(look: Callable[[], float]) -> Iterator[Cost]:
 class PeakMemory(Cost):
     """The memory that this process and its descendants needed while ``peak_memory`` ran.
 
-    ``needed_bytes`` is the largest amount above that at the beginning, None if the kernel does not
-    report it.
+    Attributes:
+        needed_bytes: the largest increase since the beginning; None if the kernel does not report
+            it.
     """
 
     needed_bytes: int | None = None
@@ -163,18 +185,20 @@ def peak_memory() -> Iterator[PeakMemory]:
     Only pages that no file backs count, since the kernel can take the page cache back. They are
     read five times a second, or less often if that would take more than 1 % of a processor.
     """
-    peak, below = PeakMemory(), descendants(os.getpid())
-    at_first = _tree_bytes(below)
+    peak, members = PeakMemory(), descendants(os.getpid())
+    begin_bytes = _tree_bytes(members)
 
     def look() -> float:
-        nonlocal below
-        cpu_s = time.thread_time()
-        before, below = below, descendants(os.getpid())
-        # Until a new process has its own program its memory is its parent's (vfork(2)).
-        now = _tree_bytes(before & below)
-        if now is not None and at_first is not None:
-            peak.needed_bytes = max(peak.needed_bytes or 0, now - at_first)
-        return max(_MEMORY_EVERY_S, (time.thread_time() - cpu_s) / _MEMORY_SHARE)
+        nonlocal members
+        cpu_before_s = time.thread_time()
+        earlier_members, members = members, descendants(os.getpid())
+        # A new process has the memory of its parent until it runs its own program (vfork(2)). So it
+        # counts from the second reading on.
+        now_bytes = _tree_bytes(earlier_members & members)
+        if now_bytes is not None and begin_bytes is not None:
+            peak.needed_bytes = max(peak.needed_bytes or 0, now_bytes - begin_bytes)
+        cpu_s = time.thread_time() - cpu_before_s
+        return max(_MEMORY_INTERVAL_S, cpu_s / _MEMORY_CPU_SHARE)
 
     with repeated(look) as cost:
         yield peak
@@ -182,38 +206,43 @@ def peak_memory() -> Iterator[PeakMemory]:
 
 
 def _tree_bytes(processes: Iterable[int]) -> int | None:
-    """Memory of these processes; None if the kernel does not report that of this one."""
-    found = {process: proportional_bytes(process, unbacked=True) for process in processes}
-    return sum(size or 0 for size in found.values()) if found[os.getpid()] else None
+    """Return the memory of processes; None if the kernel does not report it for this process."""
+    sizes = {process: proportional_bytes(process, unbacked=True) for process in processes}
+    if not sizes[os.getpid()]:
+        return None
+    return sum(size or 0 for size in sizes.values())
 
 
 class SuspendedTime:
-    """Add up for how long ``process`` was suspended (Ctrl-Z, SIGSTOP).
+    """Adds up for how long a process was suspended (Ctrl-Z, SIGSTOP).
 
     The process that looks may have been suspended too, as in a paused container.
+
+    Attributes:
+        awake_s: seconds since the first look in which the looking process was not suspended.
+        seconds: seconds in which one of both processes was suspended.
     """
 
     def __init__(self, process: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._process, self._clock = process, clock
         self._looked_s = clock()
         self.awake_s = 0.0
-        """Seconds since the first look in which the process that looks was not suspended."""
         self.seconds = 0.0
-        """Seconds in which either was."""
 
     def skip(self) -> None:
-        """Leave out the time since the last look: nothing was looked at on purpose."""
+        """Leave out the time since the last look, in which nothing looked on purpose."""
         self._looked_s = self._clock()
 
     def look(self) -> None:
         """Look once; call this about twice a second."""
         now_s = self._clock()
-        since_s, self._looked_s = now_s - self._looked_s, now_s
-        slept = since_s > _LONGEST_LOOK_S
-        if not slept:
-            self.awake_s += since_s
+        interval_s, self._looked_s = now_s - self._looked_s, now_s
+        was_suspended_itself = interval_s > _MAX_LOOK_INTERVAL_S
+        if not was_suspended_itself:
+            self.awake_s += interval_s
         status = ""
         with contextlib.suppress(psutil.Error):
             status = psutil.Process(self._process).status()
-        if slept or status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP):
-            self.seconds += since_s
+        is_stopped = status in (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+        if was_suspended_itself or is_stopped:
+            self.seconds += interval_s

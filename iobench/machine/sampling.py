@@ -1,7 +1,7 @@
-"""Sampling beside a trial: which samplers are read, how often, and the table of their readings.
+"""Read samplers in a thread while a trial runs, and keep a table of the readings.
 
-The thread runs in the process that waits for the trial, so it does not hold the trial's
-interpreter lock.
+The thread runs in the process that waits for the trial, so it does not hold the interpreter lock of
+the trial.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from iobench.machine.samplers import SAMPLERS, Sampler
 from iobench.several import Settings, ZeroOrMore
 
 USUAL = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
-MOST_ROWS = 20_000
-"""With more, every other row is dropped, and the machine is read half as often."""
+MAX_ROWS = 20_000
+"""With more rows every second one is dropped, and the machine is read half as often."""
 
 Row: TypeAlias = dict[str, float]
 Columns: TypeAlias = Mapping[str, Sequence[float | None]]
@@ -30,13 +30,13 @@ SamplerName = Annotated[str, AfterValidator(SAMPLERS.check)]
 
 
 class SamplingSettings(Settings):
-    """Series of the machine, on the clock of the steps."""
+    """Series of the machine, with times on the clock of the steps."""
 
     per_s: Annotated[float, Field(ge=1, le=10)] = 2.0
     """Readings per second."""
 
     samplers: ZeroOrMore[SamplerName] = USUAL
-    """What is read (docs/series.md); `[]` for nothing."""
+    """Samplers that are read (docs/series.md); `[]` for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ class Samples:
     Attributes:
         columns: ``time_s`` on the machine's monotonic clock, then ``SAMPLER.NAME``; None for
             missing values.
-        core_share: processor seconds of the sampling / wall seconds.
-        notes: series that were not available, and what readers must know.
+        core_share: processor time of the sampling, as a share of one processor.
+        notes: series that were not available, and facts that readers must know.
     """
 
     columns: Columns
@@ -56,7 +56,11 @@ class Samples:
 
 
 class Recorder:
-    """Reads samplers at each ``sample``; keeps at most ``MOST_ROWS`` rows."""
+    """Reads samplers, and keeps at most ``MAX_ROWS`` rows of readings.
+
+    Attributes:
+        samples: the readings, after ``end``.
+    """
 
     def __init__(
         self, samplers: Mapping[str, Sampler], clock: Clock, notes: Iterable[str] = ()
@@ -67,29 +71,28 @@ class Recorder:
         self._notes = list(notes)
         self._every, self._count = 1, 0
         self.samples = Samples({}, 0.0, ())
-        """The readings, after ``end``."""
 
     @classmethod
     def of(cls, names: Iterable[str], process: int, clock: Clock) -> Recorder:
-        """A recorder with those of ``names`` that this machine has.
+        """Return a recorder with the samplers of ``names`` that are available.
 
-        A sampler that is not available never stops what is measured.
+        A sampler that is not available is only noted, so that it does not stop a measurement.
         """
-        found: dict[str, Sampler] = {}
+        available: dict[str, Sampler] = {}
         notes: list[str] = []
         for name in names:
             try:
-                found[name] = SAMPLERS.load(name)(process)
+                available[name] = SAMPLERS.load(name)(process)
             except (Unavailable, ConfigError) as error:
                 notes.append(str(error))
             except Exception as error:  # noqa: BLE001  anything from a third-party sampler
                 notes.append(f"no series {name}: {type(error).__name__}: {error}")
-        for sampler in found.values():
+        for sampler in available.values():
             notes.extend(sampler.notes)
-        return cls(found, clock, notes)
+        return cls(available, clock, notes)
 
     def sample(self) -> None:
-        """Read one row. A sampler that fails is noted and left out from here on."""
+        """Read one row. A sampler that fails is noted, and left out from then on."""
         self._count += 1
         if self._count % self._every:
             return
@@ -103,15 +106,19 @@ class Recorder:
                 _close(self._samplers.pop(name))
                 continue
             row |= {f"{name}.{key}": value for key, value in values.items()}
-        # The first reading may have no values, since rates need two.
+        # The first reading may have no values, since rates need two readings.
         if len(row) > 1:
             self._rows.append(row)
-        if len(self._rows) >= MOST_ROWS:
+        if len(self._rows) >= MAX_ROWS:
             self._rows = self._rows[1::2]
             self._every *= 2
 
     def end(self, core_share: float) -> Samples:
-        """Close the samplers; ``core_share`` is the share of a processor that reading took."""
+        """Close the samplers, and return the readings.
+
+        Args:
+            core_share: the share of a processor that reading took.
+        """
         for sampler in self._samplers.values():
             _close(sampler)
         names = dict.fromkeys(name for row in self._rows for name in row)
@@ -121,10 +128,11 @@ class Recorder:
 
 
 @contextlib.contextmanager
-def beside(settings: SamplingSettings | None, process: int) -> Iterator[Recorder | None]:
-    """Sample ``process`` and the machine in a thread while the block runs; None if switched off.
+def sampling_beside(settings: SamplingSettings | None, process: int) -> Iterator[Recorder | None]:
+    """Sample a process and the machine in a thread while the block runs.
 
-    The first reading is at its beginning, the last at its end.
+    The first reading is at its begin, the last at its end. The recorder is None if the settings
+    name no samplers.
     """
     if settings is None or not settings.samplers:
         yield None
@@ -147,5 +155,5 @@ def beside(settings: SamplingSettings | None, process: int) -> Iterator[Recorder
 
 
 def _close(sampler: Sampler) -> None:
-    with contextlib.suppress(Exception):  # a failing close does not lose what was read
+    with contextlib.suppress(Exception):  # If it fails, the readings are kept.
         sampler.close()

@@ -1,4 +1,4 @@
-"""The storage behind a path: from its mount down to disks."""
+"""The storage behind a path, from its mount down to disks."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from iobench.machine.storage_kinds import (
     kind_of_mount,
 )
 
-_HIDDEN_DEVICE = "its block device is not shown by /sys here"
-_NO_DEVICE = "no block device is behind it, and its type is not one of the known"
+_HIDDEN_DEVICE = "/sys does not show its block device here"
+_NO_DEVICE = "no block device is behind it, and its type is not known"
 # Kinds whose drivers know whether the disk rotates.
 _DRIVES = frozenset({"sata", "sas", "usb"})
 
 
 Storage: TypeAlias = tuple[str, str, Sequence[str], Disk | None]
-"""A kind (a key of ``KINDS``), its evidence, the layers below the file system, and the disk."""
+"""The kind (a key of ``KINDS``), its evidence, the layers below the file system, and the disk."""
 
 
 def describe_target(
     path: Path, table: Sequence[Mount] | None = None, root: Path = ROOT
 ) -> dict[str, Any]:
-    """The file system that holds ``path``, which need not exist, and the devices below it.
+    """Describe the file system of a path, which need not exist, and the devices below it.
 
     Keys: ``kind`` (of ``KINDS``), ``name``, ``why``, ``stack`` (from the file system down),
     ``file_system``, ``mount_options`` (those that affect figures), ``total_bytes`` and
     ``free_bytes`` where available, ``read_ahead_kb``, ``device``. It contains no source, address,
     path, serial number or name of a volume.
     """
-    # Unlike Path.resolve, realpath accepts links in a circle.
+    # realpath is used because, unlike Path.resolve, it accepts links in a circle.
     real = Path(os.path.realpath(path))
     mount = mount_of(real, mounts() if table is None else table) or Mount(Path("/"), UNKNOWN)
     device = mount.device or _device_number(mount.point)
@@ -72,12 +72,22 @@ def describe_target(
 
 
 def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -> list[str]:
-    """Lines for a terminal on what ``describe_target`` returned for ``path``."""
-    lines = [] if exists else ["no such file or directory; this is the storage that it would be on"]
-    way = " → ".join(target["stack"] or [target["file_system"]])
-    if total := target.get("total_bytes"):
-        way += f", {total / 1e9:,.1f} GB, {target.get('free_bytes', 0) / 1e9:,.1f} GB free"
-    lines.append(way)
+    """Return lines for a terminal about the result of ``describe_target``.
+
+    Args:
+        path: the path, as the user gave it.
+        target: the result.
+        exists: whether the path exists.
+    """
+    lines = []
+    if not exists:
+        lines.append("no such file or directory; this is the storage on which it would be")
+    layers = " → ".join(target["stack"] or [target["file_system"]])
+    total_bytes = target.get("total_bytes")
+    if total_bytes:
+        free_bytes = target.get("free_bytes", 0)
+        layers += f", {total_bytes / 1e9:,.1f} GB, {free_bytes / 1e9:,.1f} GB free"
+    lines.append(layers)
     device = target.get("device", {})
     scheduler, link = device.get("queue", {}).get("scheduler"), device.get("link_mb_per_s")
     settings = {
@@ -86,8 +96,9 @@ def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -
         f"a link of {link or 0:,.0f} MB/s": link,
         "rotational": device.get("rotational"),
     }
-    if shown := [words for words, is_known in settings.items() if is_known]:
-        lines.append("; ".join(shown))
+    known_settings = [setting for setting, is_known in settings.items() if is_known]
+    if known_settings:
+        lines.append("; ".join(known_settings))
     if target["mount_options"]:
         lines.append(f"mounted {target['mount_options'].replace(',', ', ')}")
     lines.append(("" if target["kind"] == UNKNOWN else "because ") + target["why"])
@@ -95,49 +106,63 @@ def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -
 
 
 def _device_number(point: Path) -> str:
-    """``MAJOR:MINOR`` of a mounted file system."""
+    """Return ``MAJOR:MINOR`` of a mounted file system; ``0:0`` if it cannot be read."""
     try:
-        found = point.stat().st_dev
+        device = point.stat().st_dev
     except OSError:
         return "0:0"
-    return f"{os.major(found)}:{os.minor(found)}"
+    return f"{os.major(device)}:{os.minor(device)}"
 
 
 def _storage(mount: Mount, devices: Sequence[Path] | None) -> Storage:
-    """The storage behind a mount with these block devices; None for hidden ones."""
-    fuse = mount.file_system.startswith("fuse")
-    told = None if devices and fuse else kind_of_mount(mount.file_system, mount.source)
-    if told is not None:
-        return (*told, (), None)
+    """Return the storage behind a mount.
+
+    Args:
+        mount: the mount.
+        devices: the folders of its block devices; None if they are hidden.
+    """
+    # A FUSE mount with a block device is a local file system: the device tells its kind.
+    has_fuse_device = bool(devices) and mount.file_system.startswith("fuse")
+    if not has_fuse_device:
+        mount_kind = kind_of_mount(mount.file_system, mount.source)
+        if mount_kind is not None:
+            kind, why = mount_kind
+            return kind, why, (), None
     if not devices:
         return UNKNOWN, _HIDDEN_DEVICE if devices is None else _NO_DEVICE, (), None
     stack = [f"volume of {len(devices)}"] if len(devices) > 1 else []
     level = list(devices)
     while level:
         layers = [block_devices.layer_of(folder) for folder in level]
-        named = [name for name, _ in layers if name]
-        if not named:
+        layer_names = [name for name, _ in layers if name]
+        if not layer_names:
             return _on_disks([block_devices.disk(folder) for folder in level], stack)
-        # If devices side by side differ, the layer of the first is named.
-        stack.append(named[0])
-        level = list(dict.fromkeys(one for _, below in layers for one in below))
-    return UNKNOWN, f"what is below the {stack[-1]} cannot be seen", stack, None
+        # If devices on the same level differ, the first one names the layer.
+        stack.append(layer_names[0])
+        next_level: dict[Path, None] = {}
+        for _, folders_below in layers:
+            next_level |= dict.fromkeys(folders_below)
+        level = list(next_level)
+    return UNKNOWN, f"the devices below the {stack[-1]} cannot be seen", stack, None
 
 
 def _on_disks(disks: Sequence[Disk], stack: Sequence[str]) -> Storage:
-    told = [kind_of_disk(disk) for disk in disks]
-    names = sorted({kind_name(kind) for kind, _ in told})
+    """Return the storage on disks, below the layers of ``stack``."""
+    kinds = [kind_of_disk(disk) for disk in disks]
+    names = sorted({kind_name(kind) for kind, _ in kinds})
     if len(names) > 1:
         why = f"{len(disks)} disks of several kinds: {', '.join(names)}"
         return "mixed", why, stack, None
-    kind, why = told[0]
-    disk, shown = disks[0], names[0]
-    if disk.model and disk.model != shown:
-        shown += f" ({disk.model})"
-    # Linux calls a disk rotational until its driver says otherwise, as virtual disks' do not.
+    kind, why = kinds[0]
+    disk, description = disks[0], names[0]
+    if disk.model and disk.model != description:
+        description += f" ({disk.model})"
+    # Linux calls a disk rotational until its driver reports otherwise; drivers of virtual disks do
+    # not report it.
     if disk.rotational and kind not in _DRIVES:
         disk = replace(disk, rotational=None)
     if len(disks) > 1:
-        why, shown = f"{len(disks)} disks, each {why}", f"{len(disks)} × {shown}"
-        disk = replace(disk, link_mb_per_s=None)  # of one of them, not of all
-    return kind, why, (*stack, shown), disk
+        why = f"{len(disks)} disks, each {why}"
+        description = f"{len(disks)} × {description}"
+        disk = replace(disk, link_mb_per_s=None)  # It is the rate of one disk, not of all.
+    return kind, why, (*stack, description), disk

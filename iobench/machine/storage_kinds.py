@@ -1,6 +1,6 @@
-"""PURE. Kinds of storage, and how mounts and disks are recognised as one of them.
+"""PURE. Kinds of storage, and the patterns that recognise a mount or a disk as a kind.
 
-How they appear in the mount table:
+Kinds of storage in the mount table:
 
 - EFS by its DNS name, ``fs-ID.efs.REGION.amazonaws.com:/`` of type ``nfs4``
   (https://docs.aws.amazon.com/efs/latest/ug/mounting-fs-mount-cmd-dns-name.html). Its mount
@@ -18,7 +18,7 @@ https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/ssd-instance-store.html); ``
 and ``nvme_card`` with a number, SCSI ``PersistentDisk`` and ``EphemeralDisk`` of vendor Google
 (udev rules of GoogleCloudPlatform/guest-configs); ``MSFT NVMe Accelerator`` and ``Microsoft NVMe
 Direct Disk`` (README of Azure/azure-vm-utils). The kind
-behind a virtio or Xen disk, which may be EBS, cannot be seen, also not from the name of the cloud.
+behind a virtio or Xen disk, which may be EBS, cannot be seen, not even from the name of the cloud.
 """
 
 from __future__ import annotations
@@ -30,12 +30,17 @@ from typing import Literal, NamedTuple
 from iobench.machine.block_devices import Disk
 
 Reach = Literal["memory", "local", "network", "layers", "unknown"]
-"""Where the bytes come from: this machine's memory, a device in it, over a network, another file
-system that cannot be seen, or unknown (a hypervisor's disk)."""
+"""Where bytes come from: the memory of this machine, a device in it, a network, another file system
+that cannot be seen (``layers``), or unknown (a disk of a hypervisor)."""
 
 
 class Kind(NamedTuple):
-    """A kind's usual name, and where its bytes come from."""
+    """A kind of storage.
+
+    Attributes:
+        name: the name for readers.
+        reach: where its bytes come from.
+    """
 
     name: str
     reach: Reach
@@ -101,7 +106,7 @@ KINDS = {
     UNKNOWN: Kind("unknown", "unknown"),
 }
 
-_HIDDEN = "what the hypervisor keeps it on cannot be seen from here"
+_HIDDEN = "the storage of the hypervisor behind it cannot be seen from here"
 _AWS = r"\.amazonaws\.com(?:\.cn)?"
 _EFS = rf"(?:[a-z0-9-]+\.)?fs-[0-9a-f]+\.efs\.[a-z0-9-]+{_AWS}"
 _FSX = rf"(?:[a-z0-9-]+\.)*fs-[0-9a-f]+\.fsx\.[a-z0-9-]+{_AWS}"
@@ -111,7 +116,8 @@ _NFS_PROXY = (
     "cannot be seen"
 )
 
-# Patterns of type and source, the kind and its evidence; the first that matches counts.
+# Patterns of the type and of the source of a mount, its kind, and the evidence. The first row that
+# matches counts. An empty kind stands for the type itself, without "fuse.".
 _MOUNTS = (
     (r"tmpfs|ramfs", r".*", "", "a {} is memory"),
     (r"hugetlbfs", r".*", "", "its type is memory"),
@@ -173,7 +179,8 @@ _MOUNTS = (
     ),
 )
 _MODEL = "its model is {}"
-# Patterns of name, vendor and model, the kind and its evidence; the first that matches counts.
+# Patterns of the name, vendor and model of a disk, its kind, and the evidence. The first row that
+# matches counts.
 _DISKS = (
     (r".*", r".*", r"Amazon Elastic Block Store", "ebs", _MODEL),
     (r".*", r".*", r"Amazon EC2 NVMe Instance Storage", "ec2-instance-store", _MODEL),
@@ -221,7 +228,8 @@ _TRANSPORTS = {
 }
 _UNKNOWN_DISK = "a block device of a model and a connection that iobench does not know"
 
-# Options of any file system; ext4, xfs, btrfs, f2fs; nfs, lustre, cifs, 9p, ceph; overlay, FUSE.
+# Options of all file systems; of ext4, xfs, btrfs and f2fs; of nfs, lustre, cifs, 9p and ceph; of
+# overlay and FUSE.
 _FLAG_NAMES = """
     ro rw sync async dirsync atime noatime relatime strictatime nodiratime lazytime
     discard nodiscard barrier nobarrier delalloc nodelalloc dax dioread_lock dioread_nolock
@@ -242,29 +250,29 @@ _VALUED_NAMES = """
     max_read blksize redirect_dir index xino metacopy size nr_inodes huge
 """
 _FLAGS, _VALUED = frozenset(_FLAG_NAMES.split()), frozenset(_VALUED_NAMES.split())
-# No path and no address: those of IPv6 have two colons.
+# A value is no path and no address; addresses of IPv6 have two colons.
 _VALUE = re.compile(r"(?!\d+\.\d+\.\d+\.\d+)[A-Za-z0-9][A-Za-z0-9.+-]{0,15}(?::[A-Za-z0-9+-]+)?")
 
 
 def kind_name(kind: str) -> str:
-    """The name of a kind; the kind itself if it is unknown, from a newer version."""
+    """Return the name of a kind; a kind of a newer version is its own name."""
     return KINDS[kind].name if kind in KINDS else kind
 
 
 def reach(kind: str) -> Reach:
-    """Where a kind's bytes come from; ``unknown`` also for a kind of a newer version."""
+    """Return where the bytes of a kind come from; ``unknown`` for a kind of a newer version."""
     return KINDS[kind].reach if kind in KINDS else "unknown"
 
 
 def has_server(file_system: str) -> bool:
-    """Whether files of this type come from a server or a FUSE program with a cache of its own."""
+    """Return whether a file system has a server, or a FUSE program, with a cache of its own."""
     kind = kind_of_mount(file_system, "")
     is_remote = kind is not None and reach(kind[0]) == "network"
     return is_remote or file_system.startswith("fuse")
 
 
 def kind_of_mount(file_system: str, source: str) -> tuple[str, str] | None:
-    """The kind of a mount by its type and source, with its evidence; None if unknown."""
+    """Return the kind of a mount by its type and source, and the evidence; None if unknown."""
     for types, sources, kind, why in _MOUNTS:
         if re.fullmatch(types, file_system) and re.fullmatch(sources, source, re.I | re.S):
             return kind or file_system.removeprefix("fuse."), why.format(file_system)
@@ -272,23 +280,29 @@ def kind_of_mount(file_system: str, source: str) -> tuple[str, str] | None:
 
 
 def kind_of_disk(disk: Disk) -> tuple[str, str]:
-    """The kind of a disk, with its evidence."""
-    told = (disk.name, disk.vendor, disk.model)
-    for *patterns, kind, why in _DISKS:
-        if all(map(re.fullmatch, patterns, told)):
+    """Return the kind of a disk, and the evidence."""
+    for name, vendor, model, kind, why in _DISKS:
+        if (
+            re.fullmatch(name, disk.name)
+            and re.fullmatch(vendor, disk.vendor)
+            and re.fullmatch(model, disk.model)
+        ):
             return kind, why.format(disk.model)
     return _TRANSPORTS.get(disk.transport, (UNKNOWN, _UNKNOWN_DISK))
 
 
 def kept_options(options: Iterable[str]) -> str:
-    """The mount options that affect figures, each once: ``rw,noatime,rsize=1048576``.
+    """Return the mount options that affect figures, each once: ``rw,noatime,rsize=1048576``.
 
     ``addr=``, ``username=``, ``cfgFile=``, ``lowerdir=`` and others contain addresses, paths and
-    people. So the options that are kept are listed, not those that are dropped.
+    names of people. So this module lists the options that are kept, and drops all others.
     """
     kept = dict[str, None]()
     for option in options:
         name, equals, value = option.partition("=")
-        if _VALUE.fullmatch(value) if name in _VALUED and equals else option in _FLAGS:
+        is_kept = option in _FLAGS
+        if name in _VALUED and equals:
+            is_kept = _VALUE.fullmatch(value) is not None
+        if is_kept:
             kept[option] = None
     return ",".join(kept)

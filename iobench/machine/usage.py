@@ -1,4 +1,4 @@
-"""PURE. The resources that a trial's processes and the machine used during its counted steps."""
+"""PURE. The resources that a trial and the machine used during the steps that count."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from iobench.trial import Outcome
 Spans = Sequence[tuple[float, float]]
 
 _MEMORY = {"PSS": "tree.pss_bytes", "RSS": "tree.rss_bytes"}
-# A metric is the mean of the sum of these columns, divided by the last number.
+# A metric, the columns whose sum it is the mean of, and the number by which it is divided.
 _MEANS: tuple[tuple[str, tuple[str, ...], float], ...] = (
     ("cores_busy", ("tree.user_cores", "tree.system_cores"), 1.0),
     ("worker_cores_busy", ("tree.worker_cores",), 1.0),
@@ -23,20 +23,24 @@ _MEANS: tuple[tuple[str, tuple[str, ...], float], ...] = (
     ("disk_read_mb_per_s", ("disk.read_bytes_per_s",), 1e6),
     ("network_received_mb_per_s", ("network.received_bytes_per_s",), 1e6),
 )
-_MOST_PAUSED = 0.05
-"""Largest share of an interval between readings that may be a pause.
+_MAX_PAUSED_SHARE = 0.05
+"""Largest share of an interval between two readings that may be a pause.
 
-Epochs of small data end several times between two readings.
+Small pauses are accepted, since epochs of small data end several times between two readings.
 """
 _GPU = re.compile(r"gpu\.\d+_utilisation_share")
 
 
-def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
-    """Add samples to an outcome, timed from its ``origin_s``, or from ``begun_s`` without one.
+def add_samples(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
+    """Return an outcome with readings, whose times count from its ``origin_s``.
 
-    All times are of the machine's monotonic clock. The outcome has an ``origin_s`` afterwards.
-    Readings before the origin, during opening and
-    warm-up, have a negative time. A loop's metrics get ``usage`` over the steps that count.
+    Readings before the origin, during opening and warm-up, have a negative time. The metrics of a
+    loop get ``usage`` over the steps that count.
+
+    Args:
+        outcome: the outcome of a trial.
+        samples: the readings.
+        begun_s: the origin of an outcome without ``origin_s``, on the machine's monotonic clock.
     """
     origin_s = begun_s if outcome.origin_s is None else outcome.origin_s
     columns = dict(samples.columns)
@@ -54,59 +58,74 @@ def sampled(outcome: Outcome, samples: Samples, begun_s: float) -> Outcome:
 def usage(
     columns: Columns, begin_s: float, end_s: float, samples: float, pauses: Spans = ()
 ) -> dict[str, Any]:
-    """The resources used in the steps from ``begin_s`` to ``end_s``.
+    """Return the resources that were used during some steps.
 
-    ``columns`` are readings; their ``time_s``, ``begin_s`` and ``end_s`` count from the request
-    for the first batch. The steps took ``samples`` samples. Memory is the largest PSS since then,
-    or the largest RSS if PSS was never read. The other figures are means over intervals between
-    readings that are within the steps and almost wholly outside ``pauses``.
-    ``gpu_utilisation_share`` is the mean of all GPUs. Figures with too few readings are left out.
+    Memory is the largest PSS since the first request, or the largest RSS if PSS was never read. The
+    other figures are means over intervals between readings that are within the steps and almost
+    completely outside of pauses. ``gpu_utilisation_share`` is the mean of all GPUs. Figures without
+    enough readings are left out.
+
+    Args:
+        columns: the readings; their ``time_s`` counts from the request for the first batch.
+        begin_s: begin of the steps, from the same moment.
+        end_s: end of the steps, from the same moment.
+        samples: number of samples of the steps.
+        pauses: parts of this time without steps.
     """
-    found = _memory(columns, end_s)
+    figures = _memory(columns, end_s)
     for metric, names, unit in _MEANS:
         mean = _mean(columns, names, begin_s, end_s, pauses)
         if mean is not None:
-            found[metric] = mean / unit
+            figures[metric] = mean / unit
     counted_s = end_s - begin_s - sum(until_s - from_s for from_s, until_s in pauses)
     for prefix in ("", "worker_"):
-        if samples > 0 and f"{prefix}cores_busy" in found:
-            spent_s = found[f"{prefix}cores_busy"] * counted_s
-            found[f"{prefix}cpu_s_per_1000_samples"] = 1000 * spent_s / samples
+        if samples > 0 and f"{prefix}cores_busy" in figures:
+            cpu_s = figures[f"{prefix}cores_busy"] * counted_s
+            figures[f"{prefix}cpu_s_per_1000_samples"] = 1000 * cpu_s / samples
     gpus = [name for name in columns if _GPU.fullmatch(name)]
     total = _mean(columns, gpus, begin_s, end_s, pauses) if gpus else None
-    return found if total is None else {**found, "gpu_utilisation_share": total / len(gpus)}
+    if total is not None:
+        figures["gpu_utilisation_share"] = total / len(gpus)
+    return figures
 
 
 def _memory(columns: Columns, end_s: float) -> dict[str, Any]:
-    for counted, name in _MEMORY.items():
-        if name in columns:
-            readings = zip(columns["time_s"], columns[name], strict=True)
-            within = [size for time_s, size in readings if size and 0 <= (time_s or 0) <= end_s]
-            return {"memory_bytes": int(max(within)), "memory_counted": counted} if within else {}
+    """Return the largest memory from the first request to ``end_s``, and how it was counted."""
+    for counted_as, column in _MEMORY.items():
+        if column not in columns:
+            continue
+        sizes = []
+        for time_s, size in zip(columns["time_s"], columns[column], strict=True):
+            if size and 0 <= (time_s or 0) <= end_s:
+                sizes.append(size)
+        if not sizes:
+            return {}
+        return {"memory_bytes": int(max(sizes)), "memory_counted": counted_as}
     return {}
 
 
 def _mean(
     columns: Columns, names: Sequence[str], begin_s: float, end_s: float, pauses: Spans
 ) -> float | None:
-    """The mean of a sum of rates, each of which is a mean since the reading before.
+    """Return the mean of a sum of rates, each of which is a mean since the last reading.
 
-    None if no whole interval counts, or if a column is missing.
+    It is None if no complete interval counts, or if a column is missing.
     """
     covered_s = total = 0.0
     times = [time_s or 0.0 for time_s in columns.get("time_s", ())]
-    for place, (before_s, now_s) in enumerate(pairwise(times), start=1):
-        values = [columns[name][place] for name in names if name in columns]
-        known = [value for value in values if value is not None]
-        is_within = begin_s <= before_s and now_s <= end_s and len(known) == len(names)
-        if is_within and _paused_share(before_s, now_s, pauses) <= _MOST_PAUSED:
+    for row, (before_s, now_s) in enumerate(pairwise(times), start=1):
+        values = [columns[name][row] for name in names if name in columns]
+        known_values = [value for value in values if value is not None]
+        is_complete = len(known_values) == len(names)
+        is_within = begin_s <= before_s and now_s <= end_s and is_complete
+        if is_within and _paused_share(before_s, now_s, pauses) <= _MAX_PAUSED_SHARE:
             covered_s += now_s - before_s
-            total += sum(known) * (now_s - before_s)
+            total += sum(known_values) * (now_s - before_s)
     return total / covered_s if covered_s > 0 else None
 
 
 def _paused_share(begin_s: float, end_s: float, pauses: Spans) -> float:
-    """The share of an interval that is in pauses."""
+    """Return the share of an interval that is in pauses."""
     paused_s = sum(
         max(0.0, min(end_s, until_s) - max(begin_s, from_s)) for from_s, until_s in pauses
     )

@@ -1,1 +1,1 @@
-"""Throughput and latency of storage alone."""
+"""Probes measure the throughput and latency of storage, without loaders or training."""

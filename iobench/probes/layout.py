@@ -1,4 +1,4 @@
-"""One trial of the layout probe: samples read as shards, as records, or as small files."""
+"""One trial of the layout probe: samples are read as shards, as records, or as small files."""
 
 from __future__ import annotations
 
@@ -18,59 +18,73 @@ from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
 from iobench.errors import TrialFailed
 from iobench.machine.coldness import judge_remote
-from iobench.machine.page_cache import prepared
-from iobench.probes.processes import drive
+from iobench.machine.page_cache import prepare_cache
+from iobench.probes.parallel import run_in_processes
 from iobench.probes.settings import Access, LayoutTrial
 from iobench.stored import image_files, open_shards
 from iobench.trial import Context, Outcome, Place, TrialSpec
 
-_READS_PER_S = 100_000  # more than Python can do; bounds the number of prepared reads
+_MAX_READS_PER_S = 100_000
+"""More than Python can do in a second; it bounds the number of reads that are prepared."""
+
 _PIECE_BYTES = 2**20
 _STORE_NOTE = "read through dataprep's store, which checks whole objects against their MD5"
 
 
 class Item(NamedTuple):
-    """One read: ``bytes`` of an object from ``offset`` on, which contain ``samples``."""
+    """One read of a file or an object.
+
+    Attributes:
+        key: the file or object.
+        offset: where the read begins.
+        bytes: the number of bytes to read.
+        samples: the number of samples in these bytes.
+        is_whole: whether the read covers the whole file or object.
+    """
 
     key: str
     offset: int
     bytes: int
     samples: int
-    whole: bool
+    is_whole: bool
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """Read shards, records or files with several processes for some seconds; decode nothing.
 
     Process ``i`` of ``k`` reads items ``i, i + k, ...``. Cold trials read each item at most once;
-    others start over after the last.
+    others start over after the last item.
 
     Raises:
-        TrialFailed: the place has data of another kind, or an item is shorter than listed.
-        DatasetError, SourceError, StoreError: it cannot be read, or the key of a shard leads out of
-            the output.
+        TrialFailed: the data have another form, or an item is shorter than listed.
+        DatasetError, SourceError, StoreError: the data cannot be read, or the key of a shard leads
+            out of the output.
     """
     trial = typed(LayoutTrial, {**spec.params, "repeat": spec.repeat})
     place = context.places[trial.data]
-    at_most = int(trial.seconds * _READS_PER_S) + trial.parallelism
-    items = find_items(place, trial.access, at_most=at_most, seed=trial.repeat)
+    max_items = int(trial.seconds * _MAX_READS_PER_S) + trial.parallelism
+    items = find_items(place, trial.access, max_items=max_items, seed=trial.repeat)
     cache = None
     if not place.is_remote:
         folder = LocalStore(place.uri)
         keys = dict.fromkeys(item.key for item in items)
-        cache = prepared(trial.cache, [folder.path(key) for key in keys], trial.drop_caches)
-    # With more processes than items, some would have nothing to do.
+        cache = prepare_cache(trial.cache, [folder.path(key) for key in keys], trial.drop_caches)
+    # With more processes than items, some processes would have nothing to do.
     processes = min(trial.parallelism, len(items))
     shares = [items[number::processes] for number in range(processes)]
-    rounds = 1 if cache is not None and trial.cache == "cold" else at_most
-    works = [itertools.chain.from_iterable(itertools.repeat(share, rounds)) for share in shares]
-    opened = functools.partial(opened_place, place, items[0])
+    rounds = 1 if cache is not None and trial.cache == "cold" else max_items
+    repeated_shares = [
+        itertools.chain.from_iterable(itertools.repeat(share, rounds)) for share in shares
+    ]
+    open_operation = functools.partial(open_reader, place, items[0])
     context.begin()
-    moved = drive(opened, works, context.clock, trial.seconds, context.progress)
+    moved = run_in_processes(
+        open_operation, repeated_shares, context.clock, trial.seconds, context.progress
+    )
     samples = 0
-    for share, count in zip(shares, moved.operations, strict=True):
-        done = itertools.islice(itertools.cycle(share), count)
-        samples += sum(item.samples for item in done)
+    for share, operations in zip(shares, moved.operations, strict=True):
+        read_items = itertools.islice(itertools.cycle(share), operations)
+        samples += sum(item.samples for item in read_items)
     metrics = {
         **moved.metrics(),
         "samples_per_s": samples / max(moved.seconds, 1e-9),
@@ -78,96 +92,122 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         "processes": processes,
         "notes": [_STORE_NOTE] if place.is_remote else [],
     }
-    whole = items[0].whole
-    if whole:
+    reads_whole_files = items[0].is_whole
+    if reads_whole_files:
         metrics["mean_object_bytes"] = moved.bytes / sum(moved.operations)
     if cache is None:
         return Outcome(metrics, judge_remote(trial.cache))
-    return Outcome(metrics, cache.judged(moved.physical_ratio, sequential=whole))
+    return Outcome(metrics, cache.judged(moved.physical_ratio, sequential=reads_whole_files))
 
 
-def find_items(place: Place, access: Access, *, at_most: int, seed: int) -> Sequence[Item]:
-    """List the reads at a place: shards in their order, records and files shuffled.
+def find_items(place: Place, access: Access, *, max_items: int, seed: int) -> Sequence[Item]:
+    """List the reads of some data: shards in their order, records and files shuffled.
 
     Args:
-        place: an output of ``dataprep shard``, or class folders for ``files``.
-        access: the kind of item that is read.
-        at_most: the largest number of reads.
+        place: the location of an output of ``dataprep shard``, or of class folders for ``files``.
+        access: what each read covers.
+        max_items: the largest number of reads.
         seed: the seed of the order.
 
     Raises:
-        TrialFailed: the place has data of another kind.
+        TrialFailed: the data have another form.
         DatasetError, SourceError: nothing can be read there.
     """
-    wanted = "files" if access == "files" else "shards"
-    if place.holds != wanted:
-        raise TrialFailed(f"{access} are read from {wanted}; this place holds {place.holds}")
-    order = np.random.default_rng(seed).permutation
+    needed_form = "files" if access == "files" else "shards"
+    if place.holds != needed_form:
+        raise TrialFailed(f"{access} are read from {needed_form}; this place holds {place.holds}")
+    generator = np.random.default_rng(seed)
     if access == "files":
-        files = image_files(ImageFolder(place.uri, place.store).list(), place.every)
-        chosen = order(len(files.names))[:at_most]
-        sizes = zip(chosen.tolist(), files.sizes[chosen].tolist(), strict=True)
-        found = [Item(files.names[row], 0, size, 1, True) for row, size in sizes]
+        items = _file_items(place, max_items, generator)
+    elif access == "records":
+        items = _record_items(place, max_items, generator)
     else:
-        dataset = open_shards(place)
-        shards = dataset.manifest.formats[dataset.format].shards
-        found = [Item(one.key, 0, one.bytes, one.records, True) for one in shards[:at_most]]
-        if access == "records":
-            chosen = order(len(dataset))[:at_most]
-            rows = zip(*(column[chosen].tolist() for column in dataset.places[:3]), strict=True)
-            found = [Item(shards[shard].key, at, length, 1, False) for shard, at, length in rows]
-    if not found:
+        items = _shard_items(place, max_items)
+    if not items:
         raise TrialFailed(f"no {access} in {place.uri}")
-    return found
+    return items
+
+
+def _file_items(place: Place, max_items: int, generator: np.random.Generator) -> list[Item]:
+    files = image_files(ImageFolder(place.uri, place.store).list(), place.every)
+    rows = generator.permutation(len(files.names))[:max_items]
+    sizes = files.sizes[rows].tolist()
+    return [
+        Item(files.names[row], 0, size_bytes, 1, True)
+        for row, size_bytes in zip(rows.tolist(), sizes, strict=True)
+    ]
+
+
+def _shard_items(place: Place, max_items: int) -> list[Item]:
+    dataset = open_shards(place)
+    shards = dataset.manifest.formats[dataset.format].shards
+    return [Item(shard.key, 0, shard.bytes, shard.records, True) for shard in shards[:max_items]]
+
+
+def _record_items(place: Place, max_items: int, generator: np.random.Generator) -> list[Item]:
+    dataset = open_shards(place)
+    shards = dataset.manifest.formats[dataset.format].shards
+    records = generator.permutation(len(dataset))[:max_items]
+    columns = [column[records].tolist() for column in dataset.places[:3]]
+    return [
+        Item(shards[shard].key, offset, length, 1, False)
+        for shard, offset, length in zip(*columns, strict=True)
+    ]
 
 
 @contextlib.contextmanager
-def opened_place(place: Place, first: Item) -> Iterator[Callable[[Item], int]]:
-    """Yield a function that reads an item of the place, drops the data, and returns their size.
+def open_reader(place: Place, first: Item) -> Iterator[Callable[[Item], int]]:
+    """Yield a function that reads an item, drops the data, and returns their size.
 
     Each item opens its file, as random access to thousands of shards needs to, and reads it in
     pieces of 1 MiB. Objects are read through dataprep's store, which compares whole objects with
     their checksum; the store is connected before the first item.
 
+    Args:
+        place: the location of the data.
+        first: any item, to connect to the store.
+
     Raises:
-        TrialFailed: the function found fewer bytes than the manifest or the listing says.
+        TrialFailed: the function read fewer bytes than the manifest or the listing says.
     """
     if place.is_remote:
         store = open_store(place.uri, place.store)
         store.head(first.key)
 
         def fetch(item: Item) -> int:
-            if item.whole:
+            if item.is_whole:
                 return _require_all(item, len(store.get(item.key)))
             return _require_all(item, len(store.get_range(item.key, item.offset, item.bytes)))
 
         yield fetch
         return
-    path_of = functools.cache(LocalStore(place.uri).path)  # refuses keys that lead out of it
+    # LocalStore refuses keys that lead out of the folder.
+    path_of = functools.cache(LocalStore(place.uri).path)
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
     with mmap.mmap(-1, _PIECE_BYTES, flags=flags) as memory, memoryview(memory) as piece:
-        memory[:] = bytes(_PIECE_BYTES)  # touched now, not in the first read
+        memory[:] = bytes(_PIECE_BYTES)  # The memory is touched now, not in the first read.
 
         def read(item: Item) -> int:
             descriptor = os.open(path_of(item.key), os.O_RDONLY | os.O_CLOEXEC)
             try:
-                at, end = item.offset, item.offset + item.bytes
-                while at < end:
-                    got = os.preadv(descriptor, [piece[: end - at]], at)
-                    if not got:
+                offset, end = item.offset, item.offset + item.bytes
+                while offset < end:
+                    read_bytes = os.preadv(descriptor, [piece[: end - offset]], offset)
+                    if not read_bytes:
                         break
-                    at += got
+                    offset += read_bytes
             finally:
                 os.close(descriptor)
-            return _require_all(item, at - item.offset)
+            return _require_all(item, offset - item.offset)
 
         yield read
 
 
-def _require_all(item: Item, got: int) -> int:
-    if got != item.bytes:
+def _require_all(item: Item, read_bytes: int) -> int:
+    """Return the bytes that were read, after a check that the item was read completely."""
+    if read_bytes != item.bytes:
         raise TrialFailed(
-            f"{item.key}: {got:,} of {item.bytes:,} bytes at offset {item.offset:,}: the data "
-            "changed"
+            f"{item.key}: {read_bytes:,} of {item.bytes:,} bytes at offset {item.offset:,}: the "
+            "data changed"
         )
-    return got
+    return read_bytes

@@ -1,4 +1,4 @@
-"""PURE. Settings of the probes, the trials that follow from them, and a trial's parameters."""
+"""PURE. Settings of the probes, their trials, and the parameters of a trial."""
 
 from __future__ import annotations
 
@@ -26,16 +26,21 @@ DiskOperation = Literal["read", "write"]
 Pattern = Literal["sequential", "random"]
 Engine = Literal["iobench", "fio"]
 Access = Literal["shards", "records", "files"]
+"""What each read of a layout trial covers: a shard, a record, or a file."""
+
 StoreOperation = Literal["get", "range_get", "put", "multipart"]
 
-_MAX_OBJECT_BYTES = 5 * 10**9  # S3's limit for one PUT
+_MAX_OBJECT_BYTES = 5 * 10**9
+"""The limit of S3 for one PUT."""
+
 _CONFIG = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
 
 
 def _require_distinct_labels(targets: tuple[Any, ...]) -> tuple[Any, ...]:
-    labels = [target.label for target in targets]
-    if twice := sorted({label for label in labels if labels.count(label) > 1}):
-        raise ValueError(f"two targets are labelled {twice[0]!r}: give each its own label")
+    labels = sorted(target.label for target in targets)
+    for label in labels:
+        if labels.count(label) > 1:
+            raise ValueError(f"two targets are labelled {label!r}: give each its own label")
     return targets
 
 
@@ -62,8 +67,8 @@ class DiskTarget(BaseModel):
 class DiskSettings(BaseModel):
     """Two sweeps for each target: over ``block_bytes`` and over ``parallelism`` (processes).
 
-    In addition each of ``layout_data`` is read in the ways of ``layouts``; data on disk are below
-    ``data.folder``.
+    In addition, all data of ``layout_data`` are read in the ways of ``layouts``. Data on disk are
+    below ``data.folder``.
     """
 
     model_config = _CONFIG
@@ -84,8 +89,8 @@ class DiskSettings(BaseModel):
     """Order of the blocks."""
 
     cache: OneOrMore[Literal["direct", "cold", "warm"]] = ("direct", "cold", "warm")
-    """Page cache of reads: bypassed (O_DIRECT), empty or filled. Writes are direct, or buffered for
-    `cold` and `warm`."""
+    """Page cache of reads: bypassed (O_DIRECT), empty or filled. Writes are direct with `direct`,
+    and buffered with `cold` and `warm`."""
 
     block_bytes: OneOrMore[BlockBytes] = (ByteSize(2**17), ByteSize(2**20), ByteSize(2**22))
     """Block sizes to measure at `at_parallelism`; multiples of 4 KiB."""
@@ -94,16 +99,16 @@ class DiskSettings(BaseModel):
     """Numbers of processes to measure at `at_block_bytes`."""
 
     at_block_bytes: BlockBytes = ByteSize(2**20)
-    """Block size while processes vary."""
+    """Block size while the number of processes varies."""
 
     at_parallelism: Parallelism = 8
-    """Processes while block sizes vary."""
+    """Number of processes while block sizes vary."""
 
     seconds: Seconds = 2.0
     """Longest duration of a trial."""
 
     layouts: OneOrMore[Access] = ("shards", "records", "files")
-    """How to read `layout_data`: whole shards, records by offset, small files."""
+    """How to read `layout_data`: as whole shards, as records by offset, or as small files."""
 
     layout_data: ZeroOrMore[Annotated[str, AfterValidator(check_name)]] = ()
     """Names of data, such as `shards@disk`, `files@disk`."""
@@ -115,20 +120,20 @@ class DiskSettings(BaseModel):
     """Numbers of processes of these reads."""
 
     @model_validator(mode="after")
-    def _has_a_block_for_every_process(self) -> Self:
+    def _require_a_block_for_each_process(self) -> Self:
         for block_bytes, parallelism in self.points():
             if block_bytes * parallelism > self.file_bytes:
                 raise ValueError(
-                    f"file_bytes {int(self.file_bytes):,} has no room for {parallelism} processes "
-                    f"with a block of {block_bytes:,} bytes each"
+                    f"file_bytes {int(self.file_bytes):,} is too small for {parallelism} "
+                    f"processes with a block of {block_bytes:,} bytes each"
                 )
         return self
 
     def points(self) -> Sequence[tuple[int, int]]:
-        """Block bytes and parallelism of both sweeps, each pair once."""
-        blocks = [(int(block), self.at_parallelism) for block in self.block_bytes]
-        counts = [(int(self.at_block_bytes), count) for count in self.parallelism]
-        return list(dict.fromkeys(blocks + counts))
+        """Return the pairs of block bytes and parallelism of both sweeps, each once."""
+        by_block = [(int(block_bytes), self.at_parallelism) for block_bytes in self.block_bytes]
+        by_parallelism = [(int(self.at_block_bytes), count) for count in self.parallelism]
+        return list(dict.fromkeys(by_block + by_parallelism))
 
 
 class StoreTarget(BucketSettings):
@@ -141,8 +146,8 @@ class StoreTarget(BucketSettings):
 class ObjectStoreSettings(BaseModel):
     """Two sweeps for each target, client and operation.
 
-    One is over ``object_bytes`` at ``at_connections``, the other over ``connections`` at
-    ``at_object_bytes``. Their product would take longer and answer no other question.
+    The first sweep is over ``object_bytes`` at ``at_connections``, the second over ``connections``
+    at ``at_object_bytes``. All combinations would take longer and answer no other question.
     """
 
     model_config = _CONFIG
@@ -168,26 +173,26 @@ class ObjectStoreSettings(BaseModel):
     """Numbers of parallel requests to measure at `at_object_bytes`."""
 
     at_object_bytes: ObjectBytes = ByteSize(8_000_000)
-    """Object size while connections vary."""
+    """Object size while the number of connections varies."""
 
     at_connections: Connections = 8
-    """Connections while object sizes vary."""
+    """Number of connections while object sizes vary."""
 
     seconds: Seconds = 3.0
     """Longest duration of a trial."""
 
     max_requests: Annotated[int, Field(ge=1, le=10**9)] = 20_000
-    """Most requests in a trial."""
+    """Largest number of requests in a trial."""
 
     # S3 refuses smaller parts, except for the last.
     part_bytes: Annotated[ByteSize, Field(ge=5 * 2**20, le=_MAX_OBJECT_BYTES)] = ByteSize(8 * 2**20)
     """Part size of `multipart`."""
 
     pool_bytes: Annotated[ByteSize, Field(ge=1, le=10**15)] = ByteSize(256_000_000)
-    """Most bytes of objects of one size in the store at a time."""
+    """Largest number of bytes that objects of one size take in the store at a time."""
 
     @model_validator(mode="after")
-    def _has_parts(self) -> Self:
+    def _require_several_parts(self) -> Self:
         largest = max(*self.object_bytes, self.at_object_bytes)
         if "multipart" in self.operations and largest <= self.part_bytes:
             raise ValueError(
@@ -197,14 +202,16 @@ class ObjectStoreSettings(BaseModel):
         return self
 
     def points(self, operation: StoreOperation) -> Sequence[tuple[int, int]]:
-        """Object bytes and connections of both sweeps, each pair once."""
-        sizes, size = [int(size) for size in self.object_bytes], int(self.at_object_bytes)
+        """Return the pairs of object bytes and connections of both sweeps, each once."""
+        sizes = [int(size_bytes) for size_bytes in self.object_bytes]
+        size_of_second_sweep = int(self.at_object_bytes)
         if operation == "multipart":
-            # With one part, it is a PUT with two more requests.
-            sizes = [each for each in sizes if each > self.part_bytes]
-            size = size if size > self.part_bytes else min(sizes)
-        by_size = [(each, self.at_connections) for each in sizes]
-        by_connections = [(size, each) for each in self.connections]
+            # An upload of one part would be a PUT with two more requests.
+            sizes = [size_bytes for size_bytes in sizes if size_bytes > self.part_bytes]
+            if size_of_second_sweep <= self.part_bytes:
+                size_of_second_sweep = min(sizes)
+        by_size = [(size_bytes, self.at_connections) for size_bytes in sizes]
+        by_connections = [(size_of_second_sweep, count) for count in self.connections]
         return list(dict.fromkeys(by_size + by_connections))
 
 
@@ -256,18 +263,21 @@ class ObjectTrial:
 
     @property
     def reads(self) -> bool:
-        """Whether objects are read, not written."""
+        """Whether objects are read rather than written."""
         return self.operation in ("get", "range_get")
 
 
 def plan_disks(settings: DiskSettings) -> Iterator[Params]:
-    """Yield the saved parameters of each ``disk`` trial; no two are the same."""
+    """Yield the parameters of each ``disk`` trial, as results keep them; no two are the same."""
     axes = (settings.targets, settings.operations, settings.patterns)
     for target, operation, pattern in itertools.product(*axes):
         caches: Iterable[str] = settings.cache
-        if operation == "write":  # the cache before a write does not matter
-            buffered = ("direct" if cache == "direct" else "buffered" for cache in settings.cache)
-            caches = dict.fromkeys(buffered)
+        if operation == "write":
+            # The state of the cache before a write does not matter: it is direct or buffered.
+            write_caches = [
+                "direct" if cache == "direct" else "buffered" for cache in settings.cache
+            ]
+            caches = dict.fromkeys(write_caches)
         for cache in caches:
             for block_bytes, parallelism in settings.points():
                 params = {
@@ -285,16 +295,16 @@ def plan_disks(settings: DiskSettings) -> Iterator[Params]:
 
 
 def plan_layouts(settings: DiskSettings) -> Iterator[Params]:
-    """Yield the saved parameters of each ``layout`` trial.
+    """Yield the parameters of each ``layout`` trial, as results keep them.
 
-    Each form of data is read in the ways that it allows. The cache of an object store cannot be
-    warmed on purpose, so that data there are read ``cold`` only.
+    Each form of data is read in the ways that are possible for it. The cache of an object store
+    cannot be warmed on purpose, so data there are only read ``cold``.
     """
     for data in settings.layout_data:
-        form, _, remote = split_name(data)
+        form, _, is_remote = split_name(data)
         readable = ("files",) if form in AS_FILES else ("shards", "records")
         accesses = [access for access in settings.layouts if access in readable]
-        caches = ("cold",) if remote else settings.layout_cache
+        caches = ("cold",) if is_remote else settings.layout_cache
         points = itertools.product(accesses, caches, settings.layout_parallelism)
         for access, cache, parallelism in points:
             yield {
@@ -307,7 +317,10 @@ def plan_layouts(settings: DiskSettings) -> Iterator[Params]:
 
 
 def plan_objects(settings: ObjectStoreSettings) -> Iterator[Params]:
-    """Yield the saved parameters of each ``object`` trial: sizes first, then connections."""
+    """Yield the parameters of each ``object`` trial, as results keep them.
+
+    The sweep over sizes comes first, then the sweep over connections.
+    """
     for target, operation in itertools.product(settings.targets, settings.operations):
         points = itertools.product(settings.points(operation), settings.clients)
         for (object_bytes, connections), client in points:

@@ -210,7 +210,11 @@ def _loops(found: Analysis) -> Iterator[Table]:
             ]
             for rung in loop.ladder.rungs
         ]
-        missing = [f"{r}: {loop.not_measured[r]}" for r in RUNGS if r in loop.not_measured]
+        missing = [
+            f"{r}: {loop.trial_without_figures[r]}"
+            for r in RUNGS
+            if r in loop.trial_without_figures
+        ]
         note = f"Not measured: {'; '.join(missing)}." if missing else ""
         columns = ("rung", "a sample", "adds", "share of the whole", "")
         yield Table(f"Ladder: {loop.group}", columns, rungs, note)

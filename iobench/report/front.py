@@ -276,8 +276,8 @@ def _note(found: Analysis) -> str:
     said = []
     if found.advice.without_effect:
         said.append(no_effect_words(found.advice))
-    if found.advice.not_measured:
-        said.append(f"No prediction: {settings_words(found.advice.not_measured)}.")
+    if found.advice.trial_without_figures:
+        said.append(f"No prediction: {settings_words(found.advice.trial_without_figures)}.")
     if len([change for change in found.advice.changes if change.gain]) > 1:
         said.insert(0, "Each gain comes on top of those above it.")
     if found.advice.changes and found.loop is not None:

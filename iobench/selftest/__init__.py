@@ -1,4 +1,4 @@
-"""Test the measurements of iobench with figures, links and delays that are known beforehand."""
+"""The self-test: measure loops, links and delays whose figures are known beforehand."""
 
 from __future__ import annotations
 
@@ -7,33 +7,43 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 from iobench.clock import SystemClock
-from iobench.selftest import known, links
+from iobench.selftest import known_rates, links
 from iobench.selftest.delays import Injected, Plan, Prefetched, Recovered, injected
-from iobench.selftest.known import Check, NotRun
+from iobench.selftest.known_rates import Check, NotRun
 
 __all__ = ["Check", "Injected", "NotRun", "checks", "injected", "run", "text"]
 
-_LADDER = (
-    *("slowed", "on rung", "ms a sample", "recovered", "error"),
-    *("most elsewhere", "diagnosis", "ok"),
+_LADDER_HEAD = (
+    "slowed",
+    "on rung",
+    "ms per sample",
+    "recovered",
+    "error",
+    "largest change of another rung",
+    "diagnosis",
+    "ok",
 )
-_PREFETCH = ("slowed", "slowest stage", "ms a step", "found", "error", "ok")
-_BUSY = 0.2
-"""From this share of the processors' time on, other programs may cause wrong figures."""
+_PREFETCH_HEAD = ("slowed", "slowest stage", "ms per step", "measured", "error", "ok")
+_BUSY_SHARE = 0.2
+"""Share of the processors' time from which on other programs may cause wrong figures."""
 
 
 def checks() -> Iterator[Check | NotRun]:
-    """Measure all figures that are known beforehand."""
-    yield from known.checks()
+    """Measure all rates that are known beforehand, of loops and behind links."""
+    yield from known_rates.checks()
     yield from links.checks()
 
 
 def run(
     rounds: int, *, as_json: bool, say: Callable[[str], None], note: Callable[[str], None]
 ) -> bool:
-    """Measure everything; return whether all results are right.
+    """Run the self-test, and return whether all results are right.
 
-    ``say`` prints results, as lines of text or as one JSON object. ``note`` prints progress.
+    Args:
+        rounds: how often each case with delays is run.
+        as_json: whether results are one JSON object instead of lines of text.
+        say: prints results.
+        note: prints progress.
     """
     figures: list[Check] = []
     not_run: list[NotRun] = []
@@ -58,34 +68,39 @@ def run(
 
 
 def text(delays: Injected) -> Iterator[str]:
-    """Yield lines about the delays; tables are in Markdown."""
+    """Yield lines about the injected delays; tables are in Markdown."""
     if delays.ladder:
-        yield "\ndelays without prefetch, and where the ladder finds them:\n"
-        yield from _table([_LADDER, *map(_ladder_cells, delays.ladder)])
+        yield "\ndelays without prefetch, and the rungs on which the ladder finds them:\n"
+        rows = [_ladder_cells(row) for row in delays.ladder]
+        yield from _table([_LADDER_HEAD, *rows])
         rungs = [f"{rung} {seconds * 1e3:.2f}" for rung, seconds in delays.rungs_s.items()]
-        yield f"\nwithout any delay, ms a sample: {', '.join(rungs)}"
+        yield f"\nwithout any delay, ms per sample: {', '.join(rungs)}"
     if delays.prefetch:
         yield (
-            f"\ndelays with prefetch, {delays.prefetch[0].workers} workers: a step takes "
-            "what its slowest stage takes:\n"
+            f"\ndelays with prefetch, {delays.prefetch[0].workers} workers: a step takes as long "
+            "as its slowest stage:\n"
         )
-        yield from _table([_PREFETCH, *map(_prefetch_cells, delays.prefetch)])
+        rows = [_prefetch_cells(row) for row in delays.prefetch]
+        yield from _table([_PREFETCH_HEAD, *rows])
     if delays.others_busy_share is not None:
-        yield f"\nother programs took {delays.others_busy_share:.0%} of the processors meanwhile"
-        if not delays.ok and delays.others_busy_share >= _BUSY:
-            yield "which may be why: try again on a quiet machine, or with more --rounds"
+        yield f"\nother programs took {delays.others_busy_share:.0%} of the processors' time"
+        if not delays.ok and delays.others_busy_share >= _BUSY_SHARE:
+            yield "this may be the cause: try again on a quiet machine, or with more --rounds"
     yield from map(str, delays.not_run)
 
 
 def _ladder_cells(row: Recovered) -> tuple[str, ...]:
-    other = [stage for stage in row.case.split(" and ") if stage != row.stage]
-    diagnosis = f"{row.code}, primary" if row.code == row.primary else row.code
+    other_stages = [stage for stage in row.case.split(" and ") if stage != row.stage]
+    slowed = f"{row.stage} (and {other_stages[0]})" if other_stages else row.stage
+    diagnosis = row.code
+    if row.code == row.primary:
+        diagnosis = f"{row.code}, primary"
     if not row.named:
         diagnosis = f"not named: {', '.join(row.findings[:2]) or 'nothing found'}"
     return (
-        f"{row.stage} (and {other[0]})" if other else row.stage,
+        slowed,
         row.rung,
-        f"{row.injected_s * 1e3:11.1f}",
+        f"{row.injected_s * 1e3:13.1f}",
         f"{row.recovered_s * 1e3:9.2f}",
         _percent(row.error),
         f"{row.elsewhere.rung} {_percent(row.stray).strip()}",
@@ -98,15 +113,15 @@ def _prefetch_cells(row: Prefetched) -> tuple[str, ...]:
     return (
         row.case,
         row.slowest,
-        f"{row.expected_s * 1e3:9.1f}",
-        f"{row.found_s * 1e3:5.1f}",
+        f"{row.expected_s * 1e3:11.1f}",
+        f"{row.found_s * 1e3:8.1f}",
         _percent(row.error),
         _verdict(row.ok),
     )
 
 
 def _percent(share: float) -> str:
-    return f"{round(share, 3) + 0.0:+6.1%}"  # + 0.0 turns -0.0 into 0.0
+    return f"{round(share, 3) + 0.0:+6.1%}"  # Adding 0.0 turns -0.0 into 0.0.
 
 
 def _verdict(ok: bool) -> str:
@@ -114,7 +129,7 @@ def _verdict(ok: bool) -> str:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Align the columns; the first row is the heading."""
+    """Yield the lines of a table with aligned columns; the first row is its head."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     rule = ["-" * width for width in widths]
     for row in (rows[0], rule, *rows[1:]):

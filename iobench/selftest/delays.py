@@ -1,7 +1,7 @@
-"""Inject known delays into training loops; the ladder and the diagnosis must find them.
+"""Inject known delays into training loops, which the ladder and the diagnosis must find.
 
-Delays are injected into fetch, decode, augmentation and copy: into each alone and into every pair.
-The code of ``iobench run`` runs, summarises and diagnoses the loops.
+Delays are injected into the stages fetch, decode, augment and copy: into each stage alone, and into
+every pair of stages. The code of ``iobench run`` runs, summarises and diagnoses the loops.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ from iobench.analysis.analyse import summarised
 from iobench.clock import Clock, Pauses
 from iobench.errors import Unavailable
 from iobench.faults import Delay, FaultProxy, Match, Rule
-from iobench.loaders.protocol import Loader, need_framework
+from iobench.loaders.frameworks import need_framework
+from iobench.loaders.protocol import Loader
 from iobench.loaders.torch_loader import TorchLoader
-from iobench.loops import training_settings, training_trial
-from iobench.pixels import OfPixels
+from iobench.loops import training, training_plan
+from iobench.pixels import PixelAugmentation
 from iobench.result import Result
-from iobench.selftest.known import NotRun
-from iobench.selftest.store import SHARDS, memory_store
+from iobench.selftest.known_rates import NotRun
+from iobench.selftest.memory_store import SHARDS, memory_store
 from iobench.stats import median
 from iobench.trial import Around, Context, Place, Trial, TrialSpec
 
 Stage = Literal["copy", "augment", "decode", "fetch"]
 Delays = Mapping[Stage, float]
-"""Seconds per sample by which stages are slowed."""
+"""Seconds per sample by which each stage is slowed down."""
 
 _T = TypeVar("_T")
 
@@ -48,20 +49,20 @@ RUNGS: Mapping[Stage, str] = {
     "decode": "decode",
     "fetch": "store",
 }
-"""The rung of the ladder that each stage's delay must appear on."""
+"""The rung of the ladder on which the delay of each stage must appear."""
 
 CODES: Mapping[Stage, str] = {
     "copy": "slow-copy",
     "augment": "slow-augmentation",
     "decode": "slow-decode",
-    "fetch": "slow-store",  # no probe tells latency from bandwidth
+    "fetch": "slow-store",  # Without a probe latency and bandwidth are not distinguished.
 }
-"""The finding that names each stage."""
+"""The code of the finding about each stage."""
 
 INPUTS = ("synthetic", "copy", "collate", "augment", "decode", "warm", "store")
-"""The rungs that are measured: all except ``cold``, since the disk's speed is not known."""
+"""The rungs that are measured: all except ``cold``, since the speed of the disk is unknown."""
 
-WITHIN = 0.10
+MAX_ERROR_SHARE = 0.10
 """The largest error of a measured delay, as a share of the injected one."""
 
 
@@ -76,15 +77,15 @@ class Plan:
     Attributes:
         delays: seconds per sample for each stage, all different, so that one of a pair is larger.
         batch_size, device_s: samples in a step, and how long the device computes for them.
-        steps: least number of steps that count. The rules of a rate ask for 20 rounds: 20 steps
-            without workers, 40 steps with two.
+        steps: minimum number of steps that count. The rules of a rate need 20 rounds: 20 steps
+            without workers, 40 steps with two workers.
         rounds: how often each case is run.
         more_rounds: how many more rounds a case gets at most if its rounds differ.
         workers: worker processes of the loops with prefetch.
-        prefetch_factor: how many times as long delays are in those loops.
+        prefetch_factor: delays in the loops with prefetch, divided by ``delays``.
         slow_device_s: ``device_s`` of the loop whose device is slow.
-        images: number of images drawn: an epoch in which all these steps fit, so that no loop
-            needs several epochs with their starts.
+        images: number of images that are drawn. All steps fit into an epoch, so that no loop needs
+            several epochs with their starts.
     """
 
     delays: Delays = field(
@@ -102,19 +103,19 @@ class Plan:
 
 
 def cases(delays: Delays) -> list[Delays]:
-    """List the cases: no delay, each stage alone, every pair."""
-    chosen = [stages for count in (0, 1, 2) for stages in combinations(delays, count)]
-    return [{stage: delays[stage] for stage in stages} for stages in chosen]
+    """Return the cases: no delay, a delay of each stage alone, and of every pair of stages."""
+    combined_stages = [stages for count in (0, 1, 2) for stages in combinations(delays, count)]
+    return [{stage: delays[stage] for stage in stages} for stages in combined_stages]
 
 
 def name_of(case: Delays) -> str:
-    """Name a case: ``decode and fetch``, or ``nothing``."""
+    """Return the name of a case: ``decode and fetch``, or ``nothing``."""
     return " and ".join(case) or "nothing"
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The rung that changed most among those without a delay, and its seconds per sample."""
+    """The rung without a delay that changed most, and the change in seconds per sample."""
 
     rung: str
     seconds: float
@@ -127,16 +128,17 @@ class Recovered:
     Attributes:
         case: all stages that were slowed.
         stage: the stage whose delay this row describes.
-        rung: the rung that the delay must appear on.
-        injected_s, recovered_s: the injected and the measured delay, seconds per sample.
-        error: by how much the measured delay is too long, as a share of the injected one.
+        rung: the rung on which the delay must appear.
+        injected_s: the injected delay, in seconds per sample.
+        recovered_s: the measured delay, in seconds per sample.
+        error: by how much the measured delay is too long, as a share of the injected delay.
         elsewhere: the largest change of a rung without a delay.
         stray: that change as a share of the injected delay.
-        findings: codes of the findings, the primary one first.
-        code: the finding for this stage.
-        primary: the finding that must be primary: that of the case's largest delay.
-        named: whether ``code`` is among the findings and ``primary`` is first.
-        ok: error and stray are at most a tenth, and ``named`` is true.
+        findings: codes of the findings, beginning with the primary finding.
+        code: the code of the finding about this stage.
+        primary: the code that must be first, of the stage with the largest delay of the case.
+        named: whether ``code`` is among the findings and ``primary`` is the first.
+        ok: whether error and stray are at most a tenth, and ``named`` is true.
     """
 
     case: str
@@ -157,29 +159,32 @@ class Recovered:
 def recovered(
     case: Delays, parts: Mapping[str, float], without: Mapping[str, float], findings: Sequence[str]
 ) -> Iterator[Recovered]:
-    """Compare each injected delay of a case with the measured one.
+    """Compare each injected delay of a case with the measured delay.
 
     Args:
         case: the injected delays.
         parts: seconds per sample that each rung adds.
-        without: the same for the ladder without delays, since rungs contain real work too.
-        findings: codes of the findings, the primary one first.
+        without: seconds per sample that each rung adds in the ladder without delays, because rungs
+            also contain real work.
+        findings: codes of the findings, beginning with the primary finding.
     """
-    moved = {rung: parts[rung] - without[rung] for rung in without}
-    injected = {RUNGS[stage] for stage in case}
-    others = [Elsewhere(rung, change) for rung, change in moved.items() if rung not in injected]
-    elsewhere = max(others, key=lambda other: abs(other.seconds))
+    changes = {rung: parts[rung] - without[rung] for rung in without}
+    slowed_rungs = {RUNGS[stage] for stage in case}
+    other_changes = [
+        Elsewhere(rung, change) for rung, change in changes.items() if rung not in slowed_rungs
+    ]
+    elsewhere = max(other_changes, key=lambda other: abs(other.seconds))
     for stage, injected_s in case.items():
         primary = CODES[max(case, key=lambda stage: case[stage])]
         named = CODES[stage] in findings and findings[0] == primary
-        error = moved[RUNGS[stage]] / injected_s - 1
+        error = changes[RUNGS[stage]] / injected_s - 1
         stray = elsewhere.seconds / injected_s
         yield Recovered(
             case=name_of(case),
             stage=stage,
             rung=RUNGS[stage],
             injected_s=injected_s,
-            recovered_s=moved[RUNGS[stage]],
+            recovered_s=changes[RUNGS[stage]],
             error=error,
             elsewhere=elsewhere,
             stray=stray,
@@ -187,21 +192,22 @@ def recovered(
             code=CODES[stage],
             primary=primary,
             named=named,
-            ok=named and max(abs(error), abs(stray)) <= WITHIN,
+            ok=named and max(abs(error), abs(stray)) <= MAX_ERROR_SHARE,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Prefetched:
-    """One loop with prefetch: a step takes as long as its slowest side.
+    """A loop with prefetch, whose step takes as long as its slowest side.
 
     Attributes:
         case: the slowed stages, or ``device``.
         workers: number of worker processes.
-        slowest: ``workers``, which fetch, decode and augment, or ``copy and device``: the training
-            process.
-        expected_s, found_s: expected and measured seconds per step.
-        error: by how much the step took too long, as a share.
+        slowest: the slowest side: ``workers``, which fetch, decode and augment, or ``copy and
+            device``, the training process.
+        expected_s: expected seconds per step.
+        found_s: measured seconds per step.
+        error: by how much the step took too long, as a share of the expected time.
         ok: whether the error is at most a tenth.
     """
 
@@ -223,7 +229,7 @@ class Injected:
         ladder: a row for each delay, without prefetch.
         prefetch: a row for each loop with prefetch.
         others_busy_share: share of the processors' time that other programs used meanwhile.
-        not_run: each measurement that was not possible, and why.
+        not_run: measurements that were not possible, with the reasons.
     """
 
     rungs_s: Mapping[str, float] = field(default_factory=dict)
@@ -238,15 +244,18 @@ class Injected:
         return all(row.ok for row in self.ladder) and all(row.ok for row in self.prefetch)
 
 
-def _late(pauses: Pauses, seconds: float, method: Callable[..., Any], *given: Any) -> Any:
+def _delayed_call(
+    pauses: Pauses, seconds: float, method: Callable[..., Any], *arguments: Any
+) -> Any:
+    """Pause, then call a method."""
     pauses.take(seconds)
-    return method(*given)
+    return method(*arguments)
 
 
 def slow_down(owner: _T, method: str, clock: Clock, seconds: float) -> _T:
-    """Slow down a method of an object, which loader workers can still pickle."""
-    late = partial(_late, Pauses(clock), seconds, getattr(owner, method))
-    object.__setattr__(owner, method, late)  # also if it is frozen
+    """Slow down a method of an object, which workers of a loader can still pickle."""
+    delayed = partial(_delayed_call, Pauses(clock), seconds, getattr(owner, method))
+    object.__setattr__(owner, method, delayed)  # This also works for frozen objects.
     return owner
 
 
@@ -255,7 +264,7 @@ def slowed(case: Delays, clock: Clock, copy_s: float) -> Around:
 
     def augmentation(plain: Augmentation) -> Augmentation:
         delay_s = case.get("augment", 0.0)
-        if not isinstance(plain, OfPixels):  # pixels are not decoded
+        if not isinstance(plain, PixelAugmentation):  # pixels are not decoded
             delay_s += case.get("decode", 0.0)
         return slow_down(copy(plain), "part", clock, delay_s)
 
@@ -269,7 +278,7 @@ def slowed(case: Delays, clock: Clock, copy_s: float) -> Around:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Shards on disk, the same shards on a store behind a proxy, and a clock."""
+    """Everything that a loop needs: shards on disk, the same shards on a store, and a clock."""
 
     plan: Plan
     clock: Clock
@@ -277,14 +286,14 @@ class Bench:
     proxy: FaultProxy
 
     def run(self, case: Delays, source: str, repeat: int, **changed: Any) -> Trial:
-        """Run one trial with the delays of a case; ``changed`` are keys of a training loop."""
-        usual = {
+        """Run one trial with the delays of a case; ``changed`` has keys of a training loop."""
+        defaults = {
             "group": name_of(case),
             "consumer": "paced",
             "images_per_s": self.plan.batch_size / self.plan.device_s,
             "batch_size": self.plan.batch_size,
             "device": "cpu",
-            "loader": "torch-map",  # requests a batch's samples side by side, and none ahead
+            "loader": "torch-map",  # It requests the samples of a batch together, and none ahead.
             "data": "shards",
             "inputs": INPUTS,
             "workers": 0,
@@ -292,27 +301,25 @@ class Bench:
             "image_size": 32,
             "steps": self.plan.steps,
         }
-        loop = training_settings.Training.model_validate({**usual, **changed})
-        params = next(
-            point for point in training_settings.training_points(loop) if point["input"] == source
-        )
-        # The requests of a batch wait at the same time. Tables and manifests are not delayed.
+        loop = training_plan.Training.model_validate({**defaults, **changed})
+        params = next(point for point in training_plan.plan(loop) if point["input"] == source)
+        # All requests of a batch wait at the same time. Tables and manifests are not delayed.
         delay = Delay(case.get("fetch", 0.0) * self.plan.batch_size)
         self.proxy.replace_rules([Rule(Match("GET", SHARDS), delay)])
         spec = TrialSpec("train", params, repeat)
-        # Synthetic batches are on the device already.
-        copied = 0 if source == "synthetic" else self.plan.batch_size
-        around = slowed(case, self.clock, case.get("copy", 0.0) * copied)
+        # Synthetic batches are on the device already, and are not copied.
+        copied_samples = 0 if source == "synthetic" else self.plan.batch_size
+        around = slowed(case, self.clock, case.get("copy", 0.0) * copied_samples)
         context = Context(self.places, self.clock, lambda done, unit: None, around=around)
-        found = training_trial.run(spec, context)
+        outcome = training.run(spec, context)
         return Trial(
-            spec.id, spec.kind, params, repeat, "done", metrics=found.metrics, cold=found.cold
+            spec.id, spec.kind, params, repeat, "done", metrics=outcome.metrics, cold=outcome.cold
         )
 
 
 @contextmanager
 def bench(plan: Plan, clock: Clock, folder: Path) -> Iterator[Bench]:
-    """Draw images, shard them below ``folder``, and serve the shards over HTTP too."""
+    """Draw images, shard them below ``folder``, and also serve the shards over HTTP."""
     policy = dataprep.ImagePolicy(size=64)
     with memory_store(folder, plan.images, policy, clock) as store:
         places = {"shards@disk": store.disk, "shards@s3": store.remote}
@@ -325,74 +332,83 @@ def injected(note: Callable[[str], None], plan: Plan, clock: Clock) -> Injected:
         need_framework("torch")
     except Unavailable as error:
         return Injected(not_run=[NotRun("delays", str(error))])
-    psutil.cpu_percent()  # counts from here
-    before = os.times()
+    psutil.cpu_percent()  # The next call returns the share of the time from here on.
+    times_before = os.times()
     with tempfile.TemporaryDirectory(prefix="iobench-selftest-") as folder:
         note("drawing images")
-        with bench(plan, clock, Path(folder)) as made:
-            results = climbed(made, note)
+        with bench(plan, clock, Path(folder)) as test_bench:
+            results = measure_ladders(test_bench, note)
             rungs_s = medians(results["nothing"], "seconds_per_sample")
-            prefetch = list(prefetched(made, rungs_s, note))
-    spent = np.subtract(os.times(), before)  # by this process and its children; the last: elapsed
-    own_share = float(sum(spent[:4]) / spent[4]) / (psutil.cpu_count() or 1)
+            prefetch = list(measure_prefetch(test_bench, rungs_s, note))
+    # The last time is the elapsed time; the others are processor times of this process and its
+    # children.
+    *processor_s, elapsed_s = np.subtract(os.times(), times_before)
+    own_share = float(sum(processor_s) / elapsed_s) / (psutil.cpu_count() or 1)
     others_share = max(0.0, psutil.cpu_percent() / 100 - own_share)
     rows: list[Recovered] = []
     for case in cases(plan.delays)[1:]:
-        found = results[name_of(case)]
+        result = results[name_of(case)]
         without = medians(results["nothing"], "part")
-        rows += recovered(case, medians(found, "part"), without, codes(found))
+        rows += recovered(case, medians(result, "part"), without, codes(result))
     return Injected(rungs_s, rows, prefetch, others_share)
 
 
-def climbed(made: Bench, note: Callable[[str], None]) -> dict[str, Result]:
-    """Measure every rung for every case once per round, so that drift affects all of them.
+def measure_ladders(test_bench: Bench, note: Callable[[str], None]) -> dict[str, Result]:
+    """Measure every rung for every case once per round, so that a drift affects all of them.
 
     A case whose rounds differ gets more rounds, whether its results are right or wrong.
     """
     results: dict[str, Result] = {}
-    for repeat in range(made.plan.rounds + made.plan.more_rounds):
-        for case in cases(made.plan.delays):
+    for repeat in range(test_bench.plan.rounds + test_bench.plan.more_rounds):
+        for case in cases(test_bench.plan.delays):
             name = name_of(case)
-            if repeat < made.plan.rounds or _rounds_differ(case, results[name]):
+            if repeat < test_bench.plan.rounds or _rounds_differ(case, results[name]):
                 note(f"round {repeat + 1}: {name} slowed")
-                before = results[name].trials if repeat else ()
-                trials = [made.run(case, source, repeat) for source in INPUTS]
+                earlier_trials = results[name].trials if repeat else ()
+                trials = [test_bench.run(case, source, repeat) for source in INPUTS]
                 # With an environment, the diagnosis would start with idle processors, because the
                 # loops have no workers.
-                results[name] = summarised(Result("selftest", "", {}, {}, [*before, *trials]))
+                results[name] = summarised(
+                    Result("selftest", "", {}, {}, [*earlier_trials, *trials])
+                )
     return results
 
 
 def _rounds_differ(case: Delays, result: Result) -> bool:
-    """Whether the rounds of any rung differ by more than the tolerance."""
+    """Return whether the rounds of any rung differ by more than the tolerance."""
     (ladder,) = result.summary["ladder"]
     parts = [rung["part"] for rung in ladder["rungs"] if rung["part"]]
-    apart_s: float = max(part["high"] - part["low"] for part in parts)
-    return apart_s > 2 * WITHIN * min(case.values(), default=apart_s)
+    max_difference_s: float = max(part["high"] - part["low"] for part in parts)
+    return max_difference_s > 2 * MAX_ERROR_SHARE * min(case.values(), default=max_difference_s)
 
 
 def medians(result: Result, name: str) -> dict[str, float]:
-    """Return a figure of each rung in seconds per sample: of the rung itself, or its ``part``."""
+    """Return a figure of each rung, in seconds per sample.
+
+    ``name`` is ``seconds_per_sample`` for the rung itself, or ``part`` for the part that it adds.
+    """
     (ladder,) = result.summary["ladder"]
     return {rung["rung"]: rung[name]["median"] for rung in ladder["rungs"] if rung[name]}
 
 
 def codes(result: Result) -> list[str]:
-    """List the codes of the findings, the primary one first; none if none is primary."""
-    found = sorted(result.findings, key=lambda finding: not finding.primary)
-    return [finding.code for finding in found if found[0].primary]
+    """Return the codes of the findings, the primary one first; empty if none is primary."""
+    findings = sorted(result.findings, key=lambda finding: not finding.primary)
+    if not findings or not findings[0].primary:
+        return []
+    return [finding.code for finding in findings]
 
 
-def prefetched(
-    made: Bench, without_s: Mapping[str, float], note: Callable[[str], None]
+def measure_prefetch(
+    test_bench: Bench, without_s: Mapping[str, float], note: Callable[[str], None]
 ) -> Iterator[Prefetched]:
     """Slow down loops with prefetch: the device, each stage, and one stage on both sides.
 
     ``without_s``: seconds per sample of the rungs without prefetch and without delays.
     """
-    plan = made.plan
-    longer = {stage: plan.prefetch_factor * seconds for stage, seconds in plan.delays.items()}
-    for case in cases(longer):
+    plan = test_bench.plan
+    delays = {stage: plan.prefetch_factor * seconds for stage, seconds in plan.delays.items()}
+    for case in cases(delays):
         if len(case) == 2 and set(case) != {"copy", "decode"}:
             continue
         name = name_of(case) if case else "device"
@@ -403,12 +419,12 @@ def prefetched(
             "workers": plan.workers,
             "images_per_s": plan.batch_size / device_s,
         }
-        trials = [made.run(case, "store", repeat, **loop) for repeat in range(plan.rounds)]
+        trials = [test_bench.run(case, "store", repeat, **loop) for repeat in range(plan.rounds)]
         found_s = plan.batch_size / median([trial.metrics["samples_per_s"] for trial in trials])
         slowest, expected_s = expected(plan, case, device_s, without_s)
         error = found_s / expected_s - 1
         yield Prefetched(
-            name, plan.workers, slowest, expected_s, found_s, error, abs(error) <= WITHIN
+            name, plan.workers, slowest, expected_s, found_s, error, abs(error) <= MAX_ERROR_SHARE
         )
 
 

@@ -1,4 +1,4 @@
-"""Measure loaders of a store in memory behind a link whose bandwidth and latency are known."""
+"""Measure loaders that read a store behind a link whose bandwidth and latency are known."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import dataprep
 from iobench.clock import Clock, SystemClock
 from iobench.errors import Unavailable
 from iobench.faults import Delay, Match, RateLimit, Rule
-from iobench.loaders.protocol import need_framework
+from iobench.loaders.frameworks import need_framework
 from iobench.loops import loader_grid, loader_trial, training_settings, training_trial
-from iobench.selftest.known import WITHIN, Check, NotRun
-from iobench.selftest.store import MemoryStore, memory_store
+from iobench.selftest.known_rates import MAX_ERROR_SHARE, Check, NotRun
+from iobench.selftest.memory_store import MemoryStore, memory_store
 from iobench.trial import Context, Metrics, TrialSpec
 
 _DATA = "shards@s3"
 _SIDE = 288
-"""Pixels of a side of a stored image: 249 kB."""
+"""The side of stored images in pixels; such an image has 249 kB."""
 _BATCH = 2
-_FAST_DEVICE = 100
-"""How many times as fast as the link the device of a loop is."""
+_DEVICE_FACTOR = 100
+"""The rate of the emulated device, divided by the rate of the link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Link:
 
     Attributes:
         bytes_per_s: the bandwidth, which all connections share.
-        latency_s: from a request to the first byte of its answer.
+        latency_s: seconds from a request to the first byte of its answer.
     """
 
     bytes_per_s: float
@@ -44,7 +44,7 @@ class Link:
 
     @property
     def rules(self) -> list[Rule]:
-        """The rules of a proxy that is this link."""
+        """The rules by which a proxy acts as this link."""
         gets = Match("GET")
         return [Rule(gets, RateLimit(self.bytes_per_s)), Rule(gets, Delay(self.latency_s))]
 
@@ -56,11 +56,13 @@ class LinkPlan:
     Images are stored as pixels, which takes nearly no time to decode.
 
     Attributes:
-        images: number of images drawn; enough for ``raw`` to have a steady rate.
+        images: number of images that are drawn; ``raw`` needs them for a steady rate.
         link: the link without latency.
         latency_s: the latency of the checks that have one.
-        raw_threads, torch_workers: workers of ``raw`` and of ``torch-iterable``.
-        every: ``torch-iterable`` reads every so many shards, since it needs three whole epochs.
+        raw_threads: threads of ``raw``.
+        torch_workers: workers of ``torch-iterable``.
+        every: with 2, ``torch-iterable`` reads every second shard, because it needs three whole
+            epochs.
     """
 
     images: int = 140
@@ -72,15 +74,20 @@ class LinkPlan:
 
 
 def checks(plan: LinkPlan | None = None, clock: Clock | None = None) -> Iterator[Check | NotRun]:
-    """Measure loaders alone and in a loop; the link is the slowest part of all of them."""
+    """Measure loaders without training and in a loop; the link is always the slowest part."""
     plan, clock = plan or LinkPlan(), clock or SystemClock()
-    # The shards of pixels have as many samples as those that they are made from: a PNG that is not
-    # compressed is as large as its pixels.
+    # A PNG that is not compressed is as large as its pixels. So the shards of pixels have about the
+    # same size as the encoded shards that they are made from.
     policy = dataprep.ImagePolicy(mode="crop", size=_SIDE, encoding="png", png_compression=0)
     with (
         tempfile.TemporaryDirectory(prefix="iobench-selftest-") as folder,
         memory_store(
-            *(Path(folder), plan.images, policy, clock), shard_size=10**6, as_pixels=True
+            Path(folder),
+            plan.images,
+            policy,
+            clock,
+            shard_bytes=10**6,
+            as_pixels=True,
         ) as store,
     ):
         yield from raw_checks(plan, store, clock)
@@ -93,7 +100,10 @@ def checks(plan: LinkPlan | None = None, clock: Clock | None = None) -> Iterator
 
 
 def raw_checks(plan: LinkPlan, store: MemoryStore, clock: Clock) -> Iterator[Check]:
-    """Shards that are read one after the other: each takes its latency and its transfer."""
+    """Measure ``raw``, which reads shards one after the other.
+
+    Each shard takes its latency and its transfer.
+    """
     for link in (plan.link, replace(plan.link, latency_s=plan.latency_s)):
         metrics = loader_metrics(store, link, clock, {"loader": "raw", "workers": plan.raw_threads})
         shard_bytes = metrics["mean_object_bytes"]
@@ -103,27 +113,27 @@ def raw_checks(plan: LinkPlan, store: MemoryStore, clock: Clock) -> Iterator[Che
 
 
 def torch_checks(plan: LinkPlan, store: MemoryStore, clock: Clock) -> Iterator[Check]:
-    """A loader of torch alone, and in a loop whose device is faster than the link."""
+    """Measure a loader of torch without training, and in a loop with a fast device."""
     part = replace(store, remote=replace(store.remote, every=plan.every))
     reader = {"loader": "torch-iterable", "workers": plan.torch_workers}
     for link in (plan.link, replace(plan.link, latency_s=plan.latency_s)):
         alone = loader_metrics(part, link, clock, reader)
         yield _check(f"torch-iterable, {link}", link_rate(link, alone, part), alone)
-        device_per_s = _FAST_DEVICE * link.bytes_per_s / _sample_bytes(alone)
+        device_per_s = _DEVICE_FACTOR * link.bytes_per_s / _sample_bytes(alone)
         loop = loop_metrics(part, link, clock, reader, device_per_s)
         name = f"torch-iterable in a loop with a fast device, {link}"
         yield _check(name, link_rate(link, loop, part), loop)
     expected, later_per_s = _later_rate(alone), _later_rate(loop)
-    name = f"its later epochs beside those of the loader alone, {link}"
-    yield Check(name, expected, later_per_s, WITHIN * expected, "samples/s")
+    name = f"later epochs of this loop compared with the loader without training, {link}"
+    yield Check(name, expected, later_per_s, MAX_ERROR_SHARE * expected, "samples/s")
 
 
 def link_rate(link: Link, metrics: Metrics, store: MemoryStore) -> float:
-    """The samples/s that a link allows a loader that requests everything ahead.
+    """Return the samples/s that a link allows a loader that requests all data ahead.
 
-    Where whole epochs count, nothing is requested before an epoch. Each takes at least a latency
-    and the transfer of all bytes that the proxy has sent since the trial began. The start of the
-    loader, as far as it is known, is part of the first one.
+    If whole epochs count, nothing is requested before an epoch. Then each epoch takes at least a
+    latency and the transfer of its bytes, which the proxy has counted. The start of the loader, as
+    far as it is known, is part of the first epoch.
     """
     if metrics["rate_rule"] != "epochs":
         return link.bytes_per_s / _sample_bytes(metrics)
@@ -137,9 +147,9 @@ def link_rate(link: Link, metrics: Metrics, store: MemoryStore) -> float:
 
 
 def loader_metrics(store: MemoryStore, link: Link, clock: Clock, reader: dict[str, Any]) -> Metrics:
-    """Measure a loader alone; ``reader`` are keys of a grid of loaders."""
-    usual = {"data": _DATA, "batch_size": _BATCH, "image_size": 32, "seconds": 0.001}
-    grid = loader_grid.LoaderGrid.model_validate({**usual, **reader})
+    """Measure a loader without training; ``reader`` has keys of a grid of loaders."""
+    defaults = {"data": _DATA, "batch_size": _BATCH, "image_size": 32, "seconds": 0.001}
+    grid = loader_grid.LoaderGrid.model_validate({**defaults, **reader})
     spec = TrialSpec("loader", next(loader_grid.loader_points(grid)))
     _begin(store, link)
     return loader_trial.run(spec, _context(store, clock)).metrics
@@ -149,7 +159,7 @@ def loop_metrics(
     store: MemoryStore, link: Link, clock: Clock, reader: dict[str, Any], device_per_s: float
 ) -> Metrics:
     """Measure a training loop on an emulated device of ``device_per_s`` images/s."""
-    usual = {
+    defaults = {
         "consumer": "paced",
         "images_per_s": device_per_s,
         "device": "cpu",
@@ -158,14 +168,14 @@ def loop_metrics(
         "inputs": ["store"],
         "steps": 4,
     }
-    loop = training_settings.Training.model_validate({**usual, **reader})
+    loop = training_settings.Training.model_validate({**defaults, **reader})
     spec = TrialSpec("train", next(training_settings.training_points(loop)))
     _begin(store, link)
     return training_trial.run(spec, _context(store, clock)).metrics
 
 
 def _begin(store: MemoryStore, link: Link) -> None:
-    """Forget earlier requests, and be another link."""
+    """Let the proxy forget earlier requests, and act as this link."""
     store.proxy.clear()
     store.proxy.replace_rules(link.rules)
 
@@ -175,9 +185,9 @@ def _context(store: MemoryStore, clock: Clock) -> Context:
 
 
 def _later_rate(metrics: Metrics) -> float:
-    """The rate of the epochs after the first one, in which workers start.
+    """Return the rate of the epochs after the first one.
 
-    The start of workers takes as long as the machine lets it.
+    Workers start in the first epoch, and how long that takes depends on the machine.
     """
     later = metrics["epochs"][1:] if metrics["rate_rule"] == "epochs" else [metrics]
     samples = sum(epoch["samples"] for epoch in later)
@@ -185,9 +195,9 @@ def _later_rate(metrics: Metrics) -> float:
 
 
 def _sample_bytes(metrics: Metrics) -> float:
-    """Mean stored bytes of a sample."""
+    """Return the mean bytes of a stored sample."""
     return float(metrics["mb_per_s"] / metrics["samples_per_s"] * 1e6)
 
 
 def _check(name: str, expected: float, metrics: Metrics) -> Check:
-    return Check(name, expected, metrics["samples_per_s"], WITHIN * expected, "samples/s")
+    return Check(name, expected, metrics["samples_per_s"], MAX_ERROR_SHARE * expected, "samples/s")

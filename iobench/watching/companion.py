@@ -18,7 +18,7 @@ from pathlib import Path
 from dataprep.errors import DataprepError
 from dataprep.names import escape
 from dataprep.schema import typed
-from iobench.machine.sampling import Samples, SamplingSettings, beside
+from iobench.machine.sampling import Samples, SamplingSettings, sampling_beside
 from iobench.watching.session import END, WatchedLoader, WatchSettings, release_folder, say
 
 _READ_BYTES = 1 << 16
@@ -52,7 +52,7 @@ def main() -> int:
     sampling = SamplingSettings.model_construct(
         per_s=settings.per_s, samplers=list(settings.samplers)
     )
-    with beside(sampling, parent) as recorder:
+    with sampling_beside(sampling, parent) as recorder:
         received = listen(0, parent)
     samples = recorder.samples if recorder else Samples({}, 0.0, ())
     folder = Path(settings.folder)

@@ -24,7 +24,7 @@ from dataprep.labels import LabelSpace
 from dataprep.reading.read_counter import ReadTotals
 from dataprep.stores import StoreOptions, open_store
 from iobench.clock import SystemClock
-from iobench.data.warm import warm_part
+from iobench.data.warm_part import warm_part
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import (
     LOADERS,
@@ -347,7 +347,7 @@ def test_dali_says_what_it_does_not(data: Data) -> None:
     ):
         with pytest.raises(Unavailable, match=words):
             LOADERS.load("dali")(place, LoaderSettings(decode=decode), SystemClock())
-    with pytest.raises(Unavailable, match="no GPU here: dali-gpu decodes on one"):
+    with pytest.raises(Unavailable, match="no GPU here: dali-gpu decodes on a GPU"):
         LOADERS.load("dali-gpu")(data.places["shards@disk"], LoaderSettings(), SystemClock())
 
 

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from iobench.clock import Clock
 from iobench.errors import Unavailable
-from iobench.loaders.protocol import Batch, Framework, LoaderSettings
+from iobench.loaders.protocol import Batch, Framework
+from iobench.loaders.settings import LoaderSettings
 from iobench.trial import Place
 
 FAR_TOO_LONG_S = 600

@@ -51,7 +51,7 @@ class TestTargets:
         lines = done.stdout.splitlines()
         first = describe_target(tmp_path)
         assert lines[0] == f"{tmp_path / 'later'}: {first['name']}"
-        assert lines[1] == "    no such file or directory; this is the storage that it would be on"
+        assert lines[1] == "    no such file or directory; this is the storage on which it would be"
         assert lines[2].startswith(f"    {first['file_system']}")
         assert sum("no such file" in line for line in lines) == 1
         assert "/proc: unknown" in lines

@@ -10,7 +10,7 @@ import pytest
 
 from iobench.consumers import Consumer
 from iobench.errors import TrialFailed, Unavailable
-from iobench.extensions import made, parts
+from iobench.extensions import create, parts
 from iobench.loaders import LOADERS, Loader
 from iobench.loaders.null import NullLoader
 from iobench.plan import clashes, others
@@ -34,14 +34,14 @@ def test_this_packages_own_is_taken_at_its_word() -> None:
         raise LookupError("x")
 
     with pytest.raises(LookupError):
-        made(LOADERS, "null", Loader, broken)
+        create(LOADERS, "null", Loader, broken)
 
 
 class TestOthers:
     def test_what_is_whole_is_given_back(self, third_party: ThirdParty) -> None:
         """As it was made."""
         found = object.__new__(NullLoader)
-        assert made(LOADERS, "odd-steady", Loader, lambda: found) is found
+        assert create(LOADERS, "odd-steady", Loader, lambda: found) is found
 
     def test_what_it_needs_may_be_missing(self, third_party: ThirdParty) -> None:
         """Its own words stand."""
@@ -50,7 +50,7 @@ class TestOthers:
             raise Unavailable("pip install it")
 
         with pytest.raises(Unavailable, match=r"^pip install it$"):
-            made(LOADERS, "odd-steady", Loader, missing)
+            create(LOADERS, "odd-steady", Loader, missing)
 
     def test_what_raises_or_lacks_a_part_is_named(self, third_party: ThirdParty) -> None:
         """With package and entry point."""
@@ -63,10 +63,10 @@ class TestOthers:
         def half() -> Any:
             return object()
 
-        with pytest.raises(TrialFailed, match=f"{whose} cannot be made: LookupError: two lines"):
-            made(LOADERS, "odd-steady", Loader, broken)
+        with pytest.raises(TrialFailed, match=f"{whose} cannot be created: LookupError: two lines"):
+            create(LOADERS, "odd-steady", Loader, broken)
         with pytest.raises(TrialFailed, match=f"{whose} has no close, epoch, framework, notes"):
-            made(LOADERS, "odd-steady", Loader, half)
+            create(LOADERS, "odd-steady", Loader, half)
 
 
 GROUPS = {

@@ -39,7 +39,7 @@ def test_nothing_is_copied() -> None:
 )
 def test_other_bytes_are_refused(data: bytes) -> None:
     """An encoded image, or half of one."""
-    with pytest.raises(CorruptImage, match="no decoded image"):
+    with pytest.raises(CorruptImage, match="not a decoded image"):
         unpacked(data)
 
 

@@ -104,7 +104,7 @@ def test_what_an_earlier_process_left_is_removed(
     """It was killed before it could; what trials of it named is asked for no more."""
     cleaned: list[Any] = []
     monkeypatch.setattr(
-        "iobench.places.pool.clean", lambda place, run: cleaned.append((place.uri, run))
+        "iobench.places.probe_objects.clean", lambda place, run: cleaned.append((place.uri, run))
     )
     settings = disks(tmp_path)
     config = configs.values(
@@ -137,7 +137,7 @@ def test_what_a_store_keeps_because_it_refuses_is_said(
     def refusing(place: Place, run: str) -> int:
         raise error
 
-    monkeypatch.setattr("iobench.places.pool.clean", refusing)
+    monkeypatch.setattr("iobench.places.probe_objects.clean", refusing)
     notes: list[str] = []
     target = {"label": "real", "uri": "s3://bucket/prefix/"}
     with placed(configs, notes, object_store={"targets": [target]}) as places:

@@ -29,7 +29,7 @@ from iobench.errors import NothingRan, ResultError, RunConflict
 from iobench.faults import FaultProxy, Match, Rule, Status
 from iobench.memory_s3 import MemoryS3
 from iobench.plan import trials
-from iobench.probes.object_store.pool import OVERLOADED
+from iobench.probes.object_store.objects import OVERLOADED
 from iobench.result import Result
 from iobench.rundir import read
 from iobench.s3_server import MotoServer, signed_in
@@ -559,7 +559,7 @@ class TestBadPlaces:
         def broken(self: object, name: str) -> None:
             raise LookupError(f"nobody knows {name}")
 
-        monkeypatch.setattr("iobench.data.making.Maker.place", broken)
+        monkeypatch.setattr("iobench.data.making.DataMaker.place", broken)
         done = measured(configs.values(loaders=loaders("raw", "null")), tmp_path / "run")
         assert done.exit_code == 1
         trials = by_loader(done.result.trials)

@@ -19,7 +19,7 @@ def test_a_server_that_does_not_start(
     monkeypatch: pytest.MonkeyPatch, installed: bool, reason: str
 ) -> None:
     """The error says why, or what installs moto."""
-    monkeypatch.setattr(s3_server, "_SERVER", "raise SystemExit(3)")
+    monkeypatch.setattr(s3_server, "_SERVER_CODE", "raise SystemExit(3)")
     monkeypatch.setattr("importlib.util.find_spec", lambda name: installed or None)
     with pytest.raises(RuntimeError, match=reason), MotoServer():
         pass

@@ -16,28 +16,28 @@ import dataprep
 from dataprep.errors import DatasetError, PermissionRefused, SourceError
 from dataprep.sources import open_source
 from iobench.clock import SystemClock
-from iobench.data.making import Maker
+from iobench.data.making import DataMaker
 from iobench.data.settings import DataSettings
 from iobench.errors import Unavailable
 from iobench.loaders.dali import DaliLoader
-from iobench.loaders.protocol import LoaderSettings
+from iobench.loaders.settings import LoaderSettings
 from iobench.probes import layout
-from iobench.probes.layout import find_items, opened_place
+from iobench.probes.layout import find_items, open_reader
 from iobench.stored import DataSummary, check_data_form, image_files, summarize_data
 from iobench.trial import Context, Place, TrialSpec
 
 
 @pytest.fixture(scope="module")
-def maker(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Maker:
+def maker(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> DataMaker:
     """Shards and files of the drawn tree."""
     folder = str(tmp_path_factory.mktemp("stored"))
     settings = DataSettings(source=str(tree), size=64, folder=folder)
 
-    return Maker(settings, lambda: nullcontext(Place("", "empty")), lambda note: None)
+    return DataMaker(settings, lambda: nullcontext(Place("", "empty")), lambda note: None)
 
 
 @pytest.mark.parametrize("reads", ["tfrecord", "recordio"])
-def test_shards(maker: Maker, reads: str) -> None:
+def test_shards(maker: DataMaker, reads: str) -> None:
     """Samples, classes, and the files of that format alone with their sizes."""
     found = summarize_data(maker.place("shards@disk"), reads)
     assert (found.samples, found.classes) == (120, 6)
@@ -47,7 +47,7 @@ def test_shards(maker: Maker, reads: str) -> None:
     assert found.sample_bytes == found.bytes / 120
 
 
-def test_files(maker: Maker) -> None:
+def test_files(maker: DataMaker) -> None:
     """One a sample."""
     found = summarize_data(maker.place("files@disk"), "files")
     assert (found.samples, found.classes, len(found.files)) == (120, 6, 120)
@@ -84,8 +84,8 @@ def layout_trial(place: Place) -> None:
 
 def layout_reads(place: Place) -> None:
     """Read one shard as a process of the layout probe does."""
-    (first, *_) = find_items(place, "shards", at_most=1, seed=0)
-    with opened_place(place, first) as read:
+    (first, *_) = find_items(place, "shards", max_items=1, seed=0)
+    with open_reader(place, first) as read:
         read(first)
 
 
@@ -101,7 +101,7 @@ def dali_loader(place: Place) -> None:
 @pytest.mark.parametrize("key", ["../secret/{}", "tfrecord/../../secret/{}"])
 @pytest.mark.parametrize("read", [stored_shards, layout_trial, layout_reads, dali_loader])
 def test_a_key_that_leads_out_of_the_output_is_refused(
-    maker: Maker, tmp_path: Path, read: Callable[[Place], None], key: str
+    maker: DataMaker, tmp_path: Path, read: Callable[[Place], None], key: str
 ) -> None:
     """A manifest may come from anywhere: a store resolves its keys."""
     copy = Path(shutil.copytree(maker.place("shards@disk").uri, tmp_path / "out"))
@@ -118,7 +118,7 @@ def test_a_key_that_leads_out_of_the_output_is_refused(
 
 
 @pytest.mark.parametrize(("name", "reads"), [("files@disk", "tfrecord"), ("shards@disk", "files")])
-def test_another_form_is_not_available(maker: Maker, name: str, reads: str) -> None:
+def test_another_form_is_not_available(maker: DataMaker, name: str, reads: str) -> None:
     """Both are named."""
     with pytest.raises(Unavailable, match=r"this loader reads .*; these data are"):
         summarize_data(maker.place(name), reads)

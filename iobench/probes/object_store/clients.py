@@ -1,4 +1,4 @@
-"""The contract of object-store clients: their methods, timings and failed requests."""
+"""The Protocols of object-store clients: their methods, timings and failed requests."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ from iobench.trial import Place
 class Timing:
     """One request that succeeded, including its retries and the waits between them.
 
-    ``first_byte_s``: from the call until the first byte of the body arrived. It is None for writes,
-    and for a client that delivers whole bodies, which its ``notes`` mention.
+    Attributes:
+        total_s: seconds from the call until the request was complete.
+        bytes: bytes of the body.
+        first_byte_s: seconds from the call until the first byte of the body arrived. It is None for
+            writes, and for clients that deliver whole bodies and mention it in their ``notes``.
     """
 
     total_s: float
@@ -40,9 +43,9 @@ class RequestFailed(IobenchError, OSError):
 
 
 class ObjectClient(Protocol):
-    """A client of the objects below one place; up to ``connections`` threads use it in parallel.
+    """A client of the objects below one location, which many threads use in parallel.
 
-    An entry point of group ``iobench.clients`` names the class. Keys are relative to the place.
+    Entry points of the group ``iobench.clients`` name classes. Keys are relative to the location.
     Bodies that arrive are counted and dropped. Methods raise ``RequestFailed``, also for incomplete
     bodies. Failed answers are retried up to ``place.store.max_attempts``; incomplete bodies are
     not.
@@ -56,7 +59,11 @@ class ObjectClient(Protocol):
     notes: Sequence[str]
 
     def __init__(self, place: Place, connections: int, clock: Clock) -> None:
-        """Raise Unavailable if the library is missing."""
+        """Prepare requests of up to ``connections`` threads.
+
+        Raises:
+            Unavailable: the library is missing.
+        """
 
     @property
     def retries(self) -> int | None:
@@ -82,19 +89,26 @@ class ObjectClient(Protocol):
 class CopyClient(Protocol):
     """A client that copies many whole objects in one call, such as a program.
 
-    It is registered like the others, and supports ``get`` only. ``notes`` are as above.
+    It is registered like an ``ObjectClient``, and supports only ``get``.
+
+    Attributes:
+        notes: remarks that a reader of its figures needs.
     """
 
     notes: Sequence[str]
 
     def __init__(self, place: Place, connections: int, clock: Clock) -> None:
-        """Raise Unavailable if it is not installed."""
+        """Prepare copies with up to ``connections`` connections.
+
+        Raises:
+            Unavailable: the program or the library is not installed.
+        """
 
     def copy(self, prefix: str, folder: Path) -> None:
         """Copy every object whose key begins with ``prefix``, which ends with a slash.
 
         Raises:
-            TrialFailed: the program failed; with its message.
+            TrialFailed: the copy failed; the message is that of the program.
         """
 
 

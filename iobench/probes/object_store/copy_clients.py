@@ -1,4 +1,4 @@
-"""Clients that copy whole objects: s5cmd, Amazon's aws, and s3torchconnector."""
+"""Clients that copy whole objects: s5cmd, Amazon's command aws, and s3torchconnector."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from iobench.machine.processes import find_program, starting
 from iobench.probes.object_store.s3_client import address_of
 from iobench.trial import Place
 
-_LAST_WORDS = 300
+_MAX_MESSAGE_CHARS = 300
 
 
 class _Program:
@@ -37,19 +37,19 @@ class _Program:
         self._connections = connections
 
     def _options(self, own: Mapping[str, str | None]) -> list[str]:
-        """Join the program's own options and those of both programs; None leaves one out."""
+        """Return the options of both programs and ``own``; a value None leaves an option out."""
         store = self._bucket.options
-        given = {
+        options = {
             "--endpoint-url": store.endpoint_url,
             "--profile": store.profile,
             "--request-payer": "requester" if store.requester_pays else None,
             **own,
         }
-        return [f"{name}={value}" for name, value in given.items() if value is not None]
+        return [f"{name}={value}" for name, value in options.items() if value is not None]
 
     def _run(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
         with starting(self.name):
-            done = subprocess.run(
+            process = subprocess.run(
                 [self._path, *command],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
@@ -58,9 +58,12 @@ class _Program:
                 check=False,
                 env={**os.environ, **environment},
             )
-        if done.returncode:
-            words = escape(" ".join((done.stderr or done.stdout).split())[-_LAST_WORDS:])
-            raise TrialFailed(f"{self.name} ended with exit code {done.returncode}: {words}")
+        if process.returncode:
+            output = " ".join((process.stderr or process.stdout).split())
+            raise TrialFailed(
+                f"{self.name} ended with exit code {process.returncode}: "
+                f"{escape(output[-_MAX_MESSAGE_CHARS:])}"
+            )
 
 
 class S5cmd(_Program):
@@ -128,8 +131,8 @@ class S3TorchConnector:
         self._module: Any = s3torchconnector
         self._bucket = S3Bucket(place.uri, place.store)
         self._connections = connections
-        # Every copy uses the same client and listing.
-        self._dataset: Callable[[str], Any] = cache(self._listed)
+        # All copies use the same client and the same listing.
+        self._dataset: Callable[[str], Any] = cache(self._listed_dataset)
 
     def copy(self, prefix: str, folder: Path) -> None:
         """Copy all objects below ``prefix`` into ``folder``."""
@@ -143,11 +146,11 @@ class S3TorchConnector:
             with ThreadPoolExecutor(self._connections) as threads:
                 list(threads.map(save, range(len(dataset))))
         except self._module.S3Exception as error:
-            words = " ".join(str(error).split())
-            raise TrialFailed(f"s3torchconnector: {escape(words)}") from None
+            message = " ".join(str(error).split())
+            raise TrialFailed(f"s3torchconnector: {escape(message)}") from None
 
-    def _listed(self, prefix: str) -> Any:
-        """List the objects below a prefix."""
+    def _listed_dataset(self, prefix: str) -> Any:
+        """Return the data set of the objects below a prefix, which it lists."""
         options = self._bucket.options
         address = address_of(self._bucket)
         config = {"profile": options.profile, "requester_pays": options.requester_pays}

@@ -1,6 +1,6 @@
 """S3 clients in native code: awscrt (C) and obstore (Rust).
 
-Neither reports its retries, so that their own are switched off and the base class retries.
+Neither library reports its retries. So their retries are switched off, and the base class retries.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from iobench.probes.object_store.clients import RequestFailed
 from iobench.probes.object_store.s3_client import Body, S3Client, address_of, require_all
 from iobench.trial import Place
 
-_XML = re.compile(r"<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?", re.S)
-_LOOK_S = 0.2
+_ERROR_XML = re.compile(r"<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?", re.S)
+_POLL_S = 0.2
 
 
-def _answered(status: object, text: str) -> RequestFailed:
+def _error_answer(status: object, text: str) -> RequestFailed:
     """Turn an error answer into a failed request, by its status and the XML in ``text``."""
-    xml = _XML.search(text)
-    said = f"{xml[1]}: {xml[2] or 'no message'}" if xml else "no message"
-    return RequestFailed(str(status), f"{status} {said}")
+    xml = _ERROR_XML.search(text)
+    message = f"{xml[1]}: {xml[2] or 'no message'}" if xml else "no message"
+    return RequestFailed(str(status), f"{status} {message}")
 
 
 class ObstoreClient(S3Client):
@@ -48,8 +48,8 @@ class ObstoreClient(S3Client):
         self.errors = (BaseError, OSError)
         self._obs = obstore
         bucket, options = self._bucket, self._bucket.options
-        written = options.storage_class
-        self._attributes = {"Storage-Class": written} if written else None
+        storage_class = options.storage_class
+        self._attributes = {"Storage-Class": storage_class} if storage_class else None
         address = address_of(bucket)
         config: dict[str, Any] = {
             "endpoint": address.endpoint,
@@ -68,7 +68,7 @@ class ObstoreClient(S3Client):
                 "allow_http": True,
                 "connect_timeout": timedelta(seconds=options.connect_timeout_s),
                 "read_timeout": timedelta(seconds=options.read_timeout_s),
-                "timeout": timedelta(hours=1),  # of a whole request; the default cuts it at 30 s
+                "timeout": timedelta(hours=1),  # For a whole request; the default is 30 s.
             },
             retry_config={"max_retries": 0},
             **{name: value for name, value in config.items() if value},
@@ -79,7 +79,7 @@ class ObstoreClient(S3Client):
         answer = self._obs.get(self._client, key, options=options)
         count, first_s = 0, None
         try:
-            # The smallest chunk size: bytes are passed on as they arrive.
+            # With the smallest chunk size, bytes are passed on as they arrive.
             for chunk in answer.stream(min_chunk_size=1):
                 first_s = self._clock.now_s() if first_s is None else first_s
                 count += len(chunk)
@@ -91,7 +91,9 @@ class ObstoreClient(S3Client):
 
     def _put(self, key: str, data: bytes, part_bytes: int | None) -> Body:
         self._obs.put(
-            *(self._client, key, data),
+            self._client,
+            key,
+            data,
             attributes=self._attributes,
             use_multipart=part_bytes is not None,
             chunk_size=part_bytes or len(data),
@@ -109,7 +111,7 @@ class ObstoreClient(S3Client):
         text = str(error)
         first_line = text.split("\n\nDebug source:")[0]
         if status := re.search(r"status code: (\d{3})", text):
-            return _answered(status[1], text)
+            return _error_answer(status[1], text)
         if "redirect without LOCATION" in text:
             return RequestFailed("301", f"301 the bucket is in another region: {first_line}")
         if "kind: Timeout" in text or "TimedOut" in text:
@@ -138,14 +140,14 @@ class AwscrtClient(S3Client):
             raise Unavailable("awscrt is not installed: pip install 'boto3[crt]'") from None
         super().__init__(place, connections, clock)
         self.errors = (AwsCrtError,)
-        self._kind = awscrt.s3.S3RequestType
+        self._request_types = awscrt.s3.S3RequestType
         self._address = address_of(self._bucket)
         with contextlib.closing(self._bucket.connect()) as resolved:
             self._url = urlsplit(str(resolved.meta.endpoint_url))
 
         def credentials() -> Any:
-            found = self._address.session.get_credentials()
-            return AwsCredentials(*found.get_frozen_credentials())
+            session_credentials = self._address.session.get_credentials()
+            return AwsCredentials(*session_credentials.get_frozen_credentials())
 
         s3, region = awscrt.s3, self._address.region
         is_secure = self._url.scheme == "https"
@@ -162,9 +164,11 @@ class AwscrtClient(S3Client):
 
     def _get(self, key: str, span: range | None) -> Body:
         headers = {"Range": f"bytes={span[0]}-{span[-1]}"} if span else {}
-        kind = self._kind.DEFAULT if span else self._kind.GET_OBJECT
+        request_type = self._request_types.GET_OBJECT
+        if span:
+            request_type = self._request_types.DEFAULT
         request = self._request("GET", key, headers)
-        count = self._send(request, type=kind, operation_name="GetObject")
+        count = self._send(request, type=request_type, operation_name="GetObject")
         return require_all(count, len(span) if span else count), None
 
     def _put(self, key: str, data: bytes, part_bytes: int | None) -> Body:
@@ -175,25 +179,29 @@ class AwscrtClient(S3Client):
             "x-amz-server-side-encryption": options.sse,
             "x-amz-server-side-encryption-aws-kms-key-id": options.sse_kms_key_id,
         }
-        how: dict[str, Any] = {"type": self._kind.DEFAULT, "operation_name": "PutObject"}
+        arguments: dict[str, Any] = {
+            "type": self._request_types.DEFAULT,
+            "operation_name": "PutObject",
+        }
         if part_bytes is not None:
-            how = {
-                "type": self._kind.PUT_OBJECT,
+            arguments = {
+                "type": self._request_types.PUT_OBJECT,
                 "part_size": part_bytes,
                 "multipart_upload_threshold": part_bytes,
                 "max_active_connections_override": 1,
             }
-        self._send(self._request("PUT", key, headers, io.BytesIO(data)), **how)
+        self._send(self._request("PUT", key, headers, io.BytesIO(data)), **arguments)
         return len(data), None
 
-    def _send(self, request: Any, **how: Any) -> int:
-        """Send a request and return the number of bytes that arrived.
+    def _send(self, request: Any, **arguments: Any) -> int:
+        """Send a request, and return the number of bytes that arrived.
 
-        Cancel it when no byte passes for the read timeout, which awscrt does not have.
+        The request is cancelled when no byte arrives for the read timeout, since awscrt has no such
+        timeout.
         """
         count, last_s = 0, self._clock.now_s()
 
-        # awscrt calls both from its threads, but for one request never at the same time.
+        # awscrt calls both functions from its threads, but never at the same time for one request.
         def on_body(chunk: Any, offset: int, **_: object) -> None:
             nonlocal count
             count += len(chunk)
@@ -203,14 +211,14 @@ class AwscrtClient(S3Client):
             last_s = self._clock.now_s()
 
         limit_s = self._bucket.options.read_timeout_s
-        sent = self._client.make_request(
-            request=request, on_body=on_body, on_progress=on_progress, **how
+        sent_request = self._client.make_request(
+            request=request, on_body=on_body, on_progress=on_progress, **arguments
         )
-        while not wait([sent.finished_future], min(_LOOK_S, limit_s)).done:
+        while not wait([sent_request.finished_future], min(_POLL_S, limit_s)).done:
             if self._clock.now_s() - last_s > limit_s:
-                sent.cancel()
+                sent_request.cancel()
                 raise RequestFailed("timeout", f"no byte in {limit_s:g} s")
-        sent.finished_future.result()
+        sent_request.finished_future.result()
         return count
 
     @staticmethod
@@ -223,10 +231,10 @@ class AwscrtClient(S3Client):
         status = getattr(error, "status_code", None)
         if status and status >= 300:
             body = getattr(error, "body", None) or b""
-            return _answered(status, body.decode(errors="replace"))
-        own = {"AWS_ERROR_S3_SLOW_DOWN": "503", "AWS_ERROR_S3_INTERNAL_ERROR": "500"}
-        otherwise = "timeout" if "TIMEOUT" in error.name else "connection"
-        return RequestFailed(own.get(error.name, otherwise), f"{error.name}: {error.message}")
+            return _error_answer(status, body.decode(errors="replace"))
+        statuses = {"AWS_ERROR_S3_SLOW_DOWN": "503", "AWS_ERROR_S3_INTERNAL_ERROR": "500"}
+        default = "timeout" if "TIMEOUT" in error.name else "connection"
+        return RequestFailed(statuses.get(error.name, default), f"{error.name}: {error.message}")
 
     def _request(
         self, method: str, key: str, headers: Mapping[str, str | None], body: Any = None
@@ -239,6 +247,7 @@ class AwscrtClient(S3Client):
         else:
             host = f"{bucket.name}.{host}"
         payer = "requester" if bucket.options.requester_pays else None
-        wanted = {"Host": host, **headers, "x-amz-request-payer": payer}
-        given = HttpHeaders([(name, value) for name, value in wanted.items() if value is not None])
-        return HttpRequest(method, root + quote(bucket.prefix + key), given, body)
+        all_headers = {"Host": host, **headers, "x-amz-request-payer": payer}
+        pairs = [(name, value) for name, value in all_headers.items() if value is not None]
+        path = root + quote(bucket.prefix + key)
+        return HttpRequest(method, path, HttpHeaders(pairs), body)

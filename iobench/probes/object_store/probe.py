@@ -1,4 +1,4 @@
-"""One trial of the object-store probe: timed requests of one kind to one store, its figures."""
+"""One trial of the object-store probe: timed requests of one operation, and its figures."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TypeAlias
 
 from dataprep.counted import counted
 from dataprep.errors import DataprepError, StoreError
@@ -23,8 +24,8 @@ from dataprep.stores import Store
 from dataprep.stores.s3_bucket import without_advice
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.extensions import made
-from iobench.probes.object_store import pool
+from iobench.extensions import create
+from iobench.probes.object_store import objects as probe_objects
 from iobench.probes.object_store.clients import (
     CLIENTS,
     CopyClient,
@@ -37,24 +38,28 @@ from iobench.stats import quantiles
 from iobench.trial import Cold, Context, Metrics, Outcome, Place, TrialSpec
 
 _SERVER_CACHE = Cold("not applicable", "server cache unknown", why="a store's cache is its own")
+"""The label of trials that read: whether the store had the objects in its cache is unknown."""
+
 _MEMORY = Path("/dev/shm")  # noqa: S108  a temporary folder is made in it
 _PROGRESS_S = 0.2
-_HOPELESS = 20
+_MIN_FAILURES = 20
+"""A trial whose first requests all fail ends after at least this many failures."""
+
 _COPY_NOTE = "one process copies all objects into memory; the time includes its start"
 
 
-Request = Callable[[int, int], Timing]
-"""``request(stream, turn)``: the ``turn``-th of that stream, both from 0."""
+Request: TypeAlias = Callable[[int, int], Timing]
+"""``request(stream, turn)`` sends request number ``turn`` of a stream; both count from 0."""
 
 
 def run(spec: TrialSpec, context: Context) -> Outcome:
     """Run a trial of kind ``object``; ``metrics`` describes the figures.
 
-    Missing objects to read are put first; written objects are deleted at the end. Each connection
-    is opened by a request that does not count.
+    Objects to read that are missing are put first; written objects are deleted at the end. Each
+    connection is opened by a request that does not count.
 
     Raises:
-        Unavailable: no client, no credentials, no bucket, or no answer.
+        Unavailable: there is no client, no credentials, no bucket, or no answer.
         TrialFailed: no request succeeded, or the store refuses requests for now.
         PermissionRefused: the bucket cannot be listed or written.
     """
@@ -67,64 +72,72 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
             f"client {trial.client!r} works with S3 only, and {place.uri} is another store: name a "
             "client of the package that provides this store"
         )
-    kind = CLIENTS.load(trial.client)
-    protocol = CopyClient if hasattr(kind, "copy") else ObjectClient
+    client_class = CLIENTS.load(trial.client)
+    protocol = CopyClient if hasattr(client_class, "copy") else ObjectClient
     try:
-        store = pool.reach(place)
-        client = made(
-            *(CLIENTS, trial.client, protocol),
-            lambda: kind(place, trial.connections, context.clock),
+        store = probe_objects.reach(place)
+        client = create(
+            CLIENTS,
+            trial.client,
+            protocol,
+            lambda: client_class(place, trial.connections, context.clock),
         )
         if isinstance(client, CopyClient):
             if trial.operation != "get":
                 raise Unavailable(f"{trial.client} copies whole objects: it supports get only")
-            objects = pool.to_get(trial.object_bytes, trial.pool_bytes)
-            pool.provide(store, objects)
+            objects = probe_objects.to_get(trial.object_bytes, trial.pool_bytes)
+            probe_objects.provide(store, objects)
             context.begin()
-            found = copies(client, objects, trial, context.clock, context.progress)
-            return Outcome(found, cold=_SERVER_CACHE)
+            figures = copies(client, objects, trial, context.clock, context.progress)
+            return Outcome(figures, cold=_SERVER_CACHE)
         with contextlib.closing(client):
-            found = _measured(trial, client, store, place, context)
-        return Outcome(found, cold=_SERVER_CACHE if trial.reads else None)
+            figures = _measure(trial, client, store, place, context)
+        return Outcome(figures, cold=_SERVER_CACHE if trial.reads else None)
     except StoreError as error:
-        if type(error) is not StoreError or not pool.is_overload(str(error)):
+        if type(error) is not StoreError or not probe_objects.is_overload(str(error)):
             raise
-        said = without_advice(str(error)).rstrip(".")
-        raise TrialFailed(f"{said}: {pool.OVERLOADED}") from None
+        message = without_advice(str(error)).rstrip(".")
+        raise TrialFailed(f"{message}: {probe_objects.OVERLOADED}") from None
 
 
-def _measured(
+def _measure(
     trial: ObjectTrial, client: ObjectClient, store: Store, place: Place, context: Context
 ) -> Metrics:
+    """Send the requests of a trial, and return its figures."""
     notes: list[str] = []
     written: set[str] = set()
     request = _reader(trial, client, store) if trial.reads else _writer(trial, client, written)
     try:
-        store.put(pool.WARM_UP, b"0")
-        # One byte on each stream at the same time, so that no timed request has to connect.
-        once = replace(trial, max_requests=1)
-        attempt(lambda stream, turn: client.get_range(pool.WARM_UP, 0, 1), once, context.clock)
-        retries, refused = client.retries, getattr(client, "refused", None)
+        store.put(probe_objects.WARM_UP, b"0")
+        # Each stream reads one byte at the same time, so that no timed request has to connect.
+        one_request_each = replace(trial, max_requests=1)
+
+        def connect(stream: int, turn: int) -> Timing:
+            return client.get_range(probe_objects.WARM_UP, 0, 1)
+
+        attempt(connect, one_request_each, context.clock)
+        retries_before, refused_before = client.retries, getattr(client, "refused", None)
         context.begin()
         cpu_s = time.process_time()
         attempts = attempt(request, trial, context.clock, _progress(client, context))
         cpu_s = time.process_time() - cpu_s
     finally:
         try:
-            list(in_order(store.delete, sorted(written), pool.AT_ONCE))
+            list(in_order(store.delete, sorted(written), probe_objects.AT_ONCE))
         except DataprepError as error:
             notes.append(f"written objects could not be deleted: {error}")
     require_success(attempts, place.uri)
     return metrics(
         attempts,
-        retries=_difference(client.retries, retries),
-        refused=_difference(getattr(client, "refused", None), refused),
+        retries=_difference(client.retries, retries_before),
+        refused=_difference(getattr(client, "refused", None), refused_before),
         cpu_s=cpu_s,
         notes=[*notes, *client.notes],
     )
 
 
 def _difference(after: int | None, before: int | None) -> int | None:
+    """Return the growth of a count; None if the client does not report it."""
     return None if before is None or after is None else after - before
 
 
@@ -135,21 +148,30 @@ def _progress(client: ObjectClient, context: Context) -> Callable[[float, str], 
     """
     reported = client.retries or 0
 
-    def progress(done: float, unit: str) -> None:
+    def progress(amount: float, unit: str) -> None:
         nonlocal reported
-        now = client.retries or 0
-        if now > reported:
-            reported = now
-            sys.stderr.write(f"{counted(now, 'request')} sent again: {pool.OVERLOADED}\n")
+        retries = client.retries or 0
+        if retries > reported:
+            reported = retries
+            requests = counted(retries, "request")
+            sys.stderr.write(f"{requests} sent again: {probe_objects.OVERLOADED}\n")
             sys.stderr.flush()
-        context.progress(done, unit)
+        context.progress(amount, unit)
 
     return progress
 
 
 @dataclass(slots=True)
 class Attempts:
-    """The outcome of all requests of a trial."""
+    """The outcomes of all requests of a trial.
+
+    Attributes:
+        timings: the requests that succeeded.
+        errors: number of failed requests, by status.
+        reasons: the message of the first failed request, by status.
+        bytes: bytes of the requests that succeeded.
+        first_start_s, last_end_s: when the first request started, and when the last one ended.
+    """
 
     timings: list[Timing] = field(default_factory=list)
     errors: Counter[str] = field(default_factory=Counter)
@@ -160,7 +182,7 @@ class Attempts:
 
     @property
     def seconds(self) -> float:
-        """Time from the first start to the last end; 0 without requests."""
+        """Seconds from the first start to the last end; 0 without requests."""
         return max(0.0, self.last_end_s - self.first_start_s)
 
     def note(self, outcome: Timing | RequestFailed, start_s: float, end_s: float) -> None:
@@ -179,7 +201,7 @@ def attempt(
     request: Request,
     trial: ObjectTrial,
     clock: Clock,
-    progress: Callable[[float, str], None] = lambda done, unit: None,
+    progress: Callable[[float, str], None] = lambda amount, unit: None,
 ) -> Attempts:
     """Send requests on as many threads as the trial has connections.
 
@@ -192,14 +214,14 @@ def attempt(
     """
     attempts, lock = Attempts(), threading.Lock()
     deadline_s = clock.now_s() + trial.seconds
-    most_failures = max(_HOPELESS, trial.connections)
+    max_failures = max(_MIN_FAILURES, trial.connections)
     started = 0
 
     def stream(number: int) -> None:
         nonlocal started
         for turn in itertools.count():
             with lock:
-                is_hopeless = not attempts.timings and attempts.errors.total() >= most_failures
+                is_hopeless = not attempts.timings and attempts.errors.total() >= max_failures
                 is_over = started >= trial.max_requests or clock.now_s() >= deadline_s
                 if turn and (is_hopeless or is_over):
                     return
@@ -218,35 +240,39 @@ def attempt(
         while wait(streams, timeout=_PROGRESS_S).not_done:
             progress(attempts.bytes, "bytes")
     progress(attempts.bytes, "bytes")
-    for each in streams:
-        each.result()
+    for future in streams:
+        future.result()
     return attempts
 
 
 def _reader(trial: ObjectTrial, client: ObjectClient, store: Store) -> Request:
     """Put missing objects, and return a request that reads them in turn."""
-    size = trial.object_bytes
-    whole = trial.operation == "get"
-    objects = (pool.to_get if whole else pool.to_range)(size, trial.pool_bytes)
-    pool.provide(store, objects)
+    read_bytes = trial.object_bytes
+    is_whole = trial.operation == "get"
+    if is_whole:
+        objects = probe_objects.to_get(read_bytes, trial.pool_bytes)
+    else:
+        objects = probe_objects.to_range(read_bytes, trial.pool_bytes)
+    probe_objects.provide(store, objects)
 
     def read(stream: int, turn: int) -> Timing:
         number = stream + turn * trial.connections
         key = objects.key(number)
-        if whole:
+        if is_whole:
             return client.get(key)
-        return client.get_range(key, pool.offset(number, objects.bytes, size), size)
+        offset = probe_objects.offset(number, objects.bytes, read_bytes)
+        return client.get_range(key, offset, read_bytes)
 
     return read
 
 
 def _writer(trial: ObjectTrial, client: ObjectClient, written: set[str]) -> Request:
     """Return a request that overwrites the stream's keys in turn and adds them to ``written``."""
-    bodies = pool.payloads(trial.object_bytes)
-    ring = pool.ring(trial.object_bytes, trial.pool_bytes, trial.connections)
+    bodies = probe_objects.bodies(trial.object_bytes)
+    keys = probe_objects.keys_per_stream(trial.object_bytes, trial.pool_bytes, trial.connections)
 
     def write(stream: int, turn: int) -> Timing:
-        key = f"{trial.operation}/{stream:05d}-{turn % ring:05d}"
+        key = f"{trial.operation}/{stream:05d}-{turn % keys:05d}"
         body = bodies[turn % len(bodies)]
         written.add(key)
         if trial.operation == "put":
@@ -258,28 +284,28 @@ def _writer(trial: ObjectTrial, client: ObjectClient, written: set[str]) -> Requ
 
 def copies(
     client: CopyClient,
-    objects: pool.Objects,
+    objects: probe_objects.Objects,
     trial: ObjectTrial,
     clock: Clock,
     progress: Callable[[float, str], None],
 ) -> Metrics:
-    """Copy all ``objects`` into memory until time or number of requests is used up.
+    """Copy all objects into memory until the time or the number of requests is used up.
 
     They are copied at least once. The time includes the start of a program, but not the removal of
     the copies.
 
     Raises:
-        TrialFailed: the program failed, or copied other than all objects.
+        TrialFailed: the program failed, or did not copy exactly these objects.
     """
-    taken_s = used_s = 0.0
+    wall_s = cpu_s = 0.0
     count = 0
-    while not count or (taken_s < trial.seconds and count < trial.max_requests):
+    while not count or (wall_s < trial.seconds and count < trial.max_requests):
         with tempfile.TemporaryDirectory(dir=_MEMORY if _MEMORY.is_dir() else None) as name:
             folder = Path(name)
-            start_s, before_s = clock.now_s(), sum(os.times()[:4])
+            start_s, cpu_before_s = clock.now_s(), sum(os.times()[:4])
             client.copy(objects.prefix, folder)
-            taken_s += clock.now_s() - start_s
-            used_s += sum(os.times()[:4]) - before_s
+            wall_s += clock.now_s() - start_s
+            cpu_s += sum(os.times()[:4]) - cpu_before_s
             sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
         if sizes != [objects.bytes] * objects.count:
             raise TrialFailed(
@@ -288,9 +314,9 @@ def copies(
             )
         count += objects.count
         progress(count * objects.bytes, "bytes")
-    found = rates(count * objects.bytes, count, taken_s, used_s)
+    figures = rates(count * objects.bytes, count, wall_s, cpu_s)
     notes = [_COPY_NOTE, *client.notes]
-    return {**found, "errors": {}, "retries": None, "refused": None, "notes": notes}
+    return {**figures, "errors": {}, "retries": None, "refused": None, "notes": notes}
 
 
 def metrics(
@@ -303,24 +329,37 @@ def metrics(
 ) -> Metrics:
     """Compute the figures of a trial; only ``errors`` counts requests that failed.
 
-    ``cpu_cores`` is how many processor cores this process kept busy. If that is close to what the
-    client can use (one for pure Python), the client limits the rate, not the store. ``refused``
-    counts answers 503 and 429, by which a store asks for fewer requests. ``retries`` and
-    ``refused`` are None if the client does not report them.
+    ``cpu_cores`` is how many processor cores this process kept busy. If it is close to the number
+    of cores that the client can use (one for pure Python), the client limits the rate, not the
+    store.
+
+    Args:
+        attempts: the outcomes of the requests.
+        retries: requests that were sent again; None if the client does not report it.
+        cpu_s: processor time of this process, in seconds.
+        refused: answers 503 and 429, by which a store asks for fewer requests; None if the client
+            does not report it.
+        notes: remarks for readers of the figures.
     """
-    done = attempts.timings
-    firsts = [one.first_byte_s for one in done if one.first_byte_s is not None]
-    bodies = [one.total_s - one.first_byte_s for one in done if one.first_byte_s is not None]
-    totals = [one.total_s for one in done]
-    found = dict(rates(attempts.bytes, len(done), attempts.seconds, cpu_s))
-    for name, values in {"first_byte_s": firsts, "body_s": bodies, "total_s": totals}.items():
-        found |= {f"{name}_{quantile}": value for quantile, value in quantiles(values).items()}
+    latencies: dict[str, list[float]] = {"first_byte_s": [], "body_s": [], "total_s": []}
+    for timing in attempts.timings:
+        latencies["total_s"].append(timing.total_s)
+        if timing.first_byte_s is not None:
+            latencies["first_byte_s"].append(timing.first_byte_s)
+            latencies["body_s"].append(timing.total_s - timing.first_byte_s)
+    figures = dict(rates(attempts.bytes, len(attempts.timings), attempts.seconds, cpu_s))
+    for name, values in latencies.items():
+        for quantile, value in quantiles(values).items():
+            figures[f"{name}_{quantile}"] = value
     errors = dict(sorted(attempts.errors.items()))
-    return {**found, "errors": errors, "retries": retries, "refused": refused, "notes": [*notes]}
+    return {**figures, "errors": errors, "retries": retries, "refused": refused, "notes": [*notes]}
 
 
 def rates(moved_bytes: int, requests: int, seconds: float, cpu_s: float) -> Metrics:
-    """Compute the figures that every trial has; ``cpu_s_per_gb``: seconds for 10^9 bytes."""
+    """Compute the figures that every trial has.
+
+    ``cpu_s_per_gb`` is the processor time for 10^9 bytes, in seconds.
+    """
     return {
         "mb_per_s": moved_bytes / 1e6 / seconds if seconds > 0 else 0.0,
         "requests_per_s": requests / seconds if seconds > 0 else 0.0,
@@ -333,10 +372,10 @@ def rates(moved_bytes: int, requests: int, seconds: float, cpu_s: float) -> Metr
 
 
 def require_success(attempts: Attempts, uri: str) -> None:
-    """Require at least one request that succeeded.
+    """Check that at least one request succeeded.
 
     Raises:
-        TrialFailed: none did; the message has the most frequent error.
+        TrialFailed: all failed; the message has the most frequent error.
     """
     if attempts.timings:
         return
@@ -346,8 +385,8 @@ def require_success(attempts: Attempts, uri: str) -> None:
         raise TrialFailed(
             f"{uri}: permission refused ({reason}): check the credentials and the bucket's policy"
         )
-    if pool.is_overload(status):
-        reason = f"{reason.rstrip('.')}: {pool.OVERLOADED}"
+    if probe_objects.is_overload(status):
+        reason = f"{reason.rstrip('.')}: {probe_objects.OVERLOADED}"
     raise TrialFailed(
         f"{uri}: every request failed, {count} of {attempts.errors.total()} with {reason}"
     )

@@ -28,22 +28,30 @@ from iobench.clock import Clock
 from iobench.probes.object_store.clients import RequestFailed, Timing
 from iobench.trial import Place
 
-_PASSING = {"408", "429", "500", "502", "503", "504", "connection", "timeout"}
+_RETRIED = {"408", "429", "500", "502", "503", "504", "connection", "timeout"}
+"""Statuses of failures that may pass."""
+
 _REFUSED = {"429", "503"}
-_FIRST_WAIT_S = 0.1
-_LONGEST_WAIT_S = 15.0
+"""Statuses by which a store asks for fewer requests."""
+
+_MIN_WAIT_S = 0.1
+_MAX_WAIT_S = 15.0
 _CHUNK_BYTES = 2**20
 
 
 Body: TypeAlias = tuple[int, float | None]
-"""Bytes of one request's body, and when the first one arrived, if that is known."""
+"""The bytes of the body of a request, and when the first byte arrived; None if unknown."""
 
 
 class Address(NamedTuple):
-    """Where a bucket is.
+    """How to reach a bucket.
 
-    ``endpoint`` is None for Amazon's own. ``in_path``: whether the bucket's name is in the path of
-    a request's URL, not in its host name.
+    Attributes:
+        session: the session of boto3, with the credentials.
+        region: the region of the bucket.
+        endpoint: the URL of the server; None for Amazon.
+        in_path: whether the name of the bucket is in the path of a request's URL, not in the host
+            name.
     """
 
     session: Any
@@ -53,7 +61,7 @@ class Address(NamedTuple):
 
 
 def address_of(bucket: S3Bucket) -> Address:
-    """Find the address as boto3 does: in the options, else in the environment."""
+    """Find the address of a bucket as boto3 does: first in the options, then in the environment."""
     options = bucket.options
     session = boto3.Session(profile_name=options.profile, region_name=options.region)
     endpoint = (
@@ -71,9 +79,9 @@ def address_of(bucket: S3Bucket) -> Address:
 class S3Client(ABC):
     """A client of an S3 bucket; a subclass sends single requests and does not retry them.
 
-    A request that failed for a reason that may pass is sent again, up to ``max_attempts`` times in
-    all. The waits grow by a factor of two and have a random length, as in the Rust library
-    ``object_store``.
+    A request that failed for a reason that may pass is sent again, with at most ``max_attempts``
+    attempts. The waits between them are random, and their limit doubles each time, as in the Rust
+    library ``object_store``.
 
     Attributes:
         retries: requests that were sent again so far.
@@ -108,7 +116,7 @@ class S3Client(ABC):
         return self._timed(lambda: self._put(key, data, part_bytes))
 
     def close(self) -> None:
-        """Release the client: its connections and threads end by themselves."""
+        """Release the client. Its connections and threads end by themselves."""
         self._client = None
 
     @abstractmethod
@@ -125,39 +133,45 @@ class S3Client(ABC):
         """PURE. Turn one of ``errors`` into a failed request."""
 
     def _timed(self, request: Callable[[], Body]) -> Timing:
+        """Send a request, with retries, and measure its time."""
         start_s = self._clock.now_s()
         for attempt in itertools.count(1):
             try:
                 count, first_s = request()
                 break
             except RequestFailed as error:
-                failed = error
+                failure = error
             except self.errors as error:
-                failed = self.failure(error)
-            again = failed.status in _PASSING and attempt < self._bucket.options.max_attempts
+                failure = self.failure(error)
+            has_attempts = attempt < self._bucket.options.max_attempts
+            is_retried = has_attempts and failure.status in _RETRIED
             with self._lock:
-                self.retries += again
-                self.refused += failed.status in _REFUSED
-            if not again:
-                raise failed from None
-            wait_s = min(_FIRST_WAIT_S * 2**attempt, _LONGEST_WAIT_S)
-            self._clock.sleep(random.uniform(_FIRST_WAIT_S, wait_s))
+                self.retries += is_retried
+                self.refused += failure.status in _REFUSED
+            if not is_retried:
+                raise failure from None
+            wait_limit_s = min(_MIN_WAIT_S * 2**attempt, _MAX_WAIT_S)
+            self._clock.sleep(random.uniform(_MIN_WAIT_S, wait_limit_s))
         end_s = self._clock.now_s()
         first_byte_s = None if first_s is None else first_s - start_s
         return Timing(end_s - start_s, count, first_byte_s)
 
 
 def require_all(count: int, expected: int) -> int:
-    """Refuse a body that is shorter than announced."""
+    """Return the bytes of a body.
+
+    Raises:
+        RequestFailed: they are not as many as announced.
+    """
     if count != expected:
         raise RequestFailed("truncated", f"{count} of {expected} bytes arrived")
     return count
 
 
 class Boto3Client(S3Client):
-    """boto3: one client; each stream has a connection and a thread.
+    """boto3: one client for all streams; each stream has a connection and a thread.
 
-    Each thread reads bodies into one buffer. Their checksums are not computed.
+    Each thread reads bodies into one buffer. The checksums of bodies are not computed.
     """
 
     errors = (BotoCoreError, ClientError, OSError)
@@ -179,26 +193,31 @@ class Boto3Client(S3Client):
         if not hasattr(self._thread, "buffer"):
             self._thread.buffer = memoryview(bytearray(_CHUNK_BYTES))
         buffer = self._thread.buffer
-        asked = {"Range": f"bytes={span[0]}-{span[-1]}"} if span else {}
-        answer = self._client.get_object(**self._bucket.object(key), **asked)
+        byte_range = {"Range": f"bytes={span[0]}-{span[-1]}"} if span else {}
+        answer = self._client.get_object(**self._bucket.object(key), **byte_range)
         with contextlib.closing(answer["Body"]) as body:
             count = body.readinto(buffer[:1])
             first_s = self._clock.now_s()
-            while more := body.readinto(buffer):
-                count += more
-        return require_all(count, len(span) if span else answer["ContentLength"]), first_s
+            while read_bytes := body.readinto(buffer):
+                count += read_bytes
+        expected = len(span) if span else answer["ContentLength"]
+        return require_all(count, expected), first_s
 
     def _put(self, key: str, data: bytes, part_bytes: int | None) -> Body:
-        at, written = self._bucket.object(key), self._bucket.put_arguments()
+        address, arguments = self._bucket.object(key), self._bucket.put_arguments()
         if part_bytes is None:
-            self._client.put_object(**at, Body=data, **written)
+            self._client.put_object(**address, Body=data, **arguments)
         else:
             config = TransferConfig(
                 multipart_threshold=part_bytes, multipart_chunksize=part_bytes, use_threads=False
             )
-            bucket, name = at.pop("Bucket"), at.pop("Key")
+            bucket, object_key = address.pop("Bucket"), address.pop("Key")
             self._client.upload_fileobj(
-                io.BytesIO(data), bucket, name, ExtraArgs={**at, **written}, Config=config
+                io.BytesIO(data),
+                bucket,
+                object_key,
+                ExtraArgs={**address, **arguments},
+                Config=config,
             )
         return len(data), None
 
@@ -207,10 +226,10 @@ class Boto3Client(S3Client):
         """PURE. Turn an error of botocore into a failed request."""
         if isinstance(error, ClientError):
             answer: Any = error.response
-            said = answer.get("Error", {})
-            code, words = said.get("Code", ""), said.get("Message") or "no message"
+            details = answer.get("Error", {})
+            code, message = details.get("Code", ""), details.get("Message") or "no message"
             status = answer.get("ResponseMetadata", {}).get("HTTPStatusCode")
-            return RequestFailed(str(status or code), f"{status} {code}: {words}")
+            return RequestFailed(str(status or code), f"{status} {code}: {message}")
         if isinstance(error, ConnectTimeoutError | ReadTimeoutError):
             return RequestFailed("timeout", str(error))
         if isinstance(error, IncompleteReadError | ResponseStreamingError):

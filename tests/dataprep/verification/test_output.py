@@ -275,13 +275,13 @@ def test_a_split_that_is_made_anew_meanwhile_has_no_result(
     """Faults of a mixture of two outputs would be faults of neither."""
     listed, years = MemoryStore.list, iter(range(2000, 2100))
 
-    def made_anew(store: MemoryStore, prefix: str = "") -> Iterator[ObjectInfo]:
+    def changed_shards(store: MemoryStore, prefix: str = "") -> Iterator[ObjectInfo]:
         content = json.loads(store.get(MANIFEST))
         content["created"] = f"{next(years)}-01-01T00:00:00+00:00"
         store.put(MANIFEST, json.dumps(content).encode())
         return listed(store, prefix)
 
-    monkeypatch.setattr(MemoryStore, "list", made_anew)
+    monkeypatch.setattr(MemoryStore, "list", changed_shards)
     with pytest.raises(DatasetChanged):
         dataprep.verify(changeable.uri, depth="quick")
 

@@ -6,27 +6,28 @@ from typing import get_args
 
 import pytest
 
-from iobench.access import DIRECT, MODES, SETTINGS, Access, data_of, suiting, suits
-from iobench.loaders.own import SYNTHETIC
+from iobench.access import DIRECT, MODES, SETTINGS, Access, can_read, data_of, readers_of
+from iobench.loaders.capabilities import loaders_with
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_loaders_that_read_nothing_have_no_mode(mode: str) -> None:
     """What reads nothing reaches nothing."""
-    assert not any(suits(mode, name) for name in SYNTHETIC)
-    assert all(suits(DIRECT, name) for name in SYNTHETIC)
+    loaders = loaders_with(lambda capabilities: not capabilities.reads_data)
+    assert loaders == ["mock", "null"]
+    assert not any(can_read(name, mode) for name in loaders)
+    assert all(can_read(name, DIRECT) for name in loaders)
 
 
 def test_streams_and_single_samples_have_loaders_of_their_own() -> None:
     """Files on a disk are read by all, somebody else's loader included."""
-    assert [name for name in ("raw", "torch-map", "mine", "tf-data") if suits("pipe", name)] == [
-        "tf-data"
-    ]
-    assert suits("lazy", "torch-map")
-    assert not suits("lazy", "torch-iterable")
-    assert all(suits(mode, "mine") for mode in ("file", "mount"))
-    assert suiting("pipe") == "tf-data or torch-iterable"
-    assert suiting("file") == "any that reads"
+    names = ("raw", "torch-map", "mine", "tf-data")
+    assert [name for name in names if can_read(name, "pipe")] == ["tf-data"]
+    assert can_read("torch-map", "lazy")
+    assert not can_read("torch-iterable", "lazy")
+    assert all(can_read("mine", mode) for mode in ("file", "mount"))
+    assert readers_of("pipe") == "tf-data or torch-iterable"
+    assert readers_of("file") == "any that reads"
 
 
 def test_each_mode_has_its_data() -> None:

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from dataprep.stores import StoreOptions, open_store, s3
-from iobench.access import Fetched, counting
+from iobench.access import RequestTotals, counting_requests
 from iobench.faults import FaultProxy, Match, Rule, Status
 from iobench.s3_server import MotoServer
 
@@ -22,16 +22,16 @@ def got(size: int, first_s: float = 0.0, last_s: float = 0.0) -> None:
 def test_requests_to_a_store_are_counted(s3_server: MotoServer, bucket: str) -> None:
     """Whole objects and ranges, by what came; neither PUT nor HEAD nor LIST."""
     store = open_store(f"s3://{bucket}", StoreOptions(endpoint_url=s3_server.url))
-    with counting() as count:
+    with counting_requests() as count:
         store.put("a", b"x" * 1000)
         list(store.list())
         store.head("a")
-        assert count.fetched() == Fetched()
+        assert count.totals() == RequestTotals()
         store.get("a")
         store.get_range("a", 10, 50)
-        found = count.fetched()
+        found = count.totals()
         assert (found.requests, found.bytes, found.refused) == (2, 1050, 0)
-        assert 0 < found.first_byte_s <= found.whole_s
+        assert 0 < found.first_byte_s <= found.complete_s
     store.get("a")
 
 
@@ -42,27 +42,27 @@ def test_answers_that_ask_for_fewer_are_counted(s3_server: MotoServer, bucket: s
         Rule(Match("HEAD", "/a$", times=1), Status(429, "TooManyRequests")),
         Rule(Match("GET", "/b$", times=1), Status(500, "InternalError")),
     ]
-    with FaultProxy(s3_server.url, rules) as proxy, counting() as count:
+    with FaultProxy(s3_server.url, rules) as proxy, counting_requests() as count:
         options = StoreOptions(endpoint_url=proxy.url, max_attempts=4)
         store = open_store(f"s3://{bucket}", options)
         for key in ("a", "b"):
             store.put(key, b"x" * 1000)
             store.get(key)
-        found = count.fetched()
+        found = count.totals()
     assert (found.requests, found.bytes, found.refused) == (2, 2000, 3)
 
 
 def test_sums_and_means() -> None:
     """Of all GETs; no mean of none."""
-    with counting() as count:
-        assert count.fetched().metrics == {
+    with counting_requests() as count:
+        assert count.totals().metrics == {
             "store_requests": 0,
             "store_read_bytes": 0,
             "store_refused": 0,
         }
         got(1000, 0.25, 0.5)
         got(3000, 0.75, 1.5)
-        assert count.fetched().metrics == {
+        assert count.totals().metrics == {
             "store_requests": 2,
             "store_read_bytes": 4000,
             "store_refused": 0,
@@ -73,7 +73,7 @@ def test_sums_and_means() -> None:
 
 def test_threads_and_forked_processes_count_too() -> None:
     """No request is lost between them."""
-    with counting() as count:
+    with counting_requests() as count:
         children = []
         for _ in range(3):
             child = os.fork()
@@ -86,16 +86,16 @@ def test_threads_and_forked_processes_count_too() -> None:
             list(pool.map(got, [7] * 1000))
         for child in children:
             os.waitpid(child, 0)
-        assert count.fetched() == Fetched(2500, 3 * 1500 + 7000)
+        assert count.totals() == RequestTotals(2500, 3 * 1500 + 7000)
 
 
 def test_nothing_is_heard_of_it_elsewhere(caplog: pytest.LogCaptureFixture) -> None:
     """Neither meanwhile nor afterwards; other lines of the store are no requests."""
     log = logging.getLogger(s3.__name__)
     before = log.level, log.propagate, list(log.handlers)
-    with counting() as count:
+    with counting_requests() as count:
         got(5)
         log.debug("something else")
-        assert count.fetched() == Fetched(1, 5)
+        assert count.totals() == RequestTotals(1, 5)
     assert (log.level, log.propagate, log.handlers) == before
     assert caplog.records == []

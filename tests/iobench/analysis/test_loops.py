@@ -63,7 +63,7 @@ def test_the_ladder_has_a_rung_for_the_starts_of_epochs() -> None:
         "synthetic",
     )
     assert rung["seconds_per_sample"]["median"] == pytest.approx(1e-3 + 0.4 * 4e-3, rel=0.01)
-    assert "start" not in entry["not_measured"]
+    assert "start" not in entry["trial_without_figures"]
     parts = {part.name: part.share for part in step_parts(found)}
     assert list(parts) == ["device", "start", "prepare"]
     assert parts["start"] == pytest.approx(0.4, rel=0.02)
@@ -104,10 +104,10 @@ def test_a_loop_without_its_devices_rate_says_so() -> None:
 def test_rungs_that_were_not_measured_say_why() -> None:
     """Not asked for, failed, or of a loader with three rungs."""
     (entry,) = analyse(run([*loop("synthetic", 1000), *loop("warm", 500)])).summary["ladder"]
-    assert entry["not_measured"]["decode"] == "not asked for (training.inputs)"
+    assert entry["trial_without_figures"]["decode"] == "not asked for (training.inputs)"
     trials = [*loop("synthetic", 900, loader="tf-data"), *loop("warm", 500, loader="tf-data")]
     (entry,) = analyse(run(trials)).summary["ladder"]
-    assert "has three rungs" in entry["not_measured"]["decode"]
+    assert "has three rungs" in entry["trial_without_figures"]["decode"]
 
 
 def test_scaling_over_devices() -> None:

@@ -55,7 +55,7 @@ def test_a_cpu_mixes_only_with_bfloat16_of_its_own(
         with pytest.raises(Unavailable, match="AVX512_BF16 or AMX"):
             requirements.cpu_precision("mixed")
     with pytest.raises(Unavailable, match="needs a GPU"):
-        requirements.cpu_precision("mixed", mixes=False)
+        requirements.cpu_precision("mixed", mixes_on_cpu=False)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_gpu_mixes_with_what_its_tensor_cores_know(
     asked: str, capability: tuple[int, int], bfloat16: bool, expected: str
 ) -> None:
     """Tensor cores begin with 7.0, bfloat16 with 8.0; before them ``auto`` is float32."""
-    assert requirements.gpu_precision(asked, capability, bfloat16=bfloat16) == expected
+    assert requirements.gpu_precision(asked, capability, prefers_bfloat16=bfloat16) == expected
 
 
 @pytest.fixture

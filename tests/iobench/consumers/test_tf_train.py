@@ -49,7 +49,7 @@ def test_pixels_and_partial_batches_are_traced_once() -> None:
     one.warm_up()
     batch = one.synthetic()
     one.step(batch._replace(images=batch.images[:2], labels=batch.labels[:2], samples=2))
-    assert one._traced.experimental_get_tracing_count() == 1
+    assert one._traced_step.experimental_get_tracing_count() == 1
 
 
 def test_on_a_gpu_compute_time_is_what_warm_up_saw(monkeypatch: pytest.MonkeyPatch) -> None:

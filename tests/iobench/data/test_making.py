@@ -18,7 +18,7 @@ from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
 from iobench.data import making
-from iobench.data.making import Maker
+from iobench.data.making import DataMaker
 from iobench.data.settings import DataSettings
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
@@ -47,7 +47,7 @@ class Made:
     ) -> None:
         self.notes: list[str] = []
         settings = DataSettings.model_validate({**DRAWN, "folder": str(folder), **given})
-        self.maker = Maker(
+        self.maker = DataMaker(
             settings, lambda: nullcontext(bucket()), self.notes.append, lambda name: formats
         )
 
@@ -161,8 +161,8 @@ class TestMade:
         """Nothing that was made otherwise is taken for them."""
         plans: list[str] = []
 
-        class Planned(Maker):
-            def _once(self, key: str, note: str, make: Any) -> Path:
+        class Planned(DataMaker):
+            def _made_once(self, key: str, note: str, make: Any) -> Path:
                 plans.append(key)
                 return folder / key
 
@@ -174,7 +174,7 @@ class TestMade:
 
 def interrupted(folder: Path) -> None:
     """A run that is stopped halfway through unpacking."""
-    whole = making._unpack
+    whole = making.write_image_files
 
     def half(source: Place, dest: Path) -> None:
         whole(source, dest)
@@ -182,7 +182,7 @@ def interrupted(folder: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(making, "_unpack", half)
+        patched.setattr(making, "write_image_files", half)
         with pytest.raises(KeyboardInterrupt):
             Made(folder).place("files@disk")
 
@@ -213,7 +213,7 @@ class TestUnpacked:
         needed_bytes = sum(path.stat().st_size for path in Path(written.uri).rglob("*.*"))
         monkeypatch.setattr(LocalStore, "free_bytes", lambda self: needed_bytes // 2)
         data = tmp_path / "data"
-        match = rf"{form}: about [\d,]+ MB would be written to {data}/.*: set another data\.folder"
+        match = rf"{form}: about [\d,.]+ MB would be written to {data}/.*: set another data\.folder"
         with pytest.raises(StoreFull, match=match):
             Made(data, shards=shards.uri).place(f"{form}@disk")
         assert [path for path in data.rglob("*") if path.suffix != ".lock"] == []

@@ -16,7 +16,7 @@ from dataprep.image.policy import ImagePolicy
 from dataprep.image.rgb import decode_whole
 from dataprep.job import shard
 from iobench.clock import SystemClock
-from iobench.data.making import write_pixel_shards
+from iobench.data.pixel_shards import write_pixel_shards
 from iobench.errors import Unavailable
 from iobench.loaders import LOADERS, Batch, LoaderSettings
 from iobench.pixels import unpacked

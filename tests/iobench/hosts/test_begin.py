@@ -15,7 +15,7 @@ import pytest
 from iobench.child import TRIAL_FUNCTIONS
 from iobench.child_process import ChildProcess, Message, TrialRequest
 from iobench.clock import SystemClock
-from iobench.data.making import Maker
+from iobench.data.making import DataMaker
 from iobench.data.settings import DataSettings
 from iobench.errors import TrialFailed
 from iobench.loops.loader_grid import LoaderGrid
@@ -60,7 +60,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
     """A few small images, and a folder on a disk."""
     folder = tmp_path_factory.mktemp("begin")
     settings = DataSettings(images=40, classes=2, size=64, folder=str(folder / "data"))
-    maker = Maker(settings, _no_bucket, lambda line: None)
+    maker = DataMaker(settings, _no_bucket, lambda line: None)
     shards = maker.place("shards@disk")
     return {"disk/here": Place(str(folder / "run"), "empty"), "shards@disk": shards}
 

@@ -18,7 +18,7 @@ from dataprep.image.rgb import decode_whole
 from iobench.clock import SystemClock
 from iobench.errors import Unavailable
 from iobench.loaders import LOADERS, LoaderSettings
-from iobench.loaders.protocol import augmentation_of
+from iobench.loaders.settings import augmentation_of
 from iobench.pixels import packed
 from iobench.stored import open_shards
 from iobench.trial import Place

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from dataprep.errors import TruncatedRecord
-from iobench.loaders.torch_loader import said_by_worker
+from iobench.loaders.torch_loader import worker_error_message
 
 pytestmark = pytest.mark.slow
 
@@ -66,11 +66,11 @@ def test_a_workers_error_is_told_as_it_was(error: Callable[[], Exception], said:
     """By torch's own workers; in the process itself there is nothing to unwrap."""
     with pytest.raises(Exception, match="Caught") as caught:
         list(torch.utils.data.DataLoader(Broken(error), num_workers=1))
-    assert said_by_worker(caught.value) == said
-    assert said_by_worker(error()) is None
+    assert worker_error_message(caught.value) == said
+    assert worker_error_message(error()) is None
 
 
 def test_another_error_is_no_workers() -> None:
     """Whatever its message."""
-    assert said_by_worker(ValueError("")) is None
-    assert said_by_worker(ValueError("Caught a cold")) is None
+    assert worker_error_message(ValueError("")) is None
+    assert worker_error_message(ValueError("Caught a cold")) is None

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from iobench.clock import Clock, VirtualClock
 from iobench.consumers.protocol import ConsumerSettings
-from iobench.loaders.protocol import Batch, FirstBatch, Framework, LoaderSettings
+from iobench.loaders.protocol import Batch, FirstBatch, Framework
+from iobench.loaders.settings import LoaderSettings
 from iobench.trial import Place
 
 START_S, WAIT_S, STEP_S, SAMPLES = 3.0, 0.25, 0.5, 10

@@ -20,7 +20,7 @@ from iobench.loops.epoch_cache import (
 )
 from iobench.loops.loader_grid import LoaderTrial
 from iobench.machine import page_cache
-from iobench.machine.coldness import FIRST_EPOCH_COLD, IN_MEMORY, LEFT
+from iobench.machine.coldness import FIRST_EPOCH_COLD, IN_MEMORY, NOT_PREPARED
 from iobench.machine.mounts import file_system
 from iobench.stored import DataSummary
 from iobench.trial import Place
@@ -240,7 +240,7 @@ def test_rank_0_prepares_the_cache_while_the_others_wait(tmp_path: Path, memory:
 def test_the_first_alone_is_evicted(tmp_path: Path, memory: Memory) -> None:
     """Later ones find what it left behind; what does not stay is cold again."""
     of = cache(tmp_path, "cold", every=False)
-    assert epochs(of, memory) == [("cold", "cold", 1.0), *[(LEFT, "warm", 0.0)] * 2]
+    assert epochs(of, memory) == [("cold", "cold", 1.0), *[(NOT_PREPARED, "warm", 0.0)] * 2]
     assert memory.done == ["evict when-needed"]
     assert not of.evicts
     whole = of.verdict()

@@ -14,10 +14,10 @@ from iobench.machine.coldness import (
     FIRST_EPOCH_COLD,
     HOST_ONLY,
     IN_MEMORY,
-    LEFT,
+    NOT_PREPARED,
+    combine_epochs,
     judge,
     judge_remote,
-    whole,
 )
 from iobench.trial import Cold
 
@@ -158,13 +158,13 @@ def test_a_store_is_not_judged() -> None:
     """Nobody outside can see a server's cache."""
     store = judge_remote("cold")
     assert (store.asked, store.label) == ("cold", "server cache unknown")
-    assert whole([store, store], [1, 1]) == store
+    assert combine_epochs([store, store], [1, 1]) == store
 
 
 COLD = Cold("cold", "cold", 0.0, 1.0, True, limits=("no root",))
 WARM = Cold("cold", "warm", 0.4, 0.6, True, "40 % of the pages were resident before")
 HOT = Cold("warm", "warm", 1.0, 0.0)
-KEPT = Cold(LEFT, "warm", 1.0, 0.0, True, "100 % of the pages were resident before")
+KEPT = Cold(NOT_PREPARED, "warm", 1.0, 0.0, True, "100 % of the pages were resident before")
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ KEPT = Cold(LEFT, "warm", 1.0, 0.0, True, "100 % of the pages were resident befo
         ([COLD, WARM, COLD], "warm", 0.4, 2.6 / 3, f"epoch 2 of 3: {WARM.why}"),
         ([WARM, COLD], "warm", 0.4, 0.8, WARM.why),
         ([COLD, KEPT], FIRST_EPOCH_COLD, 0.0, 0.5, f"epoch 2 of 2: {KEPT.why}"),
-        ([COLD, replace(COLD, asked=LEFT)], "cold", 0.0, 1.0, ""),
+        ([COLD, replace(COLD, asked=NOT_PREPARED)], "cold", 0.0, 1.0, ""),
         ([WARM, KEPT], "warm", 0.4, 0.3, WARM.why),
         ([HOT, HOT], "warm", 1.0, 0.0, ""),
         (
@@ -190,22 +190,22 @@ def test_epochs_together(
     epochs: list[Cold], label: str, resident: float, ratio: float, why: str
 ) -> None:
     """Cold is what was cold in every epoch; later ones may be left to the page cache."""
-    found = whole(epochs, [10] * len(epochs))
+    found = combine_epochs(epochs, [10] * len(epochs))
     assert (found.label, found.asked, found.why) == (label, epochs[0].asked, why)
     assert found.resident_before == resident
     assert found.physical_ratio == pytest.approx(ratio)
-    assert whole(epochs[:1], [10]) is epochs[0]
+    assert combine_epochs(epochs[:1], [10]) is epochs[0]
 
 
 def test_reading_ahead_makes_up_for_nothing() -> None:
     """Half of an epoch's samples are taken and all of its shards read: the next is from memory."""
     ahead = replace(COLD, physical_ratio=1.6)
-    assert whole([ahead, KEPT], [10, 10]).physical_ratio == 0.5
+    assert combine_epochs([ahead, KEPT], [10, 10]).physical_ratio == 0.5
     amplified = replace(COLD, physical_ratio=1.6, amplification=1.6)
     kept = replace(KEPT, amplification=0.0)
-    found = whole([amplified, kept], [10, 10])
+    found = combine_epochs([amplified, kept], [10, 10])
     assert (found.physical_ratio, found.amplification) == (0.8, 0.8)
-    assert whole([ahead], [10]).physical_ratio == 1.6
+    assert combine_epochs([ahead], [10]).physical_ratio == 1.6
 
 
 @pytest.mark.parametrize("unknown", ["resident_before", "physical_ratio", "amplification"])
@@ -213,8 +213,8 @@ def test_what_one_epoch_does_not_know_is_unknown(unknown: str) -> None:
     """Nothing is made up for it."""
     told = replace(COLD, amplification=1.0)
     untold = Cold(**{**asdict(told), unknown: None})
-    assert getattr(whole([told, untold], [1, 1]), unknown) is None
-    assert getattr(whole([told, told], [1, 1]), unknown) is not None
+    assert getattr(combine_epochs([told, untold], [1, 1]), unknown) is None
+    assert getattr(combine_epochs([told, told], [1, 1]), unknown) is not None
 
 
 @given(
@@ -227,7 +227,7 @@ def test_cold_is_never_claimed_for_more_than_was_shown(
 ) -> None:
     """Its label needs every epoch's; its ratio lies within theirs; limits are said once."""
     colds, samples = [one for one, _ in epochs], [count for _, count in epochs]
-    found = whole(colds, samples)
+    found = combine_epochs(colds, samples)
     assert (found.label == "cold") == all(one.label == "cold" for one in colds)
     ratios = [one.physical_ratio or 0.0 for one in colds]
     assert found.physical_ratio is not None

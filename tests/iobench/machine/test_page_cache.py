@@ -10,7 +10,7 @@ import pytest
 from iobench.machine import page_cache
 from iobench.machine.coldness import IN_MEMORY
 from iobench.machine.mounts import file_system
-from iobench.machine.page_cache import limits, prepared
+from iobench.machine.page_cache import limits, prepare_cache
 from tests.permissions import reachable_folder, unprivileged
 
 SIZE = 8 * 2**20
@@ -149,14 +149,14 @@ def test_mincore_is_not_believed_for_files_of_others(monkeypatch: pytest.MonkeyP
 
 def test_a_state_is_judged_by_what_was_read(file: Path) -> None:
     """All of it from storage is cold, half of it is not, and a warm file that stayed is warm."""
-    cold = prepared("cold", [file])
+    cold = prepare_cache("cold", [file])
     if cold.resident_before is None:
         pytest.skip("this kernel does not tell what is resident")
-    assert cold.resident_before == prepared("direct", [file]).resident_before == 0.0
+    assert cold.resident_before == prepare_cache("direct", [file]).resident_before == 0.0
     labels = [cold.judged(ratio, sequential=True).label for ratio in (1.0, 0.5, None)]
     assert labels == ["cold", "warm", "warm"]
     assert cold.judged(None, sequential=False).label == "cold"
-    warm = prepared("warm", [file]).judged(0.0, sequential=True)
+    warm = prepare_cache("warm", [file]).judged(0.0, sequential=True)
     assert (warm.label, warm.why, warm.cache_resident) == ("warm", "", True)
     assert warm.resident_before == 1.0
 

@@ -130,7 +130,7 @@ class TestPeakMemory:
             return set(tree)
 
         monkeypatch.setattr(processes, "descendants", looked)
-        monkeypatch.setattr(processes, "_MEMORY_EVERY_S", 0.001)
+        monkeypatch.setattr(processes, "_MEMORY_INTERVAL_S", 0.001)
         monkeypatch.setattr(
             processes, "proportional_bytes", lambda process, *, unbacked: memory[process]
         )

@@ -14,7 +14,7 @@ from dataprep.errors import ConfigError
 from iobench.clock import VirtualClock
 from iobench.machine import sampling
 from iobench.machine.samplers import SAMPLERS
-from iobench.machine.sampling import Columns, Recorder, SamplingSettings, beside
+from iobench.machine.sampling import Columns, Recorder, SamplingSettings, sampling_beside
 from tests.iobench.machine.odd_samplers import Broken, Counting, Failing, Missing
 
 
@@ -53,7 +53,7 @@ def test_nothing_to_read_is_no_row() -> None:
 
 def test_long_runs_have_fewer_readings(monkeypatch: pytest.MonkeyPatch) -> None:
     """The table stays bounded, and its readings are spread over the whole run."""
-    monkeypatch.setattr(sampling, "MOST_ROWS", 4)
+    monkeypatch.setattr(sampling, "MAX_ROWS", 4)
     times = recorded(1000, a=Counting()).end(0).columns["time_s"]
     assert 2 <= len(times) < 4
     gaps = {(later or 0) - (before or 0) for before, later in pairwise(times)}
@@ -88,7 +88,7 @@ class TestBeside:
         """However short the block: two readings are one rate. The thread ends with the block."""
         before = set(threading.enumerate())
         settings = SamplingSettings(samplers=("page-cache",))
-        with pytest.raises(KeyboardInterrupt), beside(settings, os.getpid()) as recorder:
+        with pytest.raises(KeyboardInterrupt), sampling_beside(settings, os.getpid()) as recorder:
             raise KeyboardInterrupt
         assert not set(threading.enumerate()) - before
         assert recorder is not None
@@ -101,7 +101,7 @@ class TestBeside:
     def test_nothing_to_read_starts_nothing(self, settings: SamplingSettings | None) -> None:
         """``samplers: []``."""
         before = set(threading.enumerate())
-        with beside(settings, 1) as recorder:
+        with sampling_beside(settings, 1) as recorder:
             assert recorder is None
             assert not set(threading.enumerate()) - before
 

@@ -109,14 +109,14 @@ def test_a_virtual_disk_does_not_rotate(sysfs: Sysfs) -> None:
 
 def test_what_cannot_be_seen_is_unknown(sysfs: Sysfs, tmp_path: Path) -> None:
     """A device that sysfs does not show, no mounts at all, and layers without disks below."""
-    assert disk_at(sysfs, "9:0")["why"] == "its block device is not shown by /sys here"
+    assert disk_at(sysfs, "9:0")["why"] == "/sys does not show its block device here"
     found = describe_target(tmp_path, [], sysfs.root)
     assert (found["kind"], found["file_system"]) == ("unknown", "unknown")
     assert found["total_bytes"] >= found["free_bytes"] > 0
     sysfs.mapped("dm-0", "252:0", "mpath")
-    assert disk_at(sysfs, "252:0")["why"] == "what is below the multipath cannot be seen"
+    assert disk_at(sysfs, "252:0")["why"] == "the devices below the multipath cannot be seen"
     sysfs.mapped("dm-1", "252:1", "DMRAID")
-    assert disk_at(sysfs, "252:1")["why"] == "what is below the device mapper cannot be seen"
+    assert disk_at(sysfs, "252:1")["why"] == "the devices below the device mapper cannot be seen"
     sysfs.partition(sysfs.block("virtual/block/loop0", "7:0"), "loop0p1", "259:9")
     found = disk_at(sysfs, "259:9")
     assert (found["kind"], found["stack"]) == ("unknown", ["ext4", "partition", "loop device"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from iobench.machine.sampling import Columns, Samples
-from iobench.machine.usage import sampled, usage
+from iobench.machine.usage import add_samples, usage
 from iobench.trial import Outcome
 
 TIMES = [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0]
@@ -121,11 +121,11 @@ SAMPLES = Samples({"time_s": [10.0, 12.0], "cpu.user_share": [None, 0.5]}, 0.004
 
 def test_times_count_from_where_the_series_do() -> None:
     """From the first batch that a loop asked for, else from the trial's begin; cost is a metric."""
-    found = sampled(Outcome({"x": 1}, origin_s=11.0), SAMPLES, 3.0)
+    found = add_samples(Outcome({"x": 1}, origin_s=11.0), SAMPLES, 3.0)
     assert found.samples == {"time_s": [-1.0, 1.0], "cpu.user_share": [None, 0.5]}
     assert found.metrics == {"x": 1, "sampling_core_share": 0.004, "sampling_notes": ["a note"]}
-    assert sampled(Outcome({}), SAMPLES, 3.0).samples["time_s"] == [7.0, 9.0]
-    assert sampled(Outcome({}), Samples({}, 0.0, ()), 0.0).samples == {}
+    assert add_samples(Outcome({}), SAMPLES, 3.0).samples["time_s"] == [7.0, 9.0]
+    assert add_samples(Outcome({}), Samples({}, 0.0, ()), 0.0).samples == {}
 
 
 def test_of_a_loop_what_its_processes_took_is_told() -> None:
@@ -137,7 +137,7 @@ def test_of_a_loop_what_its_processes_took_is_told() -> None:
         "tree.pss_bytes": [1e9, None, 2e9],
     }
     outcome = Outcome({"samples": 300}, origin_s=11.0, counted_s=(1.0, 3.0))
-    metrics = sampled(outcome, Samples(columns, 0.0, ()), 0.0).metrics
+    metrics = add_samples(outcome, Samples(columns, 0.0, ()), 0.0).metrics
     assert metrics["cores_busy"] == 1.5
     assert metrics["cpu_s_per_1000_samples"] == 10.0
     assert (metrics["memory_bytes"], metrics["memory_counted"]) == (2_000_000_000, "PSS")

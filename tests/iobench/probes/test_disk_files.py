@@ -74,7 +74,7 @@ def test_refusals(tmp_path: Path, make: Make, monkeypatch: pytest.MonkeyPatch) -
         make(tmp_path / "gone" / "run", SIZE, "t")
     with pytest.raises(TrialFailed, match=r"target 't' is full: .* MB are free"):
         make(tmp_path / "run", 2**60, "t")
-    denied = pytest.raises(TrialFailed, match="may not be written to: Permission denied")
+    denied = pytest.raises(TrialFailed, match="cannot be written to: Permission denied")
     with reachable_folder() as folder, unprivileged(), denied:
         make(folder / "run", SIZE, "t")
 

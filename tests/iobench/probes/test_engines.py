@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.errors import TrialFailed, Unavailable
-from iobench.probes.disk import opened_blocks, random_offsets, sequential_offsets
+from iobench.probes.blocks import open_blocks, random_offsets, sequential_offsets
 from iobench.probes.settings import DiskOperation
 
 pytestmark = pytest.mark.slow
@@ -33,7 +33,7 @@ def file(disk_folder: Path) -> Path:
 
 def test_a_read_is_a_whole_block(file: Path) -> None:
     """A block is read at any offset; a block behind the end is a failure."""
-    with opened_blocks(file, "read", BLOCK, direct=False) as read:
+    with open_blocks(file, "read", BLOCK, direct=False) as read:
         assert [read(offset) for offset in (0, 3 * BLOCK, BLOCK)] == [BLOCK] * 3
         with pytest.raises(TrialFailed, match="100 of 4,096 bytes"):
             read(4 * BLOCK - 100)
@@ -41,7 +41,7 @@ def test_a_read_is_a_whole_block(file: Path) -> None:
 
 def test_a_write_is_a_whole_block_and_says_where(file: Path) -> None:
     """A written block contains its offset, so that all blocks differ."""
-    with opened_blocks(file, "write", BLOCK, direct=False) as write:
+    with open_blocks(file, "write", BLOCK, direct=False) as write:
         assert write(2 * BLOCK) == BLOCK
         assert write(3 * BLOCK) == BLOCK
     content = file.read_bytes()
@@ -60,7 +60,7 @@ def test_a_file_system_that_refuses_direct_is_unavailable(
     monkeypatch.setattr(os, call, Mock(side_effect=OSError(errno.EINVAL, "Invalid argument")))
     with (
         pytest.raises(Unavailable, match="O_DIRECT is refused by"),
-        opened_blocks(path, operation, BLOCK, direct=True),
+        open_blocks(path, operation, BLOCK, direct=True),
     ):
         pass
 
@@ -69,7 +69,7 @@ def test_other_errors_stay_what_they_are(tmp_path: Path) -> None:
     """A missing file is not reported as a refusal of O_DIRECT."""
     with (
         pytest.raises(FileNotFoundError),
-        opened_blocks(tmp_path / "x", "read", BLOCK, direct=True),
+        open_blocks(tmp_path / "x", "read", BLOCK, direct=True),
     ):
         pass
 
@@ -90,16 +90,16 @@ def test_random_blocks_are_whole_and_come_once(
     blocks: int, count: int, at_most: int, seed: int
 ) -> None:
     """Each block belongs to one process and occurs once."""
-    parts = random_offsets(blocks * BLOCK, BLOCK, count, at_most=at_most, seed=seed)
+    parts = random_offsets(blocks * BLOCK, BLOCK, count, max_blocks=at_most, seed=seed)
     assert len(parts) == count
     whole = list(itertools.chain(*parts))
     assert len(set(whole)) == len(whole) == min(blocks, at_most) // count * count
     assert all(offset % BLOCK == 0 and 0 <= offset < blocks * BLOCK for offset in whole)
-    assert parts == random_offsets(blocks * BLOCK, BLOCK, count, at_most=at_most, seed=seed)
+    assert parts == random_offsets(blocks * BLOCK, BLOCK, count, max_blocks=at_most, seed=seed)
 
 
 def test_another_seed_is_another_order() -> None:
     """Different seeds give different orders."""
-    first, second = (random_offsets(2**22, BLOCK, 1, at_most=9999, seed=seed) for seed in (0, 1))
+    first, second = (random_offsets(2**22, BLOCK, 1, max_blocks=9999, seed=seed) for seed in (0, 1))
     assert sorted(first[0]) == sorted(second[0])
     assert first != second != sequential_offsets(2**22, BLOCK, 1)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from iobench.errors import TrialFailed, Unavailable
-from iobench.probes import disk
-from iobench.probes.disk import fio_figures, fio_options
-from iobench.probes.processes import Moved
+from iobench.probes import fio
+from iobench.probes.fio import fio_figures, fio_options
+from iobench.probes.parallel import Moved
 from iobench.probes.settings import DiskTrial
 from iobench.stats import QUANTILES
 from tests.iobench.probes.conftest import FILE_BYTES, Probe, is_provable
@@ -115,7 +115,7 @@ def test_a_buffered_write_counts_until_the_disk_has_it(tmp_path: Path, probe: Pr
 
 def test_without_fio(tmp_path: Path, probe: Probe, monkeypatch: pytest.MonkeyPatch) -> None:
     """The message names the package."""
-    monkeypatch.setattr(disk, "find_program", lambda name: None)
+    monkeypatch.setattr(fio, "find_program", lambda name: None)
     with pytest.raises(Unavailable, match="fio is not installed"):
         probe(tmp_path, engine="fio")
 
@@ -142,8 +142,8 @@ def test_what_goes_wrong_is_said(
     def answered(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
         return subprocess.CompletedProcess(command, 1, stdout, "bad option")
 
-    monkeypatch.setattr(disk, "find_program", os.fspath)
-    monkeypatch.setattr(disk.subprocess, "run", answered)  # type: ignore[attr-defined]
+    monkeypatch.setattr(fio, "find_program", os.fspath)
+    monkeypatch.setattr(fio.subprocess, "run", answered)  # type: ignore[attr-defined]
     with pytest.raises(TrialFailed, match=said):
         probe(tmp_path, engine="fio", operation="write", cache="buffered")
 

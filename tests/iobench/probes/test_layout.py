@@ -139,8 +139,8 @@ def test_a_shard_that_was_cut_fails_the_trial(shards: Place, tmp_path: Path) -> 
 def test_the_order_of_records_depends_on_the_seed(shards: Place) -> None:
     """Seeds give different orders; a limit selects some of the records."""
     first, again, other = (
-        find_items(shards, "records", at_most=1000, seed=seed) for seed in (1, 1, 2)
+        find_items(shards, "records", max_items=1000, seed=seed) for seed in (1, 1, 2)
     )
     assert first == again != other
     assert sorted(first) == sorted(other)
-    assert find_items(shards, "records", at_most=7, seed=1) == first[:7]
+    assert find_items(shards, "records", max_items=7, seed=1) == first[:7]

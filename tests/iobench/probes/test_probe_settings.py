@@ -32,7 +32,7 @@ counts = st.lists(st.integers(1, 16), min_size=1, max_size=3)
         ({"targets": [{"label": "a", "path": "/x"}, {"label": "a", "path": "/y"}]}, "'a'"),
         ({"targets": [{"label": "a/b", "path": "/x"}]}, "label"),
         ({"block_bytes": 5000}, "multiple of 4096"),
-        ({"file_bytes": "1MiB"}, "no room for 8 processes"),
+        ({"file_bytes": "1MiB"}, "too small for 8 processes"),
         ({"parallelism": 0}, "parallelism"),
         ({"cache": "lukewarm"}, "cache"),
         ({"seconds": 0}, "seconds"),

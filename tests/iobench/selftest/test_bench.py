@@ -30,10 +30,10 @@ from iobench.selftest.delays import (
     Plan,
     bench,
     cases,
-    climbed,
     injected,
+    measure_ladders,
 )
-from iobench.selftest.known import NotRun
+from iobench.selftest.known_rates import NotRun
 from iobench.trial import Trial
 
 pytestmark = pytest.mark.slow
@@ -138,7 +138,7 @@ def test_rounds_that_differ_are_followed_by_more(
 ) -> None:
     """Cases whose rounds differ get as many more rounds as the plan allows."""
     plan = replace(TINY, delays={"copy": 0.050}, more_rounds=2)
-    results = climbed(replace(made, plan=plan, clock=clock), lambda note: None)
+    results = measure_ladders(replace(made, plan=plan, clock=clock), lambda note: None)
     repeats = [trial.repeat for trial in results["copy"].trials]
     assert repeats == [number for number in range(rounds) for _ in INPUTS]
 
@@ -163,7 +163,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     pytest.importorskip("torch")
     monkeypatch.setattr(selftest, "Plan", lambda rounds: replace(TINY, rounds=rounds))
-    monkeypatch.setattr(selftest, "checks", lambda: selftest.known.checks(VirtualClock(), 7))
+    monkeypatch.setattr(selftest, "checks", lambda: selftest.known_rates.checks(VirtualClock(), 7))
     few = [cases(TINY.delays)[place] for place in (0, 1, -1)]
     monkeypatch.setattr(delays, "cases", lambda given: few)
     done = CliRunner().invoke(app, ["selftest", "--json", "--rounds", "2"])

@@ -12,9 +12,9 @@ from iobench.clock import VirtualClock
 from iobench.errors import Unavailable
 from iobench.faults import FaultProxy, Match, RateLimit, Rule
 from iobench.selftest import links
-from iobench.selftest.known import Check, NotRun
+from iobench.selftest.known_rates import Check, NotRun
 from iobench.selftest.links import Link, LinkPlan, link_rate, torch_checks
-from iobench.selftest.store import MemoryStore
+from iobench.selftest.memory_store import MemoryStore
 from iobench.trial import Place
 
 NO_LATENCY = Link(bytes_per_s=8e6)

@@ -9,7 +9,7 @@ import pytest
 
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed
-from iobench.probes.object_store.pool import Objects
+from iobench.probes.object_store.objects import Objects
 from iobench.probes.object_store.probe import copies
 from iobench.probes.settings import ObjectTrial
 

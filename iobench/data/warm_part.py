@@ -1,4 +1,4 @@
-"""The part of some data that warm trials read: it has to stay in the page cache."""
+"""The part of some data that warm trials read, because all of it stays in the page cache."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from iobench.trial import Place
 
 @dataclass(frozen=True, slots=True)
 class WarmPart:
-    """What a warm trial reads of some data.
+    """The part of the data that a warm trial reads.
 
     Attributes:
-        place: the data; its ``every`` says which shards or image files are read.
-        share: the share of their bytes among those of all data; 1.0 if all are read.
+        place: the location of the data; its ``every`` says which shards or image files are read.
+        share: the bytes of this part, as a share of the bytes of all data.
     """
 
     place: Place
@@ -37,7 +37,7 @@ def warm_part(place: Place, limit_bytes: int | None = None) -> WarmPart:
     an object store are not restricted, since they are not in the page cache of this machine.
 
     Args:
-        place: shards or class folders; its own ``every`` has no effect.
+        place: the location of shards or class folders; its own ``every`` has no effect.
         limit_bytes: memory for the data; by default half of the free memory of the machine, or of
             the control group if that is less.
 
@@ -56,19 +56,27 @@ def warm_part(place: Place, limit_bytes: int | None = None) -> WarmPart:
     every = 1
     while pages[::every].sum() * mmap.PAGESIZE >= limit_bytes:
         if every >= len(sizes):
-            what = "file" if place.holds == "files" else "shard"
-            remedy = "" if place.holds == "files" else "make smaller shards (data.shard_size) or "
-            raise Unavailable(
-                f"the first {what} of {place.uri} has {sizes[0] / 1e6:,.1f} MB, and warm data may "
-                f"take {limit_bytes / 1e6:,.1f} MB, half of the free memory: {remedy}free memory"
-            )
+            raise Unavailable(_too_large(place, int(sizes[0]), limit_bytes))
         every *= 2
-    share = float(sizes[::every].sum() / sizes.sum()) if every > 1 else 1.0
+    if every == 1:
+        return WarmPart(place, 1.0)
+    share = float(sizes[::every].sum() / sizes.sum())
     return WarmPart(replace(place, every=every), share)
 
 
+def _too_large(place: Place, first_bytes: int, limit_bytes: int) -> str:
+    """Return the message about a first shard or file that does not fit into memory."""
+    noun, remedy = "shard", "make smaller shards (data.shard_size) or free memory"
+    if place.holds == "files":
+        noun, remedy = "file", "free memory"
+    return (
+        f"the first {noun} of {place.uri} has {first_bytes / 1e6:,.1f} MB, and warm data may take "
+        f"{limit_bytes / 1e6:,.1f} MB, half of the free memory: {remedy}"
+    )
+
+
 def _sizes(place: Place) -> NDArray[np.int64]:
-    """The bytes of each shard, in its larger format, or of each image file."""
+    """Return the bytes of each shard, in its larger format, or of each image file."""
     if place.holds == "files":
         return image_files(ImageFolder(place.uri, place.store).list()).sizes
     with open_shards(place) as dataset:

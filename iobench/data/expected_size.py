@@ -1,4 +1,4 @@
-"""The size of the data that trials will read, as far as it is known before they are made."""
+"""The size of the data that trials will read, as far as it is known before the data are made."""
 
 from __future__ import annotations
 
@@ -8,23 +8,30 @@ from functools import cached_property
 from dataprep.dataset import open_dataset
 from dataprep.errors import DataprepError
 from dataprep.sources import open_source
-from iobench.data.given import expanded
+from iobench.data.existing import expand_home
 from iobench.data.settings import AS_FILES, DataSettings, side_of, split_name
 from iobench.stored import DataSummary
 
 ASSUMED_SAMPLES = 10_000_000
-"""Images, where they cannot be counted."""
+"""Number of images that is assumed if they cannot be counted."""
 
-_PHOTO_BYTES = 120_000.0  # of drawn photographs, and about those of ImageNet
-_RESIZED_BYTES = 41_000.0  # with a short side of 256 pixels
+_PHOTO_BYTES = 120_000.0
+"""Mean size of a drawn photograph, and about the mean size of ImageNet's."""
+
+_RESIZED_BYTES = 41_000.0
+"""Mean size of an image with a short side of ``_RESIZED_SIDE`` pixels."""
+
 _RESIZED_SIDE = 256
-_PIXEL_BYTES = 4.0  # three colours, and sides of 4 to 3
+
+_BYTES_PER_SQUARED_SIDE = 4.0
+"""Size of a decoded image, divided by the square of its short side: three colours, sides of 4:3."""
 
 
 class ExpectedData:
-    """The images of a config: counted in a manifest or by a listing, else as many as are drawn.
+    """The images of a config, as they are counted or will be drawn.
 
-    Images that are resized later are taken to have 41 kB at a short side of 256 pixels.
+    Existing shards are counted by their manifest, existing images by a listing. Images that will be
+    resized are assumed to have 41 kB at a short side of 256 pixels.
 
     Attributes:
         problems: warnings about data that could not be counted.
@@ -40,17 +47,16 @@ class ExpectedData:
         return self._counted.samples
 
     def stored(self, name: str) -> DataSummary:
-        """The data that trials call ``name``."""
-        form, size_bytes, _ = split_name(name)
+        """Return the size of the data that trials call ``name``."""
+        form, shard_bytes, _ = split_name(name)
         counted = self._counted
-        is_given = self._data.shards is not None and form == "shards"
-        if is_given and size_bytes is None and side_of(name) is None:
+        exists = self._data.shards is not None and form == "shards"
+        if exists and shard_bytes is None and side_of(name) is None:
             return counted
-        sample_bytes = self._sample_bytes(name, form)
-        total_bytes = int(counted.samples * sample_bytes)
+        total_bytes = int(counted.samples * self._sample_bytes(name, form))
         objects = counted.samples
         if form not in AS_FILES:
-            objects = math.ceil(total_bytes / (size_bytes or int(self._data.shard_size)))
+            objects = math.ceil(total_bytes / (shard_bytes or int(self._data.shard_size)))
         return DataSummary(counted.samples, total_bytes, 0, (), max(1, objects))
 
     def _sample_bytes(self, name: str, form: str) -> float:
@@ -58,20 +64,21 @@ class ExpectedData:
             return self._counted.sample_bytes
         side = side_of(name) or self._data.size
         if form == "pixels":
-            return _PIXEL_BYTES * side**2
+            return _BYTES_PER_SQUARED_SIDE * side**2
         return _RESIZED_BYTES * (side / _RESIZED_SIDE) ** 2
 
     @cached_property
     def _counted(self) -> DataSummary:
-        """The shards or the images that exist; images that are drawn where none exist."""
+        """The existing shards or images; if there are none, the images that will be drawn."""
         data = self._data
         try:
             if data.shards is not None:
-                with open_dataset(expanded(data.shards), data.split, options=data.store) as dataset:
+                uri = expand_home(data.shards)
+                with open_dataset(uri, data.split, options=data.store) as dataset:
                     entry = dataset.manifest.formats[dataset.format]
                     return DataSummary(entry.records, entry.bytes, 0, (), len(entry.shards))
             if data.source is not None:
-                listing = open_source(expanded(data.source), options=data.store).list()
+                listing = open_source(expand_home(data.source), options=data.store).list()
                 samples, total_bytes = len(listing), int(listing.sizes.sum())
                 return DataSummary(samples, total_bytes, 0, (), samples)
         except (DataprepError, OSError) as error:

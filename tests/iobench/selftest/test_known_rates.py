@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.clock import VirtualClock
-from iobench.selftest.known import Check, checks, mock_alone, mock_with_device, watched_waits
+from iobench.selftest.known_rates import Check, checks, mock_alone, mock_with_device, watched_waits
 
 
 @pytest.mark.parametrize("steps", [7, 100])
@@ -56,5 +56,5 @@ def test_a_check_as_text() -> None:
     assert str(Check("ceiling", 1.0, 0.99, 0.02, "")) == (
         "ok    ceiling: 0.99, expected 1 within 0.02"
     )
-    free = Check("overhead", None, 0.7, None, "us a batch")
-    assert (free.ok, str(free)) == (True, "      overhead: 0.7 us a batch")
+    free = Check("overhead", None, 0.7, None, "us per batch")
+    assert (free.ok, str(free)) == (True, "      overhead: 0.7 us per batch")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataprep.stores.memory import MemoryStore
-from iobench.probes.object_store import pool
+from iobench.probes.object_store import objects as probe_objects
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ BYTES = st.integers(1, 10**9)
 @given(BYTES, BYTES)
 def test_objects_to_read_are_bounded(object_bytes: int, pool_bytes: int) -> None:
     """There is at least one object, and no more than the pool may hold."""
-    objects = pool.to_get(object_bytes, pool_bytes)
+    objects = probe_objects.to_get(object_bytes, pool_bytes)
     assert objects.bytes == object_bytes
     assert objects.count == 1 or objects.count * object_bytes <= pool_bytes
     assert 1 <= objects.count <= 64
@@ -29,15 +29,15 @@ def test_objects_to_read_are_bounded(object_bytes: int, pool_bytes: int) -> None
 @given(BYTES, BYTES, st.integers(0, 10**6))
 def test_ranges_lie_inside_their_objects(length: int, pool_bytes: int, number: int) -> None:
     """Every range ends within its object."""
-    objects = pool.to_range(length, pool_bytes)
-    start = pool.offset(number, objects.bytes, length)
+    objects = probe_objects.to_range(length, pool_bytes)
+    start = probe_objects.offset(number, objects.bytes, length)
     assert 0 <= start <= objects.bytes - length
 
 
 def test_ranges_spread_over_the_object() -> None:
     """A thousand ranges start in every tenth of an object about equally often."""
     tenths = Counter(
-        pool.offset(number, 10_000_000, 5_000) * 10 // 10_000_000 for number in range(1000)
+        probe_objects.offset(number, 10_000_000, 5_000) * 10 // 10_000_000 for number in range(1000)
     )
     assert len(tenths) == 10
     assert all(90 <= count <= 110 for count in tenths.values())
@@ -46,26 +46,26 @@ def test_ranges_spread_over_the_object() -> None:
 @given(BYTES, BYTES, st.integers(1, 1024))
 def test_what_is_written_is_bounded(object_bytes: int, pool_bytes: int, connections: int) -> None:
     """All streams together write no more than the pool may hold, or one key each."""
-    ring = pool.ring(object_bytes, pool_bytes, connections)
+    ring = probe_objects.keys_per_stream(object_bytes, pool_bytes, connections)
     assert ring == 1 or ring * connections * object_bytes <= pool_bytes
 
 
 def test_content_is_the_same_always_and_cannot_be_compressed() -> None:
     """Bytes depend on size and number only, and differ between objects."""
-    content = pool.content(100_000, 3)
-    assert content == pool.content(100_000, 3)
-    assert content != pool.content(100_000, 4)
+    content = probe_objects.content(100_000, 3)
+    assert content == probe_objects.content(100_000, 3)
+    assert content != probe_objects.content(100_000, 4)
     assert len(zlib.compress(content)) >= len(content) == 100_000
-    assert len(set(pool.payloads(1_000))) == 4
+    assert len(set(probe_objects.bodies(1_000))) == 4
 
 
 def test_what_is_there_is_not_put_again() -> None:
     """Only missing objects, and those of another size, are put."""
     store = MemoryStore("memory://pool-test")
-    objects = pool.Objects(1_000, 3)
+    objects = probe_objects.Objects(1_000, 3)
     store.put(objects.key(1), b"short")
     kept = store.put(objects.key(2), b"x" * 1_000)
-    pool.provide(store, objects)
-    assert store.get(objects.key(0)) == pool.content(1_000, 0)
-    assert store.get(objects.key(1)) == pool.content(1_000, 1)
+    probe_objects.provide(store, objects)
+    assert store.get(objects.key(0)) == probe_objects.content(1_000, 0)
+    assert store.get(objects.key(1)) == probe_objects.content(1_000, 1)
     assert store.head(objects.key(2)).etag == kept.etag

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import dataprep
 from iobench.clock import VirtualClock
-from iobench.data.warm import warm_part
+from iobench.data.warm_part import warm_part
 from iobench.errors import Unavailable
 from iobench.loaders import LOADERS, LoaderSettings
 from iobench.machine.hardware import available_bytes
@@ -156,7 +156,7 @@ def test_no_reader_of_a_place_passes_over_the_part(shards: Place, files: Place) 
     for place, accesses in ((shards, ("shards", "records")), (files, ("files",))):
         part = Place(place.uri, place.holds, every=2)
         for access in accesses:
-            items = find_items(part, access, at_most=10**6, seed=0)  # type: ignore[arg-type]
+            items = find_items(part, access, max_items=10**6, seed=0)  # type: ignore[arg-type]
             reads = "files" if access == "files" else "tfrecord"
             assert {place.uri + "/" + item.key for item in items} == {
                 str(path) for path in summarize_data(part, reads).files

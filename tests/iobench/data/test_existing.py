@@ -15,14 +15,14 @@ import dataprep
 from dataprep.errors import ConfigError
 from dataprep.sample import draw_tree
 from dataprep.stores import StoreOptions, open_store
-from iobench.data.given import (
-    expanded,
+from iobench.data.existing import (
+    changed_shards,
+    check_existing_data,
+    expand_home,
     local_folders,
-    made_anew,
-    making,
-    require_given,
+    sharding_run,
 )
-from iobench.data.making import Maker
+from iobench.data.making import DataMaker
 from iobench.data.settings import DataSettings
 from iobench.s3_server import MotoServer
 from iobench.trial import Place
@@ -41,37 +41,37 @@ def test_shards_that_are_no_data_set(tmp_path: Path, place: str) -> None:
     """Neither a place that is not there, nor a folder or a file of something else."""
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match=r"data\.shards: no complete split 'train'"):
-        require_given(DataSettings(shards=str(tmp_path / place)))
+        check_existing_data(DataSettings(shards=str(tmp_path / place)))
 
 
 def test_a_source_without_images(tmp_path: Path) -> None:
     """No folder, no file, or texts alone; the first image is enough. Nothing given is drawn."""
-    require_given(DataSettings())
+    check_existing_data(DataSettings())
     folder = tmp_path / "photos"
     file = folder / "class" / "readme.txt"
     with pytest.raises(ConfigError, match=r"data\.source: no folder"):
-        require_given(DataSettings(source=str(folder)))
+        check_existing_data(DataSettings(source=str(folder)))
     file.parent.mkdir(parents=True)
     with pytest.raises(ConfigError, match=r"^data\.source: no files in .*$"):
-        require_given(DataSettings(source=str(folder)))
+        check_existing_data(DataSettings(source=str(folder)))
     file.write_text("no image")
     for source in (file, folder):
         with pytest.raises(ConfigError, match=r"^data\.source: no (class )?folder"):
-            require_given(DataSettings(source=str(source)))
+            check_existing_data(DataSettings(source=str(source)))
     (folder / "class" / "image.jpg").touch()
-    require_given(DataSettings(source=str(folder)))
+    check_existing_data(DataSettings(source=str(folder)))
 
 
 def test_a_source_on_a_store_is_asked_for_too(s3_server: MotoServer, bucket: str) -> None:
     """A bucket that is not there, and a prefix below which nothing lies."""
     options = StoreOptions(endpoint_url=s3_server.url)
     with pytest.raises(ConfigError, match=r"data\.source: s3://no-such-one.*no such bucket"):
-        require_given(DataSettings(source="s3://no-such-one/photos", store=options))
+        check_existing_data(DataSettings(source="s3://no-such-one/photos", store=options))
     given = DataSettings(source=f"s3://{bucket}/photos of mine", store=options)
     with pytest.raises(ConfigError, match=r"no files in 's3://.*/photos of mine'"):
-        require_given(given)
+        check_existing_data(given)
     open_store(f"s3://{bucket}/photos of mine", options).put("a/b.jpg", b"bytes")
-    require_given(given)
+    check_existing_data(given)
 
 
 def test_folders_of_what_is_on_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_folders_of_what_is_on_a_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         "shards": Path("/data/shards"),
     }
     assert set(local_folders(DataSettings(source="photos"))) == {"data", "source"}
-    assert expanded("s3://bucket/~") == "s3://bucket/~"
+    assert expand_home("s3://bucket/~") == "s3://bucket/~"
 
 
 class TestMount:
@@ -106,18 +106,18 @@ class TestMount:
         given: dict[str, Any] = {"shards": shards.uri, "store": shards.options}
         folder = tmp_path / "data"
         settings = DataSettings(**given, mount=str(shards.folder), folder=str(folder))
-        require_given(settings)
-        maker = Maker(settings, lambda: nullcontext(Place("", "empty")), lambda line: None)
+        check_existing_data(settings)
+        maker = DataMaker(settings, lambda: nullcontext(Place("", "empty")), lambda line: None)
         assert maker.place("shards@disk") == Place(str(shards.folder), "shards")
         assert maker.place("shards@s3").uri == shards.uri
         assert not folder.exists()
         assert local_folders(settings)["mount"] == shards.folder
         with pytest.raises(ConfigError, match=r"data\.mount: no complete split 'train'"):
-            require_given(DataSettings(**given, mount=str(tmp_path / "elsewhere")))
+            check_existing_data(DataSettings(**given, mount=str(tmp_path / "elsewhere")))
         manifest = shards.folder / "train.manifest.json"
         manifest.write_text(re.sub(r'("created": ")\d{4}', r"\g<1>1999", manifest.read_text()))
         with pytest.raises(ConfigError, match="holds another output than s3://"):
-            require_given(DataSettings(**given, mount=str(shards.folder)))
+            check_existing_data(DataSettings(**given, mount=str(shards.folder)))
 
     @pytest.mark.parametrize("shards_at", [None, "/data/shards"])
     def test_it_is_of_shards_on_a_store(self, shards_at: str | None) -> None:
@@ -139,16 +139,17 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> None:
     """Images, time and workers; without a time, as one of another program would be, nothing."""
-    found = making(Place(str(shards), "shards"))
+    found = sharding_run(Place(str(shards), "shards"))
     assert found is not None
-    assert found["samples"] == 10
-    assert 0 < found["reencoded"] <= 10
-    assert found["seconds"] > 0
-    assert found["workers"] >= 1
+    assert found.samples == 10
+    assert 0 < found.reencoded <= 10
+    assert found.seconds > 0
+    assert found.workers is not None
+    assert found.workers >= 1
     content = json.loads((shards / "train.manifest.json").read_text())
     content["run"].pop("seconds")
     (tmp_path / "train.manifest.json").write_text(json.dumps(content))
-    assert making(Place(str(tmp_path), "shards")) is None
+    assert sharding_run(Place(str(tmp_path), "shards")) is None
 
 
 @pytest.mark.parametrize(
@@ -163,8 +164,8 @@ def test_a_manifest_says_how_shards_were_made(shards: Path, tmp_path: Path) -> N
 )
 def test_of_other_places_nothing_is_known(place: Place) -> None:
     """No error comes of it."""
-    assert making(place) is None
-    assert made_anew({"shards@disk": "other"}, {"shards@disk": place}) == ""
+    assert sharding_run(place) is None
+    assert changed_shards({"shards@disk": "other"}, {"shards@disk": place}) == ""
 
 
 def test_the_same_shards_made_again_are_the_same(shards: Path, tmp_path: Path) -> None:
@@ -174,8 +175,8 @@ def test_the_same_shards_made_again_are_the_same(shards: Path, tmp_path: Path) -
         asked = {"source": photos, "output": str(tmp_path / name), "image": {"size": size}}
         dataprep.shard(dataprep.ShardConfig.model_validate(asked))
     kept: dict[str, str] = {}
-    assert made_anew(kept, {"a": Place(str(shards), "shards")}) == ""
-    assert made_anew(kept, {"a": Place(str(tmp_path / "same"), "shards")}) == ""
+    assert changed_shards(kept, {"a": Place(str(shards), "shards")}) == ""
+    assert changed_shards(kept, {"a": Place(str(tmp_path / "same"), "shards")}) == ""
     other = {"b": Place(str(shards), "shards"), "a": Place(str(tmp_path / "other"), "shards")}
-    assert made_anew(kept, other).startswith(f"a ({tmp_path / 'other'}) were made anew")
+    assert changed_shards(kept, other).startswith(f"a ({tmp_path / 'other'}) were made anew")
     assert kept["a"] == kept["b"]

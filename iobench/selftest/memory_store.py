@@ -1,4 +1,4 @@
-"""Drawn shards on disk, and the same shards on a store in memory behind a proxy that slows it."""
+"""Shards of drawn images on disk, and on a store in memory behind a proxy that slows it down."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pydantic import ByteSize
 import dataprep
 from dataprep.sample import draw_tree
 from iobench.clock import Clock
-from iobench.data.making import write_pixel_shards
+from iobench.data.pixel_shards import write_pixel_shards
 from iobench.faults import FaultProxy
 from iobench.memory_s3 import MemoryS3
 from iobench.s3_server import signed_in
@@ -20,16 +20,17 @@ from iobench.trial import Place
 
 _BUCKET = "selftest"
 SHARDS = "/tfrecord/"
-"""Part of the path of every shard on the store; manifests and tables do not have it."""
+"""Part of the path of every shard on the store, but not of manifests and tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryStore:
-    """Shards and how to reach them.
+    """The locations of the shards, and the proxy of the store.
 
     Attributes:
-        disk, remote: the shards on disk, and on the store.
-        proxy: between clients and the store; its rules set latency and bandwidth.
+        disk: the location of the shards on disk.
+        remote: the location of the same shards on the store.
+        proxy: the proxy between clients and the store; its rules set latency and bandwidth.
     """
 
     disk: Place
@@ -44,7 +45,7 @@ def memory_store(
     policy: dataprep.ImagePolicy,
     clock: Clock,
     *,
-    shard_size: int = 64 * 2**20,
+    shard_bytes: int = 64 * 2**20,
     as_pixels: bool = False,
 ) -> Iterator[MemoryStore]:
     """Draw ``images``, shard them below ``folder``, and serve the shards over HTTP for the block.
@@ -52,15 +53,15 @@ def memory_store(
     Args:
         folder: an empty folder.
         images: number of images.
-        policy: how they are stored.
-        clock: on which delays of the proxy pass.
-        shard_size: bytes of a shard.
-        as_pixels: store decoded images in as many shards.
+        policy: how images are encoded.
+        clock: the clock of the delays of the proxy.
+        shard_bytes: size of a shard.
+        as_pixels: whether decoded images are stored, in the same number of shards.
     """
     source = draw_tree(folder / "images", images=images, classes=2).root
     encoded = folder / "shards"
     config = dataprep.ShardConfig(
-        source=str(source), output=str(encoded), image=policy, shard_size=ByteSize(shard_size)
+        source=str(source), output=str(encoded), image=policy, shard_size=ByteSize(shard_bytes)
     )
     dataprep.shard(config)
     shards = Place(str(encoded), "shards")

@@ -14,8 +14,8 @@ from dataprep.assign import Integers, Order
 from dataprep.reading.read_counter import ReadCounter, ReadTotals
 from iobench.errors import TrialFailed
 from iobench.loaders import LoaderSettings
-from iobench.loaders.memory import HeldImages, host_batch, preloaded
 from iobench.loaders.protocol import MemoryRung
+from iobench.loaders.samples_in_memory import SamplesInMemory, host_batch, load_into_memory
 
 torch = pytest.importorskip("torch")
 
@@ -52,7 +52,7 @@ class Data:
 
 def preloaded_images(count: int, samples: int, limit: int) -> Any:
     """Encoded samples."""
-    return preloaded(
+    return load_into_memory(
         Data(count),
         "decode",
         LoaderSettings(),
@@ -72,7 +72,7 @@ def test_the_first_samples_are_held_as_far_as_they_fit(count: int, data: Any) ->
     held = len(found.offsets) - 1
     kept = first[:held]
     assert len(found.data) == sum(number + 1 for number in kept) <= limit
-    assert found.wanted == samples
+    assert found.requested == samples
     if held < samples:
         assert len(found.data) + first[held] + 1 > limit
     given = {number: bytes(found.sample(number)) for number in range(count)}
@@ -102,11 +102,11 @@ class Stored:
         return np.arange(4)[::-1]
 
 
-def held(rung: MemoryRung = "decode", wanted: int = 2) -> HeldImages:
+def held(rung: MemoryRung = "decode", wanted: int = 2) -> SamplesInMemory:
     """Samples 1 and 2 of four; the others are given in their place."""
     data = np.frombuffer(bytearray(b"onethree"), np.uint8)
-    places = np.array([0, 0, 1, 1])
-    return HeldImages(Stored(), rung, 8, data, np.array([0, 3, 8]), places, wanted)
+    slots = np.array([0, 0, 1, 1])
+    return SamplesInMemory(Stored(), rung, 8, data, np.array([0, 3, 8]), slots, wanted)
 
 
 def test_each_sample_is_one_of_those_held() -> None:
@@ -125,7 +125,7 @@ def test_each_sample_is_one_of_those_held() -> None:
 def test_samples_from_memory_are_counted() -> None:
     """They arrive without a byte from storage."""
     counter = ReadCounter()
-    images = replace(held(), stored=Stored(counter))
+    images = replace(held(), records=Stored(counter))
     images.fetch([0, 3])
     list(images.stream(np.arange(4)))
     assert counter.totals() == ReadTotals(6, 0)

@@ -1,4 +1,4 @@
-"""Measure loops whose exact figures are known."""
+"""Measure loops of emulated loaders and devices, whose exact rates are known."""
 
 from __future__ import annotations
 
@@ -28,22 +28,32 @@ from iobench.watching.replay import Replay, ReplaySettings
 from iobench.watching.report import outcome, read_step_log
 from iobench.watching.session import StepLog
 
-WITHIN = 0.05
-"""The largest error of a rate whose truth is known, as a share of it."""
+MAX_ERROR_SHARE = 0.05
+"""The largest error of a rate, as a share of the known rate."""
 
 _BATCH = 20
 _ITEM_S = 0.002
 _WAIT_S, _WORK_S = 0.050, 0.150
+"""Seconds of a batch and of a step of a loop that waits for a quarter of its time."""
+
 _REPLAY = ReplaySettings(batches=4, steps=40, warm_up=20)
-_EVEN_S = 0.010
-"""Seconds of a batch and of a step of a loop that loses half of its rate to its loader."""
+_HALF_STEP_S = 0.010
+"""Seconds of a batch, and also of a step, of a loop that loses half of its rate to its loader."""
 _MOCK_STEPS = {1: 21, 3: 67, 8: 171}
-"""Least number of steps for a number of workers, not a multiple of it, except for one worker."""
+"""Minimum number of steps by number of workers; it is not a multiple of several workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A measured figure. ``expected`` and ``limit`` are None if any value is right."""
+    """A measured figure beside the known one.
+
+    Attributes:
+        name: what was measured.
+        expected: the known figure; None if any figure is right.
+        found: the measured figure.
+        limit: the largest difference that is right; None if any figure is right.
+        unit: the unit of all figures.
+    """
 
     name: str
     expected: float | None
@@ -59,16 +69,16 @@ class Check:
         return abs(self.found - self.expected) <= self.limit
 
     def __str__(self) -> str:
-        found = f"{self.name}: {self.found:.4g} {self.unit}".rstrip()
+        measured = f"{self.name}: {self.found:.4g} {self.unit}".rstrip()
         if self.expected is None or self.limit is None:
-            return f"      {found}"
+            return f"      {measured}"
         mark = "ok   " if self.ok else "WRONG"
-        return f"{mark} {found}, expected {self.expected:.4g} within {self.limit:.3g}"
+        return f"{mark} {measured}, expected {self.expected:.4g} within {self.limit:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
 class NotRun:
-    """A measurement that was not possible, and why."""
+    """A measurement that was not possible, and the reason."""
 
     name: str
     why: str
@@ -78,53 +88,63 @@ class NotRun:
 
 
 def checks(clock: Clock | None = None, steps: int = 100) -> Iterator[Check]:
-    """Measure every figure; loops of loaders that do nothing have ``steps`` steps."""
+    """Measure every known rate.
+
+    Args:
+        clock: the clock of the loops; by default the clock of the machine.
+        steps: number of steps of loops whose loader does nothing.
+    """
     clock = clock or SystemClock()
-    # A loader that takes no time never lets the device wait: au_ceiling is 1.
-    rate = _BATCH / 0.020
-    paced = PacedConsumer(ConsumerSettings(batch_size=_BATCH, images_per_s=rate), clock)
-    found = _loop(NullLoader, paced, clock, steps).samples_per_s / rate
-    yield Check("null store, paced device of 20 ms: au_ceiling", 1.0, found, 0.02, "")
+    # With a loader that takes no time the device never waits, so that au_ceiling is 1.
+    device_per_s = _BATCH / 0.020
+    settings = ConsumerSettings(batch_size=_BATCH, images_per_s=device_per_s)
+    times = _loop_times(NullLoader, PacedConsumer(settings, clock), clock, steps)
+    au_ceiling = times.samples_per_s / device_per_s
+    yield Check("null store, paced device of 20 ms: au_ceiling", 1.0, au_ceiling, 0.02, "")
     for workers, mock_steps in _MOCK_STEPS.items():
         yield mock_alone(clock, mock_steps, workers)
         for device_share in (0.5, 2.0):
             yield mock_with_device(clock, mock_steps, workers, device_share)
     yield watched_waits(clock, max(1, steps // 5))
     yield watched_loss(clock, steps)
-    times = _loop(NullLoader, NullConsumer(ConsumerSettings(), clock), clock, 10 * steps)
-    per_batch = times.seconds / len(times.step_s) * 1e6
-    yield Check("null into null: overhead of the loop", None, per_batch, None, "us a batch")
+    consumer = NullConsumer(ConsumerSettings(), clock)
+    times = _loop_times(NullLoader, consumer, clock, 10 * steps)
+    batch_us = times.seconds / len(times.step_s) * 1e6
+    yield Check("null into null: overhead of the loop", None, batch_us, None, "us per batch")
 
 
 def mock_alone(clock: Clock, steps: int, workers: int) -> Check:
-    """Workers that take 2 ms per item: 500 samples/s for each of them."""
+    """Measure a loader whose workers take 2 ms per sample: 500 samples/s for each of them."""
     consumer = NullConsumer(ConsumerSettings(), clock)
-    times = _loop(MockLoader, consumer, clock, steps, workers=workers, item_s=_ITEM_S)
+    times = _loop_times(MockLoader, consumer, clock, steps, workers=workers, item_s=_ITEM_S)
     expected = workers / _ITEM_S
     return _rate_check(_mock_name(workers), expected, times)
 
 
 def mock_with_device(clock: Clock, steps: int, workers: int, device_share: float) -> Check:
-    """The same loader before a device of ``device_share`` times its rate: the slower one counts."""
+    """Measure a loop of the same loader and a device: it has the lower of both rates.
+
+    ``device_share`` is the rate of the device, divided by the rate of the loader.
+    """
     loader_per_s = workers / _ITEM_S
     device_per_s = device_share * loader_per_s
     settings = ConsumerSettings(batch_size=_BATCH, images_per_s=device_per_s)
     consumer = PacedConsumer(settings, clock)
-    times = _loop(MockLoader, consumer, clock, steps, workers=workers, item_s=_ITEM_S)
+    times = _loop_times(MockLoader, consumer, clock, steps, workers=workers, item_s=_ITEM_S)
     name = f"{_mock_name(workers)}, device of {device_per_s:g}/s"
     return _rate_check(name, min(loader_per_s, device_per_s), times)
 
 
 def _mock_name(workers: int) -> str:
-    return f"mock loader, {counted(workers, 'worker')} of 2 ms an item"
+    return f"mock loader, {counted(workers, 'worker')} of 2 ms per item"
 
 
 def _rate_check(name: str, expected: float, times: LoopTimings) -> Check:
-    return Check(name, expected, times.samples_per_s, WITHIN * expected, "samples/s")
+    return Check(name, expected, times.samples_per_s, MAX_ERROR_SHARE * expected, "samples/s")
 
 
 def watched_waits(clock: Clock, steps: int) -> Check:
-    """A watched loop with 50 ms per batch and 150 ms per step: it waits 25 % of the time."""
+    """Watch a loop with 50 ms per batch and 150 ms per step: it waits 25 % of the time."""
     waits, works = Pauses(clock), Pauses(clock)
 
     def batches() -> Iterator[list[int]]:
@@ -138,42 +158,49 @@ def watched_waits(clock: Clock, steps: int) -> Check:
         works.take(_WORK_S)
     log.flush()
     watched = outcome(read_step_log(records.getvalue()), 0, Samples({}, 0.0, ()), step_cost_s=0.0)
-    found = float(watched.metrics["wait_share"])
-    return Check("watched loop, 50 ms of 200 waited for: share", 0.25, found, 0.02, "")
+    wait_share = float(watched.metrics["wait_share"])
+    return Check("watched loop that waits 50 of 200 ms: share", 0.25, wait_share, 0.02, "")
 
 
 def watched_loss(clock: Clock, steps: int) -> Check:
-    """A watched loop with a replay: 10 ms per batch and 10 ms per step, so that it loses half."""
+    """Watch a loop with a replay: 10 ms per batch and 10 ms per step, so that it loses half."""
     loads, works = Pauses(clock), Pauses(clock)
 
     def batches() -> Iterator[list[int]]:
         for _ in range(_REPLAY.begins_after + steps):
-            loads.take(_EVEN_S)
+            loads.take(_HALF_STEP_S)
             yield [0] * _BATCH
 
     records = BytesIO()
     log = StepLog(records.write)
     replay = Replay(_REPLAY, 0, log, clock=clock.now_s)
     for _ in TimedEpoch(batches, 0, 0, log, replay=replay, clock=clock.now_s):
-        works.take(_EVEN_S)
+        works.take(_HALF_STEP_S)
     log.flush()
     table = read_step_log(records.getvalue())
     watched = outcome(
-        *(table, 0, Samples({}, 0.0, ())), step_cost_s=0.0, replay_batches=_REPLAY.batches
+        table,
+        0,
+        Samples({}, 0.0, ()),
+        step_cost_s=0.0,
+        replay_batches=_REPLAY.batches,
     )
     loss = float(watched.metrics.get("loss_share", math.nan))
-    return Check("watched loop with a replay, 10 ms of 20 loaded: loss", 0.5, loss, 0.02, "")
+    return Check("watched loop with a replay that loads for 10 of 20 ms: loss", 0.5, loss, 0.02, "")
 
 
-def _loop(
-    kind: type[Loader], consumer: Consumer, clock: Clock, steps: int, **settings: Any
+def _loop_times(
+    loader_class: type[Loader], consumer: Consumer, clock: Clock, steps: int, **settings: Any
 ) -> LoopTimings:
-    """The times of a loop by the rules of every trial."""
+    """Run a loop by the rules of every trial, and return its times."""
     trial = LoopTrial(loader="", data="", batch_size=_BATCH, **settings)
-    loader = kind(None, trial, clock)
+    loader = loader_class(None, trial, clock)
     opened = ReopenedLoader(loader, lambda: loader)
     plan = plan_rate(
-        *(loader, trial, None, Minimum(steps)),
+        loader,
+        trial,
+        None,
+        Minimum(steps),
         epoch_samples=None,
         by_epochs=False,
         give_up_s=math.inf,

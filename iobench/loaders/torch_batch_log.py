@@ -1,9 +1,9 @@
-"""When the workers of a DataLoader of torch made their batches, for a trace of the run.
+"""A log of when the workers of torch's DataLoader made their batches, for a trace of the run.
 
-DataLoader does not say when a worker works. A worker asks its data set for samples, and puts them
-together by ``collate_fn``: both are wrapped here. Each batch appends 24 bytes to a file in memory
-that all workers share, which is open for appending, so that a worker that is killed leaves neither
-a lock nor half an entry of another worker.
+DataLoader does not report when a worker works. A worker requests samples from its data set, and
+puts them together by ``collate_fn``: both are wrapped here. Each batch appends 24 bytes to a file
+in memory that all workers share. The file is open for appending, so that a worker that is killed
+leaves neither a lock nor a partial entry inside the entry of another worker.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch.utils.data import Dataset, IterableDataset, get_worker_info
 from iobench.clock import Clock
 from iobench.loaders.protocol import WorkerBatch
 
-_ENTRY = struct.Struct("<3d")  # worker, begin and end of the batch
+_ENTRY = struct.Struct("<3d")  # number of the worker, begin and end of the batch in seconds
 
 
 class BatchLog:
@@ -34,24 +34,24 @@ class BatchLog:
         weakref.finalize(self, os.close, self._descriptor)
         self._begin_s: float | None = None
 
-    def reading(self, dataset: Any) -> Any:
-        """The same data set, which notes when the first sample of a batch is asked for."""
+    def log_begins(self, dataset: Any) -> Any:
+        """Wrap a data set, so that it notes when the first sample of a batch is requested."""
         if isinstance(dataset, IterableDataset):
-            return _TimedSequence(dataset, self)
-        return _TimedSamples(dataset, self)
+            return _LoggedIterable(dataset, self)
+        return _LoggedMap(dataset, self)
 
-    def collating(self, collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        """The same collate function, which logs the batch when it is put together."""
+    def log_ends(self, collate: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Wrap a collate function, so that it logs each batch that it has put together."""
 
-        def logged(samples: Any) -> Any:
+        def collate_and_log(samples: Any) -> Any:
             batch = collate(samples)
-            self._end()
+            self._append()
             return batch
 
-        return logged
+        return collate_and_log
 
     def begin(self) -> None:
-        """The first sample of a batch is asked for, unless the batch has begun already."""
+        """Note the begin of a batch, unless it has begun already."""
         if self._begin_s is None:
             self._begin_s = self._clock.now_s()
 
@@ -60,12 +60,14 @@ class BatchLog:
         self._begin_s = None
 
     def batches(self) -> Sequence[WorkerBatch]:
-        """The batches so far, in the order of their ends."""
+        """Return the batches so far, in the order of their ends."""
         data = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
-        entries = _ENTRY.iter_unpack(data[: len(data) // _ENTRY.size * _ENTRY.size])
+        complete_bytes = len(data) // _ENTRY.size * _ENTRY.size
+        entries = _ENTRY.iter_unpack(data[:complete_bytes])
         return [WorkerBatch(int(worker), begin_s, end_s) for worker, begin_s, end_s in entries]
 
-    def _end(self) -> None:
+    def _append(self) -> None:
+        """Append the batch that ends now, if this is a worker and the begin is known."""
         worker = get_worker_info()
         if worker is not None and self._begin_s is not None:
             entry = _ENTRY.pack(worker.id, self._begin_s, self._clock.now_s())
@@ -73,7 +75,7 @@ class BatchLog:
         self._begin_s = None
 
 
-class _TimedSamples(Dataset[Any]):
+class _LoggedMap(Dataset[Any]):
     """A data set that is read by sample number, a batch at a time."""
 
     def __init__(self, dataset: Any, log: BatchLog) -> None:
@@ -87,20 +89,20 @@ class _TimedSamples(Dataset[Any]):
         return self._dataset.__getitems__(numbers)
 
 
-class _TimedSequence(IterableDataset[Any]):
+class _LoggedIterable(IterableDataset[Any]):
     """A data set that gives its samples one after the other."""
 
     def __init__(self, dataset: Any, log: BatchLog) -> None:
         self._dataset, self._log = dataset, log
 
     def __iter__(self) -> Iterator[Any]:
-        # Not a generator function, because some data sets choose their epoch in ``iter``.
+        # This is not a generator function, because some data sets choose their epoch in ``iter``.
         self._log.forget()
-        return self._timed(iter(self._dataset))
+        return self._logged(iter(self._dataset))
 
-    def _timed(self, samples: Iterator[Any]) -> Iterator[Any]:
+    def _logged(self, samples: Iterator[Any]) -> Iterator[Any]:
         self._log.begin()
         for sample in samples:
             yield sample
-            # The next sample is asked for; it begins a batch if the last one was put together.
+            # The next sample is requested. It begins a batch if the last batch was put together.
             self._log.begin()

@@ -1,8 +1,8 @@
-"""The store that a trial uses: reach it, put objects there, remove them.
+"""The objects of the object-store probe: put them into a store, choose them, remove them.
 
-Each run has a prefix of its own below the target, and trials get that as their place: what one run
-removes belongs to no other. Objects to read are named by their size and number, so that the next
-trial finds them. Their bytes are random, so that they cannot be compressed or deduplicated.
+Each run has a prefix of its own below the target, which is the location of its trials. So a run
+removes no objects of another run. Objects to read are named by their size and number, so that the
+next trial finds them. Their bytes are random, so that they cannot be compressed or deduplicated.
 """
 
 from __future__ import annotations
@@ -23,73 +23,90 @@ from iobench.trial import Place
 
 OVERLOADED = "the store refuses requests for now: try again later, or with fewer connections"
 PREFIX = "iobench-probe/"
-"""Begins the keys of all runs below a target; then comes the name of the run and a slash."""
+"""Begins the keys of all runs below a target; the id of the run and a slash follow."""
 
 WARM_UP = "warm-up"
+"""The key of an object of one byte, which opens each connection."""
 
 _OVERLOAD = re.compile(r"\b(?:429|500|502|503|504|SlowDown|ServiceUnavailable|InternalError)\b")
-_MOST_OBJECTS = 64
-_MOST_WRITTEN = 256
-_RANGES = 16
-_RANGED_BYTES = 64 * 10**6
-_PAYLOADS = 4
+_MAX_OBJECTS = 64
+_MAX_WRITTEN_KEYS = 256
+_RANGES_PER_OBJECT = 16
+_MAX_RANGED_OBJECT_BYTES = 64 * 10**6
+_MAX_BODIES = 4
 _IN_MEMORY_BYTES = 64 * 10**6
+
 AT_ONCE = 8
+"""Objects that are put or deleted at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objects:
-    """``count`` objects of ``bytes`` each, below the prefix of the run."""
+    """Objects of equal size, below the prefix of the run.
+
+    Attributes:
+        bytes: the size of each object.
+        count: the number of objects.
+    """
 
     bytes: int
     count: int
 
     def key(self, number: int) -> str:
-        """Return the key that a request reads: all keys in turn, then again from the first."""
+        """Return the key that request ``number`` reads. Requests read all keys in turn."""
         return f"{self.prefix}{number % self.count:05d}"
 
     @property
     def prefix(self) -> str:
-        """The beginning of the keys of these objects only."""
+        """The beginning of the keys of these objects, and of no others."""
         return f"read/{self.bytes}/"
 
 
 def to_get(object_bytes: int, pool_bytes: int) -> Objects:
-    """Return objects to read whole: at least one, at most 64, and ``pool_bytes`` in total."""
-    return Objects(object_bytes, max(1, min(_MOST_OBJECTS, pool_bytes // object_bytes)))
+    """Return objects to read as a whole: 1 to 64 objects, with ``pool_bytes`` in total."""
+    count = max(1, min(_MAX_OBJECTS, pool_bytes // object_bytes))
+    return Objects(object_bytes, count)
 
 
 def to_range(length: int, pool_bytes: int) -> Objects:
-    """Return objects to read ranges of: 16 times as large as a range, but at most 64 MB."""
-    return to_get(max(length, min(_RANGES * length, _RANGED_BYTES, pool_bytes)), pool_bytes)
+    """Return objects of which ranges are read: 16 times as large as a range, but at most 64 MB."""
+    object_bytes = min(_RANGES_PER_OBJECT * length, _MAX_RANGED_OBJECT_BYTES, pool_bytes)
+    return to_get(max(length, object_bytes), pool_bytes)
 
 
 def offset(number: int, object_bytes: int, length: int) -> int:
-    """Return the start of a request's range: spread evenly over the object, not in order."""
+    """Return where the range of request ``number`` starts.
+
+    The starts are spread evenly over the object, and do not come in order.
+    """
     # Multiples of the golden ratio, modulo 1, fill an interval evenly (Weyl).
     return int((number * 0.6180339887498949) % 1 * (object_bytes - length + 1))
 
 
-def ring(object_bytes: int, pool_bytes: int, connections: int) -> int:
-    """Return how many keys each stream may write: at least one, 256 and ``pool_bytes`` in all."""
-    return max(1, min(_MOST_WRITTEN, pool_bytes // object_bytes) // connections)
+def keys_per_stream(object_bytes: int, pool_bytes: int, connections: int) -> int:
+    """Return how many keys each stream writes in turn: at least one.
+
+    All streams together write at most 256 keys and ``pool_bytes``, as far as possible.
+    """
+    all_keys = min(_MAX_WRITTEN_KEYS, pool_bytes // object_bytes)
+    return max(1, all_keys // connections)
 
 
 def content(object_bytes: int, number: int) -> bytes:
-    """Return random bytes that depend on size and number only."""
+    """Return random bytes that depend only on size and number."""
     return np.random.default_rng([object_bytes, number]).bytes(object_bytes)
 
 
-def payloads(object_bytes: int) -> Sequence[bytes]:
+def bodies(object_bytes: int) -> Sequence[bytes]:
     """Return up to four bodies to write in turn, so that consecutive objects differ."""
-    count = max(1, min(_PAYLOADS, _IN_MEMORY_BYTES // object_bytes))
+    count = max(1, min(_MAX_BODIES, _IN_MEMORY_BYTES // object_bytes))
     return [content(object_bytes, number) for number in range(count)]
 
 
 def provide(store: Store, objects: Objects) -> None:
-    """Put those of ``objects`` that are not in the store yet."""
-    there = {info.key for info in store.list(objects.prefix) if info.bytes == objects.bytes}
-    missing = [number for number in range(objects.count) if objects.key(number) not in there]
+    """Put the objects into the store that are not there yet."""
+    existing = {info.key for info in store.list(objects.prefix) if info.bytes == objects.bytes}
+    missing = [number for number in range(objects.count) if objects.key(number) not in existing]
 
     def put(number: int) -> None:
         store.put(objects.key(number), content(objects.bytes, number))
@@ -99,10 +116,10 @@ def provide(store: Store, objects: Objects) -> None:
 
 
 def place_of_run(target: Place, run: str) -> Place:
-    """The prefix below a target that holds the objects of one run, and nothing else.
+    """Return the prefix below a target that holds the objects of one run, and nothing else.
 
     Raises:
-        ValueError: ``run`` is empty: that would be the prefix of all runs.
+        ValueError: ``run`` is empty, so that this would be the prefix of all runs.
     """
     if not run:
         raise ValueError("a run without a name has no objects of its own")
@@ -110,7 +127,7 @@ def place_of_run(target: Place, run: str) -> Place:
 
 
 def clean(target: Place, run: str) -> int:
-    """Delete the objects of one run, abort its uploads, and return how many objects.
+    """Delete the objects of one run, abort its uploads, and return the number of objects.
 
     Raises:
         StoreError: they cannot be listed or deleted, or the store refuses requests for now.
@@ -125,8 +142,8 @@ def clean(target: Place, run: str) -> int:
     from botocore.exceptions import BotoCoreError, ClientError
 
     bucket = S3Bucket(place.uri, place.store)
-    # A killed trial leaves parts that cost money and are in no list of objects. Listing uploads
-    # needs an extra permission, which is optional here.
+    # A killed trial leaves parts of uploads, which cost money and are in no list of objects. They
+    # stay if the permission to list uploads is missing.
     with (
         contextlib.suppress(BotoCoreError, ClientError),
         contextlib.closing(bucket.connect()) as client,
@@ -134,7 +151,7 @@ def clean(target: Place, run: str) -> int:
         pages = client.get_paginator("list_multipart_uploads")
         for page in pages.paginate(Bucket=bucket.name, Prefix=bucket.prefix):
             for upload in page.get("Uploads", ()):
-                # Checked again, since some servers ignore the prefix of this request.
+                # The prefix is checked again, since some servers ignore it in this request.
                 if upload["Key"].startswith(bucket.prefix):
                     client.abort_multipart_upload(
                         Bucket=bucket.name, Key=upload["Key"], UploadId=upload["UploadId"]
@@ -143,10 +160,10 @@ def clean(target: Place, run: str) -> int:
 
 
 def reach(place: Place) -> Store:
-    """Open the store at ``place``.
+    """Open the store at a location, after a check that it answers.
 
     Raises:
-        Unavailable: no credentials, no such bucket or no answer.
+        Unavailable: there are no credentials, no such bucket, or no answer.
         PermissionRefused: the bucket exists, but access is refused.
         StoreError: the store answers with another error.
     """
@@ -176,5 +193,5 @@ def reach(place: Place) -> Store:
 
 
 def is_overload(reason: str) -> bool:
-    """Whether an error means that a store refuses requests temporarily."""
+    """Return whether an error means that a store refuses requests temporarily."""
     return _OVERLOAD.search(reason) is not None

@@ -18,7 +18,7 @@ import pytest
 
 from iobench.clock import VirtualClock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.probes.processes import Moved, Progress, drive
+from iobench.probes.parallel import Moved, Progress, run_in_processes
 
 pytestmark = pytest.mark.slow
 
@@ -37,7 +37,7 @@ def driven(*shares: tuple[float, Iterable[int]], seconds: float = 1e9) -> Moved:
         yield do
 
     works = [zip(itertools.repeat(each), work, strict=False) for each, work in shares]
-    return drive(opened, works, CLOCK, seconds)
+    return run_in_processes(opened, works, CLOCK, seconds)
 
 
 def doing(*works: Callable[[], Any], progress: Progress = lambda done, unit: None) -> Moved:
@@ -51,7 +51,7 @@ def doing(*works: Callable[[], Any], progress: Progress = lambda done, unit: Non
 
         yield do
 
-    return drive(opened, [[work] for work in works], CLOCK, 1e9, progress)
+    return run_in_processes(opened, [[work] for work in works], CLOCK, 1e9, progress)
 
 
 def nothing() -> None:
@@ -98,7 +98,7 @@ def test_what_opening_or_closing_raises_comes_through(when: str) -> None:
         raise PermissionError(when)
 
     with pytest.raises(PermissionError, match=when):
-        drive(opened, [range(3), range(3)], CLOCK, 10)
+        run_in_processes(opened, [range(3), range(3)], CLOCK, 10)
 
 
 def test_each_share_has_a_process_and_none_is_left(tmp_path: Path) -> None:

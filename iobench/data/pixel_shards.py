@@ -1,0 +1,121 @@
+"""Write shards again with decoded images, to measure loaders without the cost of decoding."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from dataprep import keys
+from dataprep.dataset import Dataset, Shard
+from dataprep.formats import get_format
+from dataprep.image.rgb import decode_whole
+from dataprep.manifest import FormatEntry, ShardEntry
+from dataprep.ordered import in_order
+from dataprep.processors import usable_processors
+from dataprep.record_file import RecordFile
+from dataprep.samples import in_numpy, read_table, stored_table
+from iobench.data.copying import AT_ONCE, require_space
+from iobench.pixels import CHANNELS, packed
+from iobench.stored import open_shards
+from iobench.trial import Place
+
+_MAX_FEATURE_BYTES = 1000
+"""Largest size of the other features of a record, beside its pixels."""
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenShard:
+    """A shard that was written, with the offset and the length of each of its records."""
+
+    entry: ShardEntry
+    spans: Sequence[tuple[int, int]]
+
+
+def write_pixel_shards(source: Place, folder: Path, remedy: str = "free some space") -> None:
+    """Write TFRecord shards again, with the pixels of each image instead of its encoding.
+
+    There are as many shards, with the same samples in the same order, so that reading them differs
+    only in decoding. The new shards are for measurements: of dataprep's tools, only the readers of
+    records can read them. Several shards are written at the same time, each image by image.
+
+    Args:
+        source: the location of the shards.
+        folder: where the new data set goes.
+        remedy: what to do about too little space, for a message.
+
+    Raises:
+        StoreFull: there is too little space; nothing is written.
+        Unavailable: the data set has no TFRecord shards.
+        ImageError: an image cannot be decoded.
+        DatasetError: the table of samples is damaged.
+    """
+    with open_shards(source, "tfrecord") as dataset:
+        rows = stored_table(dataset.store, dataset.manifest)
+        sides = rows.columns(["width", "height"], written=True)
+        widths, heights = (in_numpy(column).astype(np.int64) for column in sides.columns)
+        pixels = int(np.sum(widths * heights))
+        needed_bytes = pixels * CHANNELS + len(dataset) * _MAX_FEATURE_BYTES
+        require_space(Place(str(folder), "empty"), "pixels", needed_bytes, remedy)
+        shards = dataset.shards()
+        for shard_folder in {(folder / shard.key).parent for shard in shards}:
+            shard_folder.mkdir(parents=True, exist_ok=True)
+        threads = min(AT_ONCE, usable_processors())
+        write_shard = partial(_write_shard, dataset, folder)
+        written_shards = list(in_order(write_shard, shards, threads))
+        (folder / keys.LABELS).write_bytes(dataset.store.get(keys.LABELS))
+        spans = [span for shard in written_shards for span in shard.spans]
+        table = _with_spans(read_table(rows.content), spans)
+        pq.write_table(table, folder / keys.samples(source.split))
+        entries = tuple(shard.entry for shard in written_shards)
+        format_entry = FormatEntry(
+            label_offset=dataset.manifest.formats["tfrecord"].label_offset,
+            records=len(spans),
+            bytes=sum(entry.bytes for entry in entries),
+            shards=entries,
+        )
+        manifest = replace(dataset.manifest, formats={"tfrecord": format_entry}, table=None)
+        # The manifest comes last, as in every data set, because its presence means that the data
+        # set is complete.
+        (folder / keys.manifest(source.split)).write_bytes(manifest.to_json())
+
+
+def _write_shard(dataset: Dataset, folder: Path, shard: Shard) -> _WrittenShard:
+    """Write a shard with pixels."""
+    path = folder / shard.key
+    spans = []
+    with RecordFile(path) as file:
+        writer = get_format("tfrecord").writer(file, dataset.manifest.record_options("tfrecord"))
+        for number in shard.samples:
+            sample = dataset[number]  # This reads one record, not its whole shard.
+            image = packed(decode_whole(sample.image))
+            decoded = replace(sample, image=image, encoding="RGB", colorspace="RGB", channels=3)
+            spans.append(writer.write(decoded))
+    with path.open("rb") as content:
+        digest = hashlib.file_digest(content, "sha256").hexdigest()
+    entry = ShardEntry(shard.key, path.stat().st_size, len(shard), digest)
+    return _WrittenShard(entry, spans)
+
+
+def _with_spans(table: pa.Table, spans: Sequence[tuple[int, int]]) -> pa.Table:
+    """Return the table of samples with the offsets and lengths of the new TFRecord records.
+
+    Columns about the old records are dropped: their offsets and lengths, in all formats, and their
+    checksums.
+    """
+    suffixes = ("_offset", "_length", "_crc32c")
+    old_columns = [name for name in table.column_names if name.endswith(suffixes)]
+    table = table.drop_columns(old_columns)
+    is_written = np.array(table["status"].to_pylist()) == "written"
+    offsets, lengths = np.array(spans, np.int64).T
+    for name, values in (("tfrecord_offset", offsets), ("tfrecord_length", lengths)):
+        column = np.zeros(len(table), np.int64)
+        column[is_written] = values
+        table = table.append_column(name, pa.array(column, mask=~is_written))
+    return table

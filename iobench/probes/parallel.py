@@ -1,0 +1,202 @@
+"""Timed operations in several forked processes that start at the same time.
+
+Threads are enough for slow disks. When the page cache answers within microseconds, threads wait for
+the interpreter's lock: eight threads read blocks of 128 KiB at half the rate of eight processes.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from array import array
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from multiprocessing.synchronize import Barrier
+from typing import Any, NamedTuple, TypeAlias
+
+from iobench.clock import Clock
+from iobench.errors import TrialFailed
+from iobench.machine.page_cache import physical_read_bytes
+from iobench.machine.processes import end_with, starting
+from iobench.stats import quantiles
+
+Progress: TypeAlias = Callable[[float, str], None]
+"""Receives an amount and its unit (``bytes``)."""
+
+OpenOperation: TypeAlias = Callable[[], AbstractContextManager[Callable[[Any], int]]]
+"""Opens files, and gives the function that does an operation; it returns the bytes moved."""
+
+
+class Moved(NamedTuple):
+    """The bytes that all processes moved, and how long this took.
+
+    Attributes:
+        bytes: bytes moved by all processes.
+        seconds: from the first start to the last end.
+        operations: number of operations of each process.
+        latency_s: quantiles of the seconds of an operation by name (``p50``), as far as there are
+            enough operations.
+        physical_ratio: bytes that storage gave, divided by bytes moved; None if the kernel does not
+            count them.
+        engine: name and version of the program that moved the bytes; empty for this program.
+    """
+
+    bytes: int
+    seconds: float
+    operations: Sequence[int]
+    latency_s: Mapping[str, float]
+    physical_ratio: float | None
+    engine: str = ""
+
+    def metrics(self) -> dict[str, Any]:
+        """Return the figures that trials of disks and of layouts share."""
+        return {
+            "mb_per_s": self.bytes / 1e6 / max(self.seconds, 1e-9),
+            "bytes": self.bytes,
+            "seconds": self.seconds,
+            "operations": sum(self.operations),
+            **{f"latency_s_{name}": value for name, value in self.latency_s.items()},
+        }
+
+
+class _ProcessResult(NamedTuple):
+    """The figures of one process; times are on its clock, which all processes share."""
+
+    bytes: int
+    started_s: float
+    ended_s: float
+    latencies_s: array[float]
+    physical_bytes: int | None
+
+
+def run_in_processes(
+    open_operation: OpenOperation,
+    shares: Sequence[Iterable[Any]],
+    clock: Clock,
+    seconds: float,
+    progress: Progress = lambda amount, unit: None,
+) -> Moved:
+    """Do operations in parallel, each share of them in a process of its own.
+
+    All processes start when the last one has opened its files. Operations in progress are finished.
+    No process remains when this returns.
+
+    Args:
+        open_operation: called in each process; its function is called with each item of a share.
+        shares: the items of each process. A share may have any content, since processes are forked,
+            but must not use threads.
+        clock: the clock of all times.
+        seconds: a process stops after this time, or at the end of its share.
+        progress: called with all bytes so far when a process has ended.
+
+    Raises:
+        Exception: the error of the first process that failed; the others are killed.
+        TrialFailed: a process could not be started, or ended without an answer.
+    """
+    context = multiprocessing.get_context("fork")
+    all_open = context.Barrier(len(shares))
+    children: dict[Any, BaseProcess] = {}
+    results: dict[Any, _ProcessResult] = {}
+    try:
+        for share in shares:
+            with starting("a process of the probe"):
+                our_end, child_end = context.Pipe()
+                arguments = (
+                    open_operation,
+                    share,
+                    clock,
+                    seconds,
+                    all_open,
+                    child_end,
+                    os.getpid(),
+                )
+                child: BaseProcess = context.Process(target=_run_share, args=arguments)
+                child.start()
+            child_end.close()
+            children[our_end] = child
+        while len(results) < len(children):
+            waiting = [channel for channel in children if channel not in results]
+            for channel in wait(waiting):
+                results[channel] = _receive(channel, children[channel])
+            progress(sum(result.bytes for result in results.values()), "bytes")
+    finally:
+        for channel, child in children.items():
+            child.kill()
+            child.join()
+            channel.close()
+    return _combined([results[channel] for channel in children])
+
+
+def _combined(results: Sequence[_ProcessResult]) -> Moved:
+    """Return the figures of all processes together."""
+    total_bytes = sum(result.bytes for result in results)
+    physical = [result.physical_bytes for result in results if result.physical_bytes is not None]
+    is_counted = total_bytes > 0 and len(physical) == len(results)
+    latencies_s = [latency_s for result in results for latency_s in result.latencies_s]
+    first_start_s = min(result.started_s for result in results)
+    last_end_s = max(result.ended_s for result in results)
+    return Moved(
+        bytes=total_bytes,
+        seconds=last_end_s - first_start_s,
+        operations=[len(result.latencies_s) for result in results],
+        latency_s=quantiles(latencies_s),
+        physical_ratio=sum(physical) / total_bytes if is_counted else None,
+    )
+
+
+def _run_share(
+    open_operation: OpenOperation,
+    share: Iterable[Any],
+    clock: Clock,
+    seconds: float,
+    all_open: Barrier,
+    channel: Connection,
+    parent: int,
+) -> None:
+    """Work on a share in the forked process, and send the result or the error.
+
+    The process leads a session, as fio's jobs do. Linux divides processor time among sessions first
+    (sched_autogroup), so that all children in one session would get the share of one program.
+    """
+    latencies_s, moved_bytes = array("d"), 0
+    add_latency, now_s = latencies_s.append, clock.now_s
+    try:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        end_with(parent)
+        with open_operation() as operate:
+            all_open.wait()
+            physical_before = physical_read_bytes()
+            started_s = before_s = now_s()
+            deadline_s = started_s + seconds
+            for item in share:
+                moved_bytes += operate(item)
+                after_s = now_s()
+                add_latency(after_s - before_s)
+                before_s = after_s
+                if after_s >= deadline_s:
+                    break
+            physical_after = physical_read_bytes()
+        physical_bytes = None
+        if physical_before is not None and physical_after is not None:
+            physical_bytes = physical_after - physical_before
+        channel.send(_ProcessResult(moved_bytes, started_s, before_s, latencies_s, physical_bytes))
+    except BaseException as error:  # noqa: BLE001  raised again in the parent
+        channel.send(error)
+
+
+def _receive(channel: Any, child: BaseProcess) -> _ProcessResult:
+    """Return the result of a process, or raise its error."""
+    try:
+        answer = channel.recv()
+    except (EOFError, ConnectionResetError):
+        child.join()
+        code = child.exitcode or 0
+        cause = f"exit code {code}" if code >= 0 else f"signal {signal.Signals(-code).name}"
+        raise TrialFailed(f"a process of the probe ended early: {cause}") from None
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer  # type: ignore[no-any-return]
