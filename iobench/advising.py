@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from dataprep.errors import ConfigError
 from dataprep.formats import DEFAULT_FORMAT
 from dataprep.names import escape
+from iobench.analysis.advice import Recommendation, times_words
 from iobench.analysis.analyse import Analysis, analyse, checked_words, how_words
-from iobench.analysis.points import processors_of
-from iobench.analysis.recommend import Recommendation, times_words
+from iobench.analysis.repeats import usable_cpus
 from iobench.data.given import expanded
 from iobench.data.settings import DataSettings
 from iobench.errors import NoAdvice
@@ -130,7 +130,7 @@ class Advised:
                 if name in FORMAT_READ:
                     values["format"] = [FORMAT_READ[name]]
         values["seed"] = data.get("seed", 0)
-        if (number := processors_of(result.environment)) is not None:
+        if (number := usable_cpus(result.environment)) is not None:
             values["dask"] = {"workers": max(1, int(number))}
         store = data.get("store") or {}
         told = {k: v for k, v in store.items() if v is not None and k not in _NO_STORE_KEYS}

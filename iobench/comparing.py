@@ -20,7 +20,7 @@ from iobench.analysis.comparison import (
     in_order,
     with_verdict,
 )
-from iobench.analysis.verdicts import VERDICTS, Change, Verdict
+from iobench.analysis.regressions import VERDICTS, Change, Verdict
 from iobench.result import RESULT, Result, read_result
 from iobench.rundir import read, write_file
 from iobench.stats import SIGNIFICANCE

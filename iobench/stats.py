@@ -128,7 +128,7 @@ class Ratio:
     new_repeats: int
 
     @property
-    def told(self) -> bool:
+    def has_full_coverage(self) -> bool:
         """Whether there were enough repeats for an interval of 95 %."""
         return self.coverage >= COVERAGE
 

@@ -7,16 +7,10 @@ from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Any
 
-from iobench.analysis import findings as causes
+from iobench.analysis import fed_accelerators, run_verdict, summary_rows
 from iobench.analysis import hosts as over_hosts
-from iobench.analysis import side_by_side, supplies, verdict
-from iobench.analysis.capacity import Capacities, capacities
-from iobench.analysis.ceilings import beyond
-from iobench.analysis.evidence import evidence, storage_of, unmeasured_ceilings
-from iobench.analysis.loops import Loop, leading, loops, scaling
-from iobench.analysis.mlperf import pass_marks
-from iobench.analysis.qualifiers import qualifiers
-from iobench.analysis.recommend import (
+from iobench.analysis import loop_findings as causes
+from iobench.analysis.advice import (
     ALLOWED,
     Advice,
     Check,
@@ -27,8 +21,14 @@ from iobench.analysis.recommend import (
     situation,
     times_words,
 )
+from iobench.analysis.bandwidth_limits import beyond
+from iobench.analysis.capacity import Capacities, capacities
+from iobench.analysis.evidence import evidence, storage_of, unmeasured_ceilings
+from iobench.analysis.finding_rules import RULES, make_finding
+from iobench.analysis.loops import Loop, device_scaling, leading_loop, training_loops
+from iobench.analysis.measurement_findings import qualifiers
+from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.remedies import REMEDIES, ordered, without_gain
-from iobench.analysis.rules import RULES, found
 from iobench.analysis.sizing import Feeds, Supply, cost, feeds, scale
 from iobench.analysis.sizing import supplies as host_supplies
 from iobench.result import Finding, Result
@@ -61,7 +61,7 @@ class Analysis:
     advice: Advice
     checks: Sequence[Check]
     findings: tuple[Finding, ...]
-    confidence: verdict.Confidence | None
+    confidence: run_verdict.Confidence | None
     feeds: Feeds | None
     supplies: Sequence[Supply]
     verdict: str
@@ -77,13 +77,13 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
     the figures of host 0 while all hosts measure.
     """
     raw, result = result, over_hosts.on_all_hosts(result)
-    shown = loops(result.trials)
+    shown = training_loops(result.trials)
     proof = evidence(result)
     sound_result = replace(result, trials=proof.trials)
-    sound = {loop.group: loop for loop in loops(proof.trials)}
+    sound = {loop.group: loop for loop in training_loops(proof.trials)}
     every = [_sound_or_shown(loop, sound) for loop in shown]
     usable = [loop for loop in every if loop is sound.get(loop.group)]
-    loop = leading([one for one in every if group in (None, one.group)])
+    loop = leading_loop([one for one in every if group in (None, one.group)])
     known = {one.group: capacities(sound_result, one, usable) for one in every}
     own = known[loop.group] if loop is not None else capacities(sound_result, None, usable)
     is_sound = loop is None or loop in usable
@@ -99,19 +99,19 @@ def analyse(result: Result, group: str | None = None) -> Analysis:
     told = tuple(_told(finding, finding is primary, advice, loop) for finding in made)
     sized = loop if is_sound else None
     parts = host_supplies(sound_result, own, sized)
-    ran = side_by_side.counts(usable, found_causes)
+    ran = fed_accelerators.counts(usable, found_causes)
     is_fed = ran or sized is not None or any(one.samples_per_s for one in parts)
-    measured = side_by_side.measured_rows(ran)
+    measured = fed_accelerators.measured_rows(ran)
     fed = feeds(parts, sized, advice, measured=measured) if is_fed else None
     stored = _stored(result, every)
     done = any(trial.status == "done" for trial in result.trials)
-    said = verdict.without_loop(stored, done, result.environment)
+    said = run_verdict.without_loop(stored, done, result.environment)
     doubt = proof.doubted.get(loop.group, "") if loop is not None and not is_sound else ""
     if loop is not None and loop.farthest:
-        said = verdict.of_loop(loop, told, named=len(every) > 1, doubt=doubt)
+        said = run_verdict.of_loop(loop, told, named=len(every) > 1, doubt=doubt)
     if of_hosts := over_hosts.headline(raw):
         said = f"{of_hosts} Host 0: {said}"
-    sure = verdict.confidence(loop, told, doubt) if loop is not None else None
+    sure = run_verdict.confidence(loop, told, doubt) if loop is not None else None
     found_checks = checks(usable, known)
     on_fewer_hosts = [trial for trial in raw.trials if "hosts" in trial.params]
     every_count = replace(raw, trials=(*proof.trials, *on_fewer_hosts))
@@ -264,7 +264,7 @@ def _told(finding: Finding, is_primary: bool, advice: Advice, loop: Loop | None)
 
 def _sharing(trials: Sequence[Trial]) -> list[Finding]:
     """The point whose loader processes slow each other down most."""
-    rows = [row for row in supplies.shared(trials) if row["efficiency"]]
+    rows = [row for row in summary_rows.shared(trials) if row["efficiency"]]
     short = [row for row in rows if row["efficiency"]["high"] < 0.8]
     if not short:
         return []
@@ -272,7 +272,9 @@ def _sharing(trials: Sequence[Trial]) -> list[Finding]:
     gives = row["efficiency"]["median"] * row["processes"]
     named = f"{row['loader']} from {row['data']}"
     said = f"{named}: {row['processes']} processes give {gives:.2f} times one"
-    return [found("processes-share", said, "plan hosts by what their processes give together")]
+    return [
+        make_finding("processes-share", said, "plan hosts by what their processes give together")
+    ]
 
 
 def _stored(result: Result, every: Sequence[Loop]) -> dict[str, Any]:
@@ -280,14 +282,14 @@ def _stored(result: Result, every: Sequence[Loop]) -> dict[str, Any]:
     return {
         "training": [one.as_dict() for one in every],
         "ladder": [one.ladder_dict() for one in every if one.ladder.rungs],
-        "scaling": scaling(every),
-        "loaders": supplies.loaders(trials),
-        "disks": supplies.disks(trials),
-        "access": supplies.access_modes(trials),
-        "layouts": supplies.layouts(trials),
-        "object_stores": supplies.object_stores(trials),
-        "watched": supplies.watched(trials),
-        "processes": supplies.shared(trials),
+        "scaling": device_scaling(every),
+        "loaders": summary_rows.loaders(trials),
+        "disks": summary_rows.disks(trials),
+        "access": summary_rows.access_modes(trials),
+        "layouts": summary_rows.layouts(trials),
+        "object_stores": summary_rows.object_stores(trials),
+        "watched": summary_rows.watched(trials),
+        "processes": summary_rows.shared(trials),
     }
 
 

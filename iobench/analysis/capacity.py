@@ -2,8 +2,8 @@
 
 With workers, device and loader run side by side and the slower decides. Without workers the process
 that trains also loads, so that seconds add. A loader's rate at another number of workers comes from
-the curve of the numbers that were measured (``iobench.analysis.curve``). Predictions are checked
-against loops that were measured (``iobench.analysis.recommend``).
+the curve of the numbers that were measured (``iobench.analysis.worker_scaling``). Predictions are checked
+against loops that were measured (``iobench.analysis.advice``).
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from iobench.analysis.curve import at_workers
 from iobench.analysis.loops import Loop
-from iobench.analysis.points import (
+from iobench.analysis.repeats import (
     Repeats,
     arrival_rate,
-    by_point,
+    by_settings,
     cold_label,
     epochs_of,
     is_number,
-    middle,
+    median_of,
     over_epochs,
-    processors_of,
     rate_of,
+    usable_cpus,
 )
 from iobench.analysis.store_limits import (
     StorePoint,
@@ -34,6 +33,7 @@ from iobench.analysis.store_limits import (
     rate_at,
     read_bytes_of,
 )
+from iobench.analysis.worker_scaling import at_workers
 from iobench.loaders.own import BY_SAMPLE, UNDECODED
 from iobench.result import Result
 from iobench.stats import Estimate, median
@@ -243,7 +243,7 @@ class Capacities:
         measured: dict[int, float] = {}
         for table in (self.loops, self.alone):
             for other, repeats in table.items():
-                taken = middle(repeats, "memory_bytes")
+                taken = median_of(repeats, "memory_bytes")
                 same = (other.loader, other.kind, other.work)
                 if taken and same == (setting.loader, setting.kind, setting.work):
                     measured[other.all_workers] = max(taken, measured.get(other.all_workers, 0.0))
@@ -335,7 +335,7 @@ def capacities(result: Result, loop: Loop | None, every: Sequence[Loop]) -> Capa
         store_points=points_of(result, trials),
         sample_bytes=_sample_bytes(trials),
         object_bytes=_object_bytes(trials),
-        processors=processors_of(result.environment),
+        processors=usable_cpus(result.environment),
         memory_bytes=memory if is_number(memory) else None,
     )
 
@@ -356,13 +356,13 @@ def is_direct(params: Params) -> bool:
 
 def _takes(loop: Loop) -> Estimate | None:
     rates = [rate for rung in ("synthetic", "copy", "collate") if (rate := loop.rate(rung))]
-    if loop.consumes is None:
+    if loop.device_rate is None:
         return None
     return min(rates, key=lambda rate: rate.median)
 
 
 def _alone(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Repeats]]:
-    for params, repeats in by_point(trials, "loader"):
+    for params, repeats in by_settings(trials, "loader"):
         source = source_of(params, cold_label(repeats))
         decodes = params.get("loader") not in UNDECODED - {"mock"} and params.get("decode", True)
         is_one = decodes and is_direct(params) and params.get("processes", 1) == 1
@@ -385,11 +385,11 @@ def _loops(loop: Loop, every: Sequence[Loop]) -> Iterable[tuple[Setting, Repeats
 
 def _consumer(loop: Loop) -> tuple[Any, ...]:
     keys = ("consumer", "model", "precision", "preset", "images_per_s")
-    return (loop.told.get("device"), *(loop.params.get(key) for key in keys))
+    return (loop.facts.get("device"), *(loop.params.get(key) for key in keys))
 
 
 def _read(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Estimate]]:
-    for params, repeats in by_point(trials, "loader"):
+    for params, repeats in by_settings(trials, "loader"):
         source, rate = source_of(params, cold_label(repeats)), rate_of(repeats)
         if params.get("loader") == "raw" and source in ("cold", "store") and rate is not None:
             yield setting_of(params, source), rate
@@ -397,7 +397,7 @@ def _read(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Estimate]]:
 
 def _laid(trials: Sequence[Trial]) -> dict[str, Estimate]:
     best: dict[str, Estimate] = {}
-    for params, repeats in by_point(trials, "layout"):
+    for params, repeats in by_settings(trials, "layout"):
         form, rate = str(params.get("data", "")).partition("@")[0], rate_of(repeats)
         if rate is None or cold_label(repeats) != "cold" or params.get("access") == "records":
             continue
@@ -408,7 +408,7 @@ def _laid(trials: Sequence[Trial]) -> dict[str, Estimate]:
 
 def _fastest_disk(trials: Sequence[Trial]) -> float | None:
     best = 0.0
-    for params, repeats in by_point(trials, "disk"):
+    for params, repeats in by_settings(trials, "disk"):
         rate = arrival_rate(repeats)
         is_proved = cold_label(repeats) in ("cold", "direct")
         if params.get("operation") == "read" and is_proved and rate is not None:

@@ -21,13 +21,13 @@ from typing import Any
 
 from dataprep.counted import counted
 from dataprep.names import escape
-from iobench.analysis import differences
+from iobench.analysis import environment_differences
+from iobench.analysis.advice import Recommendation
 from iobench.analysis.analyse import analyse
-from iobench.analysis.differences import Difference
-from iobench.analysis.loops import Loop, loops
-from iobench.analysis.points import Repeats, by_point, cold_label, values
-from iobench.analysis.recommend import Recommendation
-from iobench.analysis.verdicts import Change, Figure, Sides, Verdict, judged, more_repeats
+from iobench.analysis.environment_differences import Difference
+from iobench.analysis.loops import Loop, training_loops
+from iobench.analysis.regressions import Change, Figure, Sides, Verdict, judged, more_repeats
+from iobench.analysis.repeats import Repeats, by_settings, cold_label, metric_values
 from iobench.errors import NotComparable
 from iobench.ladder import RUNGS
 from iobench.result import STEADY_STATE, Result
@@ -202,7 +202,7 @@ def compare(base: Saved, new: Saved, threshold: float, *, force: bool = False) -
             no figure in common that can decide.
     """
     before, after = base.result, new.result
-    pairs = _paired(loops(before.trials), loops(after.trials))
+    pairs = _paired(training_loops(before.trials), training_loops(after.trials))
     every = list(_sides(before, after, pairs))
     complete = [sides for sides in every if _is_complete(sides)]
     incomplete = [sides for sides in every if sides.is_main and not _is_complete(sides)]
@@ -212,8 +212,8 @@ def compare(base: Saved, new: Saved, threshold: float, *, force: bool = False) -
         base=base,
         new=new,
         threshold=threshold,
-        environment=differences.environment(before.environment, after.environment),
-        config=differences.config(_settings(before), _settings(after)),
+        environment=environment_differences.environment(before.environment, after.environment),
+        config=environment_differences.config(_settings(before), _settings(after)),
         loops=tuple(_loop_change(before, *pair, rates.get(pair[0].group)) for pair in pairs),
         changes=tuple(changes),
         alone=(*_alone(before, after, pairs), *map(_incomplete_words, incomplete)),
@@ -330,7 +330,7 @@ def _loop_change(base: Result, one: Loop, other: Loop, rate: Change | None) -> L
             repeats=min(gain.repeats for gain in gains),
         )
     device = " -> ".join(
-        dict.fromkeys(str(loop.told.get("device") or "?") for loop in (one, other))
+        dict.fromkeys(str(loop.facts.get("device") or "?") for loop in (one, other))
     )
     actions = tuple(change.action for change in applied)
     return LoopChange(one.group, changed, predicted, actions, rate, escape(device))
@@ -383,7 +383,7 @@ def _sides_of_point(
     has_main = False
     for figure in figures:
         before, after = (
-            [value for value in values(repeats, figure.metric) if has_ratio(value)]
+            [value for value in metric_values(repeats, figure.metric) if has_ratio(value)]
             for repeats in (base, new)
         )
         if not before and not after:
@@ -424,8 +424,8 @@ def _is_loop_rate(change: Change) -> bool:
 def _points(base: Result, new: Result) -> Iterator[tuple[str, str, Repeats, Repeats]]:
     """Points other than loops with the same settings and the same proof of coldness."""
     for kind in dict.fromkeys(trial.kind for trial in base.trials if trial.kind != "train"):
-        after = {_key(params, r): r for params, r in by_point(new.trials, kind)}
-        for params, repeats in by_point(base.trials, kind):
+        after = {_key(params, r): r for params, r in by_settings(new.trials, kind)}
+        for params, repeats in by_settings(base.trials, kind):
             if (beside := after.get(_key(params, repeats))) is not None:
                 yield kind, _named(kind, params), repeats, beside
 
@@ -435,12 +435,12 @@ def _alone(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -> Ite
     groups = {loop.group for pair in pairs for loop in pair}
     sides = (("base", base, new), ("new", new, base))
     for where, run, other in sides:
-        for loop in loops(run.trials):
+        for loop in training_loops(run.trials):
             if loop.group not in groups:
                 yield f"only in {where}: loop {escape(loop.group)}"
         for kind in dict.fromkeys(trial.kind for trial in run.trials if trial.kind != "train"):
-            there = {_key(params, r) for params, r in by_point(other.trials, kind)}
-            for params, repeats in by_point(run.trials, kind):
+            there = {_key(params, r) for params, r in by_settings(other.trials, kind)}
+            for params, repeats in by_settings(run.trials, kind):
                 if _key(params, repeats) not in there:
                     state = cold_label(repeats)
                     yield f"only in {where}: {_named(kind, params)} {escape(state)}".rstrip()

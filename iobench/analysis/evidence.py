@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dataprep.counted import counted
+from iobench.analysis.finding_rules import make_finding, percent_words
 from iobench.analysis.loops import Loop
-from iobench.analysis.points import (
+from iobench.analysis.repeats import (
     Repeats,
     arrival_rate,
-    by_point,
+    by_settings,
     cold_label,
-    figure,
+    estimate_of,
     is_number,
-    values,
+    metric_values,
 )
-from iobench.analysis.rules import found, percent
 from iobench.analysis.store_limits import (
     TO_MEASURE,
     StorePoint,
@@ -100,7 +100,7 @@ def evidence(result: Result) -> Evidence:
     for kind, is_raw in (("loader", True), ("loader", False), ("train", False)):
         trials = _without(result.trials, reasons)
         storage = storage_of(result, trials)
-        for params, repeats in by_point(trials, kind):
+        for params, repeats in by_settings(trials, kind):
             if is_raw is (params.get("loader") == "raw"):
                 reason = _too_fast(storage, params, repeats)
                 if reason:
@@ -117,11 +117,11 @@ def evidence(result: Result) -> Evidence:
 def storage_of(result: Result, trials: Sequence[Trial]) -> Storage:
     """What the trials measured of the storage by itself."""
     raw, disks = [], []
-    for params, repeats in by_point(trials, "loader"):
-        rate = figure(repeats, "mb_per_s")
+    for params, repeats in by_settings(trials, "loader"):
+        rate = estimate_of(repeats, "mb_per_s")
         if params.get("loader") == "raw" and rate and _is_read(params, repeats):
             raw.append((params, rate))
-    for params, repeats in by_point(trials, "disk"):
+    for params, repeats in by_settings(trials, "disk"):
         rate = arrival_rate(repeats)
         is_proved = cold_label(repeats) in ("cold", "direct")
         if params.get("operation") == "read" and rate and is_proved:
@@ -139,7 +139,7 @@ def unmeasured_ceilings(storage: Storage, loops: Sequence[Loop]) -> Iterator[Fin
             keys = TO_MEASURE if where == "store" else "disk.targets and .parallelism"
             connections = connections_of(loop.params)
             at_least = f" with at least {connections} requests at a time" if connections else ""
-            yield found(
+            yield make_finding(
                 "ceiling-not-measured",
                 f"{loop.group}: no probe and no loader raw read the same {where}{at_least}",
                 f"set {keys}, or add loader raw over the same data",
@@ -184,7 +184,7 @@ def _raw(storage: Storage, params: Params, wanted: int) -> Iterator[StorageCeili
 def _probed_store(
     storage: Storage, params: Params, repeats: Repeats, wanted: int
 ) -> Iterator[StorageCeiling]:
-    object_bytes = max(values(repeats, "mean_object_bytes"), default=None)
+    object_bytes = max(metric_values(repeats, "mean_object_bytes"), default=None)
     read_bytes = read_bytes_of(params, _sample_bytes(repeats), object_bytes)
     is_constant = limit_of(storage.store, wanted, read_bytes).limit == "bandwidth"
     for point in storage.store:
@@ -217,7 +217,7 @@ def _same_disk(targets: Mapping[str, Any], one: str, other: str) -> bool:
 
 def _too_fast(storage: Storage, params: Params, repeats: Repeats) -> str:
     """Why a rate is not possible; empty if it is."""
-    rate = figure(repeats, "mb_per_s")
+    rate = estimate_of(repeats, "mb_per_s")
     if (
         not _is_read(params, repeats)
         or rate is None
@@ -238,7 +238,7 @@ def _too_fast(storage: Storage, params: Params, repeats: Repeats) -> str:
 def _fault(kind: str, params: Params, reason: str) -> Finding:
     group = str(params.get("group", ""))
     named = f"{group}, {params.get('input')}" if group else params_words(kind, params)
-    return found("faster-than-storage", f"{named}: {reason}", _ADVICE, of=group)
+    return make_finding("faster-than-storage", f"{named}: {reason}", _ADVICE, of=group)
 
 
 def _sample_bytes(repeats: Repeats) -> float | None:
@@ -254,13 +254,13 @@ def _unbalanced(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     for trial in trials:
         balance = trial.metrics.get("balance")
         if trial.status == "done" and is_number(balance) and abs(balance - 1) > UNBALANCED:
-            yield trial.id, f"fetched samples are {percent(balance)} of the consumed ones"
+            yield trial.id, f"fetched samples are {percent_words(balance)} of the consumed ones"
 
 
 def _disagreeing(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     for kind in dict.fromkeys(trial.kind for trial in trials):
-        for _, repeats in by_point(trials, kind):
-            rates = values(repeats, _KINDS.get(kind, "samples_per_s"))
+        for _, repeats in by_settings(trials, kind):
+            rates = metric_values(repeats, _KINDS.get(kind, "samples_per_s"))
             if rates and max(rates) > DISAGREE * min(rates):
                 times = max(rates) / min(rates) if min(rates) > 0 else math.inf
                 reason = f"the largest repeat is {times:.1f} times the smallest"

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dataprep.counted import counted
-from iobench.analysis.points import cold_label, is_number, kept
-from iobench.analysis.rules import found as finding_of
-from iobench.analysis.rules import percent
+from iobench.analysis.finding_rules import make_finding as finding_of
+from iobench.analysis.finding_rules import percent_words
+from iobench.analysis.repeats import cold_label, estimate_as_dict, is_number
 from iobench.ladder import RUNGS
 from iobench.result import Finding, Result
 from iobench.stats import Estimate, estimate, median
@@ -91,9 +91,9 @@ class HostPoint:
         return {
             **{name: getattr(self, name) for name in ("kind", "hosts", "wanted", "metric")},
             "params": dict(self.params),
-            "total": kept(self.total),
+            "total": estimate_as_dict(self.total),
             "sums": dict(self.sums),
-            "slowest": {"host": self.slowest.host, "rate": kept(self.slowest.rate)},
+            "slowest": {"host": self.slowest.host, "rate": estimate_as_dict(self.slowest.rate)},
             "each": [asdict(each) for each in self.each],
             "start_spread_s": self.start_spread_s,
             "together_share": self.together_share,
@@ -219,7 +219,7 @@ def findings(result: Result) -> Iterator[Finding]:
         worst = min(uneven, key=lambda point: point.evenness)
         yield finding_of(
             "hosts-uneven",
-            f"host {worst.slowest.host} gets {percent(worst.evenness)} of the median host: "
+            f"host {worst.slowest.host} gets {percent_words(worst.evenness)} of the median host: "
             f"{worst.words}",
             "compare the network and the machine of this host with those of the others",
         )
@@ -232,7 +232,7 @@ def findings(result: Result) -> Iterator[Finding]:
         worst = min(apart, key=lambda point: point.together_share or 0.0)
         yield finding_of(
             "hosts-apart",
-            f"all hosts measured in {percent(worst.together_share or 0.0)} of the time: "
+            f"all hosts measured in {percent_words(worst.together_share or 0.0)} of the time: "
             f"{worst.words}",
             "raise the seconds or steps of each trial: sums over hosts are too high",
         )

@@ -14,15 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iobench.analysis.points import (
+from iobench.analysis.repeats import (
     Repeats,
-    bounds_of,
     cold_label,
-    figure,
-    kept,
-    middle,
+    estimate_as_dict,
+    estimate_of,
+    median_of,
+    metric_values,
+    rate_bounds,
     rate_of,
-    values,
 )
 from iobench.badges import shown
 from iobench.data.settings import AS_FILES
@@ -89,19 +89,19 @@ class Loop:
         return self.any_trial.params
 
     @property
-    def told(self) -> Mapping[str, Any]:
+    def facts(self) -> Mapping[str, Any]:
         """Metrics that describe the loop: device, precision, emulated."""
         return self.any_trial.metrics
 
     @property
     def emulated(self) -> bool:
         """Whether the device is emulated: it keeps a pace and computes nothing."""
-        return bool(self.told.get("emulated"))
+        return bool(self.facts.get("emulated"))
 
     @property
     def devices(self) -> int:
         """Number of ranks."""
-        return int(self.told.get("devices") or 1)
+        return int(self.facts.get("devices") or 1)
 
     @property
     def workers(self) -> int:
@@ -112,7 +112,7 @@ class Loop:
     @property
     def on_gpu(self) -> bool:
         """Whether a real GPU computes."""
-        name = str(self.told.get("device") or "")
+        name = str(self.facts.get("device") or "")
         asked = self.params.get("device")
         if self.emulated or asked == "cpu" or not name:
             return False
@@ -150,10 +150,10 @@ class Loop:
 
     def metric(self, name: str) -> float | None:
         """The median of a metric of the farthest input."""
-        return middle(self.trials, name)
+        return median_of(self.trials, name)
 
     @property
-    def consumes(self) -> Estimate | None:
+    def device_rate(self) -> Estimate | None:
         """Samples/s of the device with data in its own memory."""
         return self.rate("synthetic")
 
@@ -230,7 +230,7 @@ class Loop:
     @property
     def bounds(self) -> tuple[float, float] | None:
         """Lower and upper bound of the samples/s with the farthest input, where it has no rate."""
-        return bounds_of(self.trials) if self.rate() is None else None
+        return rate_bounds(self.trials) if self.rate() is None else None
 
     @property
     def _is_split(self) -> bool:
@@ -252,44 +252,44 @@ class Loop:
         params, colds = self.params, [t.cold for t in self.trials if t.cold is not None]
         stored = {key: params.get(key) for key in ("consumer", "model", "batch_size", "loader")}
         stored |= {key: params.get(key) for key in ("workers", *_WORK)}
-        stored |= {key: self.told.get(key) for key in ("device", "devices", "precision")}
+        stored |= {key: self.facts.get(key) for key in ("device", "devices", "precision")}
         return {
             "group": self.group,
             **stored,
             "data": params.get("data", ""),
-            "emulated": self.told.get("emulated"),
+            "emulated": self.facts.get("emulated"),
             "input": self.farthest,
             "label": self.label,
             "badge": shown(colds),
             "cold_proved": bool(self.trials) and self.label == "cold",
             "cache_resident": self.is_cache_resident,
-            "consumes": kept(self.consumes),
-            **{source: kept(self.rate(source)) for source in ("warm", "cold", "store")},
-            "achieved": kept(self.rate()) if self.farthest else None,
+            "consumes": estimate_as_dict(self.device_rate),
+            **{source: estimate_as_dict(self.rate(source)) for source in ("warm", "cold", "store")},
+            "achieved": estimate_as_dict(self.rate()) if self.farthest else None,
             "achieved_between": self.bounds,
-            **{name: kept(figure(self.trials, name)) for name in _STARTS},
-            "au_mlperf": kept(figure(self.trials, "au_mlperf")),
-            "au_mlperf_slowest": kept(figure(self.trials, "au_mlperf_slowest")),
-            "au_ceiling": kept(self.au_ceiling),
-            "stall_fraction": kept(self.loss),
-            "waiting_fraction": kept(self.waiting),
-            "preparation_stall": kept(self.preparation_stall),
-            "fetch_stall": kept(self.fetch_stall),
+            **{name: estimate_as_dict(estimate_of(self.trials, name)) for name in _STARTS},
+            "au_mlperf": estimate_as_dict(estimate_of(self.trials, "au_mlperf")),
+            "au_mlperf_slowest": estimate_as_dict(estimate_of(self.trials, "au_mlperf_slowest")),
+            "au_ceiling": estimate_as_dict(self.au_ceiling),
+            "stall_fraction": estimate_as_dict(self.loss),
+            "waiting_fraction": estimate_as_dict(self.waiting),
+            "preparation_stall": estimate_as_dict(self.preparation_stall),
+            "fetch_stall": estimate_as_dict(self.fetch_stall),
         }
 
     def ladder_dict(self) -> dict[str, Any]:
         """As ``result.json`` stores it under ``ladder``; seconds a sample."""
         params = self.params
         stored = {key: params.get(key) for key in ("loader", "consumer", "workers", "pin_memory")}
-        stored |= {key: self.told.get(key) for key in ("device", "devices", "emulated")}
+        stored |= {key: self.facts.get(key) for key in ("device", "devices", "emulated")}
         return {
             "group": self.group,
             **stored,
             "rungs": [self._rung(rung) for rung in self.ladder.rungs],
             "path": list(self.ladder.path),
             "farthest": self.ladder.path[-1] if self.ladder.path else None,
-            "stall": kept(self.ladder.stall),
-            "stall_share": kept(self.ladder.stall_share),
+            "stall": estimate_as_dict(self.ladder.stall),
+            "stall_share": estimate_as_dict(self.ladder.stall_share),
             "not_measured": dict(self.not_measured),
         }
 
@@ -300,14 +300,14 @@ class Loop:
             "rung": name,
             "words": self.rung_words(rung),
             "input": first_from_memory(list(self.inputs)) if name == START else name,
-            "samples_per_s": kept(rate_of(trials)),
-            "seconds_per_sample": kept(rung.seconds),
+            "samples_per_s": estimate_as_dict(rate_of(trials)),
+            "seconds_per_sample": estimate_as_dict(rung.seconds),
             "label": cold_label(trials),
             "badge": shown([trial.cold for trial in trials if trial.cold is not None]),
             "above": rung.above,
             "within": list(rung.within),
-            "part": kept(rung.part),
-            "share": kept(rung.share),
+            "part": estimate_as_dict(rung.part),
+            "share": estimate_as_dict(rung.share),
             "tells": rung.tells,
         }
 
@@ -325,7 +325,7 @@ class Loop:
         return f"+ {', '.join(hidden)}, {own.removeprefix('+ ')}"
 
 
-def loops(trials: Iterable[Trial]) -> list[Loop]:
+def training_loops(trials: Iterable[Trial]) -> list[Loop]:
     """Every loop with a completed trial, in the order of the trials."""
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
@@ -335,13 +335,13 @@ def loops(trials: Iterable[Trial]) -> list[Loop]:
     return [loop for loop in found if loop.inputs]
 
 
-def leading(found: Sequence[Loop]) -> Loop | None:
+def leading_loop(found: Sequence[Loop]) -> Loop | None:
     """The loop of which the verdict speaks: the first whose loss is known, else the first."""
     known = [loop for loop in found if loop.loss is not None]
     return next(iter([*known, *found]), None)
 
 
-def largest(loop: Loop) -> tuple[str, Estimate] | None:
+def costliest_rung(loop: Loop) -> tuple[str, Estimate] | None:
     """The rung that costs most, with its share of the time.
 
     None where the ladder has no rung between the device and reading, or where the largest contains
@@ -405,7 +405,7 @@ def _part_name(loop: Loop, rung: str) -> str:
     return "input" if rung in ("cold", "store") else rung
 
 
-def scaling(found: Sequence[Loop]) -> list[dict[str, Any]]:
+def device_scaling(found: Sequence[Loop]) -> list[dict[str, Any]]:
     """A row for each number of devices of a loop that was measured with several.
 
     Efficiency is ``rate(N) / N / (rate(N0) / N0)`` with the fewest devices N0, within repeats.
@@ -432,14 +432,16 @@ def scaling(found: Sequence[Loop]) -> list[dict[str, Any]]:
                 {
                     **{key: params.get(key) for key in ("model", "loader", "input")},
                     "devices": count,
-                    "samples_per_s": kept(rate_of(trials)),
-                    "efficiency": kept(estimate(ratios)) if ratios and count != fewest else None,
+                    "samples_per_s": estimate_as_dict(rate_of(trials)),
+                    "efficiency": estimate_as_dict(estimate(ratios))
+                    if ratios and count != fewest
+                    else None,
                 }
             )
     return rows
 
 
-def by_rank(trials: Repeats, metric: str) -> list[float]:
+def median_by_rank(trials: Repeats, metric: str) -> list[float]:
     """The median over repeats of a metric that has a value for each rank."""
     every = [trial.metrics[metric] for trial in trials if trial.metrics.get(metric)]
     return [estimate(list(each)).median for each in zip(*every, strict=False)]
@@ -447,7 +449,7 @@ def by_rank(trials: Repeats, metric: str) -> list[float]:
 
 def scatters(trials: Repeats, metric: str = "samples_per_s") -> bool:
     """Whether repeats differ so much that a median alone says little: by a factor of 1.5."""
-    found = values(trials, metric)
+    found = metric_values(trials, metric)
     return len(found) > 2 and min(found) > 0 and max(found) > 1.5 * min(found)
 
 

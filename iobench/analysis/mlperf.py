@@ -12,7 +12,7 @@ from typing import Any
 
 from dataprep.counted import counted
 from iobench.analysis.loops import Loop
-from iobench.analysis.points import is_number, middle, values
+from iobench.analysis.repeats import is_number, median_of, metric_values
 from iobench.consumers.accelerators import RATES, StorageWorkload
 from iobench.machine.coldness import HONEST_MULTIPLE
 from iobench.result import Result
@@ -95,7 +95,7 @@ def _utilisation(loop: Loop, workload: StorageWorkload) -> Requirement:
     trials = sorted(loop.trials, key=lambda trial: trial.repeat)
     runs = trials[1:] if len(trials) > RUNS else trials
     rule = f"accelerator utilisation (au_mlperf) of at least {workload.pass_mark * 100:.0f} %"
-    shares = values(runs, "au_mlperf")
+    shares = metric_values(runs, "au_mlperf")
     if not shares:
         return Requirement(rule, "unknown", None)
     lowest = min(shares)
@@ -104,8 +104,8 @@ def _utilisation(loop: Loop, workload: StorageWorkload) -> Requirement:
 
 def _data(result: Result, loop: Loop) -> Requirement:
     rule = f"data of at least {HONEST_MULTIPLE} times the memory of the hosts"
-    objects = middle(loop.trials, "objects")
-    object_bytes = middle(loop.trials, "mean_object_bytes")
+    objects = median_of(loop.trials, "objects")
+    object_bytes = median_of(loop.trials, "mean_object_bytes")
     memory_bytes = result.environment.get("memory_bytes")
     if objects is None or object_bytes is None or not is_number(memory_bytes):
         return Requirement(rule, "unknown", None)
@@ -116,7 +116,7 @@ def _data(result: Result, loop: Loop) -> Requirement:
 
 def _steps(loop: Loop) -> Requirement:
     rule = f"at least {STEPS} steps in an epoch"
-    steps = middle(loop.trials, "steps")
+    steps = median_of(loop.trials, "steps")
     if steps is None:
         return Requirement(rule, "unknown", None)
     steps /= int(loop.params.get("epochs") or 1)

@@ -9,18 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Any
 
-from iobench.analysis.capacity import Capacities, Setting, setting_of
-from iobench.analysis.curve import FEWEST_COUNTS
-from iobench.analysis.loops import Loop
-from iobench.analysis.points import middle
-from iobench.analysis.recommend import (
+from iobench.analysis.advice import (
     NORMALISE_ON_DEVICE,
     Recommendation,
     Situation,
     counts_of,
     hands_over_float32,
 )
+from iobench.analysis.capacity import Capacities, Setting, setting_of
+from iobench.analysis.loops import Loop
+from iobench.analysis.repeats import median_of
 from iobench.analysis.store_limits import OWN_CLIENT, address_of_data
+from iobench.analysis.worker_scaling import FEWEST_COUNTS
 from iobench.result import Finding, Result
 
 _PREPARING = (
@@ -290,7 +290,7 @@ def _shorter_starts(loop: Loop) -> Iterator[Recommendation]:
     A job has its first start only once, so that a long one matters in a short measurement alone.
     """
     first_s, later_s = (
-        middle(loop.start_trials, name) for name in ("time_to_first_batch_s", "epoch_start_s")
+        median_of(loop.start_trials, name) for name in ("time_to_first_batch_s", "epoch_start_s")
     )
     if first_s is not None and later_s is not None and later_s < first_s / 2:
         yield Recommendation(

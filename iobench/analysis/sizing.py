@@ -1,7 +1,7 @@
 """PURE. How many accelerators a host feeds, what N of them need, and what an epoch costs.
 
 All hosts are assumed to be like the one that measured. If several hosts measured at the same time,
-the storage gives what it gave to all of them together (``iobench.analysis.host_curve``); otherwise
+the storage gives what it gave to all of them together (``iobench.analysis.host_scaling``); otherwise
 it is assumed to give each host what it gave this one.
 """
 
@@ -14,20 +14,20 @@ from typing import Any, Literal
 
 from dataprep.counted import counted
 from dataprep.prices import Price
+from iobench.analysis.advice import Advice
+from iobench.analysis.bandwidth_limits import network, of_target
 from iobench.analysis.capacity import Capacities, setting_of
-from iobench.analysis.ceilings import network, of_target
-from iobench.analysis.host_curve import HostCurve, curves
+from iobench.analysis.host_scaling import HostCurve, curves
 from iobench.analysis.hosts import host_points, on_all_hosts
 from iobench.analysis.loops import FARTHEST, Loop
-from iobench.analysis.points import (
+from iobench.analysis.repeats import (
     arrival_rate,
-    by_point,
+    by_settings,
     cold_label,
     is_number,
-    middle,
+    median_of,
     rate_of,
 )
-from iobench.analysis.recommend import Advice
 from iobench.consumers.accelerators import RATES, Meaning, Rate, rental_of
 from iobench.loaders.own import BY_SAMPLE, UNDECODED
 from iobench.result import Result
@@ -152,7 +152,7 @@ def feeds(
     if not rates:
         return Feeds(model, rates, tuple(rows), "")
     if loop is not None and loop.farthest and (rate := loop.rate()) is not None:
-        consumes = loop.consumes
+        consumes = loop.device_rate
         sated = consumes is not None and rate.median > 0.95 * consumes.median
         rows.append(computed("this loop, now", rate.median, "the loop's rate", at_least=sated))
     first = next((change for change in advice.changes if change.rate is not None), None)
@@ -433,10 +433,10 @@ def _rates_of(loop: Loop | None, device_rate: float | None) -> tuple[dict[str, f
         return _published(model, Meaning.MLPERF_STORAGE), model_words(model)
     if model == "resnet50" and pixels == 224:
         return _published(model, Meaning.TUNED_STEP), model_words(model)
-    if loop is None or loop.consumes is None:
+    if loop is None or loop.device_rate is None:
         return {}, model_words(model)
-    rate = loop.consumes.median / loop.devices
-    name = str(loop.told.get("device") or "this device")
+    rate = loop.device_rate.median / loop.devices
+    name = str(loop.facts.get("device") or "this device")
     return {name: rate}, model_words(str(params.get("model")))
 
 
@@ -478,7 +478,7 @@ def _cpus(known: Capacities, loop: Loop | None) -> tuple[Supply, float | None]:
 def _disk(result: Result, known: Capacities, sample_bytes: float) -> tuple[Supply, str]:
     """The fastest read that was shown to come from the device, and its target."""
     best, target = _raw(known, "cold", Supply("disk", None, _NOT_MEASURED["disk"])), ""
-    for params, repeats in by_point(result.trials, "disk"):
+    for params, repeats in by_settings(result.trials, "disk"):
         delivered = arrival_rate(repeats)
         rate = (delivered.median if delivered else 0.0) * 1e6 / sample_bytes
         from_device = cold_label(repeats) in ("direct", "cold")
@@ -490,8 +490,8 @@ def _disk(result: Result, known: Capacities, sample_bytes: float) -> tuple[Suppl
 
 def _store(result: Result, known: Capacities, sample_bytes: float) -> Supply:
     best = _raw(known, "store", Supply("store", None, _NOT_MEASURED["store"]))
-    for params, repeats in by_point(result.trials, "object"):
-        rate = (middle(repeats, "mb_per_s") or 0.0) * 1e6 / sample_bytes
+    for params, repeats in by_settings(result.trials, "object"):
+        rate = (median_of(repeats, "mb_per_s") or 0.0) * 1e6 / sample_bytes
         is_get = str(params.get("operation", "")).startswith("get")
         if is_get and rate > (best.samples_per_s or 0):
             words = params_words("object", params)
@@ -519,17 +519,17 @@ def _consumption(
         return float(rate) / devices, "as given"
     if rate := asked.get("images_per_s_per_device"):
         return float(rate), "as given"
-    if loop is None or loop.consumes is None:
+    if loop is None or loop.device_rate is None:
         return None, "unknown"
-    named = str(loop.told.get("device") or loop.group)
-    return loop.consumes.median / loop.devices, named
+    named = str(loop.facts.get("device") or loop.group)
+    return loop.device_rate.median / loop.devices, named
 
 
 def _samples(loop: Loop, source: str) -> float | None:
     """Number of samples in the data that the loop reads."""
     trials = loop.inputs[source]
-    rate, stored = middle(trials, "samples_per_s"), middle(trials, "mb_per_s")
-    objects, size = middle(trials, "objects"), middle(trials, "mean_object_bytes")
+    rate, stored = median_of(trials, "samples_per_s"), median_of(trials, "mb_per_s")
+    objects, size = median_of(trials, "objects"), median_of(trials, "mean_object_bytes")
     if not (rate and stored and objects and size):
         return None
     return float(round(objects * size / (stored * 1e6 / rate)))
@@ -544,11 +544,11 @@ def _epoch(
     asked: Mapping[str, Any],
 ) -> EpochCost | None:
     trials = loop.inputs[source]
-    rate, stored = rate_of(trials), middle(trials, "mb_per_s")
+    rate, stored = rate_of(trials), median_of(trials, "mb_per_s")
     if rate is None or not stored:
         return None
     hours = samples / rate.median / 3600
-    each, size = stored * 1e6 / rate.median, middle(trials, "mean_object_bytes")
+    each, size = stored * 1e6 / rate.median, median_of(trials, "mean_object_bytes")
     requests = storage = None
     if source == "store" and store is not None:
         by_sample = loop.params.get("loader") in BY_SAMPLE

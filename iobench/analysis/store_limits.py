@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 from dataprep.adapters.records import RANGES_AT_ONCE
 from dataprep.counted import counted
 from dataprep.reading.read_ahead import WINDOW_BYTES, WINDOWS_AT_ONCE
-from iobench.analysis.curve import at_workers
-from iobench.analysis.points import by_point, figure
+from iobench.analysis.repeats import by_settings, estimate_of
+from iobench.analysis.worker_scaling import at_workers
 from iobench.data.settings import LOCAL
 from iobench.result import Result
 from iobench.stats import Estimate
@@ -109,8 +109,8 @@ def points_of(result: Result, trials: Sequence[Trial]) -> list[StorePoint]:
     If that client was not probed, each point is that of the fastest client.
     """
     measured: dict[tuple[int, int], dict[str, Estimate]] = {}
-    for params, repeats in by_point(trials, "object"):
-        rate = figure(repeats, "mb_per_s")
+    for params, repeats in by_settings(trials, "object"):
+        rate = estimate_of(repeats, "mb_per_s")
         is_read = params.get("operation") in _READS and of_data(result, str(params.get("store")))
         if rate is None or rate.median <= 0 or not is_read:
             continue

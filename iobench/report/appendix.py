@@ -13,9 +13,9 @@ from iobench import badges
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.hosts import on_all_hosts
 from iobench.analysis.mlperf import pass_marks
-from iobench.analysis.points import is_number
+from iobench.analysis.repeats import is_number
 from iobench.analysis.sizing import cost, cost_lines, scale, scale_lines
-from iobench.analysis.supplies import access_modes, shared
+from iobench.analysis.summary_rows import access_modes, shared
 from iobench.consumers.accelerators import ACCELERATORS
 from iobench.ladder import RUNGS
 from iobench.machine.storage_kinds import kind_name

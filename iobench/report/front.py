@@ -9,13 +9,13 @@ from datetime import datetime
 from markupsafe import Markup
 
 from dataprep.counted import counted
+from iobench.analysis.advice import Advice, Recommendation, times_words
 from iobench.analysis.analyse import Analysis, checked_words, how_words
 from iobench.analysis.hosts import leading_point
+from iobench.analysis.input_cost import entry_median
 from iobench.analysis.loops import Loop, step_parts
-from iobench.analysis.recommend import Advice, Recommendation, times_words
+from iobench.analysis.run_verdict import best_loader
 from iobench.analysis.sizing import Feeds, FeedsRow
-from iobench.analysis.verdict import best_loader
-from iobench.analysis.watched import median_of
 from iobench.report import starts, watched
 from iobench.report.charts import Bar, pile
 from iobench.report.numbers import number, percent, size
@@ -168,8 +168,8 @@ def _meta(result: Result, loop: Loop | None) -> Iterator[str]:
         params = loop.params
         data = f", {params['data']}" if params.get("data") else ""
         yield f"{model_words(str(params.get('model', '')))}, batch {params.get('batch_size')}{data}"
-        if loop.told.get("device"):
-            yield str(loop.told["device"])
+        if loop.facts.get("device"):
+            yield str(loop.facts["device"])
     yield _counts(result)
 
 
@@ -210,7 +210,7 @@ def _lead(loop: Loop) -> str:
 
 def _rate_sentence(loop: Loop) -> str:
     """``877 of 2,000 samples/s.``"""
-    consumes = f" of {number(loop.consumes.median)}" if loop.consumes is not None else ""
+    consumes = f" of {number(loop.device_rate.median)}" if loop.device_rate is not None else ""
     if (bounds := loop.bounds) is not None:
         low, high = bounds
         return f"Between {number(low)} and {number(high)}{consumes} samples/s."
@@ -224,9 +224,9 @@ def _lead_of_loader(found: Analysis) -> str:
     starting = ""
     if entry is not None:
         starting = starts.sentence(
-            median_of(entry, "time_to_first_batch_s"),
-            median_of(entry, "epoch_start_s"),
-            median_of(entry, "epoch_start_share"),
+            entry_median(entry, "time_to_first_batch_s"),
+            entry_median(entry, "epoch_start_s"),
+            entry_median(entry, "epoch_start_share"),
         )
     return f"{starting} {_counts(found.result)}.".strip()
 

@@ -146,16 +146,16 @@ class Finished:
     def _repr_html_(self) -> str:
         import pandas as pd
 
-        from iobench.analysis.watched import ceiling_words, median_of, rate_words
+        from iobench.analysis.input_cost import entry_ceiling_words, entry_median, entry_rate_words
         from iobench.rundir import read
 
         rows = []
         for folder in self.folders:
             for entry in read(folder).summary["watched"]:
                 row = {"loader": entry["loader"], "steps": entry["steps"]["median"]}
-                row["samples/s"] = rate_words(entry)
-                row["samples/s without the loader"] = ceiling_words(entry) or None
-                row |= {title: median_of(entry, key) for title, key in _SHOWN.items()}
+                row["samples/s"] = entry_rate_words(entry)
+                row["samples/s without the loader"] = entry_ceiling_words(entry) or None
+                row |= {title: entry_median(entry, key) for title, key in _SHOWN.items()}
                 rows.append({**row, "report": folder / "report.html"})
         table = pd.DataFrame(rows).dropna(axis="columns", how="all")
         return str(table.to_html(index=False, float_format="{:.3g}".format, na_rep=""))

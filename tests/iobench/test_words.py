@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.analysis.loops import loops
+from iobench.analysis.loops import training_loops
 from iobench.config import BenchConfig
 from iobench.plan import trials
 from iobench.together import together
@@ -196,7 +196,7 @@ def test_size_says_exactly_how_many(count: int) -> None:
 
 def shown(trials: list[Trial]) -> str:
     """The tables."""
-    return "\n\n".join(ladder_table(one.ladder_dict()) for one in loops(trials))
+    return "\n\n".join(ladder_table(one.ladder_dict()) for one in training_loops(trials))
 
 
 def test_a_table_a_loop() -> None:

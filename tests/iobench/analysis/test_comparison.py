@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.analysis.comparison import Comparison, Saved, compare, with_verdict
-from iobench.analysis.verdicts import judge
+from iobench.analysis.regressions import judge
 from iobench.errors import NotComparable
 from iobench.result import HostFacts, Result
 from iobench.stats import ratio_apart

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from iobench.analysis.analyse import analyse, summarised
-from iobench.analysis.host_curve import HostCurve
+from iobench.analysis.host_scaling import HostCurve
 from iobench.analysis.hosts import host_points, problems
 from iobench.cli import app
 from iobench.config import BenchConfig

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dataprep.counted import counted
-from iobench.analysis.loops import Loop, by_rank
-from iobench.analysis.rules import RULES, percent
+from iobench.analysis.finding_rules import RULES, percent_words
+from iobench.analysis.loops import Loop, median_by_rank
 from iobench.analysis.sizing import FeedsRow
 from iobench.result import Finding
 
@@ -112,7 +112,7 @@ def _sentences(family: Sequence[Count], largest: Count | None) -> Iterator[str]:
     """How busy the largest number that is fed was, and what limits the next one."""
     before = largest.accelerators if largest is not None else 0
     if largest is not None:
-        busy = percent(largest.au_slowest)
+        busy = percent_words(largest.au_slowest)
         named = f"{counted(before, 'accelerator')} ({largest.name})"
         yield f"With {named}, the slowest computes {busy} of the time (AU)."
     following = next((count for count in family if count.accelerators > before), None)
@@ -123,7 +123,7 @@ def _sentences(family: Sequence[Count], largest: Count | None) -> Iterator[str]:
     if largest is None:
         named = f"{counted(following.accelerators, 'accelerator')} ({following.name})"
     yield (
-        f"With {named}, the slowest computes {percent(following.au_slowest)} of the time: "
+        f"With {named}, the slowest computes {percent_words(following.au_slowest)} of the time: "
         f"{following.limit or 'the reason was not measured'}."
     )
 
@@ -143,8 +143,8 @@ def _count(loop: Loop, causes: Sequence[Finding]) -> Count | None:
         samples_per_s=rate.median,
         au_mean=mean,
         au_slowest=slowest,
-        rank_au=by_rank(loop.trials, "rank_au_mlperf"),
-        rank_samples_per_s=by_rank(loop.trials, "rank_samples_per_s"),
+        rank_au=median_by_rank(loop.trials, "rank_au_mlperf"),
+        rank_samples_per_s=median_by_rank(loop.trials, "rank_samples_per_s"),
         limit=_limit(loop, causes),
     )
 

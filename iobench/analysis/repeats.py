@@ -13,7 +13,7 @@ from iobench.trial import Params, Trial
 Repeats = Sequence[Trial]
 
 
-def by_point(trials: Iterable[Trial], kind: str) -> list[tuple[Params, list[Trial]]]:
+def by_settings(trials: Iterable[Trial], kind: str) -> list[tuple[Params, list[Trial]]]:
     """Completed trials of ``kind``, grouped by their params, in the order of the first of each."""
     points: dict[str, tuple[Params, list[Trial]]] = {}
     for trial in trials:
@@ -23,26 +23,26 @@ def by_point(trials: Iterable[Trial], kind: str) -> list[tuple[Params, list[Tria
     return list(points.values())
 
 
-def values(trials: Repeats, metric: str) -> list[float]:
+def metric_values(trials: Repeats, metric: str) -> list[float]:
     """The metric of every repeat that has it."""
     found = (trial.metrics.get(metric) for trial in trials)
     return [float(value) for value in found if is_number(value)]
 
 
-def figure(trials: Repeats, metric: str) -> Estimate | None:
+def estimate_of(trials: Repeats, metric: str) -> Estimate | None:
     """Median and interval over repeats; None where no repeat has the metric."""
-    found = values(trials, metric)
+    found = metric_values(trials, metric)
     return estimate(found) if found else None
 
 
-def kept(found: Estimate | None) -> dict[str, Any] | None:
+def estimate_as_dict(found: Estimate | None) -> dict[str, Any] | None:
     """An estimate as ``result.json`` stores it."""
     return None if found is None else asdict(found)
 
 
 def rate_of(trials: Repeats) -> Estimate | None:
     """Samples/s; None where no repeat has a rate above 0."""
-    positive = [rate for rate in values(trials, "samples_per_s") if rate > 0]
+    positive = [rate for rate in metric_values(trials, "samples_per_s") if rate > 0]
     return estimate(positive) if positive else None
 
 
@@ -91,7 +91,7 @@ def arrival_rate(trials: Repeats) -> Estimate | None:
     The kernel reads ahead of a buffered read. A probe that ends before it has taken these bytes
     gets less than the disk delivered.
     """
-    rate = figure(trials, "mb_per_s")
+    rate = estimate_of(trials, "mb_per_s")
     ratios = [
         trial.cold.physical_ratio
         for trial in trials
@@ -105,15 +105,15 @@ def arrival_rate(trials: Repeats) -> Estimate | None:
     )
 
 
-def middle(trials: Repeats, metric: str) -> float | None:
+def median_of(trials: Repeats, metric: str) -> float | None:
     """The median; None where no repeat has the metric."""
-    found = values(trials, metric)
+    found = metric_values(trials, metric)
     return median(found) if found else None
 
 
-def bounds_of(trials: Repeats) -> tuple[float, float] | None:
+def rate_bounds(trials: Repeats) -> tuple[float, float] | None:
     """The lowest lower and the highest upper bound of samples/s; None where repeats have none."""
-    lows, highs = (values(trials, f"samples_per_s_{end}") for end in ("low", "high"))
+    lows, highs = (metric_values(trials, f"samples_per_s_{end}") for end in ("low", "high"))
     return (min(lows), max(highs)) if lows and highs else None
 
 
@@ -125,20 +125,20 @@ def cold_label(trials: Repeats) -> str:
     return labels[0] if len(set(labels)) == 1 else "warm"
 
 
-def in_pairs(trials: Repeats, others: Repeats, metric: str) -> list[tuple[float, float]]:
+def paired_values(trials: Repeats, others: Repeats, metric: str) -> list[tuple[float, float]]:
     """The metric of two points, for repeats that ran in the same round."""
     beside = {trial.repeat: trial.metrics.get(metric) for trial in others}
     both = ((trial.metrics.get(metric), beside.get(trial.repeat)) for trial in trials)
     return [(float(a), float(b)) for a, b in both if is_number(a) and is_number(b)]
 
 
-def times(trials: Repeats, others: Repeats) -> Estimate | None:
+def rate_ratio(trials: Repeats, others: Repeats) -> Estimate | None:
     """The ratio of two rates within rounds; None where they share no round."""
-    pairs = [pair for pair in in_pairs(trials, others, "samples_per_s") if pair[1] > 0]
+    pairs = [pair for pair in paired_values(trials, others, "samples_per_s") if pair[1] > 0]
     return ratio([a for a, _ in pairs], [b for _, b in pairs]) if pairs else None
 
 
-def processors_of(environment: Any) -> float | None:
+def usable_cpus(environment: Any) -> float | None:
     """CPUs that may be used: the lesser of affinity and control group; None where unknown."""
     told = [environment.get(key) for key in ("processors", "processor_quota")]
     return min((float(n) for n in told if is_number(n) and n > 0), default=None)

@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 from dataprep.formats import DEFAULT_FORMAT
 from iobench.analysis.capacity import Capacities, Prediction, Setting, setting_of
-from iobench.analysis.curve import FEWEST_COUNTS, REACH, at_workers, extrapolated
 from iobench.analysis.loops import FARTHEST, Loop
-from iobench.analysis.points import Repeats, kept, rate_of, times
+from iobench.analysis.repeats import Repeats, estimate_as_dict, rate_of, rate_ratio
+from iobench.analysis.worker_scaling import FEWEST_COUNTS, REACH, at_workers, extrapolated
 from iobench.loaders.own import FORMAT_READ, GIVE_UINT8
 from iobench.result import Result
 from iobench.stats import Estimate
@@ -101,10 +101,10 @@ class Check:
         return {
             "group": self.group,
             "configuration": self.setting.as_dict(),
-            "predicted": kept(self.prediction.rate),
+            "predicted": estimate_as_dict(self.prediction.rate),
             "limited_by": self.prediction.limit,
             "missing": list(self.prediction.missing),
-            "measured": kept(self.measured),
+            "measured": estimate_as_dict(self.measured),
             "error": self.error,
         }
 
@@ -293,7 +293,7 @@ def gain_of(found: Situation, now: Setting, then: Setting) -> tuple[Estimate, Ba
     known = found.known
     there = known.loops if found.loop is not None else known.alone
     before = found.repeats if now == found.now else there.get(now, ())
-    measured = times(there.get(then, ()), before)
+    measured = rate_ratio(there.get(then, ()), before)
     if measured is not None:
         return measured, "measured"
     if not found.is_usable:
@@ -305,7 +305,7 @@ def gain_of(found: Situation, now: Setting, then: Setting) -> tuple[Estimate, Ba
         one, other = (
             known.alone.get(side.changed(source="warm", devices=1), ()) for side in (then, now)
         )
-        if (rounds := times(one, other)) is not None:
+        if (rounds := rate_ratio(one, other)) is not None:
             return rounds, "predicted"
     base = current.rate
     if after.limit == "device" and now == found.now:

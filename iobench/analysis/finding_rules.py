@@ -236,7 +236,7 @@ RULES = {
 }
 
 
-def found(
+def make_finding(
     code: str,
     evidence: str,
     advice: str = "",
@@ -267,7 +267,7 @@ def found(
     )
 
 
-def percent(share: float) -> str:
+def percent_words(share: float) -> str:
     """``32 %``; below ten percent with one digit more."""
     return f"{share * 100:.0f} %" if abs(share) >= 0.095 else f"{share * 100:.1f} %"
 
@@ -275,10 +275,10 @@ def percent(share: float) -> str:
 def share_words(share: Estimate) -> str:
     """``40 % (36 to 44 %)``."""
     if share.repeats < 2:
-        return percent(share.median)
-    return f"{percent(share.median)} ({range_words(share)})"
+        return percent_words(share.median)
+    return f"{percent_words(share.median)} ({share_range_words(share)})"
 
 
-def range_words(share: Estimate) -> str:
+def share_range_words(share: Estimate) -> str:
     """``36 to 44 %``."""
-    return f"{percent(share.low).removesuffix(' %')} to {percent(share.high)}"
+    return f"{percent_words(share.low).removesuffix(' %')} to {percent_words(share.high)}"

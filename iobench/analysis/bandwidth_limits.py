@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from iobench.analysis.points import by_point, cold_label, figure, is_number
-from iobench.analysis.rules import found
+from iobench.analysis.finding_rules import make_finding
+from iobench.analysis.repeats import by_settings, cold_label, estimate_of, is_number
 from iobench.data.given import read_from
 from iobench.machine.storage_kinds import reach
 from iobench.result import Finding, Result
@@ -95,7 +95,7 @@ def beyond(result: Result) -> Iterator[Finding]:
         if place not in fastest or rate.median > fastest[place][0]:
             fastest[place] = (rate.median, what, ceiling)
     for place, (most, what, ceiling) in fastest.items():
-        yield found(
+        yield make_finding(
             "beyond-limit",
             f"{place} gave {most:,.0f} MB/s ({what}); {ceiling.what} carries "
             f"{ceiling.mb_per_s:,.0f} at most ({ceiling.source})",
@@ -106,8 +106,8 @@ def beyond(result: Result) -> Iterator[Finding]:
 def _rates(result: Result) -> Iterator[tuple[str, str, Estimate, Ceiling | None]]:
     targets = result.environment.get("targets") or {}
     for kind in ("disk", "object", "loader", "train"):
-        for params, trials in by_point(result.trials, kind):
-            rate, label = figure(trials, "mb_per_s"), cold_label(trials)
+        for params, trials in by_settings(result.trials, kind):
+            rate, label = estimate_of(trials, "mb_per_s"), cold_label(trials)
             data = str(params.get("data") or "")
             if rate is None:
                 continue
@@ -122,10 +122,10 @@ def _rates(result: Result) -> Iterator[tuple[str, str, Estimate, Ceiling | None]
 def _section(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
     """A part of a result; empty where an older version wrote none."""
     for key in keys:
-        found = content.get(key)
-        if not isinstance(found, Mapping):
+        section = content.get(key)
+        if not isinstance(section, Mapping):
             return {}
-        content = found
+        content = section
     return content
 
 

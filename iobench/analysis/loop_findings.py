@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from iobench.analysis.advice import Recommendation
 from iobench.analysis.capacity import Capacities, setting_of
-from iobench.analysis.loops import Loop, by_rank
-from iobench.analysis.points import by_point, cold_label, middle, rate_of
-from iobench.analysis.recommend import Recommendation
-from iobench.analysis.remedies import shard_command
-from iobench.analysis.rules import (
+from iobench.analysis.finding_rules import (
     BUSY,
     CROWDED,
     FINE,
@@ -24,17 +21,20 @@ from iobench.analysis.rules import (
     OUTLIER,
     REFUSED,
     SMALL_BYTES,
-    found,
-    percent,
+    make_finding,
+    percent_words,
     share_words,
 )
+from iobench.analysis.input_cost import InputCost, input_cost
+from iobench.analysis.loops import Loop, median_by_rank
+from iobench.analysis.remedies import shard_command
+from iobench.analysis.repeats import by_settings, cold_label, median_of, rate_of
 from iobench.analysis.store_limits import (
     TO_MEASURE,
     connections_of,
     limit_of,
     read_bytes_of,
 )
-from iobench.analysis.watched import InputCost, input_cost
 from iobench.data.settings import AS_FILES
 from iobench.result import Finding, Result
 from iobench.stats import Estimate
@@ -69,7 +69,7 @@ def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
     causes = sorted(_causes(loop, known), key=lambda cause: -(cause.share or 0.0))
     if loss is not None and (loss.median < FINE or _has_no_large_part(loop)):
         code = "slow-device" if loop.loss is not None else "input-fine"
-        yield found(
+        yield make_finding(
             code,
             f"{loop.group}: {_lost(loop, loss)}",
             of=loop.group,
@@ -77,7 +77,7 @@ def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
         )
     elif loss is not None and not causes:
         ladder = ", or run iobench ladder CONFIG" if loop.has_all_rungs else ""
-        yield found(
+        yield make_finding(
             "input-bound",
             f"{loop.group}: {_lost(loop, loss)}; which part of the input is slow is unknown",
             f"add inputs: training.inputs: [synthetic, warm, cold]{ladder}",
@@ -87,7 +87,7 @@ def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
     yield from causes
     if known.processors and loop.workers > CROWDED * known.processors:
         number = max(1, int(known.processors) // loop.devices)
-        yield found(
+        yield make_finding(
             "too-many-workers",
             f"{loop.group}: {loop.workers} workers on {known.processors:g} CPUs",
             of=loop.group,
@@ -134,7 +134,7 @@ def _causes(loop: Loop, known: Capacities) -> Iterator[Finding]:
                 said += crowd or _processors(loop, known)
             elif rung == "augment":
                 said += crowd
-            yield found(code, said, of=loop.group, share=share)
+            yield make_finding(code, said, of=loop.group, share=share)
     yield from _epoch_starts(loop)
     preparing, reading = loop.preparing_share, loop.fetch_stall
     if preparing is None and "decode" not in alone:
@@ -143,7 +143,7 @@ def _causes(loop: Loop, known: Capacities) -> Iterator[Finding]:
         crowd = _crowd(loop, known)
         said = f"{loop.group}: preparing samples takes {share_words(preparing)} of a step"
         code = "other-programs" if crowd else "slow-preparation"
-        yield found(
+        yield make_finding(
             code, said + (crowd or _processors(loop, known)), of=loop.group, share=preparing
         )
     farthest = "store" if loop.farthest == "store" else "cold"
@@ -160,10 +160,12 @@ def _epoch_starts(loop: Loop) -> Iterator[Finding]:
     said = f"{loop.group}: the starts of epochs take {share_words(share)} of the time"
     source = trials[0].params.get("input")
     said += f" with input {source}" if source != loop.farthest else ""
-    first_s, later_s = (middle(trials, name) for name in ("time_to_first_batch_s", "epoch_start_s"))
+    first_s, later_s = (
+        median_of(trials, name) for name in ("time_to_first_batch_s", "epoch_start_s")
+    )
     if first_s is not None and later_s is not None:
         said += f": {first_s:.2g} s for the first batch, {later_s:.2g} s for each later start"
-    yield found("epoch-starts", said, of=loop.group, share=share)
+    yield make_finding("epoch-starts", said, of=loop.group, share=share)
 
 
 def _alone(loop: Loop) -> set[str]:
@@ -221,13 +223,13 @@ def _processors(loop: Loop, known: Capacities) -> str:
     if known.processors:
         said += f" on {known.processors:g} CPUs"
     busy = loop.metric("cpu_busy_share")
-    return said + (f", which were {percent(busy)} busy" if busy is not None else "")
+    return said + (f", which were {percent_words(busy)} busy" if busy is not None else "")
 
 
 def _crowd(loop: Loop, known: Capacities) -> str:
     """Evidence that other programs leave too few CPUs; empty if they do not."""
     busy, own = loop.metric("cpu_busy_share"), loop.metric("cores_busy")
-    cpu_s, consumes = loop.metric("cpu_s_per_1000_samples"), loop.consumes
+    cpu_s, consumes = loop.metric("cpu_s_per_1000_samples"), loop.device_rate
     there = known.processors
     if not there or busy is None or own is None or cpu_s is None or consumes is None:
         return ""
@@ -246,66 +248,69 @@ def _storage(loop: Loop, known: Capacities, share: Estimate) -> Finding:
     refused, requests = loop.metric("store_refused"), loop.metric("store_requests")
     if refused and requests is not None and refused / (refused + requests) > REFUSED:
         said += f"; {refused:,.0f} of {refused + requests:,.0f} answers were 503 or 429"
-        return found("store-throttles", said, of=loop.group, share=share)
+        return make_finding("store-throttles", said, of=loop.group, share=share)
     size = loop.metric("mean_object_bytes")
     if loop.reads_files and size is not None and size < SMALL_BYTES:
         said += f"; each sample is a file of {size / 1e3:,.0f} kB"
-        return found("tiny-files", said, of=loop.group, share=share)
+        return make_finding("tiny-files", said, of=loop.group, share=share)
     if loop.farthest != "store":
-        return found("slow-disk", said + _of_disk(loop), of=loop.group, share=share)
+        return make_finding("slow-disk", said + _of_disk(loop), of=loop.group, share=share)
     first_s, whole_s = loop.metric("store_first_byte_s"), loop.metric("store_get_s")
     if first_s is not None and whole_s:
-        waits = percent(first_s / whole_s)
+        waits = percent_words(first_s / whole_s)
         said += f"; a GET takes {whole_s * 1e3:,.0f} ms, {waits} of it to the first byte"
     connections = connections_of(loop.params)
     if not known.store_points or connections is None:
         said += f"; whether latency or bandwidth limits was not measured ({TO_MEASURE})"
-        return found("slow-store", said, of=loop.group, share=share)
+        return make_finding("slow-store", said, of=loop.group, share=share)
     form = str(loop.params.get("data", "")).partition("@")[0]
     read_bytes = read_bytes_of(loop.params, known.sample_bytes.get(form), size)
     limit = limit_of(known.store_points, connections * loop.devices, read_bytes)
     said += f"; {limit.evidence}" if limit.evidence else ""
     if limit.limit == "unclear":
         said += f": neither latency nor bandwidth for certain; vary {TO_MEASURE}"
-        return found("slow-store", said, of=loop.group, share=share)
-    return found(f"slow-store-{limit.limit}", said, of=loop.group, share=share)
+        return make_finding("slow-store", said, of=loop.group, share=share)
+    return make_finding(f"slow-store-{limit.limit}", said, of=loop.group, share=share)
 
 
 def _of_disk(loop: Loop) -> str:
     rate, waiting = loop.metric("disk_read_mb_per_s"), loop.metric("cpu_iowait_share")
     said = f"; disks gave {rate:,.0f} MB/s" if rate is not None else ""
-    return said + (f", iowait {percent(waiting)}" if waiting is not None else "")
+    return said + (f", iowait {percent_words(waiting)}" if waiting is not None else "")
 
 
 def first_batches(trials: Sequence[Trial]) -> Iterator[Finding]:
     """The latest first batch of all points, and what it waits for."""
     late = []
     for kind in ("loader", "train"):
-        for params, repeats in by_point(trials, kind):
-            first_s = middle(repeats, "time_to_first_batch_s")
+        for params, repeats in by_settings(trials, kind):
+            first_s = median_of(repeats, "time_to_first_batch_s")
             if first_s is not None and first_s >= LATE_S:
                 late.append((first_s, params_words(kind, params), repeats))
     if not late:
         return
     first_s, named, repeats = max(late, key=lambda one: one[0])
     said = f"{named}: {first_s:.0f} s to the first batch"
-    parts = {part: middle(repeats, f"first_batch_{part}_s") or 0.0 for part in _FIRST_BATCH}
+    parts = {part: median_of(repeats, f"first_batch_{part}_s") or 0.0 for part in _FIRST_BATCH}
     longest = max(parts, key=lambda part: parts[part])
     if parts[longest] > first_s / 2:
         said += f", {parts[longest]:.0f} s of it {_FIRST_BATCH[longest]}"
     advice = "shards list one manifest; workers kept from epoch to epoch start once"
     more = f"; {len(late) - 1} more points are as late" if len(late) > 1 else ""
-    yield found("late-first-batch", said + more, advice)
+    yield make_finding("late-first-batch", said + more, advice)
 
 
 def of_probes(result: Result) -> Iterator[Finding]:
     """Findings of the probes: refused requests, small files that are slower than shards."""
-    for params, repeats in by_point(result.trials, "object"):
-        refused, requests = middle(repeats, "refused") or 0.0, middle(repeats, "requests") or 0.0
+    for params, repeats in by_settings(result.trials, "object"):
+        refused, requests = (
+            median_of(repeats, "refused") or 0.0,
+            median_of(repeats, "requests") or 0.0,
+        )
         if refused and refused / (refused + requests) > REFUSED:
-            share = percent(refused / (refused + requests))
+            share = percent_words(refused / (refused + requests))
             said = f"{params_words('object', params)}: {share} of its requests were refused"
-            yield found("store-throttles", said, "fewer connections, larger requests")
+            yield make_finding("store-throttles", said, "fewer connections, larger requests")
             break
     forms = {
         str(trial.params.get("data", "")).partition("@")[0]
@@ -315,7 +320,7 @@ def of_probes(result: Result) -> Iterator[Finding]:
     if forms and not forms & AS_FILES:
         return  # nobody here opens small files
     rates: dict[tuple[str, str, str], dict[str, float]] = {}
-    for params, repeats in by_point(result.trials, "layout"):
+    for params, repeats in by_settings(result.trials, "layout"):
         if (rate := rate_of(repeats)) is not None:
             place = str(params.get("data", "")).partition("@")[2]
             key = (place, str(params.get("parallelism")), cold_label(repeats))
@@ -327,7 +332,9 @@ def of_probes(result: Result) -> Iterator[Finding]:
         if files and shards and files < 0.5 * shards:
             rates_said = f"small files give {files:,.0f} samples/s, shards {shards:,.0f}"
             said = f"on {place}, {label}: {rates_said}"
-            yield found("tiny-files", said, shard_command(result.config.get("data") or {}, ""))
+            yield make_finding(
+                "tiny-files", said, shard_command(result.config.get("data") or {}, "")
+            )
 
 
 def watched(trials: Sequence[Trial]) -> Iterator[Finding]:
@@ -349,29 +356,31 @@ def _waiting(named: str, trial: Trial) -> Iterator[Finding]:
     said = _cost_words(named, metrics, cost)
     part = cost.as_estimate
     if cost.by == "loss" and cost.grade == "fine":
-        yield found("slow-device", said, share=part)
+        yield make_finding("slow-device", said, share=part)
     if cost.grade != "high":
         return
     busy = metrics.get("cpu_busy_share")
-    said += "" if busy is None else f"; CPUs {percent(busy)} busy"
+    said += "" if busy is None else f"; CPUs {percent_words(busy)} busy"
     more = "to find the part: dataprep init, then iobench run configs/bench/train-resnet50.yaml"
     if busy is None or IDLE <= busy < BUSY:
-        yield found("waiting", said, f"DataLoader(num_workers=...); {more}", share=part)
+        yield make_finding("waiting", said, f"DataLoader(num_workers=...); {more}", share=part)
     elif busy < IDLE:
         disk = metrics.get("disk_read_mb_per_s")
         said += "" if disk is None else f", disks gave {disk:,.0f} MB/s"
         advice = "more workers: DataLoader(num_workers=..., prefetch_factor=...); if that brings "
-        yield found("waiting-workers", said, f"{advice}nothing, storage is the limit", share=part)
+        yield make_finding(
+            "waiting-workers", said, f"{advice}nothing, storage is the limit", share=part
+        )
     elif metrics.get("loop_cpu_share", busy) < busy / 2:
-        said += f", {percent(metrics['loop_cpu_share'])} by the loop and its workers"
+        said += f", {percent_words(metrics['loop_cpu_share'])} by the loop and its workers"
         advice = (
             "stop what runs beside the training, then measure again; if the loop still waits, its "
             "workers wait for storage or are too few: DataLoader(num_workers=...)"
         )
-        yield found("waiting-others", said, advice, share=part)
+        yield make_finding("waiting-others", said, advice, share=part)
     else:
         advice = "store smaller images: dataprep shard --size 256; or use a machine with more CPUs"
-        yield found("waiting-preparation", said, advice, share=part)
+        yield make_finding("waiting-preparation", said, advice, share=part)
 
 
 def _cost_words(named: str, metrics: Metrics, cost: InputCost) -> str:
@@ -379,11 +388,15 @@ def _cost_words(named: str, metrics: Metrics, cost: InputCost) -> str:
     host_share = metrics.get("wait_share")
     if cost.by == "loss":
         said = f"{named}: its loader costs {cost.words} of its rate"
-        return said if host_share is None else f"{said}; it waits {percent(host_share)} of its time"
+        return (
+            said
+            if host_share is None
+            else f"{said}; it waits {percent_words(host_share)} of its time"
+        )
     subject = f"{named}: its GPU" if cost.by == "device" else f"{named}:"
     said = f"{subject} waits for data {cost.words} of its time"
     if cost.by == "device" and host_share is not None:
-        said += f", the host {percent(host_share)}"
+        said += f", the host {percent_words(host_share)}"
     return said
 
 
@@ -391,7 +404,7 @@ def _starts(named: str, trial: Trial) -> Iterator[Finding]:
     metrics = trial.metrics
     first_s, seconds = metrics.get("time_to_first_batch_s") or 0.0, metrics.get("seconds") or 0.0
     if first_s >= LATE_S and first_s >= FINE * seconds:
-        yield found(
+        yield make_finding(
             "late-first-batch",
             f"{named}: {first_s:.0f} s to the first batch, {seconds:.0f} s of steps",
             "look for a download, a listing of many files, or workers that import much",
@@ -404,9 +417,9 @@ def _starts(named: str, trial: Trial) -> Iterator[Finding]:
         taker = "its GPU's"
     if share > FINE:
         each_s = metrics.get("epoch_start_s") or 0.0
-        yield found(
+        yield make_finding(
             "epoch-starts",
-            f"{named}: the starts of epochs take {percent(share)} of {taker} time, "
+            f"{named}: the starts of epochs take {percent_words(share)} of {taker} time, "
             f"{each_s:.2g} s each",
             "keep workers between epochs: DataLoader(persistent_workers=True)",
             share=Estimate(share, share, share, 0.0, 1),
@@ -427,7 +440,7 @@ def _outliers(named: str, metrics: Any) -> Iterator[Finding]:
                 said = (
                     f"{named}: one step of {of} takes {rare / usual:.1f} times the median or more"
                 )
-                yield found(
+                yield make_finding(
                     "step-outliers", said, "see the chart of steps; try training.prefetch: 4"
                 )
             return
@@ -438,14 +451,14 @@ def _ranks(loop: Loop) -> Iterator[Finding]:
         named = f"{loop.group}, {source}"
         if any(trial.metrics.get("ranks_agree") is False for trial in repeats):
             said = f"{named}: the ranks' parameters differ at the end"
-            yield found("ranks-differ", said, "gradients were not exchanged", of=loop.group)
-        share = middle(repeats, "rank_uneven_share") or 0.0
-        waits = by_rank(repeats, "rank_wait_s")
+            yield make_finding("ranks-differ", said, "gradients were not exchanged", of=loop.group)
+        share = median_of(repeats, "rank_uneven_share") or 0.0
+        waits = median_by_rank(repeats, "rank_wait_s")
         if share > FINE and waits:
             slow = waits.index(max(waits))
-            yield found(
+            yield make_finding(
                 "uneven-ranks",
-                f"{named}: {percent(share)} of the time ranks wait for a slower one; rank {slow} "
+                f"{named}: {percent_words(share)} of the time ranks wait for a slower one; rank {slow} "
                 f"waits {waits[slow] * 1e3:,.3g} ms a step, the fastest {min(waits) * 1e3:,.3g} ms",
                 "look at the CPUs, disk and network of that rank; training.prefetch: 4 evens out",
                 of=loop.group,

@@ -8,16 +8,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dataprep.counted import counted
-from iobench.analysis.loops import Loop, scatters
-from iobench.analysis.rules import ENOUGH, FINE, percent, range_words
-from iobench.analysis.watched import (
+from iobench.analysis.finding_rules import ENOUGH, FINE, percent_words, share_range_words
+from iobench.analysis.input_cost import (
     UNKNOWN_RATE,
     InputCost,
-    ceiling_words,
-    entry_input_cost,
-    median_of,
-    rate_words,
+    entry_ceiling_words,
+    entry_median,
+    entry_rate_words,
+    input_cost_of_entry,
 )
+from iobench.analysis.loops import Loop, scatters
 from iobench.loaders.own import SYNTHETIC
 from iobench.result import Finding
 from iobench.stats import Estimate
@@ -126,7 +126,7 @@ def confidence(loop: Loop, findings: Sequence[Finding], doubt: str = "") -> Conf
     doubts = [f for f in findings if f.code in _DOUBTS and f.of in ("", loop.group)]
     said = counted(repeats, "repeat")
     if loop.au_ceiling is not None and repeats > 1:
-        said = f"{said}: {range_words(loop.au_ceiling)}"
+        said = f"{said}: {share_range_words(loop.au_ceiling)}"
     if doubt:
         return Confidence("low", f"no evidence: {doubt}")
     if repeats <= _SMOKE:
@@ -137,9 +137,9 @@ def confidence(loop: Loop, findings: Sequence[Finding], doubt: str = "") -> Conf
         return Confidence("low", f"{doubts[0].title.lower()}; {said}")
     width = _half_width(share)
     if width >= _MEDIUM:
-        return Confidence("low", f"{said}, half-width {percent(width)}")
+        return Confidence("low", f"{said}, half-width {percent_words(width)}")
     if width >= _HIGH or repeats < ENOUGH:
-        return Confidence("medium", f"{said}, half-width {percent(width)}")
+        return Confidence("medium", f"{said}, half-width {percent_words(width)}")
     if loop.farthest in ("cold", "store") and loop.emulated:
         return Confidence("medium", f"emulated device; {said}")
     if _is_own_store(loop, findings):
@@ -214,7 +214,7 @@ def _loader(best: Mapping[str, Any], *, own_store: bool) -> str:
     where += f", access {best['access']}" if "access" in best else ""
     where += f", {best['processes']} processes" if "processes" in best else ""
     names = ("samples_per_s", "samples_per_s_low", "samples_per_s_high")
-    rate = samples_words({name: median_of(best, name) for name in names}, "{:,.0f}".format)
+    rate = samples_words({name: entry_median(best, name) for name in names}, "{:,.0f}".format)
     rate += f" ({best['label']})" if best["label"] else ""
     said = f"The fastest loader is {best['loader']}{where}: {rate}."
     if best["loader"] == "raw" or not best.get("decode", True):
@@ -227,7 +227,7 @@ def _loader(best: Mapping[str, Any], *, own_store: bool) -> str:
 def _watched(entries: Sequence[Mapping[str, Any]]) -> str:
     """The longest watched loop. A cost of its input below 5 % is fine, above 20 % high."""
     first = entries[0]
-    cost = entry_input_cost(first)
+    cost = input_cost_of_entry(first)
     subject = "Your loop" if len(entries) == 1 else f"Your loop over {first['loader']}"
     if cost is None:
         return f"{subject} was measured; its waiting was not."
@@ -238,13 +238,13 @@ def _watched(entries: Sequence[Mapping[str, Any]]) -> str:
     by_device = cost.by == "device"
     subject = f"The GPU of {subject[0].lower()}{subject[1:]}" if by_device else subject
     said = f"{subject} waits for data {cost.words} of its time, which is {cost.grade}{few}"
-    rate, ceiling = rate_words(first), ceiling_words(first)
+    rate, ceiling = entry_rate_words(first), entry_ceiling_words(first)
     if rate == UNKNOWN_RATE:
         said += ", at an unknown rate"
     elif rate:
         said += f", at {rate} samples/s"
     if by_device and first["wait_share"]:
-        said += f"; the host waits {percent(first['wait_share']['median'])}"
+        said += f"; the host waits {percent_words(first['wait_share']['median'])}"
     if ceiling:
         said += f"; without its loader it takes {ceiling} samples/s"
     elif not by_device:
@@ -255,7 +255,9 @@ def _watched(entries: Sequence[Mapping[str, Any]]) -> str:
 def _watched_loss(entry: Mapping[str, Any], cost: InputCost, subject: str, few: str) -> str:
     """The loss, both rates, and the waiting, which is another figure."""
     said = f"{subject} loses {cost.words} of its rate to its loader, which is {cost.grade}{few}"
-    said += f": {rate_words(entry)} of {ceiling_words(entry)} samples/s"
+    said += f": {entry_rate_words(entry)} of {entry_ceiling_words(entry)} samples/s"
     if entry["wait_share"]:
-        said += f"; the host waits for data {percent(entry['wait_share']['median'])} of its time"
+        said += (
+            f"; the host waits for data {percent_words(entry['wait_share']['median'])} of its time"
+        )
     return f"{said}."

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from iobench.analysis.rules import FINE, HIGH, percent
+from iobench.analysis.finding_rules import FINE, HIGH, percent_words
 from iobench.stats import Estimate
 from iobench.words import number_words
 
@@ -44,8 +44,8 @@ class InputCost:
         """``32 %``, ``28 to 36 %``; a loss below zero is no loss."""
         low, high = max(0.0, self.low), max(0.0, self.high)
         if low == high:
-            return percent(low)
-        return f"{percent(low).removesuffix(' %')} to {percent(high)}"
+            return percent_words(low)
+        return f"{percent_words(low).removesuffix(' %')} to {percent_words(high)}"
 
     @property
     def as_estimate(self) -> Estimate:
@@ -75,29 +75,31 @@ def input_cost(figures: Mapping[str, float | None]) -> InputCost | None:
     return None
 
 
-def entry_input_cost(entry: Mapping[str, Any]) -> InputCost | None:
+def input_cost_of_entry(entry: Mapping[str, Any]) -> InputCost | None:
     """``input_cost`` of an entry of the summary."""
-    return input_cost({name: median_of(entry, name) for name in entry if name.endswith(_ENDINGS)})
+    return input_cost(
+        {name: entry_median(entry, name) for name in entry if name.endswith(_ENDINGS)}
+    )
 
 
-def most_gain(entry: Mapping[str, Any]) -> float | None:
+def largest_gain(entry: Mapping[str, Any]) -> float | None:
     """How many times faster the loop is without its loader, in an entry of the summary.
 
     The upper end of a range; None if no loss was measured.
     """
-    cost = entry_input_cost(entry)
+    cost = input_cost_of_entry(entry)
     if cost is None or cost.by != "loss" or cost.high >= 1:
         return None
     return max(1.0, 1 / (1 - cost.high))
 
 
-def rate_words(entry: Mapping[str, Any], name: str = "samples_per_s") -> str:
+def entry_rate_words(entry: Mapping[str, Any], name: str = "samples_per_s") -> str:
     """A rate of an entry of the summary: ``412``, ``290 to 1,256`` or ``unknown``.
 
     It is empty where the samples of the batches were not counted.
     """
-    rate = median_of(entry, name)
-    low, high = (median_of(entry, f"{name}_{end}") for end in ("low", "high"))
+    rate = entry_median(entry, name)
+    low, high = (entry_median(entry, f"{name}_{end}") for end in ("low", "high"))
     if rate is not None:
         return number_words(rate)
     if low is not None and high is not None:
@@ -105,19 +107,19 @@ def rate_words(entry: Mapping[str, Any], name: str = "samples_per_s") -> str:
     return UNKNOWN_RATE if entry.get("samples") else ""
 
 
-def ceiling_words(entry: Mapping[str, Any]) -> str:
+def entry_ceiling_words(entry: Mapping[str, Any]) -> str:
     """The rate without the loader: ``2,000``, a range, or empty if it was not measured."""
-    words = rate_words(entry, "ceiling_samples_per_s")
+    words = entry_rate_words(entry, "ceiling_samples_per_s")
     return "" if words == UNKNOWN_RATE else words
 
 
-def loss_words(entry: Mapping[str, Any]) -> str:
+def entry_loss_words(entry: Mapping[str, Any]) -> str:
     """``50 %``, ``45 to 52 %``, or empty if no loss was measured."""
-    cost = entry_input_cost(entry)
+    cost = input_cost_of_entry(entry)
     return cost.words if cost is not None and cost.by == "loss" else ""
 
 
-def median_of(entry: Mapping[str, Any], figure: str) -> float | None:
+def entry_median(entry: Mapping[str, Any], figure: str) -> float | None:
     """The median of a figure in an entry of the summary; None if it was not measured."""
     estimate = entry.get(figure)
     return float(estimate["median"]) if estimate else None

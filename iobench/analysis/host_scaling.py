@@ -1,7 +1,7 @@
 """PURE. What storage gives to several hosts together, and how many hosts get a given rate.
 
 Between two measured numbers of hosts the sum is interpolated by a straight line. Beyond the largest
-one it is extrapolated: by the universal scalability law (``iobench.analysis.curve``) if at least
+one it is extrapolated: by the universal scalability law (``iobench.analysis.worker_scaling``) if at least
 two numbers were measured, else in proportion.
 """
 
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from iobench.analysis.curve import AMDAHL, FEWEST_COUNTS, fitted
 from iobench.analysis.hosts import HostPoint
+from iobench.analysis.worker_scaling import AMDAHL, FEWEST_COUNTS, fitted
 from iobench.data.settings import split_name
 
 _MOST_HOSTS = 100_000

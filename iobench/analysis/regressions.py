@@ -134,7 +134,7 @@ class Change:
         text = f"{(ratio.ratio - 1) * 100:+.1f} %, {ratio.ratio:.3f}"
         if ratio.coverage == 0:
             return f"{text} (no interval)"
-        coverage = "" if ratio.told else f", {ratio.coverage * 100:.0f} %"
+        coverage = "" if ratio.has_full_coverage else f", {ratio.coverage * 100:.0f} %"
         text += f" ({ratio.low:.3f} to {ratio.high:.3f}{coverage})"
         if self.correction is None:
             return text

@@ -8,14 +8,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from iobench.access import MODES
-from iobench.analysis.points import (
+from iobench.analysis.repeats import (
     Repeats,
     arrival_rate,
-    by_point,
+    by_settings,
     cold_label,
-    figure,
-    in_pairs,
-    kept,
+    estimate_as_dict,
+    estimate_of,
+    paired_values,
 )
 from iobench.stats import ratio
 from iobench.trial import Params, Trial
@@ -74,13 +74,13 @@ def disks(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     ``arrived_mb_per_s`` of a read is what the disk delivered, read-ahead included.
     """
     best: dict[tuple[str, ...], dict[str, Any]] = {}
-    for params, repeats in by_point(trials, "disk"):
-        rate = figure(repeats, "mb_per_s")
+    for params, repeats in by_settings(trials, "disk"):
+        rate = estimate_of(repeats, "mb_per_s")
         if rate is None:
             continue
-        entry = {**params, "label": cold_label(repeats), "mb_per_s": kept(rate)}
+        entry = {**params, "label": cold_label(repeats), "mb_per_s": estimate_as_dict(rate)}
         if params["operation"] == "read":
-            entry["arrived_mb_per_s"] = kept(arrival_rate(repeats))
+            entry["arrived_mb_per_s"] = estimate_as_dict(arrival_rate(repeats))
         key = (*(entry[name] for name in _PEAK_OF), entry.get("engine", ""), entry["label"])
         if key not in best or rate.median > best[key]["mb_per_s"]["median"]:
             best[key] = entry
@@ -95,14 +95,14 @@ def object_stores(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     Each is None if only the last point of the sweep does: the rate may still be rising.
     """
     groups: dict[tuple[str, ...], dict[tuple[int, int], Repeats]] = {}
-    for params, repeats in by_point(trials, "object"):
-        if figure(repeats, "mb_per_s"):
+    for params, repeats in by_settings(trials, "object"):
+        if estimate_of(repeats, "mb_per_s"):
             key = (params["store"], params["client"], params["operation"])
             place = (params["object_bytes"], params["connections"])
             groups.setdefault(key, {})[place] = repeats
     found = []
     for (store, client, operation), points in groups.items():
-        rates = {place: figure(repeats, "mb_per_s") for place, repeats in points.items()}
+        rates = {place: estimate_of(repeats, "mb_per_s") for place, repeats in points.items()}
         medians = {place: rate.median for place, rate in sorted(rates.items()) if rate}
         best = max(medians, key=lambda place: medians[place])
         object_bytes_95, at_connections = _enough(medians, 0)
@@ -119,8 +119,8 @@ def object_stores(trials: Iterable[Trial]) -> list[dict[str, Any]]:
                 "at_connections": at_connections,
                 "connections_95": connections_95,
                 "at_object_bytes": at_object_bytes,
-                "mb_per_s": kept(rates[best]),
-                "cpu_s_per_gb": kept(figure(points[best], "cpu_s_per_gb")),
+                "mb_per_s": estimate_as_dict(rates[best]),
+                "cpu_s_per_gb": estimate_as_dict(estimate_of(points[best], "cpu_s_per_gb")),
             }
         )
     return found
@@ -141,7 +141,7 @@ def shared(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     al., "Introduction to Parallel Computing", 2003, chapter 5).
     """
     groups: dict[str, dict[int, tuple[Params, Repeats]]] = {}
-    for params, repeats in by_point(trials, "loader"):
+    for params, repeats in by_settings(trials, "loader"):
         alike = {key: value for key, value in params.items() if key != "processes"}
         by_count = groups.setdefault(json.dumps(alike, sort_keys=True), {})
         by_count[int(params.get("processes", 1))] = (alike, repeats)
@@ -149,7 +149,7 @@ def shared(trials: Iterable[Trial]) -> list[dict[str, Any]]:
     for by_count in groups.values():
         for count in sorted(by_count) if 1 in by_count and len(by_count) > 1 else ():
             params, several = by_count[count]
-            pairs = in_pairs(several, by_count[1][1], "samples_per_s")
+            pairs = paired_values(several, by_count[1][1], "samples_per_s")
             usable = [pair for pair in pairs if min(pair) > 0]
             efficiency = None
             if usable:
@@ -158,10 +158,10 @@ def shared(trials: Iterable[Trial]) -> list[dict[str, Any]]:
                 {
                     **params,
                     "processes": count,
-                    "samples_per_s": kept(figure(several, "samples_per_s")),
-                    "mb_per_s": kept(figure(several, "mb_per_s")),
-                    "efficiency": kept(efficiency),
-                    "evenness": kept(figure(several, "process_evenness")),
+                    "samples_per_s": estimate_as_dict(estimate_of(several, "samples_per_s")),
+                    "mb_per_s": estimate_as_dict(estimate_of(several, "mb_per_s")),
+                    "efficiency": estimate_as_dict(efficiency),
+                    "evenness": estimate_as_dict(estimate_of(several, "process_evenness")),
                 }
             )
     return found
@@ -173,7 +173,7 @@ def _entries(trials: Iterable[Trial], kind: str, figures: Sequence[str]) -> list
         {
             **params,
             "label": cold_label(repeats),
-            **{name: kept(figure(repeats, name)) for name in figures},
+            **{name: estimate_as_dict(estimate_of(repeats, name)) for name in figures},
         }
-        for params, repeats in by_point(trials, kind)
+        for params, repeats in by_settings(trials, kind)
     ]
