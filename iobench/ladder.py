@@ -82,7 +82,7 @@ class Rung:
     share: Estimate | None = None
 
     @property
-    def tells(self) -> bool:
+    def differs_from_zero(self) -> bool:
         """Whether its part differs from zero: several repeats, and an interval without 0."""
         part = self.part
         return part is not None and part.repeats > 1 and (part.low > 0 or part.high < 0)

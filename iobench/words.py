@@ -8,6 +8,7 @@ from typing import Any
 from dataprep.counted import counted
 from dataprep.names import escape
 from iobench import badges
+from iobench.stats import Estimate
 from iobench.together import main_rate
 from iobench.trial import Params, Together, Trial, TrialSpec
 
@@ -109,6 +110,23 @@ def number_words(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def percent_words(share: float) -> str:
+    """Return a share as ``32 %``; below ten percent with one more digit: ``4.2 %``."""
+    return f"{share * 100:.0f} %" if abs(share) >= 0.095 else f"{share * 100:.1f} %"
+
+
+def share_words(share: Estimate) -> str:
+    """Return a share with its interval: ``40 % (36 to 44 %)``."""
+    if share.repeats < 2:
+        return percent_words(share.median)
+    return f"{percent_words(share.median)} ({share_range_words(share)})"
+
+
+def share_range_words(share: Estimate) -> str:
+    """Return the interval of a share: ``36 to 44 %``."""
+    return f"{percent_words(share.low).removesuffix(' %')} to {percent_words(share.high)}"
+
+
 def duration_words(seconds: float) -> str:
     """``45 s``, ``12 min``, ``3 h 20 min``, ``4 days``."""
     if seconds < 100:
@@ -121,7 +139,7 @@ def duration_words(seconds: float) -> str:
     return " ".join(shown)
 
 
-def range_words(low_s: float, high_s: float) -> str:
+def duration_range_words(low_s: float, high_s: float) -> str:
     """``3 to 8 min``, ``45.0 s to 3 min``, or one duration if both are the same in words."""
     low, high = duration_words(low_s), duration_words(high_s)
     if low == high:

@@ -22,10 +22,10 @@ from typing import Any
 from dataprep.counted import counted
 from dataprep.names import escape
 from iobench.analysis import environment_differences
-from iobench.analysis.advice import Recommendation
 from iobench.analysis.analyse import analyse
 from iobench.analysis.environment_differences import Difference
 from iobench.analysis.loops import Loop, training_loops
+from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.regressions import Change, Figure, Sides, Verdict, judged, more_repeats
 from iobench.analysis.repeats import Repeats, by_settings, cold_label, metric_values
 from iobench.errors import NotComparable

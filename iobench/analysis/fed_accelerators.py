@@ -1,46 +1,47 @@
 """PURE. How many emulated accelerators a host feeds, measured side by side.
 
-Each count of ``training.accelerators`` is a loop of its own, whose ranks keep the pace of an
-accelerator and end each step together. A count is fed if its slowest rank has an accelerator
-utilisation (AU, ``au_mlperf``) of at least 90 %.
+Each number in ``training.accelerators`` is a loop of its own, whose ranks keep the pace of an
+accelerator and end each step together. A number of accelerators is fed if its slowest rank has an
+accelerator utilisation (AU, ``au_mlperf``) of at least 90 %.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from dataprep.counted import counted
-from iobench.analysis.finding_rules import RULES, percent_words
+from iobench.analysis.finding_rules import RULES
 from iobench.analysis.loops import Loop, median_by_rank
 from iobench.analysis.sizing import FeedsRow
 from iobench.result import Finding
+from iobench.words import percent_words
 
-FED = 0.90
-"""Least accelerator utilisation of the slowest rank: the pass mark of MLPerf Storage."""
+MIN_UTILISATION = 0.90
+"""Minimum utilisation of the slowest rank: the pass mark of MLPerf Storage."""
 
-_OF_COUNT = ("group", "accelerators")
-"""Parameters in which the counts of one loop differ."""
+_COUNT_PARAMS = ("group", "accelerators")
+"""Parameters in which the numbers of accelerators of one family differ."""
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class AcceleratorCount:
     """One number of accelerators that ran side by side.
 
     Attributes:
-        group: its loop.
-        accelerators: their number.
+        group: the loop.
+        accelerators: the number of accelerators.
         name: the accelerator, such as ``A100`` or ``200 img/s``.
         loader: the loader that each of them has.
         source: the input of the loop.
-        samples_per_s: of all of them together.
+        samples_per_s: the rate of all of them together.
         au_mean: the mean of their utilisations, as MLPerf Storage's DLIO computes it.
         au_slowest: the lowest utilisation.
-        rank_au: the utilisation of each.
-        rank_samples_per_s: the rate of each.
-        limit: what costs its input most, as a sentence; empty if that is not known.
+        rank_au: the utilisation of each accelerator.
+        rank_samples_per_s: the rate of each accelerator.
+        limit: the largest cost of their input, as a sentence; empty if it is unknown.
     """
 
     group: str
@@ -58,33 +59,38 @@ class Count:
     @property
     def is_fed(self) -> bool:
         """Whether all of them are busy for at least 90 % of the time."""
-        return self.au_slowest >= FED
+        return self.au_slowest >= MIN_UTILISATION
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``result.json`` stores it."""
+        """Return the figures as ``result.json`` stores them."""
         return {**asdict(self), "is_fed": self.is_fed}
 
 
-def counts(loops: Sequence[Loop], causes: Sequence[Finding]) -> list[list[Count]]:
-    """The counts of each loop that emulates accelerators side by side, the smallest first.
+def accelerator_counts(
+    loops: Sequence[Loop], causes: Sequence[Finding]
+) -> list[list[AcceleratorCount]]:
+    """Return the numbers of accelerators that ran, by family, the smallest first.
+
+    A family has all numbers of one entry of ``training``.
 
     Args:
         loops: the loops of a run.
-        causes: findings about them, of which the largest cause names what limits a count.
+        causes: findings about them; the largest cause names the limit of a number.
     """
-    alike: dict[str, list[Count]] = {}
+    families: dict[str, list[AcceleratorCount]] = {}
     for loop in loops:
-        count = _count(loop, causes)
+        count = _accelerator_count(loop, causes)
         if count is not None:
-            same = {key: value for key, value in loop.params.items() if key not in _OF_COUNT}
-            alike.setdefault(json.dumps(same, sort_keys=True, default=str), []).append(count)
-    return [sorted(every, key=lambda count: count.accelerators) for every in alike.values()]
+            params = {key: loop.params[key] for key in loop.params if key not in _COUNT_PARAMS}
+            key = json.dumps(params, sort_keys=True, default=str)
+            families.setdefault(key, []).append(count)
+    return [sorted(family, key=lambda count: count.accelerators) for family in families.values()]
 
 
-def measured_rows(families: Sequence[Sequence[Count]]) -> list[FeedsRow]:
-    """The largest number of accelerators that each loop keeps busy, as rows of the table.
+def measured_rows(families: Sequence[Sequence[AcceleratorCount]]) -> list[FeedsRow]:
+    """Return the largest number of accelerators that each family keeps busy, as table rows.
 
-    A loop of which no number was kept busy has a row only if one accelerator alone was measured.
+    A family of which no number was kept busy has a row only if one accelerator alone was measured.
     """
     rows = []
     for family in families:
@@ -93,81 +99,86 @@ def measured_rows(families: Sequence[Sequence[Count]]) -> list[FeedsRow]:
         if largest is None and family[0].accelerators > 1:
             continue
         shown = largest or family[0]
-        of = "this host, side by side"
-        of += f", {shown.loader} from {shown.source}" if len(families) > 1 else ""
+        supply = "this host, side by side"
+        if len(families) > 1:
+            supply += f", {shown.loader} from {shown.source}"
         rows.append(
             FeedsRow(
-                of=of,
+                of=supply,
                 samples_per_s=shown.samples_per_s,
                 at_least=largest is family[-1],
                 feeds={shown.name: largest.accelerators if largest is not None else 0},
                 how="measured",
-                basis=" ".join(_sentences(family, largest)),
+                basis=_basis(family, largest),
             )
         )
     return rows
 
 
-def _sentences(family: Sequence[Count], largest: Count | None) -> Iterator[str]:
-    """How busy the largest number that is fed was, and what limits the next one."""
-    before = largest.accelerators if largest is not None else 0
+def _basis(family: Sequence[AcceleratorCount], largest: AcceleratorCount | None) -> str:
+    """Return how busy the largest number that is fed was, and what limits the next number."""
+    fed_accelerators = 0
+    sentences = []
     if largest is not None:
+        fed_accelerators = largest.accelerators
         busy = percent_words(largest.au_slowest)
-        named = f"{counted(before, 'accelerator')} ({largest.name})"
-        yield f"With {named}, the slowest computes {busy} of the time (AU)."
-    following = next((count for count in family if count.accelerators > before), None)
-    if following is None:
-        yield "No larger number was measured."
-        return
-    named = str(following.accelerators)
+        name = f"{counted(fed_accelerators, 'accelerator')} ({largest.name})"
+        sentences.append(f"With {name}, the slowest computes {busy} of the time (AU).")
+    more = [count for count in family if count.accelerators > fed_accelerators]
+    if not more:
+        sentences.append("No larger number was measured.")
+        return " ".join(sentences)
+    following = more[0]
+    name = str(following.accelerators)
     if largest is None:
-        named = f"{counted(following.accelerators, 'accelerator')} ({following.name})"
-    yield (
-        f"With {named}, the slowest computes {percent_words(following.au_slowest)} of the time: "
-        f"{following.limit or 'the reason was not measured'}."
-    )
+        name = f"{counted(following.accelerators, 'accelerator')} ({following.name})"
+    busy = percent_words(following.au_slowest)
+    limit = following.limit or "the reason was not measured"
+    sentences.append(f"With {name}, the slowest computes {busy} of the time: {limit}.")
+    return " ".join(sentences)
 
 
-def _count(loop: Loop, causes: Sequence[Finding]) -> Count | None:
-    """The figures of one number of accelerators; None for any other loop."""
-    number, rate = loop.params.get("accelerators"), loop.rate()
-    slowest, mean = loop.metric("au_mlperf_slowest"), loop.metric("au_mlperf")
-    if number is None or not loop.farthest or rate is None or slowest is None or mean is None:
+def _accelerator_count(loop: Loop, causes: Sequence[Finding]) -> AcceleratorCount | None:
+    """Return the figures of one number of accelerators; None for any other loop."""
+    accelerators, rate = loop.params.get("accelerators"), loop.rate()
+    au_slowest, au_mean = loop.metric("au_mlperf_slowest"), loop.metric("au_mlperf")
+    if accelerators is None or not loop.farthest or rate is None:
         return None
-    return Count(
+    if au_slowest is None or au_mean is None:
+        return None
+    return AcceleratorCount(
         group=loop.group,
-        accelerators=int(number),
-        name=_name(loop.params),
+        accelerators=int(accelerators),
+        name=_accelerator_name(loop.params),
         loader=str(loop.params.get("loader", "")),
         source=loop.farthest,
         samples_per_s=rate.median,
-        au_mean=mean,
-        au_slowest=slowest,
+        au_mean=au_mean,
+        au_slowest=au_slowest,
         rank_au=median_by_rank(loop.trials, "rank_au_mlperf"),
         rank_samples_per_s=median_by_rank(loop.trials, "rank_samples_per_s"),
         limit=_limit(loop, causes),
     )
 
 
-def _name(params: Mapping[str, Any]) -> str:
+def _accelerator_name(params: Mapping[str, Any]) -> str:
     if params.get("preset"):
         return str(params["preset"])
     return f"{float(params.get('images_per_s') or 0):g} img/s"
 
 
 def _limit(loop: Loop, causes: Sequence[Finding]) -> str:
-    """The cause with the largest share: ``decoding is the bottleneck``.
+    """Return the cause with the largest share: ``decoding is the bottleneck``.
 
-    The starts of epochs are none: the utilisation leaves the first step of each epoch out.
+    The starts of epochs do not count: the utilisation leaves the first step of each epoch out.
     """
-    own = [
-        finding
-        for finding in causes
-        if finding.of == loop.group
-        and RULES[finding.code].kind == "cause"
-        and finding.code != "epoch-starts"
-    ]
-    if not own:
+    largest: Finding | None = None
+    for finding in causes:
+        is_cause = RULES[finding.code].kind == "cause" and finding.code != "epoch-starts"
+        if finding.of != loop.group or not is_cause:
+            continue
+        if largest is None or (finding.share or 0.0) > (largest.share or 0.0):
+            largest = finding
+    if largest is None:
         return ""
-    title = max(own, key=lambda finding: finding.share or 0.0).title
-    return title[0].lower() + title[1:]
+    return largest.title[0].lower() + largest.title[1:]

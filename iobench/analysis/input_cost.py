@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from iobench.analysis.finding_rules import FINE, HIGH, percent_words
+from iobench.analysis.finding_rules import FINE_SHARE, HIGH_SHARE
 from iobench.stats import Estimate
-from iobench.words import number_words
+from iobench.words import number_words, percent_words
 
 UNKNOWN_RATE = "unknown"
 
@@ -54,9 +54,9 @@ class InputCost:
 
 
 def _grade(share: float) -> str:
-    if share < FINE:
+    if share < FINE_SHARE:
         return "fine"
-    return "high" if share > HIGH else "moderate"
+    return "high" if share > HIGH_SHARE else "moderate"
 
 
 def input_cost(figures: Mapping[str, float | None]) -> InputCost | None:

@@ -1,466 +1,389 @@
-"""PURE. Findings: what takes a loop's time, and why.
+"""PURE. Findings about training loops: what takes a loop's time, and why.
 
-Shares come from differences of wall times where the inputs for them were measured: a ladder, or
-synthetic, warm and the farthest. Where they were not, the whole loss is given to reading or to
-preparing by what the loader gives alone, else by how busy the CPUs were.
+Shares of a step come from differences of wall times where the inputs for them were measured: a
+ladder, or the inputs synthetic, warm and cold or store. Otherwise the whole loss is attributed to
+reading or to preparing: by the rate of the loader alone, or else by how busy the CPUs were.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from iobench.analysis.advice import Recommendation
+from dataprep.counted import counted
+from iobench.analysis import recommendations
 from iobench.analysis.capacity import Capacities, setting_of
 from iobench.analysis.finding_rules import (
-    BUSY,
-    CROWDED,
-    FINE,
-    IDLE,
-    LATE_S,
-    OUTLIER,
-    REFUSED,
-    SMALL_BYTES,
+    BUSY_SHARE,
+    FINE_SHARE,
+    IDLE_SHARE,
+    LATE_BATCH_S,
+    MAX_REFUSED_SHARE,
+    MAX_WORKERS_PER_CPU,
+    OUTLIER_FACTOR,
+    SMALL_FILE_BYTES,
     make_finding,
-    percent_words,
-    share_words,
 )
-from iobench.analysis.input_cost import InputCost, input_cost
 from iobench.analysis.loops import Loop, median_by_rank
-from iobench.analysis.remedies import shard_command
-from iobench.analysis.repeats import by_settings, cold_label, median_of, rate_of
-from iobench.analysis.store_limits import (
-    TO_MEASURE,
-    connections_of,
-    limit_of,
-    read_bytes_of,
-)
-from iobench.data.settings import AS_FILES
-from iobench.result import Finding, Result
+from iobench.analysis.recommendations import advice_on
+from iobench.analysis.repeats import by_settings, data_name, median_of
+from iobench.analysis.store_limits import TO_MEASURE, connections_of, limit_of, read_bytes_of
+from iobench.result import Finding
 from iobench.stats import Estimate
-from iobench.trial import Metrics, Trial
-from iobench.words import params_words
+from iobench.trial import Trial
+from iobench.words import params_words, percent_words, share_words
 
-_RUNGS = {
+_RUNG_CAUSES = {
     "copy": ("slow-copy", "copying to the device"),
     "collate": ("slow-collate", "collating and handing over batches"),
     "augment": ("slow-augmentation", "augmenting"),
     "decode": ("slow-decode", "decoding"),
     "warm": ("slow-read-path", "reading from the page cache"),
 }
+"""The code of the finding and the activity, by the rung of the ladder that costs time."""
+_LOADER_AS_SLOW = 1.25
+"""A loader or storage is the limit if its rate alone is below this multiple of the loop's rate."""
 _MUCH_FASTER = 3.0
-"""Rate of a storage / rate of a loop from which on reading cannot be the larger part of a step.
+"""Rate of the storage / rate of the loop from which on reading is not the larger part of a step.
 
 A smaller ratio proves nothing: a loop over short data also waits at the start of each epoch, while
 the storage is idle. Behind a link of 12 MB/s the ratio was 1.5.
 """
-_QUANTILES = {"p99": "a hundred", "p95": "twenty", "p90": "ten"}
-_FIRST_BATCH = {
-    "listing": "listing what there is to read",
+_TAIL_QUANTILES = {"p99": "a hundred", "p95": "twenty", "p90": "ten"}
+"""High quantiles of step times, and among how many steps one is that long."""
+_FIRST_BATCH_PARTS = {
+    "listing": "listing the data",
     "worker_start": "starting workers",
     "fetch": "reading its samples",
     "decode": "decoding and augmenting its samples",
 }
 
 
-def of_loop(loop: Loop, known: Capacities) -> Iterator[Finding]:
-    """Causes of a loop's loss, the largest first, then its other findings."""
+def loop_findings(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
+    """Yield the causes of a loop's loss, the largest first, then its other findings."""
     loss = loop.loss or loop.waiting
-    causes = sorted(_causes(loop, known), key=lambda cause: -(cause.share or 0.0))
-    if loss is not None and (loss.median < FINE or _has_no_large_part(loop)):
+    causes = sorted(_causes(loop, capacities), key=lambda cause: -(cause.share or 0.0))
+    if loss is not None and (loss.median < FINE_SHARE or _has_no_large_part(loop)):
         code = "slow-device" if loop.loss is not None else "input-fine"
-        yield make_finding(
-            code,
-            f"{loop.group}: {_lost(loop, loss)}",
-            of=loop.group,
-            share=loss,
-        )
+        evidence = f"{loop.group}: {_loss_words(loop, loss)}"
+        yield make_finding(code, evidence, of=loop.group, share=loss)
     elif loss is not None and not causes:
-        ladder = ", or run iobench ladder CONFIG" if loop.has_all_rungs else ""
-        yield make_finding(
-            "input-bound",
-            f"{loop.group}: {_lost(loop, loss)}; which part of the input is slow is unknown",
-            f"add inputs: training.inputs: [synthetic, warm, cold]{ladder}",
-            of=loop.group,
-            share=loss,
-        )
+        advice = advice_on("input-bound-ladder" if loop.has_all_rungs else "input-bound")
+        evidence = f"{loop.group}: {_loss_words(loop, loss)}"
+        evidence += "; the slow part of the input is unknown"
+        yield make_finding("input-bound", evidence, advice, of=loop.group, share=loss)
     yield from causes
-    if known.processors and loop.workers > CROWDED * known.processors:
-        number = max(1, int(known.processors) // loop.devices)
-        yield make_finding(
-            "too-many-workers",
-            f"{loop.group}: {loop.workers} workers on {known.processors:g} CPUs",
-            of=loop.group,
-            recommendation=Recommendation(
-                "workers",
-                f"Use {number} loader workers, one a CPU",
-                config={f"training.{loop.index}.workers": number},
-                value=number,
-                now=loop.params.get("workers"),
-            ),
-        )
-    yield from _outliers(loop.group, {name: loop.metric(name) for name in _step_metrics()})
-    yield from _ranks(loop)
+    if capacities.processors and loop.workers > MAX_WORKERS_PER_CPU * capacities.processors:
+        yield _too_many_workers(loop, capacities.processors)
+    step_times = {name: loop.metric(name) for name in ("step_s_p50", *_tail_metrics())}
+    yield from outlier_findings(loop.group, step_times)
+    yield from _rank_findings(loop)
+
+
+def first_batch_finding(trials: Sequence[Trial]) -> Iterator[Finding]:
+    """Yield a finding about the latest first batch of all loaders and loops, if it is late."""
+    late = []
+    for kind in ("loader", "train"):
+        for params, repeats in by_settings(trials, kind):
+            first_s = median_of(repeats, "time_to_first_batch_s")
+            if first_s is not None and first_s >= LATE_BATCH_S:
+                late.append((first_s, params_words(kind, params), repeats))
+    if not late:
+        return
+    first_s, name, repeats = max(late, key=lambda point: point[0])
+    evidence = f"{name}: {first_s:.0f} s to the first batch"
+    parts_s = {}
+    for part in _FIRST_BATCH_PARTS:
+        parts_s[part] = median_of(repeats, f"first_batch_{part}_s") or 0.0
+    longest = max(parts_s, key=lambda part: parts_s[part])
+    if parts_s[longest] > first_s / 2:
+        evidence += f", {parts_s[longest]:.0f} s of it {_FIRST_BATCH_PARTS[longest]}"
+    if len(late) > 1:
+        evidence += f"; {counted(len(late) - 1, 'more point')} with a late first batch"
+    yield make_finding("late-first-batch", evidence, advice_on("late-first-batch"))
+
+
+def outlier_findings(name: str, step_times: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield a finding if some steps take far longer than the median.
+
+    Args:
+        name: the name of the loop.
+        step_times: quantiles of step times, such as ``step_s_p99``, in seconds. The highest of
+            them that was measured is used.
+    """
+    median_s = step_times.get("step_s_p50")
+    for quantile, steps in _TAIL_QUANTILES.items():
+        tail_s = step_times.get(f"step_s_{quantile}")
+        if median_s and tail_s:
+            if tail_s > OUTLIER_FACTOR * median_s:
+                factor = f"{tail_s / median_s:.1f}"
+                evidence = f"{name}: one step of {steps} takes {factor} times the median or more"
+                yield make_finding("step-outliers", evidence, advice_on("step-outliers"))
+            return
+
+
+def _tail_metrics() -> list[str]:
+    return [f"step_s_{quantile}" for quantile in _TAIL_QUANTILES]
+
+
+def _too_many_workers(loop: Loop, cpus: float) -> Finding:
+    workers = max(1, int(cpus) // loop.devices)
+    workers_now = loop.params.get("workers")
+    return make_finding(
+        "too-many-workers",
+        f"{loop.group}: {loop.workers} workers on {cpus:g} CPUs",
+        of=loop.group,
+        recommendation=recommendations.use_fewer_workers(
+            f"training.{loop.index}", workers, workers_now
+        ),
+    )
 
 
 def _has_no_large_part(loop: Loop) -> bool:
-    """Whether the starts of epochs and the rest of the loss are each below 5 % of the time."""
+    """Return whether the starts of epochs and the rest of the loss are each below 5 %."""
     starts, rest = loop.start_share, loop.lost_beyond_starts
     if starts is None or rest is None:
         return False
-    return starts.median < FINE and rest.median < FINE
+    return starts.median < FINE_SHARE and rest.median < FINE_SHARE
 
 
-def _lost(loop: Loop, share: Estimate) -> str:
-    """The loss in words; where it is not known, the time that the loop waits for batches."""
+def _loss_words(loop: Loop, share: Estimate) -> str:
+    """Return the loss as a sentence, or the time that the loop waits if the loss is unknown."""
     if loop.loss is None:
         return f"the loop waits for batches {share_words(share)} of its time"
     return f"the loss is {share_words(share)} of a step"
 
 
-def _causes(loop: Loop, known: Capacities) -> Iterator[Finding]:
-    alone = _alone(loop)
-    own = _own_rungs(loop, alone)
-    for rung, share in own.items():
-        if rung in _RUNGS and _counts(share):
-            code, doing = _RUNGS[rung]
-            if rung == "copy" and loop.on_gpu and not loop.params.get("pin_memory"):
-                code = "unpinned-copy"
-            said = f"{loop.group}: {doing} takes {share_words(share)} of a step"
-            crowd = _crowd(loop, known) if rung in ("augment", "decode") else ""
-            if crowd:
-                code = "other-programs"
-            if rung == "decode":
-                said += crowd or _processors(loop, known)
-            elif rung == "augment":
-                said += crowd
-            yield make_finding(code, said, of=loop.group, share=share)
+def _causes(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
+    separate = _separate_rungs(loop)
+    shares = _rung_shares(loop, separate)
+    for rung, share in shares.items():
+        if rung in _RUNG_CAUSES and _is_large(share):
+            yield _rung_cause(loop, capacities, rung, share)
     yield from _epoch_starts(loop)
     preparing, reading = loop.preparing_share, loop.fetch_stall
-    if preparing is None and "decode" not in alone:
-        preparing, reading = _given(loop, known)
-    if "decode" not in alone and preparing is not None and _counts(preparing):
-        crowd = _crowd(loop, known)
-        said = f"{loop.group}: preparing samples takes {share_words(preparing)} of a step"
-        code = "other-programs" if crowd else "slow-preparation"
-        yield make_finding(
-            code, said + (crowd or _processors(loop, known)), of=loop.group, share=preparing
-        )
+    if preparing is None and "decode" not in separate:
+        preparing, reading = _attributed_loss(loop, capacities)
+    if preparing is not None and "decode" not in separate and _is_large(preparing):
+        yield _preparing_cause(loop, capacities, preparing)
     farthest = "store" if loop.farthest == "store" else "cold"
-    waiting = own.get(farthest) or reading
-    if waiting is not None and _counts(waiting):
-        yield _storage(loop, known, waiting)
+    fetching = shares.get(farthest) or reading
+    if fetching is not None and _is_large(fetching):
+        yield _storage_cause(loop, capacities, fetching)
+
+
+def _rung_cause(loop: Loop, capacities: Capacities, rung: str, share: Estimate) -> Finding:
+    """Return the finding that a rung of the ladder takes a large share of a step."""
+    code, activity = _RUNG_CAUSES[rung]
+    evidence = f"{loop.group}: {activity} takes {share_words(share)} of a step"
+    if rung == "copy" and loop.on_gpu and not loop.params.get("pin_memory"):
+        code = "unpinned-copy"
+    if rung in ("augment", "decode"):
+        crowd = _other_programs_words(loop, capacities)
+        if crowd:
+            code = "other-programs"
+            evidence += crowd
+        elif rung == "decode":
+            evidence += _cpu_words(loop, capacities)
+    return make_finding(code, evidence, of=loop.group, share=share)
+
+
+def _preparing_cause(loop: Loop, capacities: Capacities, share: Estimate) -> Finding:
+    """Return the finding that preparing samples, as a whole, takes a large share of a step."""
+    evidence = f"{loop.group}: preparing samples takes {share_words(share)} of a step"
+    crowd = _other_programs_words(loop, capacities)
+    if crowd:
+        return make_finding("other-programs", evidence + crowd, of=loop.group, share=share)
+    evidence += _cpu_words(loop, capacities)
+    return make_finding("slow-preparation", evidence, of=loop.group, share=share)
 
 
 def _epoch_starts(loop: Loop) -> Iterator[Finding]:
-    """The starts of epochs, where whole epochs were measured."""
+    """Yield a finding if the starts of epochs take long, where whole epochs were measured."""
     share, trials = loop.start_share, loop.start_trials
-    if share is None or not _counts(share):
+    if share is None or not _is_large(share):
         return
-    said = f"{loop.group}: the starts of epochs take {share_words(share)} of the time"
+    evidence = f"{loop.group}: the starts of epochs take {share_words(share)} of the time"
     source = trials[0].params.get("input")
-    said += f" with input {source}" if source != loop.farthest else ""
-    first_s, later_s = (
-        median_of(trials, name) for name in ("time_to_first_batch_s", "epoch_start_s")
-    )
+    if source != loop.farthest:
+        evidence += f" with input {source}"
+    first_s = median_of(trials, "time_to_first_batch_s")
+    later_s = median_of(trials, "epoch_start_s")
     if first_s is not None and later_s is not None:
-        said += f": {first_s:.2g} s for the first batch, {later_s:.2g} s for each later start"
-    yield make_finding("epoch-starts", said, of=loop.group, share=share)
+        evidence += f": {first_s:.2g} s for the first batch, {later_s:.2g} s for each later start"
+    yield make_finding("epoch-starts", evidence, of=loop.group, share=share)
 
 
-def _alone(loop: Loop) -> set[str]:
-    """Rungs of the ladder that are one part alone, on the way to the farthest."""
-    hides = {rung.rung: set(rung.within) - {"warm"} for rung in loop.ladder.rungs if rung.above}
-    return {rung for rung in loop.ladder.path if not hides.get(rung)}
+def _separate_rungs(loop: Loop) -> set[str]:
+    """Return the rungs on the way to the farthest input that measure one part separately."""
+    separate = set(loop.ladder.path)
+    for rung in loop.ladder.rungs:
+        # ``warm`` between two rungs is no part of its own: it is replaced by the store.
+        if rung.above and set(rung.within) - {"warm"}:
+            separate.discard(rung.rung)
+    return separate
 
 
-def _own_rungs(loop: Loop, alone: set[str]) -> dict[str, Estimate]:
-    """Shares of those rungs whose part is distinguishable from zero."""
+def _rung_shares(loop: Loop, separate: set[str]) -> dict[str, Estimate]:
+    """Return the shares of separate rungs that can be distinguished from zero."""
     shares = {}
     for rung in loop.ladder.rungs:
-        told = rung.share is not None and (rung.tells or rung.share.repeats == 1)
-        if rung.rung in alone and told and rung.share is not None:
+        if rung.rung not in separate or rung.share is None:
+            continue
+        if rung.differs_from_zero or rung.share.repeats == 1:
             shares[rung.rung] = rung.share
     if "decode" not in loop.inputs:
-        shares.pop("warm", None)  # of three rungs it contains all preparing
+        shares.pop("warm", None)  # On a ladder of three rungs it contains all preparing.
     return shares
 
 
-def _given(loop: Loop, known: Capacities) -> tuple[Estimate | None, Estimate | None]:
+def _attributed_loss(loop: Loop, capacities: Capacities) -> tuple[Estimate | None, Estimate | None]:
     """Attribute the loss to preparing or to reading, where inputs do not separate them.
 
-    The starts of epochs are a cause of their own, and are not part of it.
+    The starts of epochs are a cause of their own, and are not part of this loss.
+
+    Returns:
+        The shares of preparing and of reading; None for a share that is not known.
     """
     loss, rate = loop.lost_beyond_starts, loop.rate()
     if loss is None or rate is None or loop.farthest is None:
         return None, None
+    preparing, reading = (loss, None), (None, loss)
     if loop.farthest == "warm":
-        return loss, None
+        return preparing
     setting = setting_of(loop.params, "warm", loop.devices)
-    alone = known.supply(setting, from_loops=False).rate
-    if alone is not None:
-        return (loss, None) if alone.median < 1.25 * rate.median else (None, loss)
-    storage = known.storage_rate(setting.changed(source=loop.farthest))
-    if storage is not None and storage.median < 1.25 * rate.median:
-        return None, loss
-    if storage is not None and storage.median >= _MUCH_FASTER * rate.median:
-        # Reading takes at most rate / storage of a step: a third. The larger part is preparing.
-        return loss, None
-    busy = loop.metric("cpu_busy_share")
-    if busy is not None and busy >= BUSY:
-        return loss, None
-    return (None, loss) if busy is not None and busy < IDLE else (None, None)
+    loader_rate = capacities.predict_loader(setting, from_loops=False).rate
+    if loader_rate is not None:
+        is_slow = loader_rate.median < _LOADER_AS_SLOW * rate.median
+        return preparing if is_slow else reading
+    storage_rate = capacities.storage_rate(setting.with_changes(source=loop.farthest))
+    if storage_rate is not None and storage_rate.median < _LOADER_AS_SLOW * rate.median:
+        return reading
+    if storage_rate is not None and storage_rate.median >= _MUCH_FASTER * rate.median:
+        # Reading takes at most a third of a step, so that preparing is the larger part.
+        return preparing
+    busy_share = loop.metric("cpu_busy_share")
+    if busy_share is not None and busy_share >= BUSY_SHARE:
+        return preparing
+    if busy_share is not None and busy_share < IDLE_SHARE:
+        return reading
+    return None, None
 
 
-def _counts(share: Estimate) -> bool:
-    """Whether a share is large enough to report, and distinguishable from zero."""
-    return share.median >= FINE and share.low > 0
+def _is_large(share: Estimate) -> bool:
+    """Return whether a share is large enough to report, and distinguishable from zero."""
+    return share.median >= FINE_SHARE and share.low > 0
 
 
-def _processors(loop: Loop, known: Capacities) -> str:
-    """Workers, and how busy the CPUs were."""
-    said = f"; {loop.workers} worker{'s' * (loop.workers != 1)}"
-    if known.processors:
-        said += f" on {known.processors:g} CPUs"
-    busy = loop.metric("cpu_busy_share")
-    return said + (f", which were {percent_words(busy)} busy" if busy is not None else "")
+def _cpu_words(loop: Loop, capacities: Capacities) -> str:
+    """Return the number of workers, and how busy the CPUs were."""
+    text = f"; {counted(loop.workers, 'worker')}"
+    if capacities.processors:
+        text += f" on {capacities.processors:g} CPUs"
+    busy_share = loop.metric("cpu_busy_share")
+    if busy_share is not None:
+        text += f", which were {percent_words(busy_share)} busy"
+    return text
 
 
-def _crowd(loop: Loop, known: Capacities) -> str:
-    """Evidence that other programs leave too few CPUs; empty if they do not."""
-    busy, own = loop.metric("cpu_busy_share"), loop.metric("cores_busy")
-    cpu_s, consumes = loop.metric("cpu_s_per_1000_samples"), loop.device_rate
-    there = known.processors
-    if not there or busy is None or own is None or cpu_s is None or consumes is None:
+def _other_programs_words(loop: Loop, capacities: Capacities) -> str:
+    """Return the evidence that other programs leave too few CPUs; empty if they do not."""
+    cpus = capacities.processors
+    busy_share = loop.metric("cpu_busy_share")
+    own_cpus = loop.metric("cores_busy")
+    cpu_s = loop.metric("cpu_s_per_1000_samples")
+    device_rate = loop.device_rate
+    if not cpus or busy_share is None or own_cpus is None or cpu_s is None or device_rate is None:
         return ""
-    others, wanted = max(0.0, busy * there - own), consumes.median * cpu_s / 1000
-    if busy < BUSY or others < there / 4 or wanted < there / 4 or wanted <= there - others:
+    other_cpus = max(0.0, busy_share * cpus - own_cpus)
+    needed_cpus = device_rate.median * cpu_s / 1000
+    remaining_cpus = cpus - other_cpus
+    is_crowded = busy_share >= BUSY_SHARE and other_cpus >= cpus / 4
+    needs_more = needed_cpus >= cpus / 4 and needed_cpus > remaining_cpus
+    if not is_crowded or not needs_more:
         return ""
     return (
-        f"; at the device's rate it would use {min(wanted, there):.2g} of {there:g} CPUs, and "
-        f"other programs leave {there - others:.2g}"
+        f"; at the device's rate it would use {min(needed_cpus, cpus):.2g} of {cpus:g} CPUs, and "
+        f"other programs leave {remaining_cpus:.2g}"
     )
 
 
-def _storage(loop: Loop, known: Capacities, share: Estimate) -> Finding:
-    where = "the object store" if loop.farthest == "store" else "the disk"
-    said = f"{loop.group}: reading from {where} takes {share_words(share)} of a step"
+def _storage_cause(loop: Loop, capacities: Capacities, share: Estimate) -> Finding:
+    """Return the finding that reading from disk or store takes a large share of a step."""
+    location = "the object store" if loop.farthest == "store" else "the disk"
+    evidence = f"{loop.group}: reading from {location} takes {share_words(share)} of a step"
     refused, requests = loop.metric("store_refused"), loop.metric("store_requests")
-    if refused and requests is not None and refused / (refused + requests) > REFUSED:
-        said += f"; {refused:,.0f} of {refused + requests:,.0f} answers were 503 or 429"
-        return make_finding("store-throttles", said, of=loop.group, share=share)
-    size = loop.metric("mean_object_bytes")
-    if loop.reads_files and size is not None and size < SMALL_BYTES:
-        said += f"; each sample is a file of {size / 1e3:,.0f} kB"
-        return make_finding("tiny-files", said, of=loop.group, share=share)
+    if refused and requests is not None:
+        answers = refused + requests
+        if refused / answers > MAX_REFUSED_SHARE:
+            evidence += f"; {refused:,.0f} of {answers:,.0f} answers were 503 or 429"
+            return make_finding("store-throttles", evidence, of=loop.group, share=share)
+    object_bytes = loop.metric("mean_object_bytes")
+    if loop.reads_files and object_bytes is not None and object_bytes < SMALL_FILE_BYTES:
+        evidence += f"; each sample is a file of {object_bytes / 1e3:,.0f} kB"
+        return make_finding("tiny-files", evidence, of=loop.group, share=share)
     if loop.farthest != "store":
-        return make_finding("slow-disk", said + _of_disk(loop), of=loop.group, share=share)
-    first_s, whole_s = loop.metric("store_first_byte_s"), loop.metric("store_get_s")
-    if first_s is not None and whole_s:
-        waits = percent_words(first_s / whole_s)
-        said += f"; a GET takes {whole_s * 1e3:,.0f} ms, {waits} of it to the first byte"
+        evidence += _disk_words(loop)
+        return make_finding("slow-disk", evidence, of=loop.group, share=share)
+    evidence += _get_words(loop)
+    return _store_cause(loop, capacities, share, evidence)
+
+
+def _store_cause(loop: Loop, capacities: Capacities, share: Estimate, evidence: str) -> Finding:
+    """Return the finding that a store is slow, with its latency or bandwidth as the limit."""
     connections = connections_of(loop.params)
-    if not known.store_points or connections is None:
-        said += f"; whether latency or bandwidth limits was not measured ({TO_MEASURE})"
-        return make_finding("slow-store", said, of=loop.group, share=share)
-    form = str(loop.params.get("data", "")).partition("@")[0]
-    read_bytes = read_bytes_of(loop.params, known.sample_bytes.get(form), size)
-    limit = limit_of(known.store_points, connections * loop.devices, read_bytes)
-    said += f"; {limit.evidence}" if limit.evidence else ""
+    if not capacities.store_points or connections is None:
+        evidence += f"; whether latency or bandwidth limits was not measured ({TO_MEASURE})"
+        return make_finding("slow-store", evidence, of=loop.group, share=share)
+    sample_bytes = capacities.sample_bytes.get(data_name(loop.params))
+    read_bytes = read_bytes_of(loop.params, sample_bytes, loop.metric("mean_object_bytes"))
+    limit = limit_of(capacities.store_points, connections * loop.devices, read_bytes)
+    if limit.evidence:
+        evidence += f"; {limit.evidence}"
     if limit.limit == "unclear":
-        said += f": neither latency nor bandwidth for certain; vary {TO_MEASURE}"
-        return make_finding("slow-store", said, of=loop.group, share=share)
-    return make_finding(f"slow-store-{limit.limit}", said, of=loop.group, share=share)
+        evidence += f": this shows neither latency nor bandwidth as the limit; vary {TO_MEASURE}"
+        return make_finding("slow-store", evidence, of=loop.group, share=share)
+    return make_finding(f"slow-store-{limit.limit}", evidence, of=loop.group, share=share)
 
 
-def _of_disk(loop: Loop) -> str:
-    rate, waiting = loop.metric("disk_read_mb_per_s"), loop.metric("cpu_iowait_share")
-    said = f"; disks gave {rate:,.0f} MB/s" if rate is not None else ""
-    return said + (f", iowait {percent_words(waiting)}" if waiting is not None else "")
+def _get_words(loop: Loop) -> str:
+    """Return how long a GET takes; empty if it was not measured."""
+    first_byte_s, get_s = loop.metric("store_first_byte_s"), loop.metric("store_get_s")
+    if first_byte_s is None or not get_s:
+        return ""
+    share = percent_words(first_byte_s / get_s)
+    return f"; a GET takes {get_s * 1e3:,.0f} ms, {share} of it to the first byte"
 
 
-def first_batches(trials: Sequence[Trial]) -> Iterator[Finding]:
-    """The latest first batch of all points, and what it waits for."""
-    late = []
-    for kind in ("loader", "train"):
-        for params, repeats in by_settings(trials, kind):
-            first_s = median_of(repeats, "time_to_first_batch_s")
-            if first_s is not None and first_s >= LATE_S:
-                late.append((first_s, params_words(kind, params), repeats))
-    if not late:
-        return
-    first_s, named, repeats = max(late, key=lambda one: one[0])
-    said = f"{named}: {first_s:.0f} s to the first batch"
-    parts = {part: median_of(repeats, f"first_batch_{part}_s") or 0.0 for part in _FIRST_BATCH}
-    longest = max(parts, key=lambda part: parts[part])
-    if parts[longest] > first_s / 2:
-        said += f", {parts[longest]:.0f} s of it {_FIRST_BATCH[longest]}"
-    advice = "shards list one manifest; workers kept from epoch to epoch start once"
-    more = f"; {len(late) - 1} more points are as late" if len(late) > 1 else ""
-    yield make_finding("late-first-batch", said + more, advice)
+def _disk_words(loop: Loop) -> str:
+    """Return the rate of the disks, and how long CPUs waited for them."""
+    text = ""
+    mb_per_s, waiting_share = loop.metric("disk_read_mb_per_s"), loop.metric("cpu_iowait_share")
+    if mb_per_s is not None:
+        text += f"; disks gave {mb_per_s:,.0f} MB/s"
+    if waiting_share is not None:
+        text += f", iowait {percent_words(waiting_share)}"
+    return text
 
 
-def of_probes(result: Result) -> Iterator[Finding]:
-    """Findings of the probes: refused requests, small files that are slower than shards."""
-    for params, repeats in by_settings(result.trials, "object"):
-        refused, requests = (
-            median_of(repeats, "refused") or 0.0,
-            median_of(repeats, "requests") or 0.0,
-        )
-        if refused and refused / (refused + requests) > REFUSED:
-            share = percent_words(refused / (refused + requests))
-            said = f"{params_words('object', params)}: {share} of its requests were refused"
-            yield make_finding("store-throttles", said, "fewer connections, larger requests")
-            break
-    forms = {
-        str(trial.params.get("data", "")).partition("@")[0]
-        for trial in result.trials
-        if trial.kind in ("loader", "train")
-    }
-    if forms and not forms & AS_FILES:
-        return  # nobody here opens small files
-    rates: dict[tuple[str, str, str], dict[str, float]] = {}
-    for params, repeats in by_settings(result.trials, "layout"):
-        if (rate := rate_of(repeats)) is not None:
-            place = str(params.get("data", "")).partition("@")[2]
-            key = (place, str(params.get("parallelism")), cold_label(repeats))
-            best = rates.setdefault(key, {})
-            access = str(params.get("access", ""))
-            best[access] = max(best.get(access, 0.0), rate.median)
-    for (place, _, label), by_access in rates.items():
-        files, shards = by_access.get("files"), by_access.get("shards")
-        if files and shards and files < 0.5 * shards:
-            rates_said = f"small files give {files:,.0f} samples/s, shards {shards:,.0f}"
-            said = f"on {place}, {label}: {rates_said}"
-            yield make_finding(
-                "tiny-files", said, shard_command(result.config.get("data") or {}, "")
-            )
-
-
-def watched(trials: Sequence[Trial]) -> Iterator[Finding]:
-    """Findings of each watched loop, by how busy the CPUs were."""
-    for trial in trials:
-        if trial.kind == "watch" and trial.status == "done":
-            named = f"loop over {trial.params.get('loader', '')}"
-            yield from _waiting(named, trial)
-            yield from _starts(named, trial)
-            yield from _outliers(named, trial.metrics)
-
-
-def _waiting(named: str, trial: Trial) -> Iterator[Finding]:
-    """That the input costs much, by the measured loss or else by the waiting, and why."""
-    metrics = trial.metrics
-    cost = input_cost(metrics)
-    if cost is None:
-        return
-    said = _cost_words(named, metrics, cost)
-    part = cost.as_estimate
-    if cost.by == "loss" and cost.grade == "fine":
-        yield make_finding("slow-device", said, share=part)
-    if cost.grade != "high":
-        return
-    busy = metrics.get("cpu_busy_share")
-    said += "" if busy is None else f"; CPUs {percent_words(busy)} busy"
-    more = "to find the part: dataprep init, then iobench run configs/bench/train-resnet50.yaml"
-    if busy is None or IDLE <= busy < BUSY:
-        yield make_finding("waiting", said, f"DataLoader(num_workers=...); {more}", share=part)
-    elif busy < IDLE:
-        disk = metrics.get("disk_read_mb_per_s")
-        said += "" if disk is None else f", disks gave {disk:,.0f} MB/s"
-        advice = "more workers: DataLoader(num_workers=..., prefetch_factor=...); if that brings "
-        yield make_finding(
-            "waiting-workers", said, f"{advice}nothing, storage is the limit", share=part
-        )
-    elif metrics.get("loop_cpu_share", busy) < busy / 2:
-        said += f", {percent_words(metrics['loop_cpu_share'])} by the loop and its workers"
-        advice = (
-            "stop what runs beside the training, then measure again; if the loop still waits, its "
-            "workers wait for storage or are too few: DataLoader(num_workers=...)"
-        )
-        yield make_finding("waiting-others", said, advice, share=part)
-    else:
-        advice = "store smaller images: dataprep shard --size 256; or use a machine with more CPUs"
-        yield make_finding("waiting-preparation", said, advice, share=part)
-
-
-def _cost_words(named: str, metrics: Metrics, cost: InputCost) -> str:
-    """The figure by which a watched loop is graded, and the host's waiting."""
-    host_share = metrics.get("wait_share")
-    if cost.by == "loss":
-        said = f"{named}: its loader costs {cost.words} of its rate"
-        return (
-            said
-            if host_share is None
-            else f"{said}; it waits {percent_words(host_share)} of its time"
-        )
-    subject = f"{named}: its GPU" if cost.by == "device" else f"{named}:"
-    said = f"{subject} waits for data {cost.words} of its time"
-    if cost.by == "device" and host_share is not None:
-        said += f", the host {percent_words(host_share)}"
-    return said
-
-
-def _starts(named: str, trial: Trial) -> Iterator[Finding]:
-    metrics = trial.metrics
-    first_s, seconds = metrics.get("time_to_first_batch_s") or 0.0, metrics.get("seconds") or 0.0
-    if first_s >= LATE_S and first_s >= FINE * seconds:
-        yield make_finding(
-            "late-first-batch",
-            f"{named}: {first_s:.0f} s to the first batch, {seconds:.0f} s of steps",
-            "look for a download, a listing of many files, or workers that import much",
-        )
-    share = metrics.get("epoch_start_share") or 0.0
-    taker = "its"
-    if (idle := metrics.get("device_wait_share")) is not None:
-        # Runs of earlier versions have no share of the starts: it is at most the whole.
-        share = metrics.get("device_epoch_start_share", min(share, idle))
-        taker = "its GPU's"
-    if share > FINE:
-        each_s = metrics.get("epoch_start_s") or 0.0
-        yield make_finding(
-            "epoch-starts",
-            f"{named}: the starts of epochs take {percent_words(share)} of {taker} time, "
-            f"{each_s:.2g} s each",
-            "keep workers between epochs: DataLoader(persistent_workers=True)",
-            share=Estimate(share, share, share, 0.0, 1),
-        )
-
-
-def _step_metrics() -> tuple[str, ...]:
-    return ("step_s_p50", *(f"step_s_{name}" for name in _QUANTILES))
-
-
-def _outliers(named: str, metrics: Any) -> Iterator[Finding]:
-    """Steps far longer than the median, by the highest quantile that is known."""
-    usual = metrics.get("step_s_p50")
-    for name, of in _QUANTILES.items():
-        rare = metrics.get(f"step_s_{name}")
-        if usual and rare:
-            if rare > OUTLIER * usual:
-                said = (
-                    f"{named}: one step of {of} takes {rare / usual:.1f} times the median or more"
-                )
-                yield make_finding(
-                    "step-outliers", said, "see the chart of steps; try training.prefetch: 4"
-                )
-            return
-
-
-def _ranks(loop: Loop) -> Iterator[Finding]:
+def _rank_findings(loop: Loop) -> Iterator[Finding]:
+    """Yield findings about ranks that trained separate networks, or that wait for another."""
     for source, repeats in loop.inputs.items():
-        named = f"{loop.group}, {source}"
+        name = f"{loop.group}, {source}"
         if any(trial.metrics.get("ranks_agree") is False for trial in repeats):
-            said = f"{named}: the ranks' parameters differ at the end"
-            yield make_finding("ranks-differ", said, "gradients were not exchanged", of=loop.group)
+            evidence = f"{name}: the ranks' parameters differ at the end"
+            advice = advice_on("ranks-differ")
+            yield make_finding("ranks-differ", evidence, advice, of=loop.group)
         share = median_of(repeats, "rank_uneven_share") or 0.0
-        waits = median_by_rank(repeats, "rank_wait_s")
-        if share > FINE and waits:
-            slow = waits.index(max(waits))
+        waits_s = median_by_rank(repeats, "rank_wait_s")
+        if share > FINE_SHARE and waits_s:
+            slowest = waits_s.index(max(waits_s))
             yield make_finding(
                 "uneven-ranks",
-                f"{named}: {percent_words(share)} of the time ranks wait for a slower one; rank {slow} "
-                f"waits {waits[slow] * 1e3:,.3g} ms a step, the fastest {min(waits) * 1e3:,.3g} ms",
-                "look at the CPUs, disk and network of that rank; training.prefetch: 4 evens out",
+                f"{name}: ranks wait for a slower one {percent_words(share)} of the time; rank "
+                f"{slowest} waits {waits_s[slowest] * 1e3:,.3g} ms in each step, the fastest "
+                f"{min(waits_s) * 1e3:,.3g} ms",
+                advice_on("uneven-ranks"),
                 of=loop.group,
                 share=Estimate(share, share, share, 0.0, 1),
             )

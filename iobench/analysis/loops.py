@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from iobench.analysis.repeats import (
     Repeats,
@@ -38,16 +38,19 @@ from iobench.ladder import (
     ladder,
     with_starts,
 )
-from iobench.loaders.own import FROM_MEMORY
+from iobench.loaders.own import FROM_MEMORY, GIVE_UINT8
 from iobench.stats import Estimate, estimate
 from iobench.trial import Params, Trial
 
-FARTHEST = ("store", "cold", "warm")
+Source = Literal["warm", "cold", "store"]
+"""Where samples are read from: a warm page cache, a disk with a cold one, or an object store."""
+
+FARTHEST: tuple[Source, ...] = ("store", "cold", "warm")
 """Inputs whose samples are read, the farthest first."""
 
 _WORK = ("image_size", "augment", "normalise", "colour_jitter", "pca_noise")
 _STARTS = ("time_to_first_batch_s", "epoch_start_s", "epoch_start_share")
-_NOT_ASKED = "not asked for (training.inputs)"
+_NOT_REQUESTED = "not requested (training.inputs)"
 _THREADS = re.compile(r"\bthreads?\b")
 
 
@@ -68,7 +71,7 @@ class Loop:
     group: str
     inputs: Mapping[str, Repeats]
     seconds: Mapping[str, Seconds]
-    farthest: str | None
+    farthest: Source | None
     ladder: Ladder
     not_measured: Mapping[str, str]
     index: int
@@ -133,6 +136,13 @@ class Loop:
     def reads_files(self) -> bool:
         """Whether each sample is a file or an object."""
         return str(self.params.get("data", "")).partition("@")[0] in AS_FILES
+
+    @property
+    def hands_over_float32(self) -> bool:
+        """Whether the loader normalises images that it could hand over as uint8."""
+        trains_in_torch = self.params.get("consumer") not in ("tensorflow", "mxnet")
+        gives_uint8 = self.params.get("loader") in GIVE_UINT8
+        return trains_in_torch and gives_uint8 and bool(self.params.get("normalise", True))
 
     @property
     def label(self) -> str:
@@ -308,7 +318,7 @@ class Loop:
             "within": list(rung.within),
             "part": estimate_as_dict(rung.part),
             "share": estimate_as_dict(rung.share),
-            "tells": rung.tells,
+            "tells": rung.differs_from_zero,
         }
 
     def rung_words(self, rung: Rung) -> str:
@@ -326,41 +336,46 @@ class Loop:
 
 
 def training_loops(trials: Iterable[Trial]) -> list[Loop]:
-    """Every loop with a completed trial, in the order of the trials."""
+    """Return every loop that has a completed trial, in the order of the trials."""
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
         if trial.kind == "train":
             groups.setdefault(str(trial.params.get("group", "")), []).append(trial)
-    found = [_loop(name, members, index) for index, (name, members) in enumerate(groups.items())]
-    return [loop for loop in found if loop.inputs]
+    loops = []
+    for index, (group, members) in enumerate(groups.items()):
+        loop = _loop(group, members, index)
+        if loop.inputs:
+            loops.append(loop)
+    return loops
 
 
-def leading_loop(found: Sequence[Loop]) -> Loop | None:
-    """The loop of which the verdict speaks: the first whose loss is known, else the first."""
-    known = [loop for loop in found if loop.loss is not None]
-    return next(iter([*known, *found]), None)
+def leading_loop(loops: Sequence[Loop]) -> Loop | None:
+    """Return the loop that the verdict is about: the first whose loss is known, else the first."""
+    for loop in loops:
+        if loop.loss is not None:
+            return loop
+    return loops[0] if loops else None
 
 
 def costliest_rung(loop: Loop) -> tuple[str, Estimate] | None:
-    """The rung that costs most, with its share of the time.
+    """Return the rung that costs most, with its share of the time.
 
-    None where the ladder has no rung between the device and reading, or where the largest contains
+    None if the ladder has no rung between the device and reading, or if the costliest one contains
     others that were not measured.
     """
-    found = loop.ladder
-    if all(rung in (*THREE, START) for rung in found.path):
+    path = loop.ladder.path
+    if all(rung in (*THREE, START) for rung in path):
         return None
-    told = [
-        (rung.share.median, rung)
-        for rung in found.rungs
-        if rung.rung in found.path and rung.tells and rung.share and rung.share.median > 0
-    ]
-    if not told:
+    costliest: Rung | None = None
+    share: Estimate | None = None
+    for rung in loop.ladder.rungs:
+        if rung.rung not in path or not rung.differs_from_zero or rung.share is None:
+            continue
+        if rung.share.median > (share.median if share is not None else 0.0):
+            costliest, share = rung, rung.share
+    if costliest is None or share is None or costliest.within:
         return None
-    rung = max(told, key=lambda pair: pair[0])[1]
-    if rung.share is None or rung.within:
-        return None
-    return rung.rung, rung.share
+    return costliest.rung, share
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,129 +388,178 @@ class Part:
 
 
 def step_parts(loop: Loop) -> list[Part]:
-    """Where a step's time goes, from the device on; the parts add up to the step.
+    """Return where a step's time goes, from the device on; the parts add up to the step.
 
-    Rungs of the ladder where they were measured, else device, preparing and reading. A rung that
-    took less time than the one above it counts as 0 here, so that no part exceeds the loss.
+    These are the rungs of the ladder where they were measured, otherwise device, preparing and
+    reading. A rung that took less time than the one above it counts as 0, so that no part exceeds
+    the loss.
     """
-    reached = {}
+    path = loop.ladder.path
+    seconds = {}
     for rung in loop.ladder.rungs:
-        if rung.rung in loop.ladder.path:
-            reached[rung.rung] = rung.seconds.median
-    if not reached or "synthetic" not in reached:
+        if rung.rung in path:
+            seconds[rung.rung] = rung.seconds.median
+    if "synthetic" not in seconds:
         return []
-    total, before, parts = reached[loop.ladder.path[-1]], 0.0, []
-    if total <= 0:
+    total_s, begin_s = seconds[path[-1]], 0.0
+    if total_s <= 0:
         return []
-    for name in loop.ladder.path:
-        until = min(max(reached[name], before), total)
+    parts = []
+    for name in path:
+        end_s = min(max(seconds[name], begin_s), total_s)
         label = "device" if name == "synthetic" else _part_name(loop, name)
-        parts.append(Part(label, until - before, (until - before) / total))
-        before = until
+        parts.append(Part(label, end_s - begin_s, (end_s - begin_s) / total_s))
+        begin_s = end_s
     return parts
 
 
-def _part_name(loop: Loop, rung: str) -> str:
-    """``decode`` if it was measured separately; ``prepare`` if it was measured with other parts."""
-    hidden = next(other.within for other in loop.ladder.rungs if other.rung == rung)
-    if not hidden or set(hidden) == {"warm"}:
-        return {"warm": "read", "cold": "storage"}.get(rung, rung)
-    if rung == "warm":
+def _part_name(loop: Loop, name: str) -> str:
+    """Return ``decode`` if it was measured separately, ``prepare`` if with other parts."""
+    within: tuple[str, ...] = ()
+    for rung in loop.ladder.rungs:
+        if rung.rung == name:
+            within = rung.within
+    if not within or set(within) == {"warm"}:
+        return {"warm": "read", "cold": "storage"}.get(name, name)
+    if name == "warm":
         return "prepare"
-    return "input" if rung in ("cold", "store") else rung
+    return "input" if name in ("cold", "store") else name
 
 
-def device_scaling(found: Sequence[Loop]) -> list[dict[str, Any]]:
-    """A row for each number of devices of a loop that was measured with several.
+@dataclass(frozen=True, slots=True)
+class ScalingRow:
+    """A loop on one number of devices.
 
-    Efficiency is ``rate(N) / N / (rate(N0) / N0)`` with the fewest devices N0, within repeats.
+    Attributes:
+        params: the parameters of the loop.
+        devices: the number of devices.
+        samples_per_s: the rate of all devices together.
+        efficiency: the rate of a device as a share of its rate with the fewest devices, within
+            repeats; None for the fewest devices.
     """
-    points: dict[str, dict[int, Repeats]] = {}
-    for loop in found:
+
+    params: Params
+    devices: int
+    samples_per_s: Estimate | None
+    efficiency: Estimate | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as ``result.json`` stores it."""
+        return {
+            "model": self.params.get("model"),
+            "loader": self.params.get("loader"),
+            "input": self.params.get("input"),
+            "devices": self.devices,
+            "samples_per_s": estimate_as_dict(self.samples_per_s),
+            "efficiency": estimate_as_dict(self.efficiency),
+        }
+
+
+def device_scaling(loops: Sequence[Loop]) -> list[ScalingRow]:
+    """Return a row for each number of devices of a loop that was measured with several numbers."""
+    groups: dict[str, dict[int, Repeats]] = {}
+    for loop in loops:
         for source, trials in loop.inputs.items():
-            same = {k: v for k, v in trials[0].params.items() if k not in ("devices", "group")}
-            key = json.dumps({**same, "input": source}, sort_keys=True)
-            points.setdefault(key, {})[loop.devices] = trials
+            params = {
+                name: value
+                for name, value in trials[0].params.items()
+                if name not in ("devices", "group")
+            }
+            key = json.dumps({**params, "input": source}, sort_keys=True)
+            groups.setdefault(key, {})[loop.devices] = trials
     rows = []
-    for by_count in points.values():
-        fewest = min(by_count)
-        base = {trial.repeat: trial.metrics.get("samples_per_s") for trial in by_count[fewest]}
-        for count in sorted(by_count) if len(by_count) > 1 else ():
-            trials = by_count[count]
-            ratios = []
-            for trial in trials:
-                rate, one = trial.metrics.get("samples_per_s"), base.get(trial.repeat)
-                if rate and one:
-                    ratios.append(rate / count / (one / fewest))
-            params = trials[0].params
-            rows.append(
-                {
-                    **{key: params.get(key) for key in ("model", "loader", "input")},
-                    "devices": count,
-                    "samples_per_s": estimate_as_dict(rate_of(trials)),
-                    "efficiency": estimate_as_dict(estimate(ratios))
-                    if ratios and count != fewest
-                    else None,
-                }
-            )
+    for by_devices in groups.values():
+        if len(by_devices) > 1:
+            fewest = min(by_devices)
+            for devices in sorted(by_devices):
+                trials = by_devices[devices]
+                efficiency = None
+                if devices != fewest:
+                    efficiency = _scaling_efficiency(trials, devices, by_devices[fewest], fewest)
+                rows.append(ScalingRow(trials[0].params, devices, rate_of(trials), efficiency))
     return rows
 
 
+def _scaling_efficiency(
+    trials: Repeats, devices: int, base: Repeats, base_devices: int
+) -> Estimate | None:
+    """Return the rate of a device as a share of its rate in ``base``, within repeats."""
+    base_rates = {trial.repeat: trial.metrics.get("samples_per_s") for trial in base}
+    ratios = []
+    for trial in trials:
+        rate, base_rate = trial.metrics.get("samples_per_s"), base_rates.get(trial.repeat)
+        if rate and base_rate:
+            ratios.append((rate / devices) / (base_rate / base_devices))
+    return estimate(ratios) if ratios else None
+
+
 def median_by_rank(trials: Repeats, metric: str) -> list[float]:
-    """The median over repeats of a metric that has a value for each rank."""
-    every = [trial.metrics[metric] for trial in trials if trial.metrics.get(metric)]
-    return [estimate(list(each)).median for each in zip(*every, strict=False)]
+    """Return the median over repeats of a metric that has a value for each rank."""
+    repeats = [trial.metrics[metric] for trial in trials if trial.metrics.get(metric)]
+    return [estimate(list(values)).median for values in zip(*repeats, strict=False)]
 
 
 def scatters(trials: Repeats, metric: str = "samples_per_s") -> bool:
-    """Whether repeats differ so much that a median alone says little: by a factor of 1.5."""
-    found = metric_values(trials, metric)
-    return len(found) > 2 and min(found) > 0 and max(found) > 1.5 * min(found)
+    """Return whether repeats differ so much that a median alone says little: by a factor of 1.5."""
+    values = metric_values(trials, metric)
+    return len(values) > 2 and min(values) > 0 and max(values) > 1.5 * min(values)
 
 
 def _loop(group: str, trials: Sequence[Trial], index: int) -> Loop:
-    every: dict[str, list[Trial]] = {}
+    """Return the loop of a group of trials.
+
+    Args:
+        group: the name of the loop.
+        trials: its trials with all inputs, completed or not.
+        index: its index under ``training`` in the config.
+    """
+    by_input: dict[str, list[Trial]] = {}
     for trial in trials:
-        every.setdefault(str(trial.params.get("input")), []).append(trial)
-    done = {
-        name: [trial for trial in members if trial.status == "done"]
-        for name, members in every.items()
-    }
-    inputs = {name: members for name, members in done.items() if members}
-    measured = {name: _seconds(members) for name, members in inputs.items()}
-    nearest = inputs.get(first_from_memory(list(inputs)) or "", ())
-    seconds = with_starts(measured, _start_seconds(nearest))
-    found = ladder(seconds)
+        by_input.setdefault(str(trial.params.get("input")), []).append(trial)
+    inputs: dict[str, Repeats] = {}
+    for name, members in by_input.items():
+        done = [trial for trial in members if trial.status == "done"]
+        if done:
+            inputs[name] = done
+    measured = {name: _seconds_by_repeat(repeats) for name, repeats in inputs.items()}
+    from_memory = inputs.get(first_from_memory(list(inputs)) or "", ())
+    seconds = with_starts(measured, _start_seconds_by_repeat(from_memory))
+    rungs = ladder(seconds)
     loader = str(trials[0].params.get("loader", ""))
-    drawn = {rung.rung for rung in found.rungs}
-    missing = {r: _why(r, every.get(r, ()), loader) for r in RUNGS if r not in drawn}
+    shown = {rung.rung for rung in rungs.rungs}
+    not_measured = {}
+    for name in RUNGS:
+        if name not in shown:
+            not_measured[name] = _why_missing(name, by_input.get(name, ()), loader)
     farthest = next((source for source in FARTHEST if source in inputs), None)
-    return Loop(group, inputs, seconds, farthest, found, missing, index)
+    return Loop(group, inputs, seconds, farthest, rungs, not_measured, index)
 
 
-def _why(rung: str, trials: Sequence[Trial], loader: str) -> str:
+def _why_missing(rung: str, trials: Sequence[Trial], loader: str) -> str:
+    """Return why a rung was not measured."""
     reasons = dict.fromkeys(f"{trial.status}: {trial.reason}" for trial in trials)
     if reasons:
         return "; ".join(reasons)
     if rung not in THREE and loader not in FROM_MEMORY:
         return f"loader {loader} has three rungs: synthetic, warm, cold or store"
-    return _NOT_ASKED
+    return _NOT_REQUESTED
 
 
-def _seconds(trials: Repeats) -> dict[int, float]:
-    """Seconds a sample by repeat."""
+def _seconds_by_repeat(trials: Repeats) -> dict[int, float]:
+    """Return the seconds for a sample by repeat."""
     rates = {trial.repeat: trial.metrics.get("samples_per_s") for trial in trials}
     return {repeat: 1 / float(rate) for repeat, rate in rates.items() if rate}
 
 
-def _start_seconds(trials: Repeats) -> dict[int, float]:
-    """Seconds a sample that were spent in starts of epochs, by repeat.
+def _start_seconds_by_repeat(trials: Repeats) -> dict[int, float]:
+    """Return the seconds for a sample that were spent in starts of epochs, by repeat.
 
     Empty for results of earlier versions, whose rates left the starts out.
     """
     starts = {}
     for trial in trials:
-        share, rate = (trial.metrics.get(key) for key in ("epoch_start_share", "samples_per_s"))
+        share = trial.metrics.get("epoch_start_share")
+        rate = trial.metrics.get("samples_per_s")
         if share is not None and rate:
             starts[trial.repeat] = float(share) / float(rate)
     return starts

@@ -67,7 +67,7 @@ def _hosts(found: Analysis) -> Card | None:
     if rates is None:
         return None
     point, rows = rates
-    named = f"{point.words}: the sum is {number(point.total.median)} {hosts.unit(point)}."
+    named = f"{point.description}: the sum is {number(point.total.median)} {hosts.unit(point)}."
     more = f" The {len(rows)} slowest of {point.hosts}." if len(rows) < point.hosts else ""
     return Card("Hosts at the same time", f"{named}{more}", bars(rows, hosts.unit(point)))
 
@@ -130,18 +130,18 @@ def _ladder(loop: Loop | None) -> Card | None:
 
 def _workers(found: Analysis) -> Card | None:
     """Rates by number of workers: the loader alone, and loops."""
-    if found.now is None:
+    if found.situation is None:
         return None
-    now, known = found.now.now, found.known
+    now, capacities = found.situation.setting, found.capacities
     curves = []
     for name, colour, table in (
-        ("loader alone", "s0", known.alone),
-        ("training loop", "s1", known.loops),
+        ("loader alone", "s0", capacities.loaders),
+        ("training loop", "s1", capacities.loops),
     ):
         points: dict[int, Estimate] = {}
         for setting, repeats in table.items():
-            alike = (setting.loader, setting.form, setting.source, setting.work)
-            wanted = (now.loader, now.form, now.source if colour == "s1" else "warm", now.work)
+            alike = (setting.loader, setting.data, setting.source, setting.work)
+            wanted = (now.loader, now.data, now.source if colour == "s1" else "warm", now.work)
             rate = rate_of(repeats)
             if alike == wanted and rate is not None:
                 points[setting.all_workers] = rate
@@ -150,10 +150,12 @@ def _workers(found: Analysis) -> Card | None:
     counts = sorted({point.x for curve in curves for point in curve.points})
     if len(counts) < 2:
         return None
-    guides = [Guide("the device's rate", known.takes.median)] if known.takes is not None else []
+    guides = []
+    if capacities.consumption is not None:
+        guides.append(Guide("the device's rate", capacities.consumption.median))
     best = max((point for curve in curves for point in curve.points), key=lambda point: point.y)
     most = f"the best is {number(best.y)} with {counted(int(best.x), 'worker')}"
-    caption = f"{now.loader} over {now.form}: {most}."
+    caption = f"{now.loader} over {now.data}: {most}."
     ticks = [(count, f"{count:.0f}") for count in counts]
     chart = lines(curves, "workers", "samples/s", label=caption, guides=guides, x_ticks=ticks)
     return Card("Workers", caption, chart)

@@ -9,11 +9,12 @@ from datetime import datetime
 from markupsafe import Markup
 
 from dataprep.counted import counted
-from iobench.analysis.advice import Advice, Recommendation, times_words
-from iobench.analysis.analyse import Analysis, checked_words, how_words
+from iobench.analysis.advice import Advice, gain_words
+from iobench.analysis.analyse import Analysis, how_words, prediction_accuracy_words
 from iobench.analysis.hosts import leading_point
 from iobench.analysis.input_cost import entry_median
 from iobench.analysis.loops import Loop, step_parts
+from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.run_verdict import best_loader
 from iobench.analysis.sizing import Feeds, FeedsRow
 from iobench.report import starts, watched
@@ -95,7 +96,7 @@ def front(found: Analysis) -> Front:
     loop = found.loop if found.loop is not None and found.loop.farthest else None
     lead = _lead(loop) if loop is not None else _lead_of_loader(found)
     if (point := leading_point(found.result)) is not None:
-        lead = f"All hosts: {point.words}. Host 0: {lead}"
+        lead = f"All hosts: {point.description}. Host 0: {lead}"
     changes = [_change(change) for change in found.advice.changes]
     bar = _pile(loop) if loop is not None else None
     if watched_loops := found.summary["watched"]:
@@ -262,7 +263,7 @@ def _pile(loop: Loop) -> Markup | None:
 
 
 def _change(change: Recommendation) -> Change:
-    gain = times_words(change.gain) if change.gain is not None else "gain not predicted"
+    gain = gain_words(change.gain) if change.gain is not None else "gain not predicted"
     more = ""
     if change.rate is not None:
         more = f", to {number(change.rate)} samples/s, {change.basis}."
@@ -281,7 +282,7 @@ def _note(found: Analysis) -> str:
     if len([change for change in found.advice.changes if change.gain]) > 1:
         said.insert(0, "Each gain comes on top of those above it.")
     if found.advice.changes and found.loop is not None:
-        said.append(checked_words(found.checks, found.loop.group))
+        said.append(prediction_accuracy_words(found.checks, found.loop.group))
     return " ".join(said)
 
 

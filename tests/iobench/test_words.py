@@ -15,10 +15,10 @@ from iobench.plan import trials
 from iobench.together import together
 from iobench.trial import Cold, HostPart, Trial, TrialSpec
 from iobench.words import (
+    duration_range_words,
     ladder_table,
     params_words,
     point_words,
-    range_words,
     rate_words,
     result_words,
     size_words,
@@ -217,7 +217,7 @@ def test_a_table_a_loop() -> None:
         "+ collate and inter-process",
     ]
     assert lines[4].split()[-7:][:2] == ["25", "10"]
-    assert lines[5].startswith("not measured: augment, decode, warm, cold, store: not asked for")
+    assert lines[5].startswith("not measured: augment, decode, warm, cold, store: not requested")
     assert " ?" in second.splitlines()[3]
 
 
@@ -251,7 +251,7 @@ def test_the_last_column_says_what_was_shown_of_the_cache() -> None:
 )
 def test_a_range_of_durations(low_s: float, high_s: float, words: str) -> None:
     """A range names its unit once, and is one duration if both ends read the same."""
-    assert range_words(low_s, high_s) == words
+    assert duration_range_words(low_s, high_s) == words
 
 
 def test_a_trial_of_several_hosts_begins_with_their_sum() -> None:

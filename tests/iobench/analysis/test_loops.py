@@ -104,7 +104,7 @@ def test_a_loop_without_its_devices_rate_says_so() -> None:
 def test_rungs_that_were_not_measured_say_why() -> None:
     """Not asked for, failed, or of a loader with three rungs."""
     (entry,) = analyse(run([*loop("synthetic", 1000), *loop("warm", 500)])).summary["ladder"]
-    assert entry["not_measured"]["decode"] == "not asked for (training.inputs)"
+    assert entry["not_measured"]["decode"] == "not requested (training.inputs)"
     trials = [*loop("synthetic", 900, loader="tf-data"), *loop("warm", 500, loader="tf-data")]
     (entry,) = analyse(run(trials)).summary["ladder"]
     assert "has three rungs" in entry["not_measured"]["decode"]

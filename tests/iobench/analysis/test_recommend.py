@@ -382,9 +382,9 @@ def test_too_many_workers_are_named() -> None:
 def test_a_run_without_loops_advises_its_loader() -> None:
     """Of the first that decodes."""
     found = analysed(loader(900, 1), loader(1440, 2))
-    assert found.now is not None
+    assert found.situation is not None
     assert [change.setting for change in found.advice.changes] == ["workers"]
-    assert analysed(loader(900, 1, loader="raw")).now is None
+    assert analysed(loader(900, 1, loader="raw")).situation is None
 
 
 def test_the_longest_stored_side_within_two_percent_is_taken() -> None:
