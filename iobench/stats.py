@@ -139,7 +139,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class More:
+class MoreRepeats:
     """How many more repeats each of two runs needs.
 
     ``at_least``: their spread is not known, or so great that more than ``MOST_REPEATS`` would be
@@ -233,7 +233,7 @@ def more_to_tell(
     new: Sequence[float],
     threshold: float,
     significance: float = SIGNIFICANCE,
-) -> More:
+) -> MoreRepeats:
     """How many more repeats each run needs to tell a change of ``threshold`` from no change.
 
     With so many the interval that covers ``1 - significance`` is narrower than the distance from 1
@@ -246,15 +246,15 @@ def more_to_tell(
     fewest = max(1, more_to_cover(len(base), len(new), significance))
     freedom = len(base) + len(new) - 2
     if freedom < 1:
-        return More(fewest, at_least=True)
+        return MoreRepeats(fewest, at_least=True)
     squares = sum(len(side) * float(np.var(np.log(side))) for side in (base, new))
     reach = _NORMAL.inv_cdf(1 - significance / 2)
     unit = 2 * reach * math.sqrt(squares / freedom / _EFFICIENCY)
     wanted = math.log1p(threshold)
     for more in range(fewest, MOST_REPEATS + 1):
         if unit * math.sqrt(1 / (len(base) + more) + 1 / (len(new) + more)) <= wanted:
-            return More(more)
-    return More(MOST_REPEATS, at_least=True)
+            return MoreRepeats(more)
+    return MoreRepeats(MOST_REPEATS, at_least=True)
 
 
 @cache

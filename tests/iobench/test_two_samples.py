@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from iobench.stats import (
     MOST_REPEATS,
-    More,
+    MoreRepeats,
     Ratio,
     has_ratio,
     holm,
@@ -214,12 +214,12 @@ def test_the_change_itself_has_no_say_in_more_repeats(
 
 def test_one_repeat_each_knows_no_spread() -> None:
     """So that the number is a least one."""
-    assert more_to_tell([1.0], [1.1], 0.05) == More(3, at_least=True)
+    assert more_to_tell([1.0], [1.1], 0.05) == MoreRepeats(3, at_least=True)
 
 
 def test_a_wild_spread_is_not_healed_by_repeats() -> None:
     """The number is bounded, and says so."""
-    assert more_to_tell([1.0, 100.0], [1.0, 50.0], 0.05) == More(MOST_REPEATS, at_least=True)
+    assert more_to_tell([1.0, 100.0], [1.0, 50.0], 0.05) == MoreRepeats(MOST_REPEATS, at_least=True)
 
 
 def test_as_many_repeats_as_were_foreseen_tell_the_threshold() -> None:
