@@ -59,7 +59,7 @@ def result_words(trial: Trial) -> str:
     if hosts is not None:
         figures[-1] += " on host 0"
     marks = ["emulated"] if trial.metrics.get("emulated") else []
-    if shown := badges.words(trial.cold):
+    if shown := badges.trial_badge(trial.cold):
         marks.append(shown)
     return f"{point}: {', '.join(figures)}" + (f" ({', '.join(marks)})" if marks else "")
 

@@ -1,4 +1,4 @@
-"""PURE. Watched loops: the one figure for what their input costs, and their rates in words."""
+"""PURE. Watched loops: the one figure for the cost of their input, and their rates in words."""
 
 from __future__ import annotations
 
@@ -12,10 +12,21 @@ from iobench.words import number_words, percent_words
 
 UNKNOWN_RATE = "unknown"
 
-_ENDINGS = ("wait_share", "loss_share", "loss_share_low", "loss_share_high")
-
+_COST_METRICS = (
+    "loss_share",
+    "loss_share_low",
+    "loss_share_high",
+    "device_wait_share",
+    "wait_share",
+)
 
 By = Literal["loss", "device", "host"]
+"""How the cost was measured.
+
+``loss``: the loop's rate compared with its rate without the loader, from a replay. ``device``: the
+time that the GPU was idle. ``host``: the time that the host waited, during which a GPU may have
+computed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +34,9 @@ class InputCost:
     """The share of its time that a loop loses because of its input.
 
     Attributes:
-        low, high: the ends of its range; equal where it is one figure.
-        by: how it was measured. ``loss``: the loop's rate beside its rate without the loader, from
-            a replay. ``device``: the time that the GPU was idle. ``host``: the time that the host
-            waited, during which a GPU may have computed.
+        low: the lower end of its range.
+        high: the upper end; equal to the lower end if it is one figure.
+        by: how it was measured.
     """
 
     low: float
@@ -35,13 +45,13 @@ class InputCost:
 
     @property
     def grade(self) -> str:
-        """``fine``, ``moderate`` or ``high``; of a range that has two: ``fine to high``."""
-        ends = [_grade(self.low), _grade(self.high)]
-        return ends[0] if ends[0] == ends[1] else " to ".join(ends)
+        """``fine``, ``moderate`` or ``high``; ``fine to high`` for a range with two grades."""
+        low, high = _grade(self.low), _grade(self.high)
+        return low if low == high else f"{low} to {high}"
 
     @property
     def words(self) -> str:
-        """``32 %``, ``28 to 36 %``; a loss below zero is no loss."""
+        """``32 %``, ``28 to 36 %``; a loss below zero is shown as no loss."""
         low, high = max(0.0, self.low), max(0.0, self.high)
         if low == high:
             return percent_words(low)
@@ -49,43 +59,39 @@ class InputCost:
 
     @property
     def as_estimate(self) -> Estimate:
-        """The lower end: what is lost at least."""
+        """The lower end: the minimum that is lost."""
         return Estimate(self.low, self.low, self.low, 0.0, 1)
 
 
-def _grade(share: float) -> str:
-    if share < FINE_SHARE:
-        return "fine"
-    return "high" if share > HIGH_SHARE else "moderate"
-
-
 def input_cost(figures: Mapping[str, float | None]) -> InputCost | None:
-    """The loss where it was measured, else the device's idle share, else the host's waiting."""
+    """Return the loss if it was measured, else the device's idle share, else the host's waiting.
+
+    Args:
+        figures: the metrics of a trial, or the medians of a row of the summary.
+    """
     loss = figures.get("loss_share")
     low, high = figures.get("loss_share_low"), figures.get("loss_share_high")
     if loss is not None:
         return InputCost(loss, loss, "loss")
     if low is not None and high is not None:
         return InputCost(low, high, "loss")
-    by: By
-    for by, name in (("device", "device_wait_share"), ("host", "wait_share")):
-        share = figures.get(name)
-        if share is not None:
-            return InputCost(share, share, by)
+    device_share, host_share = figures.get("device_wait_share"), figures.get("wait_share")
+    if device_share is not None:
+        return InputCost(device_share, device_share, "device")
+    if host_share is not None:
+        return InputCost(host_share, host_share, "host")
     return None
 
 
 def input_cost_of_entry(entry: Mapping[str, Any]) -> InputCost | None:
-    """``input_cost`` of an entry of the summary."""
-    return input_cost(
-        {name: entry_median(entry, name) for name in entry if name.endswith(_ENDINGS)}
-    )
+    """Return ``input_cost`` of a watched loop in the summary."""
+    return input_cost({metric: entry_median(entry, metric) for metric in _COST_METRICS})
 
 
 def largest_gain(entry: Mapping[str, Any]) -> float | None:
-    """How many times faster the loop is without its loader, in an entry of the summary.
+    """Return how many times faster a watched loop is without its loader, at most.
 
-    The upper end of a range; None if no loss was measured.
+    It is the upper end of a range; None if no loss was measured.
     """
     cost = input_cost_of_entry(entry)
     if cost is None or cost.by != "loss" or cost.high >= 1:
@@ -93,33 +99,39 @@ def largest_gain(entry: Mapping[str, Any]) -> float | None:
     return max(1.0, 1 / (1 - cost.high))
 
 
-def entry_rate_words(entry: Mapping[str, Any], name: str = "samples_per_s") -> str:
-    """A rate of an entry of the summary: ``412``, ``290 to 1,256`` or ``unknown``.
+def entry_rate_words(entry: Mapping[str, Any], metric: str = "samples_per_s") -> str:
+    """Return a rate of a watched loop: ``412``, ``290 to 1,256`` or ``unknown``.
 
-    It is empty where the samples of the batches were not counted.
+    It is empty if the samples of the batches were not counted.
     """
-    rate = entry_median(entry, name)
-    low, high = (entry_median(entry, f"{name}_{end}") for end in ("low", "high"))
+    rate = entry_median(entry, metric)
     if rate is not None:
         return number_words(rate)
+    low, high = entry_median(entry, f"{metric}_low"), entry_median(entry, f"{metric}_high")
     if low is not None and high is not None:
         return f"{number_words(low)} to {number_words(high)}"
     return UNKNOWN_RATE if entry.get("samples") else ""
 
 
 def entry_ceiling_words(entry: Mapping[str, Any]) -> str:
-    """The rate without the loader: ``2,000``, a range, or empty if it was not measured."""
-    words = entry_rate_words(entry, "ceiling_samples_per_s")
-    return "" if words == UNKNOWN_RATE else words
+    """Return the rate without the loader: ``2,000``, a range, or empty if it was not measured."""
+    rate = entry_rate_words(entry, "ceiling_samples_per_s")
+    return "" if rate == UNKNOWN_RATE else rate
 
 
 def entry_loss_words(entry: Mapping[str, Any]) -> str:
-    """``50 %``, ``45 to 52 %``, or empty if no loss was measured."""
+    """Return ``50 %``, ``45 to 52 %``, or empty if no loss was measured."""
     cost = input_cost_of_entry(entry)
     return cost.words if cost is not None and cost.by == "loss" else ""
 
 
-def entry_median(entry: Mapping[str, Any], figure: str) -> float | None:
-    """The median of a figure in an entry of the summary; None if it was not measured."""
-    estimate = entry.get(figure)
-    return float(estimate["median"]) if estimate else None
+def entry_median(entry: Mapping[str, Any], metric: str) -> float | None:
+    """Return the median of a metric in a row of the summary; None if it was not measured."""
+    figure = entry.get(metric)
+    return float(figure["median"]) if figure else None
+
+
+def _grade(share: float) -> str:
+    if share < FINE_SHARE:
+        return "fine"
+    return "high" if share > HIGH_SHARE else "moderate"

@@ -24,7 +24,7 @@ from iobench.analysis.repeats import (
     rate_bounds,
     rate_of,
 )
-from iobench.badges import shown
+from iobench.badges import badge_with_reason
 from iobench.data.settings import AS_FILES
 from iobench.ladder import (
     RUNGS,
@@ -270,7 +270,7 @@ class Loop:
             "emulated": self.facts.get("emulated"),
             "input": self.farthest,
             "label": self.label,
-            "badge": shown(colds),
+            "badge": badge_with_reason(colds),
             "cold_proved": bool(self.trials) and self.label == "cold",
             "cache_resident": self.is_cache_resident,
             "consumes": estimate_as_dict(self.device_rate),
@@ -313,7 +313,7 @@ class Loop:
             "samples_per_s": estimate_as_dict(rate_of(trials)),
             "seconds_per_sample": estimate_as_dict(rung.seconds),
             "label": cold_label(trials),
-            "badge": shown([trial.cold for trial in trials if trial.cold is not None]),
+            "badge": badge_with_reason([trial.cold for trial in trials if trial.cold is not None]),
             "above": rung.above,
             "within": list(rung.within),
             "part": estimate_as_dict(rung.part),

@@ -22,116 +22,142 @@ import numpy as np
 from iobench.stats import Estimate
 
 FEWEST_COUNTS = 3
-"""Measured numbers of workers from which on the curve is extrapolated."""
+"""Minimum measured numbers of workers for an extrapolation."""
 REACH = 2
 """Largest predicted number of workers, in multiples of the largest measured one."""
 
-_LEAST_GROWTH = 0.3
+_CERTAIN_GROWTH = 0.3
 """Share of the predicted growth that is certain: a second hardware thread on a core adds 0.3 to 1
-times what the first thread gives."""
+times the rate of the first thread."""
 _MISFIT = 0.10
-"""Relative error of a fitted rate from which on the curve does not follow the law."""
-_TERMS = ((0,), (0, 1), (0, 2), (0, 1, 2))
-AMDAHL = ((0,), (0, 1))
+"""Relative error of a fitted rate above which the measured rates do not follow the law."""
+
+Terms = tuple[int, ...]
+"""Indices of the coefficients that may differ from 0: X(1), contention and coherency."""
+_ALL_TERMS: tuple[Terms, ...] = ((0,), (0, 1), (0, 2), (0, 1, 2))
+AMDAHL: tuple[Terms, ...] = ((0,), (0, 1))
 """The terms of Amdahl's law, which needs two counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scalability:
-    """The universal scalability law with its three coefficients."""
+    """The universal scalability law with its three coefficients.
+
+    Attributes:
+        one_worker: the rate of one worker.
+        contention: the share of the work that workers do one after the other.
+        coherency: the time that each pair of workers costs.
+    """
 
     one_worker: float
     contention: float
     coherency: float
 
     def rate(self, workers: float) -> float:
-        """The rate with ``workers``."""
+        """Return the rate with a number of workers."""
         waiting = self.contention * (workers - 1) + self.coherency * workers * (workers - 1)
         return self.one_worker * workers / (1 + waiting)
 
 
-def fitted(rates: Mapping[int, float], terms: Iterable[tuple[int, ...]] = _TERMS) -> Scalability:
-    """Fit the law to rates by number of workers, with the least relative errors.
+def fitted(rates: Mapping[int, float], terms: Iterable[Terms] = _ALL_TERMS) -> Scalability:
+    """Fit the law to rates by number of workers, with the smallest relative errors.
 
     The coefficients are not negative: of the least-squares solutions with some coefficients set
     to 0, the best one without a negative coefficient is the optimum.
+
+    Args:
+        rates: the rates by number of workers.
+        terms: the sets of coefficients that are tried.
     """
     counts = np.array(sorted(rates), float)
-    seconds = counts / np.array([rates[int(count)] for count in counts])
+    worker_seconds = counts / np.array([rates[int(count)] for count in counts])
     columns = np.stack([np.ones_like(counts), counts - 1, counts * (counts - 1)], axis=1)
-    columns /= seconds[:, None]
-    best, least = np.array([float(np.mean(seconds)), 0.0, 0.0]), np.inf
+    columns /= worker_seconds[:, None]
+    best = np.array([float(np.mean(worker_seconds)), 0.0, 0.0])
+    smallest_error = np.inf
     for chosen in terms:
         solution, *_ = np.linalg.lstsq(columns[:, chosen], np.ones_like(counts), rcond=None)
         if solution[0] <= 0 or (solution < -1e-12 * solution[0]).any():
             continue
         error = float(((columns[:, chosen] @ solution - 1) ** 2).sum())
-        if error < least - 1e-15:
-            least = error
+        if error < smallest_error - 1e-15:
+            smallest_error = error
             best = np.zeros(3)
             best[list(chosen)] = solution
-    whole, contention, coherency = (max(0.0, float(value)) for value in best)
-    return Scalability(1 / whole, contention / whole, coherency / whole)
+    sample_s, contention_s, coherency_s = (max(0.0, float(value)) for value in best)
+    return Scalability(1 / sample_s, contention_s / sample_s, coherency_s / sample_s)
 
 
-def at_workers(points: Mapping[int, Estimate], workers: int, most: float | None) -> Estimate | None:
-    """The rate with ``workers``; None if the measured counts do not support a prediction.
+def at_workers(
+    rates: Mapping[int, Estimate], workers: int, max_workers: float | None
+) -> Estimate | None:
+    """Return the rate with a number of workers.
 
     Args:
-        points: rates by number of workers; 0 is the rate of the training process itself.
+        rates: rates by number of workers; 0 is the rate of the training process itself.
         workers: the number of workers.
-        most: the number of CPUs, above which more workers bring nothing; None if workers wait
+        max_workers: the number of CPUs, above which more workers gain nothing; None if workers wait
             more than they compute.
+
+    Returns:
+        The rate; None if the measured counts do not support a prediction.
     """
-    if workers in points:
-        return points[workers]
-    counts = sorted(count for count in points if count > 0)
+    if workers in rates:
+        return rates[workers]
+    counts = sorted(count for count in rates if count > 0)
     if not counts or workers < 1:
         return None
-    if most is not None:
-        workers = min(workers, max(int(most), counts[-1]))
-    if workers in points:
-        return points[workers]
+    if max_workers is not None:
+        workers = min(workers, max(int(max_workers), counts[-1]))
+    if workers in rates:
+        return rates[workers]
     if workers < counts[0]:
         # Rates grow at most in proportion, and fewer workers are not faster.
-        first = points[counts[0]]
-        rate = first.median * workers / counts[0]
-        return Estimate(rate, rate, first.high, 0.0, first.repeats)
+        fewest = rates[counts[0]]
+        rate = fewest.median * workers / counts[0]
+        return Estimate(rate, rate, fewest.high, 0.0, fewest.repeats)
     if workers > counts[-1]:
-        return extrapolated({count: points[count] for count in counts}, workers)
-    upper = next(count for count in counts if count > workers)
-    lower = counts[counts.index(upper) - 1]
-    return _between(points[lower], points[upper], (workers - lower) / (upper - lower))
+        return extrapolated({count: rates[count] for count in counts}, workers)
+    lower = max(count for count in counts if count < workers)
+    upper = min(count for count in counts if count > workers)
+    return _interpolated(rates[lower], rates[upper], (workers - lower) / (upper - lower))
 
 
-def extrapolated(points: Mapping[int, Estimate], workers: int) -> Estimate | None:
-    """The rate with more workers than were measured.
+def extrapolated(rates: Mapping[int, Estimate], workers: int) -> Estimate | None:
+    """Return the rate with more workers than were measured.
 
     The interval contains the law and Amdahl's law, each fitted to the medians and to both ends of
     the measured intervals. Its lower end also assumes that only 0.3 of the growth beyond the
-    largest measured count is real. None if fewer than three counts were measured, if ``workers``
-    exceeds twice the largest one, or if the measured rates do not follow the law.
+    largest measured count is real.
+
+    Returns:
+        The rate; None if fewer than three counts were measured, if ``workers`` exceeds twice the
+        largest one, or if the measured rates do not follow the law.
     """
-    largest = max(points)
-    if len(points) < FEWEST_COUNTS or workers > REACH * largest:
+    largest = max(rates)
+    if len(rates) < FEWEST_COUNTS or workers > REACH * largest:
         return None
-    medians = {count: point.median for count, point in points.items()}
+    medians = {count: rate.median for count, rate in rates.items()}
     law = fitted(medians)
-    if any(abs(law.rate(count) / rate - 1) > _MISFIT for count, rate in medians.items()):
-        return None
-    lows = {count: point.low for count, point in points.items()}
-    highs = {count: point.high for count, point in points.items()}
-    rates = [law.rate(workers)]
+    for count, median in medians.items():
+        if abs(law.rate(count) / median - 1) > _MISFIT:
+            return None
+    lows = {count: rate.low for count, rate in rates.items()}
+    highs = {count: rate.high for count, rate in rates.items()}
+    predicted = law.rate(workers)
+    predictions = [predicted]
     for ends in (medians, lows, highs):
-        rates += [fitted(ends).rate(workers), fitted(ends, AMDAHL).rate(workers)]
-    last = points[largest]
-    growth = min(rates) - last.low
-    low = last.low + (_LEAST_GROWTH * growth if growth > 0 else growth)
-    repeats = min(point.repeats for point in points.values())
-    return Estimate(rates[0], min(low, rates[0]), max(rates), 0.0, repeats)
+        predictions.append(fitted(ends).rate(workers))
+        predictions.append(fitted(ends, AMDAHL).rate(workers))
+    growth = min(predictions) - rates[largest].low
+    if growth > 0:
+        growth *= _CERTAIN_GROWTH
+    low = rates[largest].low + growth
+    repeats = min(rate.repeats for rate in rates.values())
+    return Estimate(predicted, min(low, predicted), max(predictions), 0.0, repeats)
 
 
-def _between(lower: Estimate, upper: Estimate, share: float) -> Estimate:
+def _interpolated(lower: Estimate, upper: Estimate, share: float) -> Estimate:
     """Interpolate linearly between two rates."""
     return Estimate(
         lower.median + (upper.median - lower.median) * share,

@@ -332,7 +332,13 @@ def _trials(result: Result) -> list[Table]:
             rates.insert(0, samples)
         shown = ", ".join(rates) if trial.status == "done" else trial.reason
         rows.append(
-            [_named(trial), trial.status, shown, badges.words(trial.cold), seconds(trial.seconds)]
+            [
+                _named(trial),
+                trial.status,
+                shown,
+                badges.trial_badge(trial.cold),
+                seconds(trial.seconds),
+            ]
         )
     note = f"The first {_MOST_ROWS}; the raw result has all." if len(rows) > _MOST_ROWS else ""
     columns = ("trial", "status", "result", "cache", "took")

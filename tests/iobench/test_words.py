@@ -233,7 +233,7 @@ def test_the_last_column_says_what_was_shown_of_the_cache() -> None:
     resident = replace(COLD, physical_ratio=0.98, cache_resident=True)
     for cold, said in (
         (resident, "cold 98 %, cache-resident"),
-        (UNPROVED, "asked cold, not proved: half was resident"),
+        (UNPROVED, "cold requested, not proved: half was resident"),
     ):
         lines = shown([*loop("synthetic", 90), *loop("cold", 50, cold=cold)]).splitlines()
         assert lines[3].endswith(said)
