@@ -1,22 +1,24 @@
-"""PURE. Training loops: rates by input, the loss and its parts, the ladder, scaling.
+"""PURE. Training loops: their rates by input, the loss and its parts, the ladder, and scaling.
 
-With ``T1`` seconds for N samples resident on the device, ``T3`` from a warm cache and ``T2`` from
-the farthest place: the loss is ``(T2 - T1) / T2``, preparation stall ``(T3 - T1) / T2``, fetch
-stall ``(T2 - T3) / T2`` (after Mohan et al., "Analyzing and mitigating data stalls in DNN
-training", VLDB 2021). Ratios are taken within repeats, whose trials ran one after the other.
+Let ``T1`` be the seconds for N samples that are resident on the device, ``T3`` those for samples
+from a warm page cache, and ``T2`` those for samples from the farthest location. The loss is
+``(T2 - T1) / T2``, the preparation stall ``(T3 - T1) / T2`` and the fetch stall ``(T2 - T3) / T2``
+(after Mohan et al., "Analyzing and mitigating data stalls in DNN training", VLDB 2021). Ratios are
+taken within repeats, whose trials ran one after the other.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from iobench.analysis.repeats import (
     Repeats,
     cold_label,
+    data_name,
     estimate_as_dict,
     estimate_of,
     median_of,
@@ -59,13 +61,14 @@ class Loop:
     """One training loop with all its inputs.
 
     Attributes:
-        group: its name.
+        group: the name of the loop.
         inputs: completed trials by input.
-        seconds: a sample, by rung and repeat; also of the rung ``START``.
-        farthest: the farthest input that was measured, on which its figures rest.
-        ladder: its rungs, in seconds a sample.
-        not_measured: why, for each rung that is missing.
-        index: its place under ``training`` in the config.
+        seconds: seconds for a sample, by rung and repeat; also of the rung ``START``.
+        farthest: the farthest input that was measured, to which the loop's figures refer; None if
+            no input reads samples.
+        ladder: the rungs of the loop, in seconds for a sample.
+        not_measured: the reasons why rungs are missing, by rung.
+        index: the index of the loop under ``training`` in the config.
     """
 
     group: str
@@ -78,64 +81,68 @@ class Loop:
 
     @property
     def trials(self) -> Repeats:
-        """Trials of the farthest input."""
+        """The trials of the farthest input."""
         return self.inputs.get(self.farthest or "", ())
 
     @property
     def any_trial(self) -> Trial:
-        """A trial of the farthest input, else of any: it has the loop's settings."""
-        return (self.trials or next(iter(self.inputs.values())))[0]
+        """A trial of the farthest input, or else of any input: it has the loop's settings."""
+        trials = self.trials or next(iter(self.inputs.values()))
+        return trials[0]
 
     @property
     def params(self) -> Params:
-        """Settings of the loop."""
+        """The settings of the loop."""
         return self.any_trial.params
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Metrics that describe the loop: device, precision, emulated."""
+        """The metrics that describe the loop: device, precision, emulated."""
         return self.any_trial.metrics
 
     @property
     def emulated(self) -> bool:
-        """Whether the device is emulated: it keeps a pace and computes nothing."""
+        """Whether the device is simulated: it sleeps for each step and computes nothing."""
         return bool(self.facts.get("emulated"))
 
     @property
     def devices(self) -> int:
-        """Number of ranks."""
+        """The number of ranks."""
         return int(self.facts.get("devices") or 1)
 
     @property
     def workers(self) -> int:
-        """Loader workers of all ranks; 0 where the loop itself loads."""
-        each = self.params.get("workers")
-        return (each if isinstance(each, int) else 0) * self.devices
+        """Loader workers of all ranks; 0 if the training process itself loads."""
+        workers_of_rank = self.params.get("workers")
+        if not isinstance(workers_of_rank, int):
+            return 0
+        return workers_of_rank * self.devices
 
     @property
     def on_gpu(self) -> bool:
         """Whether a real GPU computes."""
-        name = str(self.facts.get("device") or "")
-        asked = self.params.get("device")
-        if self.emulated or asked == "cpu" or not name:
+        device_name = str(self.facts.get("device") or "")
+        requested = self.params.get("device")
+        if self.emulated or requested == "cpu" or not device_name:
             return False
-        return asked == "gpu" or not _THREADS.search(name)
+        # A CPU is described by its number of threads.
+        return requested == "gpu" or not _THREADS.search(device_name)
 
     @property
     def on_processors(self) -> bool:
-        """Whether it computes on the CPUs that its workers use."""
+        """Whether the model is computed on the CPUs that the workers use."""
         return not self.emulated and not self.on_gpu
 
     @property
     def has_all_rungs(self) -> bool:
-        """Whether ``iobench ladder`` can measure each part of its input separately."""
+        """Whether ``iobench ladder`` can measure each stage of the input separately."""
         is_torch = self.params.get("consumer") not in ("tensorflow", "mxnet")
         return is_torch and self.params.get("loader") in FROM_MEMORY and self.devices == 1
 
     @property
     def reads_files(self) -> bool:
         """Whether each sample is a file or an object."""
-        return str(self.params.get("data", "")).partition("@")[0] in AS_FILES
+        return data_name(self.params) in AS_FILES
 
     @property
     def hands_over_float32(self) -> bool:
@@ -146,20 +153,20 @@ class Loop:
 
     @property
     def label(self) -> str:
-        """``cold``, ``warm`` or ``direct``, as proved."""
+        """The proved state of the page cache: ``cold``, ``warm`` or ``direct``."""
         return cold_label(self.trials)
 
     @property
     def is_cache_resident(self) -> bool:
-        """Whether its data may stay in memory."""
-        return any(t.cold is not None and t.cold.cache_resident for t in self.trials)
+        """Whether the data may stay in memory."""
+        return any(trial.cold is not None and trial.cold.cache_resident for trial in self.trials)
 
     def rate(self, source: str | None = None) -> Estimate | None:
-        """Samples/s with an input, by default the farthest."""
+        """Return samples/s with an input, by default the farthest; None without a rate."""
         return rate_of(self.inputs.get(source or self.farthest or "", ()))
 
     def metric(self, name: str) -> float | None:
-        """The median of a metric of the farthest input."""
+        """Return the median of a metric with the farthest input; None if it was not measured."""
         return median_of(self.trials, name)
 
     @property
@@ -171,47 +178,49 @@ class Loop:
     def loss(self) -> Estimate | None:
         """``(T2 - T1) / T2``: the share of a step that a step on data in device memory does not
         take, contention for the CPUs included."""
-        return self._paired(lambda t1, t2: (t2 - t1) / t2, "synthetic", self.farthest)
+        return self._share_between("synthetic", self.farthest)
 
     @property
     def au_ceiling(self) -> Estimate | None:
         """``T1 / T2``, which is 1 - loss."""
-        return self._paired(lambda t1, t2: t1 / t2, "synthetic", self.farthest)
+        device, farthest = self._seconds_of("synthetic"), self._seconds_of(self.farthest)
+        shares = [device[n] / farthest[n] for n in sorted(device.keys() & farthest.keys())]
+        return estimate(shares) if shares else None
 
     @property
     def preparation_stall(self) -> Estimate | None:
-        """``(T3 - T1) / T2``; None where preparing and reading were not measured apart."""
-        if not self._is_split:
-            return None
-        return self._paired(lambda t1, t3, t2: (t3 - t1) / t2, "synthetic", "warm", self.farthest)
+        """``(T3 - T1) / T2``; None if preparing and reading were not measured separately."""
+        return self._share_between("synthetic", "warm") if self._is_split else None
 
     @property
     def fetch_stall(self) -> Estimate | None:
-        """``(T2 - T3) / T2``."""
-        if not self._is_split:
-            return None
-        return self._paired(lambda t3, t2: (t2 - t3) / t2, "warm", self.farthest)
+        """``(T2 - T3) / T2``; None if preparing and reading were not measured separately."""
+        return self._share_between("warm", self.farthest) if self._is_split else None
 
     @property
     def waiting(self) -> Estimate | None:
-        """The share of a step in which the device has no batch: the loop waits in ``next()``.
+        """The share of a step in which the loop waits for a batch in ``next()``.
 
-        A host may wait while its GPU still computes, so that the idle time of the GPU bounds it.
+        A host may wait while its GPU still computes, so that the idle time of the GPU is an upper
+        bound.
         """
         shares = []
         for trial in self.trials:
-            waited = trial.metrics.get("wait_share")
-            if waited is not None:
-                idle = 1 - float(trial.metrics.get("au_mlperf") or 0.0)
-                shares.append(min(waited, idle) if self.on_gpu else waited)
+            wait_share = trial.metrics.get("wait_share")
+            if wait_share is None:
+                continue
+            if self.on_gpu:
+                idle_share = 1 - float(trial.metrics.get("au_mlperf") or 0.0)
+                wait_share = min(wait_share, idle_share)
+            shares.append(wait_share)
         return estimate(shares) if shares else None
 
     @property
     def start_share(self) -> Estimate | None:
         """The share of the time that the starts of epochs take by themselves.
 
-        It is the share of the rung ``START``. What reading adds to the starts is part of the
-        farther rungs. None without that rung.
+        It is the share of the rung ``START``. The time that reading adds to the starts is part of
+        the farther rungs. None without that rung.
         """
         for rung in self.ladder.rungs:
             if rung.rung == START:
@@ -228,58 +237,72 @@ class Loop:
         """``preparation_stall`` without the starts of epochs."""
         if START not in self.seconds or not self._is_split:
             return self.preparation_stall
-        return self._paired(lambda start, t3, t2: (t3 - start) / t2, START, "warm", self.farthest)
+        return self._share_between(START, "warm")
 
     @property
     def lost_beyond_starts(self) -> Estimate | None:
-        """The loss, or the waiting where the loss is unknown, without the starts of epochs."""
+        """The loss, or the waiting if the loss is unknown, without the starts of epochs."""
         if START in self.seconds:
-            return self._paired(lambda start, t2: (t2 - start) / t2, START, self.farthest)
+            return self._share_between(START, self.farthest)
         return self.loss if self.loss is not None else self.waiting
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Lower and upper bound of the samples/s with the farthest input, where it has no rate."""
+        """Lower and upper bound of the samples/s with the farthest input, if it has no rate."""
         return rate_bounds(self.trials) if self.rate() is None else None
 
     @property
     def _is_split(self) -> bool:
-        # Only what came from memory separates preparing from reading.
-        return self.farthest in ("cold", "store") and all(
-            t.cold is None or (t.cold.label == "warm" and not t.cold.why)
-            for t in self.inputs.get("warm", ())
-        )
+        """Whether preparing and reading were measured separately.
 
-    def _paired(self, formula: Callable[..., float], *sources: str | None) -> Estimate | None:
-        """``formula`` of seconds a sample, over the repeats in which every input has a rate."""
-        sides = [self.seconds.get(source or "", {}) for source in sources]
-        repeats = sorted(set.intersection(*(set(side) for side in sides)))
-        found = [formula(*(side[repeat] for side in sides)) for repeat in repeats]
-        return estimate(found) if found else None
+        This needs trials that were proved to read from memory.
+        """
+        if self.farthest not in ("cold", "store"):
+            return False
+        for trial in self.inputs.get("warm", ()):
+            cold = trial.cold
+            if cold is not None and (cold.label != "warm" or cold.why):
+                return False
+        return True
+
+    def _seconds_of(self, rung: str | None) -> Seconds:
+        return self.seconds.get(rung or "", {})
+
+    def _share_between(self, upper: str, lower: str | None) -> Estimate | None:
+        """Return the seconds between two rungs as a share of the farthest, within repeats."""
+        upper_s, lower_s = self._seconds_of(upper), self._seconds_of(lower)
+        farthest_s = self._seconds_of(self.farthest)
+        repeats = sorted(upper_s.keys() & lower_s.keys() & farthest_s.keys())
+        shares = [(lower_s[n] - upper_s[n]) / farthest_s[n] for n in repeats]
+        return estimate(shares) if shares else None
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``result.json`` stores it under ``training``."""
-        params, colds = self.params, [t.cold for t in self.trials if t.cold is not None]
-        stored = {key: params.get(key) for key in ("consumer", "model", "batch_size", "loader")}
-        stored |= {key: params.get(key) for key in ("workers", *_WORK)}
-        stored |= {key: self.facts.get(key) for key in ("device", "devices", "precision")}
-        return {
-            "group": self.group,
-            **stored,
+        """Return the loop as ``result.json`` stores it under ``training``."""
+        params, facts = self.params, self.facts
+        colds = [trial.cold for trial in self.trials if trial.cold is not None]
+        entry: dict[str, Any] = {"group": self.group}
+        for key in ("consumer", "model", "batch_size", "loader", "workers", *_WORK):
+            entry[key] = params.get(key)
+        for key in ("device", "devices", "precision"):
+            entry[key] = facts.get(key)
+        entry |= {
             "data": params.get("data", ""),
-            "emulated": self.facts.get("emulated"),
+            "emulated": facts.get("emulated"),
             "input": self.farthest,
             "label": self.label,
             "badge": badge_with_reason(colds),
             "cold_proved": bool(self.trials) and self.label == "cold",
             "cache_resident": self.is_cache_resident,
             "consumes": estimate_as_dict(self.device_rate),
-            **{source: estimate_as_dict(self.rate(source)) for source in ("warm", "cold", "store")},
+            "warm": estimate_as_dict(self.rate("warm")),
+            "cold": estimate_as_dict(self.rate("cold")),
+            "store": estimate_as_dict(self.rate("store")),
             "achieved": estimate_as_dict(self.rate()) if self.farthest else None,
             "achieved_between": self.bounds,
-            **{name: estimate_as_dict(estimate_of(self.trials, name)) for name in _STARTS},
-            "au_mlperf": estimate_as_dict(estimate_of(self.trials, "au_mlperf")),
-            "au_mlperf_slowest": estimate_as_dict(estimate_of(self.trials, "au_mlperf_slowest")),
+        }
+        for metric in (*_STARTS, "au_mlperf", "au_mlperf_slowest"):
+            entry[metric] = estimate_as_dict(estimate_of(self.trials, metric))
+        return entry | {
             "au_ceiling": estimate_as_dict(self.au_ceiling),
             "stall_fraction": estimate_as_dict(self.loss),
             "waiting_fraction": estimate_as_dict(self.waiting),
@@ -288,24 +311,26 @@ class Loop:
         }
 
     def ladder_dict(self) -> dict[str, Any]:
-        """As ``result.json`` stores it under ``ladder``; seconds a sample."""
-        params = self.params
-        stored = {key: params.get(key) for key in ("loader", "consumer", "workers", "pin_memory")}
-        stored |= {key: self.facts.get(key) for key in ("device", "devices", "emulated")}
-        return {
-            "group": self.group,
-            **stored,
-            "rungs": [self._rung(rung) for rung in self.ladder.rungs],
-            "path": list(self.ladder.path),
-            "farthest": self.ladder.path[-1] if self.ladder.path else None,
+        """Return the ladder as ``result.json`` stores it under ``ladder``, in seconds a sample."""
+        entry: dict[str, Any] = {"group": self.group}
+        for key in ("loader", "consumer", "workers", "pin_memory"):
+            entry[key] = self.params.get(key)
+        for key in ("device", "devices", "emulated"):
+            entry[key] = self.facts.get(key)
+        path = self.ladder.path
+        return entry | {
+            "rungs": [self._rung_dict(rung) for rung in self.ladder.rungs],
+            "path": list(path),
+            "farthest": path[-1] if path else None,
             "stall": estimate_as_dict(self.ladder.stall),
             "stall_share": estimate_as_dict(self.ladder.stall_share),
             "not_measured": dict(self.not_measured),
         }
 
-    def _rung(self, rung: Rung) -> dict[str, Any]:
+    def _rung_dict(self, rung: Rung) -> dict[str, Any]:
         name = rung.rung
         trials = self.inputs.get(name, ())
+        colds = [trial.cold for trial in trials if trial.cold is not None]
         return {
             "rung": name,
             "words": self.rung_words(rung),
@@ -313,7 +338,7 @@ class Loop:
             "samples_per_s": estimate_as_dict(rate_of(trials)),
             "seconds_per_sample": estimate_as_dict(rung.seconds),
             "label": cold_label(trials),
-            "badge": badge_with_reason([trial.cold for trial in trials if trial.cold is not None]),
+            "badge": badge_with_reason(colds),
             "above": rung.above,
             "within": list(rung.within),
             "part": estimate_as_dict(rung.part),
@@ -322,17 +347,17 @@ class Loop:
         }
 
     def rung_words(self, rung: Rung) -> str:
-        """What a rung adds to the one above, with the parts that were not measured apart."""
+        """Return what a rung adds to the one above, with the stages that it includes."""
         name = rung.rung
-        own = WORDS[name]
+        stage = WORDS[name]
         if name == "copy" and self.on_processors:
-            own = "+ batch in host memory (CPU: no copy)"
+            stage = "+ batch in host memory (CPU: no copy)"
         elif name == "copy":
-            own += " (pinned)" if self.params.get("pin_memory") else " (not pinned)"
-        hidden = [other for other in rung.within if other != "warm"]
-        if not hidden:
-            return own
-        return f"+ {', '.join(hidden)}, {own.removeprefix('+ ')}"
+            stage += " (pinned)" if self.params.get("pin_memory") else " (not pinned)"
+        included = [other for other in rung.within if other != "warm"]
+        if not included:
+            return stage
+        return f"+ {', '.join(included)}, {stage.removeprefix('+ ')}"
 
 
 def training_loops(trials: Iterable[Trial]) -> list[Loop]:
