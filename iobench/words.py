@@ -68,7 +68,7 @@ def result_words(trial: Trial) -> str:
     if trial.status != "done":
         return f"{trial.status} {point}: {escape(trial.reason)}"
     has_hosts = trial.hosts is not None and trial.hosts.hosts > 1
-    figures = []
+    figures: list[str] = []
     if trial.hosts is not None and has_hosts:
         figures += _hosts_words(trial.hosts)
     if samples := samples_words(trial.metrics):
