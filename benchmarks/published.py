@@ -30,7 +30,7 @@ from benchmarks.limited_store import Limits, limited_store
 from benchmarks.workplace import Workplace, photographs
 from dataprep import Part
 from dataprep.staging import stage
-from iobench.analysis.points import values
+from iobench.analysis.repeats import metric_values
 from iobench.rundir import holds_run, read
 from iobench.stats import Estimate, estimate, median
 
@@ -103,7 +103,7 @@ def benchmark(claim: Claim, place: Workplace, repeats: int) -> Figures:
         for point, params in claim.points.items()
     }
     return {
-        metric: {point: values(some, metric) for point, some in chosen.items()}
+        metric: {point: metric_values(some, metric) for point, some in chosen.items()}
         for metric in claim.metrics
     }
 

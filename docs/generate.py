@@ -20,7 +20,7 @@ from dataprep.cli.main import app as dataprep
 from dataprep.config import ShardConfig
 from dataprep.config_file import editor_schema
 from dataprep.stores import StoreOptions
-from iobench.analysis.rules import RULES
+from iobench.analysis.finding_rules import RULES
 from iobench.cli import app as iobench
 from iobench.config import BenchConfig
 from iobench.consumers.accelerators import ACCELERATORS, Accelerator

@@ -16,9 +16,10 @@ from pydantic import ValidationError
 from dataprep.errors import ConfigError
 from dataprep.formats import DEFAULT_FORMAT
 from dataprep.names import escape
-from iobench.analysis.analyse import Analysis, analyse, checked_words, how_words
-from iobench.analysis.points import processors_of
-from iobench.analysis.recommend import Recommendation, times_words
+from iobench.analysis.advice import gain_words
+from iobench.analysis.analyse import Analysis, analyse, how_words, prediction_accuracy_words
+from iobench.analysis.recommendations import Recommendation
+from iobench.analysis.repeats import usable_cpus
 from iobench.data.existing import expand_home
 from iobench.data.settings import DataSettings
 from iobench.errors import NoAdvice
@@ -53,14 +54,14 @@ class Advised:
                 f"the figures of the loop {found.loop.group!r} are no evidence ({found.doubt}): "
                 "measure again with more images or more steps, and with nothing else running"
             )
-        if found.now is None:
+        if found.situation is None:
             raise NoAdvice(
                 "this run has no training loop over data and no loader that decodes: "
                 f"{_MEASURE} measures both; what is known of a watched script is in its report.html"
             )
         confidence = ""
         if found.loop is not None:
-            checked = checked_words(found.checks, found.loop.group)
+            checked = prediction_accuracy_words(found.checks, found.loop.group)
             confidence = f"Confidence: {found.confidence}. {checked}"
         page = from_template(
             "advise.txt.j2",
@@ -93,7 +94,7 @@ class Advised:
             "confidence",
             "recommendations",
             "without_effect",
-            "trial_without_figures",
+            "not_measured",
         )
         told = {key: self.found.summary[key] for key in (*keys, "predictions")}
         return json.dumps(told, allow_nan=False)
@@ -137,7 +138,7 @@ class Advised:
                 if record_format:
                     values["format"] = [record_format]
         values["seed"] = data.get("seed", 0)
-        if (number := processors_of(result.environment)) is not None:
+        if (number := usable_cpus(result.environment)) is not None:
             values["dask"] = {"workers": max(1, int(number))}
         store = data.get("store") or {}
         told = {k: v for k, v in store.items() if v is not None and k not in _NO_STORE_KEYS}
@@ -202,7 +203,7 @@ def advise_saved(folder: Path, group: str | None = None) -> Advised:
 
 
 def _gain(change: Recommendation) -> str:
-    return "gain not predicted" if change.gain is None else times_words(change.gain)
+    return "gain not predicted" if change.gain is None else gain_words(change.gain)
 
 
 def _wrapped(said: str) -> list[str]:

@@ -7,87 +7,102 @@ from collections.abc import Sequence
 from iobench.machine.coldness import FIRST_EPOCH_COLD, HOST_ONLY
 from iobench.trial import Cold
 
-NOT_SHOWN = "asked cold, not proved"
-_FROM_STORAGE = 0.05  # a warm figure with less is simply warm
-_FROM_A_DEVICE = 0.95
+NOT_PROVED = "cold requested, not proved"
+
+_FROM_STORAGE = 0.05
+"""Share from storage above which the badge of a warm figure names it."""
+_FROM_DEVICE = 0.95
+"""Share from storage below which the badge of a direct figure names it."""
 _AMPLIFIED = 1.05
+"""Bytes from storage / bytes that were read, above which the badge names the amplification."""
 
 
 def badge(repeats: Sequence[Cold]) -> str:
-    """``cold 100 %``, ``warm``, ``direct``, ``server cache unknown``, ``asked cold, not proved``.
+    """Return the badge of a figure.
 
-    ``cold`` shows the share of the bytes read that came from storage, the smallest of all repeats,
-    or the amplification by read-ahead. ``warm`` shows that share if it is above 5 %. One repeat
-    that was asked cold and not proved counts for all. On NFS, Lustre, FUSE and others, ``cold`` is
-    ``cold on this host; server cache unknown``. Empty if nothing is known.
+    It is ``cold 100 %``, ``warm``, ``direct``, ``server cache unknown`` or ``cold requested, not
+    proved``. ``cold`` names the share of the bytes read that came from storage, the minimum over
+    repeats, or the amplification by read-ahead. ``warm`` names that share if it is above 5 %. A
+    single repeat that was requested cold and not proved decides for all. On NFS, Lustre, FUSE and
+    others, ``cold`` is ``cold on this host; server cache unknown``.
+
+    Args:
+        repeats: the proofs of all repeats.
+
+    Returns:
+        The badge; empty if nothing is known.
     """
-    known = [one for one in repeats if one.label != "not applicable"]
-    if not known:
+    colds = [cold for cold in repeats if cold.label != "not applicable"]
+    if not colds:
         return ""
-    labels = {one.label for one in known}
-    asked_cold = any(one.asked == "cold" for one in known)
-    if asked_cold and labels != {"cold"} and labels & {"cold", "warm"}:
-        return NOT_SHOWN
+    labels = {cold.label for cold in colds}
+    is_cold_requested = any(cold.asked == "cold" for cold in colds)
+    if is_cold_requested and labels != {"cold"} and labels & {"cold", "warm"}:
+        return NOT_PROVED
     if len(labels) > 1:
         return ", ".join(sorted(labels))
     (label,) = labels
-    if label == "cold" and any(HOST_ONLY in one.limits for one in known):
-        return f"cold on this host{_of_storage(known)}; server cache unknown"
+    if label == "cold" and any(HOST_ONLY in cold.limits for cold in colds):
+        return f"cold on this host{_storage_words(colds)}; server cache unknown"
     if label == "cold":
-        return f"cold{_of_storage(known)}"
+        return f"cold{_storage_words(colds)}"
     if label == FIRST_EPOCH_COLD:
-        return f"{label}{_amplified(known) or _of_all(known)}"
-    if label == "direct" and (share := min(_shares(known), default=1.0)) < _FROM_A_DEVICE:
-        return f"direct, {_percent(share)} counted from a device"
-    if label == "warm" and (share := max(_shares(known), default=0.0)) > _FROM_STORAGE:
-        return f"warm, {_percent(share)} from storage"
+        return f"{label}{_amplification_words(colds) or _epoch_words(colds)}"
+    shares = _storage_shares(colds)
+    if label == "direct" and min(shares, default=1.0) < _FROM_DEVICE:
+        return f"direct, {_percent_rounded_down(min(shares))} counted from a device"
+    if label == "warm" and max(shares, default=0.0) > _FROM_STORAGE:
+        return f"warm, {_percent_rounded_down(max(shares))} from storage"
     return label
 
 
-def words(cold: Cold | None) -> str:
-    """The badge of one trial in a line: ``cold 100 %, cache-resident``."""
-    return "" if cold is None else shown([cold])
+def trial_badge(cold: Cold | None) -> str:
+    """Return the badge of one trial: ``cold 100 %, cache-resident``; empty without a proof."""
+    return "" if cold is None else badge_with_reason([cold])
 
 
-def shown(repeats: Sequence[Cold]) -> str:
-    """The badge in a line, for terminals and tables, with its reason and ``cache-resident``."""
-    reasons = [one.why for one in repeats if one.why and one.label == "warm"]
-    has_reason = badge(repeats) == NOT_SHOWN and reasons
-    return short(repeats, f": {reasons[0]}" if has_reason else "")
+def badge_with_reason(repeats: Sequence[Cold]) -> str:
+    """Return the badge with its reason and ``cache-resident``, for terminals and tables."""
+    reasons = [cold.why for cold in repeats if cold.why and cold.label == "warm"]
+    if badge(repeats) == NOT_PROVED and reasons:
+        return badge_with_residency(repeats, f": {reasons[0]}")
+    return badge_with_residency(repeats)
 
 
-def short(repeats: Sequence[Cold], reason: str = "") -> str:
-    """The badge, with ``cache-resident`` if that holds for any repeat."""
-    found = f"{badge(repeats)}{reason}"
-    if found and any(one.cache_resident for one in repeats):
-        return f"{found}, cache-resident"
-    return found
+def badge_with_residency(repeats: Sequence[Cold], reason: str = "") -> str:
+    """Return the badge, with ``cache-resident`` if the data of any repeat may stay in memory."""
+    text = f"{badge(repeats)}{reason}"
+    if text and any(cold.cache_resident for cold in repeats):
+        return f"{text}, cache-resident"
+    return text
 
 
-def _of_storage(known: Sequence[Cold]) -> str:
-    """The share from storage; the amplification for reads of single samples."""
-    shares = _shares(known)
-    if len(shares) < len(known):
+def _storage_words(colds: Sequence[Cold]) -> str:
+    """Return the share from storage, or the amplification for reads of single samples."""
+    shares = _storage_shares(colds)
+    if len(shares) < len(colds):
         return ", by residency"
-    return _amplified(known) or f" {_percent(min(shares))}"
+    return _amplification_words(colds) or f" {_percent_rounded_down(min(shares))}"
 
 
-def _of_all(known: Sequence[Cold]) -> str:
-    shares = _shares(known)
-    whole = len(shares) == len(known)
-    return f", {_percent(min(shares))} of all bytes from storage" if whole else ""
+def _epoch_words(colds: Sequence[Cold]) -> str:
+    """Return the share of the bytes of all epochs that came from storage."""
+    shares = _storage_shares(colds)
+    if len(shares) < len(colds):
+        return ""
+    return f", {_percent_rounded_down(min(shares))} of all bytes from storage"
 
 
-def _amplified(known: Sequence[Cold]) -> str:
-    most = max((one.amplification or 0.0 for one in known), default=0.0)
-    return f", amplification {most:.3g}" if most > _AMPLIFIED else ""
+def _amplification_words(colds: Sequence[Cold]) -> str:
+    amplification = max((cold.amplification or 0.0 for cold in colds), default=0.0)
+    return f", amplification {amplification:.3g}" if amplification > _AMPLIFIED else ""
 
 
-def _shares(known: Sequence[Cold]) -> list[float]:
-    """Shares from storage, at most 1: workers may have read ahead more than was taken."""
-    return [min(1.0, one.physical_ratio) for one in known if one.physical_ratio is not None]
+def _storage_shares(colds: Sequence[Cold]) -> list[float]:
+    """Return the shares from storage, at most 1: workers may have read ahead more than was used."""
+    return [min(1.0, cold.physical_ratio) for cold in colds if cold.physical_ratio is not None]
 
 
-def _percent(share: float) -> str:
-    """A share in percent, rounded down: 99.97 % is not 100 %."""
+def _percent_rounded_down(share: float) -> str:
+    """Return a share in percent, rounded down, because 99.97 % is not 100 %."""
     return f"{int(share * 1000) / 10:g} %"

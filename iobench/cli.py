@@ -594,6 +594,7 @@ def scale(
     from dataprep.config_file import read_config
     from iobench.analysis import sizing
     from iobench.analysis.analyse import analyse
+    from iobench.analysis.epoch_cost import cost_lines, epoch_cost
     from iobench.config import ScaleSettings
     from iobench.consumers.accelerators import RATES
     from iobench.references import priced
@@ -620,15 +621,15 @@ def scale(
             devices_per_host=devices_per_host,
         )
         read_config(ScaleSettings, None, told)  # refuses what does not go together
-        hosts = sizing.scale(result, found.known, found.loop, {**told, "device": device})
-        costing = sizing.cost(result, found.loop, asked)
+        hosts = sizing.scale(result, found.capacities, found.loop, {**told, "device": device})
+        costing = epoch_cost(result, found.loop, asked)
         fed = sizing.feeds(found.supplies, found.loop, found.advice, device_rate)
     if as_json:
         stored = {"scale": hosts.as_dict(), "cost": costing.as_dict()}
         typer.echo(json.dumps({**stored, "feeds": fed.as_dict() if fed else None}))
     else:
         feeds = [sizing.feeds_line(fed)] if fed is not None else []
-        for line in (*sizing.scale_lines(hosts), *feeds, *sizing.cost_lines(costing)):
+        for line in (*sizing.scale_lines(hosts), *feeds, *cost_lines(costing)):
             typer.echo(line)
     if hosts.unknown and costing.unknown:
         raise typer.Exit(2)  # nothing could be told

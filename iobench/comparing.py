@@ -20,7 +20,7 @@ from iobench.analysis.comparison import (
     in_order,
     with_verdict,
 )
-from iobench.analysis.verdicts import VERDICTS, Change, Verdict
+from iobench.analysis.regressions import VERDICTS, Change, Verdict
 from iobench.result import RESULT, Result, read_result
 from iobench.rundir import read, write_file
 from iobench.stats import SIGNIFICANCE
@@ -154,7 +154,7 @@ def comparison_object(found: Comparison) -> dict[str, Any]:
         "threshold": found.threshold,
         "base": _run_object(found.base),
         "new": _run_object(found.new),
-        "unlike_machines": bool(found.unlike),
+        "unlike_machines": bool(found.machine_differences),
         "deciding": {
             "figures": len(found.deciding),
             "by": found.decided_by,
@@ -172,12 +172,12 @@ def comparison_object(found: Comparison) -> dict[str, Any]:
                 "changed": list(one.changed),
                 "applied": list(one.applied),
                 "predicted": asdict(one.predicted) if one.predicted else None,
-                "found": asdict(one.found.ratio) if one.found else None,
+                "found": asdict(one.rate_change.ratio) if one.rate_change else None,
             }
             for one in found.loops
         ],
         "changes": [_change_object(change) for change in found.changes],
-        "alone": list(found.alone),
+        "alone": list(found.unpaired),
         "notes": [*filter(None, [found.rule_note]), DRIFT],
     }
 
@@ -272,7 +272,7 @@ def _tables(comparison: Comparison) -> Iterator[dict[str, Any]]:
 def _table(changes: Sequence[Change]) -> dict[str, Any]:
     columns = ("point", "figure", "verdict", "change: ratio and interval", "base", "new")
     rows = [
-        [change.name, change.figure.name, change.verdict_words, change.words]
+        [change.name, change.figure.name, change.verdict_words, change.ratio_words]
         + [change.figure.say(side.median) for side in (change.base, change.new)]
         for verdict in VERDICTS
         for change in with_verdict(changes, verdict)

@@ -39,7 +39,7 @@ from iobench.result import STEADY_STATE, Result, usable
 from iobench.rundir import differing_machine, holds_run, read
 from iobench.stored import DataSummary
 from iobench.trial import Params, Trial, TrialSpec
-from iobench.words import duration_words, point_words, range_words
+from iobench.words import duration_range_words, duration_words, point_words
 
 _REQUESTS_PER_S = 100
 _CONNECTIONS_A_WORKER = 2  # of another package's loader
@@ -177,18 +177,18 @@ class Forecast:
         unknown = f", {self.likely_s[1]:,} of unknown length" if self.likely_s[1] else ""
         lines = [
             f"{self.name}: {counted(len(self.steps), 'trial')} to come{before}{unknown}, "
-            f"about {range_words(*self.range_s)} (at most {duration_words(self.most_s)}), "
+            f"about {duration_range_words(*self.range_s)} (at most {duration_words(self.most_s)}), "
             f"{self.cost}"
         ]
         if verbose:
             for step in self.steps:
-                range_s = range_words(step.length.min_s, step.length.max_s)
+                range_s = duration_range_words(step.length.min_s, step.length.max_s)
                 lines.append(f"  {range_s:>16}  {escape(point_words(step.spec))}")
         else:
             kinds = Counter(spec.kind for spec in self.listed)
             for kind, count in kinds.items():
                 steps = [step for step in self.steps if step.spec.kind == kind]
-                range_s = range_words(*_range_s(steps))
+                range_s = duration_range_words(*_range_s(steps))
                 lines.append(f"  {kind:<8} {count:>5,}  {range_s:<16}  {self._kind(kind)}")
         for store, asked in self.requests.items():
             most = f"{asked['puts']:,} PUT, {asked['gets']:,} GET, {asked['lists']:,} LIST"

@@ -1,14 +1,15 @@
-"""PURE. The counterfactual ladder: one loop, run again with one more real part each time.
+"""PURE. The counterfactual ladder: one loop, run again with one more real stage each time.
 
-The cost of a part is the difference between its rung and the one above it, in seconds a sample.
-The form with three rungs (device-resident, warm cache, cold) is that of Mohan et al., "Analyzing
-and mitigating data stalls in DNN training", VLDB 2021. Wall times of whole loops are subtracted, so
-work that overlaps with other work shows only as far as it makes the loop longer.
+The cost of a stage is the difference between its rung and the one above it, in seconds for a
+sample. The form with three rungs (device-resident, warm cache, cold) is that of Mohan et al.,
+"Analyzing and mitigating data stalls in DNN training", VLDB 2021. Wall times of whole loops are
+subtracted. Work that overlaps with other work therefore shows only as far as it makes the loop
+longer.
 
 Where whole epochs were measured, their rates include the starts of epochs, in which the loader
 fills its buffers and the device has no batch. The rung ``start`` shows them, so that the rungs
-still add up: it is the rung above, and the time that the first loop with a loader spent in starts,
-if its samples come from memory.
+still add up. It is the rung above it, plus the time that the first loop with a loader spent in
+starts, if the samples of that loop come from memory.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from dataclasses import dataclass
 from iobench.stats import Estimate, estimate
 
 Seconds = Mapping[int, float]
-"""Seconds a sample by the number of the repeat."""
+"""Seconds for a sample by the number of the repeat."""
 
 RUNGS = ("synthetic", "copy", "collate", "augment", "decode", "warm", "cold", "store")
-"""Inputs of a training loop, from the device to the farthest."""
+"""Inputs of a training loop, from the device to the farthest location."""
 
 START = "start"
-"""The rung of the starts of epochs. It is computed: no loop runs with such an input."""
+"""The rung of the starts of epochs. It is computed: no loop runs with this input."""
 
 WORDS: Mapping[str, str] = {
     "synthetic": "device-resident",
@@ -38,27 +39,34 @@ WORDS: Mapping[str, str] = {
     "cold": "+ read, cold",
     "store": "+ object store instead of the local read",
 }
+"""The stage that each rung adds, in words."""
 
 HOST_RUNGS = ("copy", "collate", "augment", "decode")
-"""Rungs between data on the device and data that are read: the data are in host memory."""
+"""Rungs whose data are in host memory: neither on the device nor read from storage."""
 
 HELD_RUNGS = frozenset({"collate", "augment", "decode"})
 """The host rungs whose samples are read before the loop begins."""
 
 THREE = ("synthetic", "warm", "cold", "store")
-"""The rungs of a pipeline that is a framework's own."""
+"""The rungs of a pipeline of a framework, whose stages cannot be run separately."""
 
 _WITHOUT_LOADER = ("synthetic", "copy")
-_WITH_LOADER = RUNGS[2:]
 _FROM_MEMORY = ("collate", "augment", "decode", "warm")
-_ORDER = (*_WITHOUT_LOADER, START, *_WITH_LOADER)
-# A rung is compared with the first of these that was measured. The store replaces the local read,
-# so it is compared with the last rung that does not read.
-_ABOVE: Mapping[str, Sequence[str]] = {
-    **{rung: _ORDER[:place][::-1] for place, rung in enumerate(_ORDER)},
-    "store": ("decode", "warm", "augment", "collate", START, "copy", "synthetic"),
-}
-_FARTHEST = ("store", "cold", "warm")
+_ORDER = ("synthetic", "copy", START, "collate", "augment", "decode", "warm", "cold", "store")
+_FARTHEST_FIRST = ("store", "cold", "warm")
+
+
+def _possible_above() -> dict[str, Sequence[str]]:
+    """Return the rungs that each rung may be compared with, the preferred one first."""
+    candidates: dict[str, Sequence[str]] = {}
+    for index, rung in enumerate(_ORDER):
+        candidates[rung] = _ORDER[:index][::-1]
+    # The store replaces the local read, so it is compared with the last rung that does not read.
+    candidates["store"] = ("decode", "warm", "augment", "collate", START, "copy", "synthetic")
+    return candidates
+
+
+_POSSIBLE_ABOVE: Mapping[str, Sequence[str]] = _possible_above()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +75,11 @@ class Rung:
 
     Attributes:
         rung: its input, or ``START``.
-        seconds: a sample.
+        seconds: the seconds for a sample.
         above: the rung that it is compared with; None for the first.
         within: rungs between the two that were not measured; this rung includes their cost.
-        part: seconds a sample that it adds to that; negative if it takes less.
-        share: of the time of the farthest rung.
+        part: the seconds for a sample that it adds to ``above``; negative if it takes less.
+        share: the same as a share of the time of the farthest rung.
     """
 
     rung: str
@@ -82,7 +90,7 @@ class Rung:
     share: Estimate | None = None
 
     @property
-    def tells(self) -> bool:
+    def differs_from_zero(self) -> bool:
         """Whether its part differs from zero: several repeats, and an interval without 0."""
         part = self.part
         return part is not None and part.repeats > 1 and (part.low > 0 or part.high < 0)
@@ -90,13 +98,13 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Rungs that were measured, in order.
+    """The rungs that were measured.
 
     Attributes:
-        rungs: of which each names the one above it.
-        path: from the first to the farthest, each the one above the next: their differences add up
-            to ``stall`` in every repeat.
-        stall: seconds a sample from the first rung to the farthest; None where either is missing.
+        rungs: the rungs in order; each names the one above it.
+        path: the rungs from the first to the farthest, each the one above the next. Their
+            differences add up to ``stall`` in every repeat.
+        stall: seconds for a sample from the first rung to the farthest; None if either is missing.
         stall_share: the same as a share of the farthest.
     """
 
@@ -107,84 +115,112 @@ class Ladder:
 
 
 def first_from_memory(measured: Sequence[str]) -> str | None:
-    """The rung nearest to the device that has a loader and reads from memory; None without one.
+    """Return the rung nearest to the device that has a loader and reads from memory.
 
     Where samples come from a disk or a store, most of an epoch's start is the time in which they
-    are fetched, so that such a rung does not tell what starts cost by themselves.
+    are fetched. The cost of the start itself can therefore not be taken from such a rung. None if
+    no rung reads from memory.
     """
-    return next((rung for rung in _FROM_MEMORY if rung in measured), None)
+    for rung in _FROM_MEMORY:
+        if rung in measured:
+            return rung
+    return None
 
 
 def with_starts(seconds: Mapping[str, Seconds], starts: Seconds) -> dict[str, Seconds]:
     """Add the rung ``START`` below the last rung without a loader.
 
-    Args:
-        seconds: a sample, by rung and repeat.
-        starts: seconds a sample that the rung ``first_from_memory`` spent in starts of epochs.
-
     Nothing is added if no start is part of a rate, or if no rung without a loader was measured.
+
+    Args:
+        seconds: seconds for a sample, by rung and repeat.
+        starts: seconds for a sample that the rung ``first_from_memory`` spent in starts of epochs.
     """
-    upper = next((rung for rung in _WITHOUT_LOADER[::-1] if seconds.get(rung)), None)
-    if upper is None or not any(starts.values()):
+    upper = [rung for rung in _WITHOUT_LOADER if seconds.get(rung)]
+    if not upper or not any(starts.values()):
         return dict(seconds)
-    repeats = sorted(set(seconds[upper]) & set(starts))
-    return {**seconds, START: {n: seconds[upper][n] + starts[n] for n in repeats}}
+    upper_seconds = seconds[upper[-1]]
+    with_start = {}
+    for repeat in sorted(set(upper_seconds) & set(starts)):
+        with_start[repeat] = upper_seconds[repeat] + starts[repeat]
+    return {**seconds, START: with_start}
 
 
 def ladder(seconds: Mapping[str, Seconds]) -> Ladder:
-    """The ladder of loops by their input; other inputs are left out."""
-    known = [rung for rung in _ORDER if seconds.get(rung)]
-    farthest = next((rung for rung in _FARTHEST if rung in known), known[-1] if known else None)
-    if farthest is None:
+    """Return the ladder of loops.
+
+    Args:
+        seconds: seconds for a sample, by input and repeat; unknown inputs are left out.
+    """
+    measured = [rung for rung in _ORDER if seconds.get(rung)]
+    if not measured:
         return Ladder((), ())
+    reading = [rung for rung in _FARTHEST_FIRST if rung in measured]
+    farthest = reading[0] if reading else measured[-1]
     path = [farthest]
-    while (next_above := above(path[0], known)) is not None:
+    while (next_above := above(path[0], measured)) is not None:
         path.insert(0, next_above)
-    whole = len(path) > 1 and path[0] == "synthetic"
+    rungs = tuple(_rung(rung, seconds, measured, farthest) for rung in measured)
+    if len(path) == 1 or path[0] != "synthetic":
+        return Ladder(rungs, tuple(path))
     return Ladder(
-        tuple(_rung(rung, seconds, known, farthest) for rung in known),
+        rungs,
         tuple(path),
-        _difference(seconds, "synthetic", farthest) if whole else None,
-        _difference(seconds, "synthetic", farthest, farthest) if whole else None,
+        stall=_difference(seconds, "synthetic", farthest),
+        stall_share=_difference(seconds, "synthetic", farthest, farthest),
     )
 
 
-def above(rung: str, known: Sequence[str]) -> str | None:
-    """The rung of ``known`` that a rung is compared with; None for the first."""
-    return next((other for other in _ABOVE[rung] if other in known), None)
+def above(rung: str, measured: Sequence[str]) -> str | None:
+    """Return the measured rung that a rung is compared with; None for the first."""
+    for other in _POSSIBLE_ABOVE[rung]:
+        if other in measured:
+            return other
+    return None
 
 
 def within(rung: str, upper: str) -> tuple[str, ...]:
-    """Rungs between two measured ones that were not measured; the lower one includes their cost."""
+    """Return the rungs between two measured ones; the lower one includes their cost."""
     if rung == START:
         return ()
     end = RUNGS.index("warm" if rung == "store" else rung)
     return RUNGS[RUNGS.index(upper) + 1 : end]
 
 
-def _rung(rung: str, seconds: Mapping[str, Seconds], known: Sequence[str], farthest: str) -> Rung:
-    upper = above(rung, known)
+def _rung(
+    rung: str, seconds: Mapping[str, Seconds], measured: Sequence[str], farthest: str
+) -> Rung:
+    upper = above(rung, measured)
     own = estimate(list(seconds[rung].values()))
     if upper is None:
         return Rung(rung, own)
-    measured_above = above(START, known) if upper == START else upper
+    upper_loop = above(START, measured) if upper == START else upper
     return Rung(
         rung,
         own,
-        upper,
-        within(rung, measured_above) if measured_above is not None else (),
-        _difference(seconds, upper, rung),
-        _difference(seconds, upper, rung, farthest),
+        above=upper,
+        within=within(rung, upper_loop) if upper_loop is not None else (),
+        part=_difference(seconds, upper, rung),
+        share=_difference(seconds, upper, rung, farthest),
     )
 
 
 def _difference(
-    seconds: Mapping[str, Seconds], upper: str, lower: str, whole: str | None = None
+    seconds: Mapping[str, Seconds], upper: str, lower: str, total: str | None = None
 ) -> Estimate | None:
-    """The difference of two rungs in the repeats of both, as a share of the rung ``whole``."""
-    repeats = set(seconds[upper]) & set(seconds[lower])
-    parts = {n: seconds[lower][n] - seconds[upper][n] for n in sorted(repeats)}
-    if whole is not None:
-        total = seconds[whole]
-        parts = {n: part / total[n] for n, part in parts.items() if n in total}
-    return estimate(list(parts.values())) if parts else None
+    """Return the difference of two rungs in the repeats that both have.
+
+    Args:
+        seconds: seconds for a sample, by rung and repeat.
+        upper: the rung nearer to the device.
+        lower: the other rung.
+        total: the rung of which the difference is a share; None for seconds.
+    """
+    differences = []
+    for repeat in sorted(set(seconds[upper]) & set(seconds[lower])):
+        difference_s = seconds[lower][repeat] - seconds[upper][repeat]
+        if total is None:
+            differences.append(difference_s)
+        elif repeat in seconds[total]:
+            differences.append(difference_s / seconds[total][repeat])
+    return estimate(differences) if differences else None

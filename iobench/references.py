@@ -1,7 +1,7 @@
-"""Limits and prices that a run's figures are compared with, from their files.
+"""Read the limits and prices with which a run's figures are compared, from their files.
 
-They are kept with the result, so that a report drawn again says the same as before, even if the
-files have changed.
+They are saved with the result. A report that is drawn again therefore says the same as before, even
+if the files have changed.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from iobench.errors import ResultError
 from iobench.result import Result
 from iobench.several import Settings
 
-_LIMITS = "configs/limits.yaml"
-_ALWAYS = {"targets": ("data", "mount", "shards", "source"), "stores": ("data",)}
-
+_LIMITS_FILE = "configs/limits.yaml"
+_PRICES_FILE = "configs/prices.yaml"
+_DATA_LABELS = {"targets": ("data", "mount", "shards", "source"), "stores": ("data",)}
+"""Labels of the run's own data, which a config need not define."""
 
 InstanceLimit: TypeAlias = Literal[
     "network_gbit_per_s", "network_baseline_gbit_per_s", "ebs_gbit_per_s"
@@ -42,26 +43,31 @@ class Limits(Settings):
 
 
 def references(config: BenchConfig, environment: Mapping[str, Any]) -> dict[str, Any]:
-    """``limits`` of this machine's type, of volumes and of stores, with source and date.
+    """Return the limits, and the prices if the config asks for costs, as the result stores them.
 
-    ``prices`` of the machine's hours and of the store of the data, if the config asks for costs.
+    ``limits`` has those of this type of machine, of volumes and of stores, with their source and
+    date. ``prices`` has those of the machine for an hour and of the store of the data.
+
+    Args:
+        config: the config of the run.
+        environment: the environment of the run.
 
     Raises:
-        ConfigError: no such file, or the config limits something that is not in the run.
+        ConfigError: a file does not exist, or the config limits something that is not in the run.
     """
     limits = read_limits(_path(config.limits.file))
     _check_names(config, environment, limits)
-    found = {"limits": _limits(config, environment, limits)}
+    content = {"limits": _limits(config, environment, limits)}
     if config.cost is not None:
-        found["prices"] = _prices(config, environment, read_prices(_path(config.prices)))
-    return found
+        content["prices"] = _prices(config, environment, read_prices(_path(config.prices)))
+    return content
 
 
 def read_limits(path: Path | None) -> Limits:
-    """Limits from a file, else from the example that comes with the package.
+    """Read limits from a file, or from the example that comes with the package.
 
     Raises:
-        ConfigError: no such file, or it is not such a file.
+        ConfigError: the file does not exist, or is no file of limits.
     """
     return read_config(Limits, path or EXAMPLES / "limits.yaml", {})
 
@@ -69,65 +75,73 @@ def read_limits(path: Path | None) -> Limits:
 def priced(
     result: Result, cost: Mapping[str, Any], prices: Path | None
 ) -> tuple[Result, dict[str, Any]]:
-    """A saved run with prices from today's file, and the complete ``cost`` settings for it.
+    """Return a saved run with the prices of today's file, and complete settings of its cost.
 
-    Keys that ``cost`` lacks are taken from the run's own config.
+    Args:
+        result: the run.
+        cost: keys of ``CostSettings``; missing keys are taken from the run's own config.
+        prices: the file of prices; None for the one that the run's config names.
 
     Raises:
-        ConfigError: no such file of prices, or a key is wrong.
-        ResultError: the run's config is none of ``iobench run``.
+        ConfigError: the file does not exist, or a key is wrong.
+        ResultError: the run was not made by ``iobench run``.
     """
-    asked = read_config(CostSettings, None, {**(result.config.get("cost") or {}), **cost})
-    content = {**result.config, "cost": asked.model_dump(), "limits": {}}
+    own_cost = result.config.get("cost") or {}
+    settings = read_config(CostSettings, None, {**own_cost, **cost}).model_dump()
+    content = {**result.config, "cost": settings, "limits": {}}
     if prices is not None:
         content["prices"] = str(prices)
     try:
         config = BenchConfig.model_validate(content)
     except ValidationError:
         raise ResultError("this version of iobench run does not accept its config") from None
-    known = references(config, result.environment)
-    told = {**result.references, "prices": known["prices"]}
-    return replace(result, references=told), asked.model_dump()
+    today = references(config, result.environment)
+    saved = {**result.references, "prices": today["prices"]}
+    return replace(result, references=saved), settings
 
 
 def _prices(config: BenchConfig, environment: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
-    """An unknown price is None, with the name of the file that lacks it."""
-    file = config.prices or "configs/prices.yaml"
-    remote = "://" in (config.data.shards or config.data.source or "")
-    options = config.data.store if remote else config.data.bucket.store
-    price, about = storage_price(prices, options)
-    machine = environment.get("machine") or {}
-    kind = (config.cost.instance if config.cost else None) or machine.get("instance_type")
-    region = region_of(prices, options)
-    known = prices.instances
-    rate = known.usd_per_h.get(region, {}).get(kind) if known and kind else None
+    """Return the prices that the run needs. An unknown one is None, with the file that lacks it."""
+    file = config.prices or _PRICES_FILE
+    is_remote = "://" in (config.data.shards or config.data.source or "")
+    store = config.data.store if is_remote else config.data.bucket.store
+    store_price, store_about = storage_price(prices, store)
+    instance = config.cost.instance if config.cost is not None else None
+    instance = instance or (environment.get("machine") or {}).get("instance_type")
+    region = region_of(prices, store)
+    usd_per_h = None
+    about = f"{file} has no hourly price of {instance or 'this machine'} in {region}"
+    if prices.instances is not None and instance:
+        usd_per_h = prices.instances.usd_per_h.get(region, {}).get(instance)
+        if usd_per_h is not None:
+            as_of, source = prices.instances.as_of, prices.instances.source
+            about = f"{instance} in {region}, as of {as_of}, {source}"
     return {
         "file": file,
         "currency": prices.currency,
-        "s3": price.model_dump() if price else None,
-        "s3_about": about,
-        "instance_type": kind,
-        "instance_usd_per_h": rate,
-        "instance_about": f"{kind} in {region}, as of {known.as_of}, {known.source}"
-        if known and rate is not None
-        else f"{file} has no hourly price of {kind or 'this machine'} in {region}",
+        "s3": store_price.model_dump() if store_price else None,
+        "s3_about": store_about,
+        "instance_type": instance,
+        "instance_usd_per_h": usd_per_h,
+        "instance_about": about,
     }
 
 
 def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    """Return the limits of this type of machine, of all volumes and of all stores."""
     machine = environment.get("machine") or {}
-    kind = config.limits.instance or machine.get("instance_type")
-    found: dict[str, Any] = {
+    instance = config.limits.instance or machine.get("instance_type")
+    content: dict[str, Any] = {
         "as_of": limits.as_of,
         "source": limits.source,
-        "file": config.limits.file or _LIMITS,
-        "volumes": {name: each["mib_per_s"] for name, each in limits.volumes.items()},
+        "file": config.limits.file or _LIMITS_FILE,
+        "volumes": {name: volume["mib_per_s"] for name, volume in limits.volumes.items()},
         "stores": limits.stores,
     }
-    if kind:
-        found["instance_type"] = kind
-        found["instance"] = limits.instances.get(kind)
-    return found
+    if instance:
+        content["instance_type"] = instance
+        content["instance"] = limits.instances.get(instance)
+    return content
 
 
 def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> None:
@@ -137,23 +151,31 @@ def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Li
         ConfigError: no target, store or type of volume has this name.
     """
     settings = config.limits
-    for label, told in settings.targets.items():
-        if told.volume is not None and told.volume not in limits.volumes:
+    for label, target in settings.targets.items():
+        if target.volume is not None and target.volume not in limits.volumes:
             raise ConfigError(
-                f"limits.targets.{label}.volume: {settings.file or _LIMITS} has no "
-                f"{told.volume!r}; it has {', '.join(limits.volumes)}"
+                f"limits.targets.{label}.volume: {settings.file or _LIMITS_FILE} has no "
+                f"{target.volume!r}; it has {', '.join(limits.volumes)}"
             )
-    for part, labels, measured in (
-        ("targets", settings.targets, config.disk),
-        ("stores", settings.stores, config.object_store),
-    ):
-        there = {*(environment.get(part) or ()), *_ALWAYS[part]}
-        unknown = [label for label in labels if label not in there]
-        # A config may keep limits of parts that it does not measure.
-        if unknown and measured is not None:
+    # A config may keep limits of parts that it does not measure.
+    if config.disk is not None:
+        _check_labels("targets", list(settings.targets), environment)
+    if config.object_store is not None:
+        _check_labels("stores", list(settings.stores), environment)
+
+
+def _check_labels(section: str, labels: list[str], environment: Mapping[str, Any]) -> None:
+    """Refuse labels of targets or stores that the run does not have.
+
+    Raises:
+        ConfigError: a label is unknown.
+    """
+    known = {*(environment.get(section) or ()), *_DATA_LABELS[section]}
+    for label in labels:
+        if label not in known:
             raise ConfigError(
-                f"limits.{part}.{unknown[0]}: nothing in this run has this name; there are "
-                f"{', '.join(sorted(there))}"
+                f"limits.{section}.{label}: nothing in this run has this name; there are "
+                f"{', '.join(sorted(known))}"
             )
 
 

@@ -108,7 +108,7 @@ def _row(trial: Trial) -> dict[str, Any]:
     content = asdict(trial)
     if content["hosts"]:  # the raw result has each host's figures
         del content["hosts"]["parts"]
-    if shown := badges.words(trial.cold):
+    if shown := badges.trial_badge(trial.cold):
         content["cold"]["badge"] = shown
     return {key: _plain(value) for key, value in content.items() if value not in (None, {})}
 

@@ -34,22 +34,30 @@ SIGNIFICANCE = 0.05
 """A change whose p-value is at most this is significant: the complement of ``COVERAGE``."""
 
 MOST_REPEATS = 1000
-"""The most repeats that a config takes; beyond that a quieter machine is the better answer."""
+"""Maximum number of repeats in a config; beyond it, a quieter machine helps more."""
 
 _LARGEST = 1e100
-_EXACT = 2_500  # for more ratios than this the normal approximation is as good as counting
+_MAX_COUNTED = 2_500
+"""Number of ratios above which the normal approximation is as good as counting."""
 _NORMAL = NormalDist()
-_EFFICIENCY = 3 / math.pi  # of ranks against means, for normal data
+_EFFICIENCY = 3 / math.pi
+"""Efficiency of ranks compared with means, for normal data."""
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 """The quantiles that are reported, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A median over ``repeats`` values, with its interval.
+    """A median with its interval.
 
-    ``coverage`` is the probability with which ``low`` to ``high`` holds the true median; where
-    there are too few repeats for 0.95 it is what minimum to maximum covers (0 for one value).
+    Attributes:
+        median: the median of the values.
+        low: the lower end of the interval.
+        high: the upper end of the interval.
+        coverage: the probability with which the interval holds the true median. With too few
+            repeats for 0.95, the interval is from minimum to maximum, and its coverage is smaller
+            (0 for one value).
+        repeats: the number of values.
     """
 
     median: float
@@ -60,64 +68,92 @@ class Estimate:
 
 
 def median(values: Sequence[float]) -> float:
-    """The middle value, or the mean of the middle two.
+    """Return the middle value, or the mean of the two in the middle.
 
     Raises:
-        ValueError: no values.
+        ValueError: there are no values.
     """
     return quantile(values, 0.5)
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Median and the narrowest symmetric order-statistic interval that covers 0.95 or more."""
+    """Return the median and the narrowest symmetric interval that covers it with 0.95 or more.
+
+    The ends of the interval are two of the values. With too few values for 0.95 they are the
+    minimum and the maximum.
+
+    Raises:
+        ValueError: there are no values.
+    """
     ordered = sorted(values)
     count = len(ordered)
-    # Each value is above or below the true median: 2**count ways. In so many of them the median is
-    # below the interval, if 0, 1, ... values are left out at each end.
-    outside = accumulate(math.comb(count, out) for out in range((count + 1) // 2))
-    covered = [1 - 2 * ways / (1 << count) for ways in outside]
-    cut = max(0, sum(share >= COVERAGE for share in covered) - 1)
-    return Estimate(median(ordered), ordered[cut], ordered[-1 - cut], covered[cut], count)
+    # Each value is above or below the true median, which gives 2**count equally likely cases.
+    # ``ways_below[cut]`` counts the cases in which the median is below an interval that leaves
+    # ``cut`` values out at each end.
+    ways_below = accumulate(math.comb(count, left_out) for left_out in range((count + 1) // 2))
+    coverages = [1 - 2 * ways / (1 << count) for ways in ways_below]
+    enough_coverages = [coverage for coverage in coverages if coverage >= COVERAGE]
+    cut = max(0, len(enough_coverages) - 1)
+    return Estimate(median(ordered), ordered[cut], ordered[-1 - cut], coverages[cut], count)
 
 
 def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> Estimate:
-    """The ratio of two figures that were measured in pairs, one after the other.
+    """Return the ratio of two figures that were measured in pairs, one after the other.
 
     Raises:
-        ValueError: no pairs, or sides of different length.
+        ValueError: there are no pairs, or the sides have different lengths.
         ZeroDivisionError: a denominator is 0.
     """
     return estimate([a / b for a, b in zip(numerators, denominators, strict=True)])
 
 
 def quantile(values: Sequence[float] | NDArray[np.float64], q: float) -> float:
-    """The ``q`` quantile, interpolated linearly between order statistics (Hyndman and Fan's 7)."""
+    """Return a quantile, interpolated linearly between order statistics (Hyndman and Fan's 7).
+
+    Args:
+        values: the values, in any order.
+        q: the share of values below the quantile, such as 0.99.
+
+    Raises:
+        ValueError: there are no values.
+    """
     if len(values) == 0:
         raise ValueError("no values")
     return float(np.quantile(values, q))
 
 
 def quantiles(values: Sequence[float] | NDArray[np.float64]) -> Mapping[str, float]:
-    """The quantiles of ``p50, p90, p95, p99, p999`` that have enough samples."""
+    """Return the quantiles ``p50``, ``p90``, ``p95``, ``p99`` and ``p999`` by name.
+
+    Quantiles for which there are too few values are left out. All percentiles of latencies and of
+    step times are computed here.
+    """
     return {name: quantile(values, q) for name, q in QUANTILES.items() if enough(len(values), q)}
 
 
 def enough(count: int, q: float) -> bool:
-    """Whether there are enough samples for the quantile ``q``: at least 10 / (1 - q)."""
+    """Return whether ``count`` values are enough for the quantile ``q``: at least 10 / (1 - q)."""
     return count * (1 - q) >= 10 - 1e-9
 
 
 def missing(count: int, q: float) -> int:
-    """How many more samples the quantile ``q`` needs; 0 if there are enough."""
+    """Return how many more values the quantile ``q`` needs; 0 if there are enough."""
     return max(0, math.ceil((10 - 1e-9) / (1 - q)) - count)
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """``new / base``, with an interval that holds it with the probability ``coverage``.
+    """The ratio of a figure in the new run to the same figure in the base run.
 
-    Where there are too few repeats for 0.95 the interval is that of all ratios, least to greatest,
-    and ``coverage`` what that covers (0 for one repeat against one).
+    Attributes:
+        ratio: the ratio of the medians.
+        low: the lower end of the interval.
+        high: the upper end of the interval.
+        coverage: the probability with which the interval holds the true ratio. With too few repeats
+            for 0.95, the interval is from the minimum to the maximum of all ratios, and its
+            coverage is smaller (0 for one repeat against one).
+        base_repeats: the number of repeats of the base run.
+        new_repeats: the number of repeats of the new run.
     """
 
     ratio: float
@@ -128,7 +164,7 @@ class Ratio:
     new_repeats: int
 
     @property
-    def told(self) -> bool:
+    def has_full_coverage(self) -> bool:
         """Whether there were enough repeats for an interval of 95 %."""
         return self.coverage >= COVERAGE
 
@@ -139,11 +175,13 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class More:
+class MoreRepeats:
     """How many more repeats each of two runs needs.
 
-    ``at_least``: their spread is not known, or so great that more than ``MOST_REPEATS`` would be
-    needed.
+    Attributes:
+        repeats: the number of further repeats.
+        at_least: whether more may be needed: the spread of the repeats is unknown, or so large that
+            more than ``MOST_REPEATS`` would be needed.
     """
 
     repeats: int
@@ -151,19 +189,19 @@ class More:
 
 
 def has_ratio(value: float) -> bool:
-    """Whether a figure can be part of a ratio: above 0, and not so extreme that it overflows."""
+    """Return whether a figure can be part of a ratio: it is positive and does not overflow."""
     return 1 / _LARGEST < value < _LARGEST
 
 
 def ratio_apart(base: Sequence[float], new: Sequence[float]) -> Ratio:
-    """The ratio of ``new`` to ``base`` with the narrowest interval that covers 0.95 or more.
+    """Return the ratio of ``new`` to ``base`` with the narrowest interval that covers 0.95 or more.
 
     Raises:
-        ValueError: a side is empty, or a value is one that ``has_ratio`` refuses.
+        ValueError: a side is empty, or ``has_ratio`` refuses a value.
     """
     if not base or not new:
         raise ValueError("no values")
-    if not all(map(has_ratio, (*base, *new))):
+    if not all(has_ratio(value) for value in (*base, *new)):
         raise ValueError("a ratio takes figures above 0")
     ratios = sorted(after / before for before in base for after in new)
     cut, covered = _cut(len(base), len(new))
@@ -173,11 +211,11 @@ def ratio_apart(base: Sequence[float], new: Sequence[float]) -> Ratio:
 
 
 def p_value(base: Sequence[float], new: Sequence[float]) -> float:
-    """The two-sided p-value of the Mann-Whitney test that two runs have the same distribution.
+    """Return the p-value of the two-sided Mann-Whitney test that two runs have one distribution.
 
-    ``U`` is the number of pairs, a repeat of each run, that do not support the change: those in
-    which the values are equal or differ in the other direction. The p-value is twice the
-    probability of so small a ``U`` under the hypothesis, counted over all orders of the repeats
+    A pair is a repeat of each run. ``U`` is the number of pairs that do not support the change:
+    their values are equal, or differ in the other direction. The p-value is twice the
+    probability that ``U`` is at most this under the hypothesis, counted over all orders of repeats
     (Mann and Whitney, "On a test of whether one of two random variables is stochastically larger
     than the other", Annals of Mathematical Statistics 18, 1947). Equal values count against the
     change, so that the p-value is never too small. It is at most 0.05 exactly where the interval of
@@ -194,12 +232,17 @@ def p_value(base: Sequence[float], new: Sequence[float]) -> float:
 
 
 def smallest_p_value(base: int, new: int) -> float:
-    """The smallest ``p_value`` that so many repeats of two runs can have: 2/924 at 6 against 6."""
+    """Return the smallest possible ``p_value``: 2/924 for 6 repeats against 6.
+
+    Args:
+        base: the number of repeats of the base run.
+        new: the number of repeats of the new run.
+    """
     return min(1.0, 2 / math.comb(base + new, base))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjust p-values for their number, in the same order.
+    """Return p-values that are adjusted for their number, in the same order.
 
     A change is significant if its adjusted p-value is at most ``SIGNIFICANCE``. If there is no
     change at all, any of them is significant with at most that probability, however the figures
@@ -218,9 +261,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def more_to_cover(base: int, new: int, significance: float = SIGNIFICANCE) -> int:
-    """The fewest further repeats of each run with which a change can be significant at all.
+    """Return how many more repeats each run needs so that a change can be significant at all.
 
-    For the default this is also the fewest for an interval of 95 %.
+    With the default significance this is also the minimum for an interval of 95 %.
     """
     more = 0
     while smallest_p_value(base + more, new + more) > significance:
@@ -233,12 +276,12 @@ def more_to_tell(
     new: Sequence[float],
     threshold: float,
     significance: float = SIGNIFICANCE,
-) -> More:
-    """How many more repeats each run needs to tell a change of ``threshold`` from no change.
+) -> MoreRepeats:
+    """Return how many more repeats each run needs to tell a change of ``threshold`` from no change.
 
-    With so many the interval that covers ``1 - significance`` is narrower than the distance from 1
-    to ``1 + threshold``, so that it cannot hold both. Its width is predicted from ``s``, the pooled
-    standard deviation of the logarithms within the runs:
+    With this number of repeats, the interval that covers ``1 - significance`` is narrower than the
+    distance from 1 to ``1 + threshold``, so that it cannot hold both. Its width is predicted from
+    ``s``, the pooled standard deviation of the logarithms within the runs:
     ``2 z s sqrt(pi / 3) sqrt(1 / m + 1 / n)``, the large-sample width of the interval for normal
     data (Lehmann, "Nonparametrics", revised ed., section 2.5). Few values estimate their spread
     badly, so the number is a guide.
@@ -246,21 +289,22 @@ def more_to_tell(
     fewest = max(1, more_to_cover(len(base), len(new), significance))
     freedom = len(base) + len(new) - 2
     if freedom < 1:
-        return More(fewest, at_least=True)
+        return MoreRepeats(fewest, at_least=True)
     squares = sum(len(side) * float(np.var(np.log(side))) for side in (base, new))
     reach = _NORMAL.inv_cdf(1 - significance / 2)
-    unit = 2 * reach * math.sqrt(squares / freedom / _EFFICIENCY)
-    wanted = math.log1p(threshold)
+    unit_width = 2 * reach * math.sqrt(squares / freedom / _EFFICIENCY)
+    max_width = math.log1p(threshold)
     for more in range(fewest, MOST_REPEATS + 1):
-        if unit * math.sqrt(1 / (len(base) + more) + 1 / (len(new) + more)) <= wanted:
-            return More(more)
-    return More(MOST_REPEATS, at_least=True)
+        width = unit_width * math.sqrt(1 / (len(base) + more) + 1 / (len(new) + more))
+        if width <= max_width:
+            return MoreRepeats(more)
+    return MoreRepeats(MOST_REPEATS, at_least=True)
 
 
 @cache
 def _cut(base: int, new: int) -> tuple[int, float]:
-    """How many ratios to leave out at each end, and what the rest covers."""
-    if base * new > _EXACT:  # by the normal law, with its correction for steps
+    """Return how many ratios to leave out at each end, and the coverage of the others."""
+    if base * new > _MAX_COUNTED:  # Normal approximation with continuity correction.
         mean, deviation = base * new / 2, math.sqrt(base * new * (base + new + 1) / 12)
         reach = _NORMAL.inv_cdf((1 + COVERAGE) / 2) * deviation
         cut = max(0, math.floor(mean - reach - 0.5))
@@ -274,8 +318,8 @@ def _cut(base: int, new: int) -> tuple[int, float]:
 
 
 def _share_up_to(u: int, base: int, new: int) -> float:
-    """The probability that Mann and Whitney's U of two equal samples is at most ``u``."""
-    if base * new > _EXACT:  # by the normal law, with its correction for steps
+    """Return the probability that Mann and Whitney's U of two equal samples is at most ``u``."""
+    if base * new > _MAX_COUNTED:  # Normal approximation with continuity correction.
         mean, deviation = base * new / 2, math.sqrt(base * new * (base + new + 1) / 12)
         return _NORMAL.cdf((u + 0.5 - mean) / deviation)
     return _ways_up_to(*sorted((base, new)))[u] / math.comb(base + new, base)
@@ -283,21 +327,22 @@ def _share_up_to(u: int, base: int, new: int) -> float:
 
 @cache
 def _ways_up_to(fewer: int, others: int) -> tuple[int, ...]:
-    """In how many orders of two equal samples U is at most 0, 1, ..., fewer * others."""
+    """Return in how many orders of two equal samples U is at most 0, 1, ..., fewer * others."""
     return tuple(accumulate(_ways(fewer, others)))
 
 
 def _ways(fewer: int, others: int) -> list[int]:
-    """In how many orders of two equal samples Mann and Whitney's U is 0, 1, ..., fewer * others.
+    """Return in how many orders of two equal samples U is exactly 0, 1, ..., fewer * others.
 
-    The coefficients of the Gaussian binomial: each factor ``(1 - q^(others + i)) / (1 - q^i)`` in
-    place (Mann and Whitney, 1947, count the same by recursion).
+    These numbers are the coefficients of the Gaussian binomial. They are computed by multiplying
+    with each factor ``(1 - q^(others + i)) / (1 - q^i)`` in place (Mann and Whitney, 1947, count
+    the same by recursion).
     """
     size = fewer * others + 1
     ways = [1] + [0] * (size - 1)
     for i in range(1, fewer + 1):
-        for place in range(size - 1, others + i - 1, -1):
-            ways[place] -= ways[place - others - i]
-        for place in range(i, size):
-            ways[place] += ways[place - i]
+        for power in range(size - 1, others + i - 1, -1):
+            ways[power] -= ways[power - others - i]
+        for power in range(i, size):
+            ways[power] += ways[power - i]
     return ways

@@ -1,4 +1,4 @@
-"""PURE. Trials in words, for terminals."""
+"""PURE. Trials, rates, shares, sizes and durations in words, for terminals and reports."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from dataprep.counted import counted
 from dataprep.names import escape
 from iobench import badges
+from iobench.stats import Estimate
 from iobench.together import main_rate
 from iobench.trial import Params, Together, Trial, TrialSpec
 
@@ -19,110 +20,164 @@ _MODELS = {
 }
 
 
-_HEAD = ("rung", "s/1,000 samples", "adds", "between", "share", "cache")
+_SIZE_UNITS = {
+    "GiB": 2**30,
+    "GB": 10**9,
+    "MiB": 2**20,
+    "MB": 10**6,
+    "KiB": 2**10,
+    "kB": 10**3,
+}
+_LOADER_KEYS_SHOWN = {
+    "loader",
+    "data",
+    "cache",
+    "workers",
+    "batch_size",
+    "prefetch",
+    "seconds",
+}
+"""Parameters of a loader that its description has already, or leaves out."""
+
+_LADDER_COLUMNS = ("rung", "s/1,000 samples", "adds", "between", "share", "cache")
+_TEXT_COLUMNS = (0, len(_LADDER_COLUMNS) - 1)
+"""Columns of the ladder that are aligned to the left."""
 
 
 def point_words(spec: TrialSpec) -> str:
-    """``disk here read sequential 1 MiB x4 cold #2``; repeats count from 1."""
+    """Return a trial in words: ``disk here read sequential 1 MiB x4 cold #2``.
+
+    Repeats count from 1.
+    """
     return f"{params_words(spec.kind, spec.params)} #{spec.repeat + 1}"
 
 
 def params_words(kind: str, params: Params) -> str:
-    """The point that is measured, without the repeat."""
-    words = {
-        "disk": _disk,
-        "layout": _layout,
-        "object": _object,
-        "loader": _loader,
-        "train": _train,
-        "watch": _watch,
-    }.get(kind)
-    plain = {key: value for key, value in params.items() if key != "hosts"}
-    text = words(plain) if words else kind
+    """Return the settings of a trial in words, without the number of the repeat."""
+    describe = _DESCRIPTIONS.get(kind)
+    without_hosts = {key: value for key, value in params.items() if key != "hosts"}
+    text = describe(without_hosts) if describe is not None else kind
     if "hosts" in params:
         text += f" on {counted(int(params['hosts']), 'host')}"
     return escape(text)
 
 
 def result_words(trial: Trial) -> str:
-    """The outcome of a trial in one line."""
+    """Return the outcome of a trial in one line."""
     point = point_words(TrialSpec(trial.kind, trial.params, trial.repeat))
     if trial.status != "done":
         return f"{trial.status} {point}: {escape(trial.reason)}"
-    hosts = trial.hosts if trial.hosts is not None and trial.hosts.hosts > 1 else None
-    figures = [*_together(hosts)] if hosts is not None else []
+    has_hosts = trial.hosts is not None and trial.hosts.hosts > 1
+    figures: list[str] = []
+    if trial.hosts is not None and has_hosts:
+        figures += _hosts_words(trial.hosts)
     if samples := samples_words(trial.metrics):
         figures.append(samples)
     if "mb_per_s" in trial.metrics:
         figures.append(rate_words(trial.metrics["mb_per_s"] * 1e6, "bytes"))
-    if hosts is not None:
+    if has_hosts:
         figures[-1] += " on host 0"
     marks = ["emulated"] if trial.metrics.get("emulated") else []
-    if shown := badges.words(trial.cold):
-        marks.append(shown)
-    return f"{point}: {', '.join(figures)}" + (f" ({', '.join(marks)})" if marks else "")
+    if badge := badges.trial_badge(trial.cold):
+        marks.append(badge)
+    line = f"{point}: {', '.join(figures)}"
+    return f"{line} ({', '.join(marks)})" if marks else line
 
 
 def rates_words(rates: Mapping[str, float], number: Callable[[float], str] | None = None) -> str:
-    """Rates by the name of their metric: ``1,234 samples/s, 12.3 MB/s``."""
-    say = number or number_words
-    units = {"mb_per_s": "MB/s", "requests_per_s": "requests/s", "iops": "IOPS"}
-    figures = [samples_words(rates, say)]
-    figures += [f"{say(rates[name])} {unit}" for name, unit in units.items() if name in rates]
-    return ", ".join(filter(None, figures))
+    """Return rates in words: ``1,234 samples/s, 12.3 MB/s``.
+
+    Args:
+        rates: the rates by the names of their metrics.
+        number: the format of a number; None for ``number_words``.
+    """
+    number = number or number_words
+    figures = []
+    if samples := samples_words(rates, number):
+        figures.append(samples)
+    for metric, unit in (("mb_per_s", "MB/s"), ("requests_per_s", "requests/s"), ("iops", "IOPS")):
+        if metric in rates:
+            figures.append(f"{number(rates[metric])} {unit}")
+    return ", ".join(figures)
 
 
-def _together(hosts: Together) -> Iterator[str]:
-    """The sum over hosts, the slowest host, and the spread of starts; then follows host 0."""
+def samples_words(metrics: Mapping[str, Any], number: Callable[[float], str] | None = None) -> str:
+    """Return ``1,234 samples/s``, or ``between 290 and 1,256 samples/s`` if only bounds are known.
+
+    Args:
+        metrics: the metrics of a trial.
+        number: the format of a number; None for ``number_words``.
+
+    Returns:
+        The text; empty without a rate.
+    """
+    number = number or number_words
+    rate = metrics.get("samples_per_s")
+    if rate is not None:
+        return f"{number(rate)} samples/s"
+    low, high = metrics.get("samples_per_s_low"), metrics.get("samples_per_s_high")
+    if low is None or high is None:
+        return ""
+    return f"between {number(low)} and {number(high)} samples/s"
+
+
+def _hosts_words(hosts: Together) -> Iterator[str]:
+    """Yield the sum over hosts, the slowest host, and the spread of their starts."""
     measured = [part for part in hosts.parts if part.status == "done"]
     missing = f" of {hosts.hosts}" if hosts.missing else ""
     yield f"{len(measured)}{missing} hosts together {rates_words(hosts.sums)}"
-    slowest = next((part for part in measured if part.host == hosts.slowest), None)
-    if slowest is not None:
-        rate = main_rate(slowest.metrics)
-        if rate is not None:
-            yield f"slowest host {slowest.host} with {rates_words(dict([rate]))}"
+    for part in measured:
+        rate = main_rate(part.metrics)
+        if part.host == hosts.slowest and rate is not None:
+            metric, value = rate
+            yield f"slowest host {part.host} with {rates_words({metric: value})}"
     if hosts.start_spread_s is not None:
         yield f"all started within {hosts.start_spread_s:.2f} s"
 
 
-def samples_words(metrics: Mapping[str, Any], number: Callable[[float], str] | None = None) -> str:
-    """``1,234 samples/s``; ``between 290 and 1,256 samples/s`` where only bounds are known."""
-    say = number or number_words
-    if (rate := metrics.get("samples_per_s")) is not None:
-        return f"{say(rate)} samples/s"
-    low, high = (metrics.get(f"samples_per_s_{end}") for end in ("low", "high"))
-    if low is None or high is None:
-        return ""
-    return f"between {say(low)} and {say(high)} samples/s"
-
-
 def rate_words(per_s: float, unit: str) -> str:
-    """``1,234 samples/s``, ``12.3 MB/s``."""
+    """Return a rate with its unit: ``1,234 samples/s``, ``12.3 MB/s``."""
     if unit == "bytes":
         return f"{number_words(per_s / 1e6)} MB/s"
     return f"{number_words(per_s)} {unit}/s"
 
 
 def number_words(value: float) -> str:
-    """``24,757``, ``12.3``: three digits or more."""
+    """Return a number with three digits or more: ``24,757``, ``12.3``."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
+def percent_words(share: float) -> str:
+    """Return a share as ``32 %``; below ten percent with one more digit: ``4.2 %``."""
+    return f"{share * 100:.0f} %" if abs(share) >= 0.095 else f"{share * 100:.1f} %"
+
+
+def share_words(share: Estimate) -> str:
+    """Return a share with its interval: ``40 % (36 to 44 %)``."""
+    if share.repeats < 2:
+        return percent_words(share.median)
+    return f"{percent_words(share.median)} ({share_range_words(share)})"
+
+
+def share_range_words(share: Estimate) -> str:
+    """Return the interval of a share: ``36 to 44 %``."""
+    return f"{percent_words(share.low).removesuffix(' %')} to {percent_words(share.high)}"
+
+
 def duration_words(seconds: float) -> str:
-    """``45 s``, ``12 min``, ``3 h 20 min``, ``4 days``."""
+    """Return ``45.0 s``, ``12 min``, ``3 h 20 min`` or ``4 days``."""
     if seconds < 100:
         return f"{seconds:.1f} s"
-    hours, rest = divmod(int(seconds / 60 + 0.5), 60)
+    hours, minutes = divmod(int(seconds / 60 + 0.5), 60)
     if hours >= 72:
         return f"{hours / 24:,.0f} days"
-    shown = [f"{hours} h"] if hours else []
-    shown += [f"{rest} min"] if rest or not hours else []
-    return " ".join(shown)
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def range_words(low_s: float, high_s: float) -> str:
-    """``3 to 8 min``, ``45.0 s to 3 min``, or one duration if both are the same in words."""
+def duration_range_words(low_s: float, high_s: float) -> str:
+    """Return ``3 to 8 min`` or ``45.0 s to 3 min``; one duration if both are the same in words."""
     low, high = duration_words(low_s), duration_words(high_s)
     if low == high:
         return low
@@ -132,16 +187,72 @@ def range_words(low_s: float, high_s: float) -> str:
 
 
 def model_words(name: str) -> str:
-    """``ResNet-50`` for ``resnet50``; other names as they are."""
+    """Return ``ResNet-50`` for ``resnet50``; other names are returned as they are."""
     return _MODELS.get(name, name)
 
 
-def _disk(params: Params) -> str:
+def size_words(size_bytes: int) -> str:
+    """Return a size in the largest unit in which it is a whole number: ``64 KiB``, ``128 MB``."""
+    for unit, unit_bytes in _SIZE_UNITS.items():
+        if size_bytes and size_bytes % unit_bytes == 0:
+            return f"{size_bytes // unit_bytes:,} {unit}"
+    return f"{size_bytes:,} B"
+
+
+def ladder_table(entry: Mapping[str, Any]) -> str:
+    """Return the ladder of a training loop as a table for terminals.
+
+    Args:
+        entry: the ladder in the summary of a result.
+    """
+    rows = [_LADDER_COLUMNS, *(_rung_cells(rung) for rung in entry["rungs"])]
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    emulated = " (emulated)" if entry.get("emulated") else ""
+    lines = [f"{entry['group']}{emulated}"]
+    for row in rows:
+        cells = []
+        for index, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            cells.append(cell.ljust(width) if index in _TEXT_COLUMNS else cell.rjust(width))
+        lines.append("  ".join(cells).rstrip())
+    rungs_by_reason: dict[str, list[str]] = {}
+    for rung, reason in entry["not_measured"].items():
+        rungs_by_reason.setdefault(reason, []).append(rung)
+    for reason, rungs in rungs_by_reason.items():
+        lines.append(f"not measured: {', '.join(rungs)}: {reason}")
+    return "\n".join(escape(line) for line in lines)
+
+
+def _rung_cells(rung: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a rung. A question mark is behind a cost that may be zero."""
+    part, share = rung["part"], rung["share"]
+    adds = between = ""
+    if part:
+        adds = _of_1000_samples(part["median"])
+        if not rung["tells"]:
+            adds += " ?"
+        if part["repeats"] > 1:
+            between = f"{_of_1000_samples(part['low'])} to {_of_1000_samples(part['high'])}"
     return (
+        str(rung["words"]),
+        _of_1000_samples(rung["seconds_per_sample"]["median"]),
+        adds,
+        between,
+        f"{share['median'] * 100:.1f} %" if share else "",
+        str(rung["badge"]),
+    )
+
+
+def _of_1000_samples(sample_s: float) -> str:
+    """Return the seconds for 1,000 samples with three digits."""
+    return f"{sample_s * 1000:,.3g}" if abs(sample_s) < 1 else f"{sample_s * 1000:,.0f}"
+
+
+def _disk(params: Params) -> str:
+    text = (
         f"disk {params['target']} {params['operation']} {params['pattern']} "
         f"{size_words(params['block_bytes'])} x{params['parallelism']} {params['cache']}"
-        + (f" by {params['engine']}" if "engine" in params else "")
     )
+    return f"{text} by {params['engine']}" if "engine" in params else text
 
 
 def _layout(params: Params) -> str:
@@ -156,72 +267,41 @@ def _object(params: Params) -> str:
 
 
 def _loader(params: Params) -> str:
-    shown = {"loader", "data", "cache", "workers", "batch_size", "prefetch", "seconds"}
-    rest = "".join(f" {key}={_short(params[key])}" for key in params if key not in shown)
-    where = f" {params['data']} {params['cache']}" if params["data"] else ""
-    return (
-        f"loader {params['loader']}{where} workers={params['workers']} "
-        f"batch={params['batch_size']}{rest}"
-    )
+    text = f"loader {params['loader']}"
+    if params["data"]:
+        text += f" {params['data']} {params['cache']}"
+    text += f" workers={params['workers']} batch={params['batch_size']}"
+    for key, value in params.items():
+        if key not in _LOADER_KEYS_SHOWN:
+            text += f" {key}={_value_words(value)}"
+    return text
 
 
 def _train(params: Params) -> str:
-    several = f" devices={params['devices']}" if "devices" in params else ""
-    epochs = f" epochs={params['epochs']} evict={params['evict']}" if "epochs" in params else ""
-    return (
-        f"train {params['group']} {params['input']} batch={params['batch_size']}{several}{epochs}"
-    )
+    text = f"train {params['group']} {params['input']} batch={params['batch_size']}"
+    if "devices" in params:
+        text += f" devices={params['devices']}"
+    if "epochs" in params:
+        text += f" epochs={params['epochs']} evict={params['evict']}"
+    return text
 
 
 def _watch(params: Params) -> str:
     return f"your loop over {params['loader']}"
 
 
-def _short(value: Any) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+def _value_words(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
 
 
-def size_words(count: int) -> str:
-    """``5 kB``, ``64 KiB``, ``1 MiB``, ``128 MB``: the largest unit in which it is whole."""
-    factors = {"GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6, "KiB": 2**10, "kB": 10**3}
-    whole = (unit for unit, factor in factors.items() if count and count % factor == 0)
-    unit = next(whole, "B")
-    return f"{count // factors.get(unit, 1):,} {unit}"
-
-
-def ladder_table(entry: Mapping[str, Any]) -> str:
-    """The ladder of a training loop, from the summary, as a table for terminals."""
-    rows = [_HEAD, *(_rung(rung) for rung in entry["rungs"])]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(_HEAD))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if place in (0, len(_HEAD) - 1) else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    emulated = " (emulated)" if entry.get("emulated") else ""
-    missing: dict[str, list[str]] = {}
-    for rung, why in entry["trial_without_figures"].items():
-        missing.setdefault(why, []).append(rung)
-    left_out = [f"not measured: {', '.join(rungs)}: {why}" for why, rungs in missing.items()]
-    return "\n".join(map(escape, [f"{entry['group']}{emulated}", *lines, *left_out]))
-
-
-def _rung(rung: Mapping[str, Any]) -> tuple[str, ...]:
-    part, share = rung["part"], rung["share"]
-    marked = "" if part is None or rung["tells"] else " ?"
-    return (
-        str(rung["words"]),
-        _of_1000(rung["seconds_per_sample"]["median"]),
-        _of_1000(part["median"]) + marked if part else "",
-        f"{_of_1000(part['low'])} to {_of_1000(part['high'])}"
-        if part and part["repeats"] > 1
-        else "",
-        f"{share['median'] * 100:.1f} %" if share else "",
-        str(rung["badge"]),
-    )
-
-
-def _of_1000(a_sample: float) -> str:
-    return f"{a_sample * 1000:,.3g}" if abs(a_sample) < 1 else f"{a_sample * 1000:,.0f}"
+_DESCRIPTIONS: Mapping[str, Callable[[Params], str]] = {
+    "disk": _disk,
+    "layout": _layout,
+    "object": _object,
+    "loader": _loader,
+    "train": _train,
+    "watch": _watch,
+}
+"""The description of a trial's settings by its kind."""

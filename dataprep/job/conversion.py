@@ -24,7 +24,7 @@ from dataprep.keys import MAX_SHARD_BYTES
 from dataprep.ordered import in_order
 from dataprep.process_settings import ONE_OPENCV_THREAD
 from dataprep.sources import Located, OnDisk, ReadsRuns, Source
-from dataprep.sources.classes import promises_image
+from dataprep.sources.file_names import promises_image
 
 READ_AHEAD_BYTES = 256 * 2**20
 """The maximum bytes of files that are being read or wait to be converted."""

@@ -16,7 +16,7 @@ from dataprep.job.source_notes import describe_source, preflight_warnings
 from dataprep.labels import LabelSpace
 from dataprep.labels.box_files import find_boxes
 from dataprep.labels.boxes import BoxColumns
-from dataprep.sources.classes import is_clutter
+from dataprep.sources.file_names import is_clutter
 from dataprep.sources.local_tree import list_tree
 from dataprep.split_plan import SplitPlan, label_offsets, labels_of, make_plans, sample_rows
 from dataprep.stores import ObjectInfo, Store

@@ -21,9 +21,9 @@ from dataprep.sources import (
     Source,
     open_source,
 )
-from dataprep.sources.classes import commonest
 from dataprep.sources.exclusion import Exclusion
-from dataprep.sources.other_kinds import advice_for
+from dataprep.sources.file_names import advice_for
+from dataprep.sources.folder_classes import most_common_reason
 from dataprep.split_plan import VALIDATION, sample_rows
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
@@ -94,7 +94,7 @@ def open_request(config: ShardConfig, note: Callable[[str], None]) -> Request:
     if not len(sample_rows(listing)):
         raise SourceNotFound(
             f"no images in {config.source!r}: every entry is skipped or refused"
-            + commonest(listing.problems)
+            + most_common_reason(listing.problems)
             + advice_for(listing.names)
         )
     if config.unlabelled:

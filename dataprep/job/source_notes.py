@@ -11,8 +11,9 @@ from dataprep.job.request import Request
 from dataprep.labels import LabelSpace, are_whole, is_number
 from dataprep.labels.imagenet_synsets import difference
 from dataprep.names import by_bytes
-from dataprep.sources.classes import NO_CLASS, promises_image
 from dataprep.sources.exclusion import Exclusion
+from dataprep.sources.file_names import promises_image
+from dataprep.sources.folder_classes import NO_CLASS
 from dataprep.split_plan import (
     VALIDATION,
     SplitPlan,

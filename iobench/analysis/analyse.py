@@ -1,4 +1,4 @@
-"""PURE. Analyse a result: the one list of findings and recommendations that all output uses."""
+"""PURE. Analyse a result: one list of findings and recommendations, which all output uses."""
 
 from __future__ import annotations
 
@@ -7,34 +7,45 @@ from dataclasses import dataclass, replace
 from shlex import quote
 from typing import Any
 
-from iobench.analysis import findings as causes
-from iobench.analysis import hosts as over_hosts
-from iobench.analysis import side_by_side, supplies, verdict
+from dataprep.counted import counted
+from iobench.analysis import run_verdict
+from iobench.analysis.advice import Advice, advise, gain_words
+from iobench.analysis.bandwidth_limits import beyond_limit_findings
 from iobench.analysis.capacity import Capacities, capacities
-from iobench.analysis.ceilings import beyond
+from iobench.analysis.epoch_cost import epoch_cost
 from iobench.analysis.evidence import evidence, storage_of, unmeasured_ceilings
-from iobench.analysis.loops import Loop, leading, loops, scaling
+from iobench.analysis.fed_accelerators import accelerator_counts, measured_rows
+from iobench.analysis.finding_rules import RULES
+from iobench.analysis.hosts import hosts_findings, hosts_headline, hosts_summary, on_all_hosts
+from iobench.analysis.loop_findings import first_batch_finding, loop_findings
+from iobench.analysis.loops import Loop, device_scaling, leading_loop, training_loops
+from iobench.analysis.measurement_findings import measurement_findings
 from iobench.analysis.mlperf import pass_marks
-from iobench.analysis.qualifiers import qualifiers
-from iobench.analysis.recommend import (
-    ALLOWED,
-    Advice,
-    Check,
-    Recommendation,
+from iobench.analysis.probe_findings import probe_findings, shared_loader_findings
+from iobench.analysis.recommendations import Recommendation
+from iobench.analysis.remedies import REMEDIES, in_order, unpredicted_remedies
+from iobench.analysis.run_verdict import Confidence
+from iobench.analysis.situation import (
+    ACCURATE,
+    PredictionCheck,
     Situation,
-    advise,
-    checks,
+    check_predictions,
     situation,
-    times_words,
 )
-from iobench.analysis.remedies import REMEDIES, ordered, without_gain
-from iobench.analysis.rules import RULES, found
-from iobench.analysis.sizing import Feeds, Supply, cost, feeds, scale
-from iobench.analysis.sizing import supplies as host_supplies
+from iobench.analysis.sizing import Feeds, Supply, feeds, host_supplies, scale
+from iobench.analysis.summary_rows import (
+    access_rows,
+    disk_rows,
+    layout_rows,
+    loader_rows,
+    processes_rows,
+    store_rows,
+    watched_rows,
+)
+from iobench.analysis.watched_findings import watched_findings
 from iobench.result import Finding, Result
-from iobench.trial import Trial
 
-_GRAVEST_FIRST = ("problem", "warning", "info")
+_MOST_SEVERE_FIRST = ("problem", "warning", "info")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +53,18 @@ class Analysis:
     """The analysis of one run.
 
     Attributes:
-        loops: training loops; ``loop`` is the one of which the verdict speaks.
-        known: capacities of that loop's parts; ``now`` its situation.
+        result: the run.
+        loops: its training loops.
+        loop: the loop that the verdict is about; None without training loops.
+        capacities: the rates of that loop's parts.
+        situation: that loop's current setting; None if the run has no stored data.
         advice: what to change, best first.
-        checks: loops beside what was predicted of them.
-        findings: causes of the loss and qualifications; one is primary.
-        confidence: None where there is no training loop.
-        feeds: accelerators fed; None where nothing of that was measured.
+        checks: loops and their predictions.
+        findings: causes of the loss, and doubts about the measurement; one of them is primary.
+        confidence: how far the verdict can be trusted; None without training loops.
+        feeds: accelerators that the host feeds; None if nothing of that was measured.
+        supplies: the rates of the parts of the host.
+        verdict: the run in one sentence.
         summary: the same as ``result.json`` stores it.
         doubt: why the figures of ``loop`` are no evidence; empty if they are.
     """
@@ -56,12 +72,12 @@ class Analysis:
     result: Result
     loops: Sequence[Loop]
     loop: Loop | None
-    known: Capacities
-    now: Situation | None
+    capacities: Capacities
+    situation: Situation | None
     advice: Advice
-    checks: Sequence[Check]
+    checks: Sequence[PredictionCheck]
     findings: tuple[Finding, ...]
-    confidence: verdict.Confidence | None
+    confidence: Confidence | None
     feeds: Feeds | None
     supplies: Sequence[Supply]
     verdict: str
@@ -69,152 +85,201 @@ class Analysis:
     doubt: str = ""
 
 
-def analyse(result: Result, group: str | None = None) -> Analysis:
-    """Everything that follows from a result's trials, for its leading loop or that of ``group``.
+def analyse(all_hosts_result: Result, group: str | None = None) -> Analysis:
+    """Conclude everything that follows from the trials of a run.
 
     Tables and the headline show all completed trials. Findings about causes, predictions and advice
-    use only trials that are evidence (``iobench.analysis.evidence``). Of several hosts, they use
-    the figures of host 0 while all hosts measure.
+    use only trials that are evidence (``iobench.analysis.evidence``). If several hosts measured,
+    they use the figures that host 0 got while all hosts measured.
+
+    Args:
+        all_hosts_result: the run, with trials on any number of hosts.
+        group: the name of the loop that the verdict is about; None for the leading loop.
     """
-    raw, result = result, over_hosts.on_all_hosts(result)
-    shown = loops(result.trials)
+    result = on_all_hosts(all_hosts_result)
+    shown_loops = training_loops(result.trials)
     proof = evidence(result)
     sound_result = replace(result, trials=proof.trials)
-    sound = {loop.group: loop for loop in loops(proof.trials)}
-    every = [_sound_or_shown(loop, sound) for loop in shown]
-    usable = [loop for loop in every if loop is sound.get(loop.group)]
-    loop = leading([one for one in every if group in (None, one.group)])
-    known = {one.group: capacities(sound_result, one, usable) for one in every}
-    own = known[loop.group] if loop is not None else capacities(sound_result, None, usable)
-    is_sound = loop is None or loop in usable
-    found_causes = [f for one in usable for f in causes.of_loop(one, known[one.group])]
-    made = [*found_causes, *causes.watched(proof.trials), *causes.of_probes(sound_result)]
-    made += causes.first_batches(proof.trials)
-    made += [*_sharing(proof.trials), *proof.faults, *qualifiers(result, shown)]
-    made += over_hosts.findings(raw)
-    made += [*beyond(result), *unmeasured_ceilings(storage_of(result, proof.trials), usable)]
-    primary = _primary(made, loop)
-    now = situation(sound_result, own, loop) if is_sound else None
-    advice = _advice(now, loop, primary, found_causes, sound_result, own)
-    told = tuple(_told(finding, finding is primary, advice, loop) for finding in made)
-    sized = loop if is_sound else None
-    parts = host_supplies(sound_result, own, sized)
-    ran = side_by_side.counts(usable, found_causes)
-    is_fed = ran or sized is not None or any(one.samples_per_s for one in parts)
-    measured = side_by_side.measured_rows(ran)
-    fed = feeds(parts, sized, advice, measured=measured) if is_fed else None
-    stored = _stored(result, every)
-    done = any(trial.status == "done" for trial in result.trials)
-    said = verdict.without_loop(stored, done, result.environment)
-    doubt = proof.doubted.get(loop.group, "") if loop is not None and not is_sound else ""
+    sound_loops = {loop.group: loop for loop in training_loops(proof.trials)}
+    loops = [_sound_or_shown(loop, sound_loops) for loop in shown_loops]
+    usable_loops = [loop for loop in loops if loop is sound_loops.get(loop.group)]
+    loop = leading_loop([loop for loop in loops if group in (None, loop.group)])
+    is_sound = loop is None or loop in usable_loops
+    capacities_by_group = {}
+    for any_loop in loops:
+        capacities_by_group[any_loop.group] = capacities(sound_result, any_loop, usable_loops)
+    if loop is not None:
+        own_capacities = capacities_by_group[loop.group]
+    else:
+        own_capacities = capacities(sound_result, None, usable_loops)
+
+    causes: list[Finding] = []
+    for usable_loop in usable_loops:
+        causes += loop_findings(usable_loop, capacities_by_group[usable_loop.group])
+    findings = [
+        *causes,
+        *watched_findings(proof.trials),
+        *probe_findings(sound_result),
+        *first_batch_finding(proof.trials),
+        *shared_loader_findings(proof.trials),
+        *proof.faults,
+        *measurement_findings(result, shown_loops),
+        *hosts_findings(all_hosts_result),
+        *beyond_limit_findings(result),
+        *unmeasured_ceilings(storage_of(result, proof.trials), usable_loops),
+    ]
+    primary = _primary(findings, loop)
+    now = situation(sound_result, own_capacities, loop) if is_sound else None
+    advice = _advice(now, loop, primary, causes, sound_result, own_capacities)
+    advised = tuple(_with_advice(finding, finding is primary, advice) for finding in findings)
+
+    sized_loop = loop if is_sound else None
+    supplies = host_supplies(sound_result, own_capacities, sized_loop)
+    families = accelerator_counts(usable_loops, causes)
+    is_fed = (
+        bool(families) or sized_loop is not None or any(supply.samples_per_s for supply in supplies)
+    )
+    fed = None
+    if is_fed:
+        fed = feeds(supplies, sized_loop, advice, measured=measured_rows(families))
+
+    doubt = ""
+    if loop is not None and not is_sound:
+        doubt = proof.doubted.get(loop.group, "")
+    tables = _tables(result, loops)
     if loop is not None and loop.farthest:
-        said = verdict.of_loop(loop, told, named=len(every) > 1, doubt=doubt)
-    if of_hosts := over_hosts.headline(raw):
-        said = f"{of_hosts} Host 0: {said}"
-    sure = verdict.confidence(loop, told, doubt) if loop is not None else None
-    found_checks = checks(usable, known)
-    on_fewer_hosts = [trial for trial in raw.trials if "hosts" in trial.params]
-    every_count = replace(raw, trials=(*proof.trials, *on_fewer_hosts))
+        verdict = run_verdict.loop_verdict(loop, advised, named=len(loops) > 1, doubt=doubt)
+    else:
+        any_done = any(trial.status == "done" for trial in result.trials)
+        verdict = run_verdict.verdict_without_loop(tables, any_done, result.environment)
+    if headline := hosts_headline(all_hosts_result):
+        verdict = f"{headline} Host 0: {verdict}"
+    confidence = run_verdict.confidence(loop, advised, doubt) if loop is not None else None
+    checks = check_predictions(usable_loops, capacities_by_group)
+    on_fewer_hosts = [trial for trial in all_hosts_result.trials if "hosts" in trial.params]
+    sound_on_any_hosts = replace(all_hosts_result, trials=(*proof.trials, *on_fewer_hosts))
     summary = {
-        "verdict": said,
-        "confidence": str(sure) if sure is not None else None,
-        **_headline(loop),
-        **stored,
+        "verdict": verdict,
+        "confidence": str(confidence) if confidence is not None else None,
+        **_headline_figures(loop),
+        **tables,
         "recommendations": [change.as_dict() for change in advice.changes],
         "without_effect": list(advice.without_effect),
-        "trial_without_figures": list(advice.trial_without_figures),
-        "predictions": [check.as_dict() for check in found_checks],
+        "not_measured": list(advice.not_measured),
+        "predictions": [check.as_dict() for check in checks],
         "feeds": fed.as_dict() if fed is not None else None,
-        "accelerators": [count.as_dict() for family in ran for count in family],
-        "mlperf_storage": [mark.as_dict() for mark in pass_marks(result, every)],
-        **over_hosts.summary(raw),
-        **_asked(every_count, own, sized),
+        "accelerators": [count.as_dict() for family in families for count in family],
+        "mlperf_storage": [mark.as_dict() for mark in pass_marks(result, loops)],
+        **hosts_summary(all_hosts_result),
+        **_requested_sizing(sound_on_any_hosts, own_capacities, sized_loop),
     }
     return Analysis(
-        *(raw, every, loop, own, now, advice, found_checks, told, sure, fed, parts),
-        verdict=said,
+        result=all_hosts_result,
+        loops=loops,
+        loop=loop,
+        capacities=own_capacities,
+        situation=now,
+        advice=advice,
+        checks=checks,
+        findings=advised,
+        confidence=confidence,
+        feeds=fed,
+        supplies=supplies,
+        verdict=verdict,
         summary=summary,
         doubt=doubt,
     )
 
 
-def _sound_or_shown(loop: Loop, sound: Mapping[str, Loop]) -> Loop:
-    """The loop without the repeats that are no evidence, if each input has others."""
-    other = sound.get(loop.group)
-    return other if other is not None and other.inputs.keys() == loop.inputs.keys() else loop
-
-
 def summarised(result: Result) -> Result:
-    """The result with its summary and findings."""
-    made = analyse(result)
-    return replace(result, summary=made.summary, findings=made.findings)
+    """Return the result with its summary and findings."""
+    analysis = analyse(result)
+    return replace(result, summary=analysis.summary, findings=analysis.findings)
 
 
 def result_lines(summary: Mapping[str, Any]) -> list[str]:
-    """The verdict, the first recommendation and the confidence, for a terminal."""
-    said = [str(summary["verdict"])]
-    for change in summary.get("recommendations", ())[:1]:
-        gain = change["gain"]
-        more = "gain not predicted"
-        if gain:
-            more = f"{gain['median']:.2f} times, {change['basis']}"
-        said.append(f"First change: {change['action']} ({more}); iobench advise RUN_DIR lists all.")
+    """Return the verdict, the first recommendation and the confidence, for a terminal."""
+    lines = [str(summary["verdict"])]
+    recommendations = summary.get("recommendations", ())
+    if recommendations:
+        first = recommendations[0]
+        gain = "gain not predicted"
+        if first["gain"]:
+            gain = f"{first['gain']['median']:.2f} times, {first['basis']}"
+        lines.append(f"First change: {first['action']} ({gain}); iobench advise RUN_DIR lists all.")
     if summary.get("confidence"):
-        said.append(f"Confidence: {summary['confidence']}")
-    return said
+        lines.append(f"Confidence: {summary['confidence']}")
+    return lines
 
 
 def recommendation_words(change: Recommendation) -> str:
-    """``Use 2 loader workers instead of 1: 1.60 times (1.45 to 1.76), predicted``."""
+    """Return ``Use 2 loader workers instead of 1: 1.60 times (1.45 to 1.76), predicted``."""
     if change.gain is None:
         return f"{change.action}: gain not predicted"
-    return f"{change.action}: {times_words(change.gain)}, {change.basis}"
+    return f"{change.action}: {gain_words(change.gain)}, {change.basis}"
 
 
 def how_words(change: Recommendation) -> list[str]:
-    """How to make the change: keys of iobench's config, a command, a script's argument."""
-    said = []
+    """Return how to make a change: a command or keys of the config, and a script's argument."""
+    ways = []
     if change.command:
-        said.append(change.command)
+        ways.append(change.command)
     elif change.config:
-        keys = [f"--set {quote(f'{key}={_yaml(value)}')}" for key, value in change.config.items()]
-        said.append(f"iobench: {' '.join(keys)}")
+        options = [
+            f"--set {quote(f'{key}={_yaml(value)}')}" for key, value in change.config.items()
+        ]
+        ways.append(f"iobench: {' '.join(options)}")
     if change.code:
-        said.append(f"PyTorch: {change.code}" if "DataLoader" in change.code else change.code)
-    return said
+        ways.append(f"PyTorch: {change.code}" if "DataLoader" in change.code else change.code)
+    return ways
 
 
-def checked_words(found_checks: Sequence[Check], group: str) -> str:
-    """How far predictions were off for loops that were measured."""
-    errors = [abs(c.error) for c in found_checks if c.group == group and c.error is not None]
+def prediction_accuracy_words(checks: Sequence[PredictionCheck], group: str) -> str:
+    """Return how accurate the predictions were for the loop ``group``."""
+    errors = [
+        abs(check.error) for check in checks if check.group == group and check.error is not None
+    ]
     if not errors:
-        return "No measured loop tests the predictions: add its loader under loaders."
-    many = f"{len(errors)} measured loop{'s' * (len(errors) != 1)}"
-    if max(errors) <= ALLOWED:
-        return f"Predictions were checked on {many}: within {ALLOWED * 100:.0f} %."
-    return f"Predictions were checked on {many}: off by up to {max(errors) * 100:.0f} %."
+        return "The predictions were not validated: add the loader of a loop under loaders."
+    loops = counted(len(errors), "measured loop")
+    if max(errors) <= ACCURATE:
+        return f"Predictions were checked on {loops}: within {ACCURATE * 100:.0f} %."
+    return f"Predictions were checked on {loops}: off by up to {max(errors) * 100:.0f} %."
 
 
-def _primary(found_all: Sequence[Finding], loop: Loop | None) -> Finding | None:
-    """The most important finding: the cause with the largest share, else the grade.
+def _sound_or_shown(loop: Loop, sound_loops: Mapping[str, Loop]) -> Loop:
+    """Return the loop without the repeats that are no evidence, if each input keeps repeats."""
+    sound = sound_loops.get(loop.group)
+    if sound is not None and sound.inputs.keys() == loop.inputs.keys():
+        return sound
+    return loop
 
-    Causes of the leading loop come before those of others; what qualifies the measurement never.
+
+def _primary(findings: Sequence[Finding], loop: Loop | None) -> Finding | None:
+    """Return the most important finding: the cause with the largest share, else the grade.
+
+    Causes of the leading loop come before those of other loops. A doubt about the measurement is
+    never the primary finding.
     """
-    named = loop.group if loop is not None else ""
-    causes_of = [f for f in found_all if RULES[f.code].kind == "cause" and f.of == named]
-    largest = max((finding.share or 0.0 for finding in causes_of), default=0.0)
-    for finding in causes_of:
-        # What the slowest rank takes longer is in the share of its input, too.
-        if finding.code == "uneven-ranks" and (finding.share or 0.0) >= largest / 2:
-            return finding
-    for severity in _GRAVEST_FIRST:
-        shared = [f for f in causes_of if f.severity == severity and f.share is not None]
-        if shared:
-            return max(shared, key=lambda finding: finding.share or 0.0)
+    group = loop.group if loop is not None else ""
+    causes = [
+        finding
+        for finding in findings
+        if RULES[finding.code].kind == "cause" and finding.of == group
+    ]
+    largest_share = max((cause.share or 0.0 for cause in causes), default=0.0)
+    for cause in causes:
+        # The time that ranks wait for the slowest one is also part of the share of its input.
+        if cause.code == "uneven-ranks" and (cause.share or 0.0) >= largest_share / 2:
+            return cause
+    for severity in _MOST_SEVERE_FIRST:
+        severe = [c for c in causes if c.severity == severity and c.share is not None]
+        if severe:
+            return max(severe, key=lambda cause: cause.share or 0.0)
     for kind in ("grade", "cause", "start"):
-        of_kind = [f for f in found_all if RULES[f.code].kind == kind and f.of in ("", named)]
-        if of_kind:
-            return of_kind[0]
+        for finding in findings:
+            if RULES[finding.code].kind == kind and finding.of in ("", group):
+                return finding
     return None
 
 
@@ -222,80 +287,74 @@ def _advice(
     now: Situation | None,
     loop: Loop | None,
     primary: Finding | None,
-    found_causes: Sequence[Finding],
+    causes: Sequence[Finding],
     result: Result,
-    known: Capacities,
+    own_capacities: Capacities,
 ) -> Advice:
-    """Changes with a gain and remedies without one: those for the primary cause first."""
+    """Return changes with a gain and remedies without one: those for the primary cause first."""
     remedies = REMEDIES.get(primary.code, ()) if primary is not None else ()
     predicted = advise(now, remedies) if now is not None else Advice()
     if loop is None or primary is None:
         return predicted
-    more: list[Recommendation] = []
-    for finding in [primary, *(f for f in found_causes if f is not primary)]:
-        if finding.of == loop.group:
-            more += without_gain(loop, finding, result, known, now)
-            if isinstance(finding.recommendation, Recommendation):
-                more.append(finding.recommendation)
     without_effect = set(predicted.without_effect)
     if "workers" in without_effect:
         without_effect.add("measure_workers")
-    more = [change for change in more if change.setting not in without_effect]
-    changes = ordered(primary, predicted.changes, more)
-    named = {change.setting for change in changes}
+    without_gain: list[Recommendation] = []
+    other_causes = [cause for cause in causes if cause is not primary]
+    for finding in (primary, *other_causes):
+        if finding.of != loop.group:
+            continue
+        without_gain += unpredicted_remedies(loop, finding, result, own_capacities, now)
+        if isinstance(finding.recommendation, Recommendation):
+            without_gain.append(finding.recommendation)
+    without_gain = [change for change in without_gain if change.setting not in without_effect]
+    changes = in_order(primary, predicted.changes, without_gain)
+    recommended = {change.setting for change in changes}
     return Advice(
         changes,
-        predicted.without_effect,
-        tuple(name for name in predicted.trial_without_figures if name not in named),
+        without_effect=predicted.without_effect,
+        not_measured=tuple(name for name in predicted.not_measured if name not in recommended),
     )
 
 
-def _told(finding: Finding, is_primary: bool, advice: Advice, loop: Loop | None) -> Finding:
-    """Add the recommendation as JSON, and the advice as a sentence."""
-    change = finding.recommendation
+def _with_advice(finding: Finding, is_primary: bool, advice: Advice) -> Finding:
+    """Return a finding with its recommendation as JSON, and the same as a sentence."""
+    change: Any = finding.recommendation
     if is_primary and advice.changes and RULES[finding.code].kind == "cause":
-        change = advice.changes[0]  # type: ignore[assignment]
-    if change is None:
+        change = advice.changes[0]
+    if not isinstance(change, Recommendation):
         return replace(finding, primary=is_primary)
-    said = "; ".join([recommendation_words(change), *how_words(change)])  # type: ignore[arg-type]
-    as_json = change.as_dict()  # type: ignore[attr-defined]
-    return replace(finding, primary=is_primary, advice=said, recommendation=as_json)
+    sentence = "; ".join([recommendation_words(change), *how_words(change)])
+    return replace(finding, primary=is_primary, advice=sentence, recommendation=change.as_dict())
 
 
-def _sharing(trials: Sequence[Trial]) -> list[Finding]:
-    """The point whose loader processes slow each other down most."""
-    rows = [row for row in supplies.shared(trials) if row["efficiency"]]
-    short = [row for row in rows if row["efficiency"]["high"] < 0.8]
-    if not short:
-        return []
-    row = min(short, key=lambda one: float(one["efficiency"]["median"]))
-    gives = row["efficiency"]["median"] * row["processes"]
-    named = f"{row['loader']} from {row['data']}"
-    said = f"{named}: {row['processes']} processes give {gives:.2f} times one"
-    return [found("processes-share", said, "plan hosts by what their processes give together")]
-
-
-def _stored(result: Result, every: Sequence[Loop]) -> dict[str, Any]:
+def _tables(result: Result, loops: Sequence[Loop]) -> dict[str, Any]:
+    """Return the tables of the summary."""
     trials = result.trials
     return {
-        "training": [one.as_dict() for one in every],
-        "ladder": [one.ladder_dict() for one in every if one.ladder.rungs],
-        "scaling": scaling(every),
-        "loaders": supplies.loaders(trials),
-        "disks": supplies.disks(trials),
-        "access": supplies.access_modes(trials),
-        "layouts": supplies.layouts(trials),
-        "object_stores": supplies.object_stores(trials),
-        "watched": supplies.watched(trials),
-        "processes": supplies.shared(trials),
+        "training": [loop.as_dict() for loop in loops],
+        "ladder": [loop.ladder_dict() for loop in loops if loop.ladder.rungs],
+        "scaling": [row.as_dict() for row in device_scaling(loops)],
+        "loaders": [row.as_dict() for row in loader_rows(trials)],
+        "disks": [row.as_dict() for row in disk_rows(trials)],
+        "access": [{**row.as_dict(), "kind": row.kind} for row in access_rows(trials)],
+        "layouts": [row.as_dict() for row in layout_rows(trials)],
+        "object_stores": [row.as_dict() for row in store_rows(trials)],
+        "watched": [row.as_dict() for row in watched_rows(trials)],
+        "processes": [row.as_dict() for row in processes_rows(trials)],
     }
 
 
-def _headline(loop: Loop | None) -> dict[str, float | None]:
-    """Medians of the loop of which the verdict speaks."""
+def _headline_figures(loop: Loop | None) -> dict[str, float | None]:
+    """Return the medians of the loop that the verdict is about."""
     if loop is None:
-        names = ("au_mlperf", "au_ceiling", "samples_per_second", "stall_fraction")
-        return dict.fromkeys((*names, "waiting_fraction"))
+        return {
+            "au_mlperf": None,
+            "au_ceiling": None,
+            "samples_per_second": None,
+            "stall_fraction": None,
+            "waiting_fraction": None,
+        }
     rate, share, loss, waiting = loop.rate(), loop.au_ceiling, loop.loss, loop.waiting
     return {
         "au_mlperf": loop.metric("au_mlperf"),
@@ -306,17 +365,17 @@ def _headline(loop: Loop | None) -> dict[str, float | None]:
     }
 
 
-def _asked(result: Result, known: Capacities, loop: Loop | None) -> dict[str, Any]:
-    """The sizing and cost that the config asks for."""
-    made: dict[str, Any] = {}
-    if asked := result.config.get("scale"):
-        made["scale"] = scale(result, known, loop, asked).as_dict()
-    if asked := result.config.get("cost"):
-        made["cost"] = cost(result, loop, asked).as_dict()
-    return made
+def _requested_sizing(
+    result: Result, own_capacities: Capacities, loop: Loop | None
+) -> dict[str, Any]:
+    """Return the sizing and the cost that the config asks for."""
+    summary: dict[str, Any] = {}
+    if settings := result.config.get("scale"):
+        summary["scale"] = scale(result, own_capacities, loop, settings).as_dict()
+    if settings := result.config.get("cost"):
+        summary["cost"] = epoch_cost(result, loop, settings).as_dict()
+    return summary
 
 
 def _yaml(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,9 +1,10 @@
-"""PURE. What each part of a loop can supply, and what that predicts of other settings.
+"""PURE. The rate of each part of a training loop, and the rates predicted for other settings.
 
-With workers, device and loader run side by side and the slower decides. Without workers the process
-that trains also loads, so that seconds add. A loader's rate at another number of workers comes from
-the curve of the numbers that were measured (``iobench.analysis.curve``). Predictions are checked
-against loops that were measured (``iobench.analysis.recommend``).
+With loader workers, device and loader run at the same time, and the slower one decides. Without
+workers, the process that trains also loads, so that their seconds add up. The rate of a loader with
+another number of workers comes from the curve of the numbers that were measured
+(``iobench.analysis.worker_scaling``). Predictions are compared with loops that were measured
+(``iobench.analysis.situation``).
 """
 
 from __future__ import annotations
@@ -11,52 +12,64 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
-from iobench.analysis.curve import at_workers
-from iobench.analysis.loops import Loop
-from iobench.analysis.points import (
+from iobench.analysis.loops import FARTHEST, Loop, Source
+from iobench.analysis.repeats import (
     Repeats,
     arrival_rate,
-    by_point,
+    by_settings,
     cold_label,
+    data_name,
     epochs_of,
     is_number,
-    middle,
+    is_on_store,
+    median_of,
     over_epochs,
-    processors_of,
     rate_of,
+    usable_cpus,
 )
 from iobench.analysis.store_limits import (
     StorePoint,
     connections_of,
-    points_of,
     rate_at,
     read_bytes_of,
+    store_points,
 )
+from iobench.analysis.worker_scaling import at_workers
 from iobench.loaders.capabilities import capabilities_of
 from iobench.loaders.settings import ImageSettings
 from iobench.result import Result
 from iobench.stats import Estimate, median
 from iobench.trial import Params, Trial
+from iobench.words import params_words
 
-Source = Literal["warm", "cold", "store"]
-
-_LIMITED = 0.9
-"""A loop that gets less of its device's rate shows what its loader supplies."""
+_LIMITED_BY_LOADER = 0.9
+"""A loop that runs below this share of its device's rate shows the rate of its loader."""
+_CLEARLY_SLOWER = 0.9
+"""A loader that reads from storage below this share of its rate from memory is limited by it."""
 _WORK: Mapping[str, Any] = {"decode": True, **ImageSettings().model_dump(), "item_s": 0.0}
+"""Parameters that say what a loader does to each image, with their defaults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One configuration of a loader.
+    """One setting of a loader.
 
-    ``form`` is the data by name without its place, ``work`` what is done to each image; each of
-    ``devices`` has ``workers``.
+    Attributes:
+        loader: the name of the loader.
+        data: the name of the data without its location, such as ``shards-16MB``.
+        source: where the samples come from.
+        work: what is done to each image, as pairs of parameter and value.
+        workers: loader workers of each device.
+        batch_size: samples in a batch.
+        prefetch: batches that each worker prepares ahead.
+        pin_memory: whether batches are copied to pinned memory.
+        devices: number of devices.
     """
 
     loader: str
-    form: str
+    data: str
     source: Source
     work: tuple[tuple[str, Any], ...]
     workers: int
@@ -65,24 +78,27 @@ class Setting:
     pin_memory: bool = False
     devices: int = 1
 
-    def changed(self, **changes: Any) -> Setting:
-        """A copy with some fields changed."""
+    def with_changes(self, **changes: Any) -> Setting:
+        """Return a copy with some fields changed."""
         return replace(self, **changes)
 
     @property
-    def kind(self) -> str:
-        """``shards`` for ``shards-16MB``, which has the same images; ``shards-320px`` as it is."""
-        return self.form if self.form.endswith("px") else self.packing
+    def images(self) -> str:
+        """The images, whatever the size of shards: ``shards`` for ``shards-16MB``.
+
+        ``shards-320px`` holds other images than ``shards``, so that its name is kept.
+        """
+        return self.data if self.data.endswith("px") else self.packing
 
     @property
     def packing(self) -> str:
-        """``shards`` for ``shards-16MB`` and for ``shards-320px``."""
-        return self.form.partition("-")[0]
+        """How the images are stored: ``shards`` for ``shards-16MB`` and ``shards-320px``."""
+        return self.data.partition("-")[0]
 
     @property
-    def side(self) -> int | None:
-        """320 for ``shards-320px``."""
-        size = self.form.partition("-")[2]
+    def side_px(self) -> int | None:
+        """The short side of the images if the name has it: 320 for ``shards-320px``."""
+        size = self.data.partition("-")[2]
         return int(size.removesuffix("px")) if size.endswith("px") else None
 
     @property
@@ -92,28 +108,31 @@ class Setting:
 
     @property
     def image_size(self) -> int:
-        """Side of the model's input, in pixels."""
+        """Side of the model's input in pixels."""
         return int(dict(self.work).get("image_size", 224))
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``result.json`` stores it."""
+        """Return the setting as ``result.json`` stores it."""
         return {
             "loader": self.loader,
-            "data": self.form,
+            "data": self.data,
             "input": self.source,
-            **{key: getattr(self, key) for key in ("workers", "batch_size", "prefetch")},
-            **{key: getattr(self, key) for key in ("pin_memory", "devices")},
+            "workers": self.workers,
+            "batch_size": self.batch_size,
+            "prefetch": self.prefetch,
+            "pin_memory": self.pin_memory,
+            "devices": self.devices,
         }
 
 
 def setting_of(params: Params, source: Source, devices: int = 1) -> Setting:
-    """The setting of a trial of a loader or of a loop."""
-    work = {name: params.get(name, usual) for name, usual in _WORK.items()}
+    """Return the setting of a trial of a loader or of a loop."""
+    work = {name: params.get(name, default) for name, default in _WORK.items()}
     if not work["augment"]:
         work |= {"colour_jitter": False, "pca_noise": False}
     return Setting(
         loader=str(params.get("loader", "")),
-        form=str(params.get("data", "")).partition("@")[0],
+        data=data_name(params),
         source=source,
         work=tuple(work.items()),
         workers=int(params.get("workers", 0)),
@@ -126,10 +145,13 @@ def setting_of(params: Params, source: Source, devices: int = 1) -> Setting:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What is predicted of a setting; ``rate`` is None where a part was not measured.
+    """The predicted rate of a setting.
 
-    ``limit``: ``device``, ``decode``, ``disk`` or ``store``. ``missing`` names parts that were not
-    measured. ``basis``: what the deciding rate was taken from.
+    Attributes:
+        rate: samples/s; None if a part was not measured.
+        limit: the slowest part: ``device``, ``decode``, ``disk`` or ``store``.
+        basis: the measurement from which the rate of that part was taken.
+        missing: the parts that were not measured.
     """
 
     rate: Estimate | None
@@ -139,29 +161,58 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class Capacities:
-    """Everything that was measured of one loop's parts.
+class StorageRead:
+    """The fastest read of a probe.
 
     Attributes:
-        takes: what the loop takes without reading: the least of device, copy and collate.
-        alone: loaders that decode, alone, by setting.
+        mb_per_s: its rate.
+        target: the label of the disk or store.
+        description: the probe's settings in words.
+        object_bytes: the size of an object; 0 for a disk.
+    """
+
+    mb_per_s: float
+    target: str
+    description: str
+    object_bytes: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class LoaderRate:
+    """The rate of a loader in samples/s, with its setting and its repeats."""
+
+    samples_per_s: float
+    setting: Setting
+    params: Params
+
+
+@dataclass(frozen=True, slots=True)
+class Capacities:
+    """The measured rates of all parts of a loop.
+
+    Attributes:
+        consumption: the rate without reading: the minimum over device, copy and collate.
+        loaders: loaders that decode, measured without training, by setting.
         loops: loops of the same device and model, by setting.
-        reading: samples/s of reading without decoding by setting (loader ``raw``).
-        laid: the same of whole shards or files without a loader, by form, from a cold disk.
-        disk_bytes_per_s: the fastest disk.
+        raw_rates: samples/s of reading without decoding (loader ``raw``), by setting.
+        layout_rates: samples/s of reading whole shards or files from a cold disk without a loader,
+            by name of the data.
+        disk: the fastest read from a disk that was proved cold or direct.
+        store: the fastest GET of a whole object.
         store_points: the probe's reads from the store that holds the data.
-        sample_bytes: stored bytes of a sample by form.
-        object_bytes: mean bytes of a shard or file by form.
+        sample_bytes: stored bytes of a sample, by name of the data.
+        object_bytes: mean bytes of a shard or file, by name of the data.
         processors: CPUs that may be used.
         memory_bytes: memory of the machine, or of its control group.
     """
 
-    takes: Estimate | None
-    alone: Mapping[Setting, Repeats]
+    consumption: Estimate | None
+    loaders: Mapping[Setting, Repeats]
     loops: Mapping[Setting, Repeats]
-    reading: Mapping[Setting, Estimate]
-    laid: Mapping[str, Estimate] = field(default_factory=dict)
-    disk_bytes_per_s: float | None = None
+    raw_rates: Mapping[Setting, Estimate]
+    layout_rates: Mapping[str, Estimate] = field(default_factory=dict)
+    disk: StorageRead | None = None
+    store: StorageRead | None = None
     store_points: Sequence[StorePoint] = ()
     sample_bytes: Mapping[str, float] = field(default_factory=dict)
     object_bytes: Mapping[str, float] = field(default_factory=dict)
@@ -169,173 +220,252 @@ class Capacities:
     memory_bytes: float | None = None
 
     def predict(self, setting: Setting, *, from_loops: bool = True) -> Prediction:
-        """The rate of a loop with this setting, or of a loader alone where no loop was measured.
+        """Predict the rate of a loop with this setting, or of the loader if no loop was measured.
 
-        ``from_loops`` false leaves out what loops themselves show of their loader: what a loop is
-        then predicted to get was not taken from it.
+        Args:
+            setting: the setting.
+            from_loops: whether the rate of a loader may be derived from loops. False for a loop
+                that tests the prediction, which must not be taken from the loop itself.
         """
-        found = self.supply(setting, from_loops=from_loops)
-        takes = self.takes
-        if found.rate is None or takes is None:
-            return found
+        loader = self.predict_loader(setting, from_loops=from_loops)
+        if loader.rate is None or self.consumption is None:
+            return loader
         if setting.workers == 0:
-            return replace(found, rate=_in_turn(takes, found.rate))
-        if takes.median <= found.rate.median:
-            return Prediction(_least(takes, found.rate), "device", "data on the device")
-        return replace(found, rate=_least(takes, found.rate))
+            return replace(loader, rate=_one_after_the_other(self.consumption, loader.rate))
+        rate = _at_the_same_time(self.consumption, loader.rate)
+        if self.consumption.median <= loader.rate.median:
+            return Prediction(rate, "device", "data on the device")
+        return replace(loader, rate=rate)
 
-    def supply(self, setting: Setting, *, from_loops: bool = True) -> Prediction:
-        """The rate of the loader alone with this setting."""
+    def predict_loader(self, setting: Setting, *, from_loops: bool = True) -> Prediction:
+        """Predict the rate of the loader without training."""
         decoding = self._decoding(setting, from_loops=from_loops)
         if setting.source == "warm":
             return decoding
         limit = "disk" if setting.source == "cold" else "store"
-        own = self._own(setting, setting.source, from_loops=from_loops)
-        if own is not None:
-            rate, basis = own
-            if decoding.rate is None or rate.median < 0.9 * decoding.rate.median:
+        measured = self._measured_loader(setting, setting.source, from_loops=from_loops)
+        if measured is not None:
+            rate, basis = measured
+            if decoding.rate is None or rate.median < _CLEARLY_SLOWER * decoding.rate.median:
                 return Prediction(rate, limit, basis)
-            return Prediction(_least(rate, decoding.rate), "decode", decoding.basis)
+            both = _at_the_same_time(rate, decoding.rate)
+            return Prediction(both, "decode", decoding.basis)
         reading = self.storage_rate(setting)
-        missing = [*decoding.missing, *([limit] if reading is None else [])]
-        if missing or reading is None or decoding.rate is None:
-            return Prediction(None, missing=tuple(missing))
+        if reading is None or decoding.rate is None:
+            missing = decoding.missing if reading is not None else (*decoding.missing, limit)
+            return Prediction(None, missing=missing)
+        both = _at_the_same_time(reading, decoding.rate)
         if reading.median < decoding.rate.median:
-            return Prediction(_least(reading, decoding.rate), limit, f"reading {setting.form}")
-        return replace(decoding, rate=_least(reading, decoding.rate))
+            return Prediction(both, limit, f"reading {setting.data}")
+        return replace(decoding, rate=both)
 
-    def _decoding(self, setting: Setting, *, from_loops: bool) -> Prediction:
-        """The rate from memory with the same loader and work, for any packing of the images."""
-        own = self._own(setting, "warm", from_loops=from_loops)
-        if own is None:
-            return Prediction(None, missing=("decode",))
-        return Prediction(own[0], "decode", own[1])
+    def storage_rate(self, setting: Setting) -> Estimate | None:
+        """Return samples/s of reading without decoding.
 
-    def _own(
-        self, setting: Setting, source: Source, *, from_loops: bool
-    ) -> tuple[Estimate, str] | None:
-        """The rate of this loader from one place, by the most similar setting that was measured."""
-        nearest, points = self._nearest(setting, source, from_loops=from_loops)
-        if nearest is None:
+        It was measured by the loader ``raw``, or else by a probe. None for loaders that read single
+        samples, which neither of them does.
+        """
+        if capabilities_of(setting.loader).reads_single_samples:
             return None
-        side_by_side = None if source == "store" else self.processors
-        rate = at_workers(points, setting.all_workers, side_by_side)
-        if rate is None:
-            return None
-        seen = ", ".join(str(count) for count in sorted(points))
-        return rate, f"{setting.loader} over {nearest.form or 'no data'}, workers {seen}"
+        similar = [
+            raw
+            for raw in self.raw_rates
+            if (raw.images, raw.source) == (setting.images, setting.source)
+        ]
+        if similar:
+            return self._raw_rate(similar, setting)
+        sample_bytes = self.sample_bytes.get(setting.data)
+        if setting.source == "cold" and setting.data in self.layout_rates:
+            return self.layout_rates[setting.data]
+        if setting.source == "cold" and self.disk is not None and sample_bytes:
+            rate_from_disk = self.disk.mb_per_s * 1e6 / sample_bytes
+            return Estimate(rate_from_disk, rate_from_disk, rate_from_disk, 0.0, 1)
+        if setting.source == "store" and sample_bytes:
+            return self._probed_store_rate(setting, sample_bytes)
+        return None
 
-    def curve(self, setting: Setting) -> Mapping[int, Estimate]:
-        """Rates by number of workers of this loader, from the place that the setting names."""
+    def fastest_raw_rate(self, source: Source) -> tuple[Setting, float] | None:
+        """Return the fastest reading without decoding by the loader ``raw``, with its setting."""
+        rates = [
+            (setting, rate.median)
+            for setting, rate in self.raw_rates.items()
+            if setting.source == source
+        ]
+        return max(rates, key=lambda setting_and_rate: setting_and_rate[1], default=None)
+
+    def fastest_loader(self, work: tuple[tuple[str, Any], ...] | None) -> LoaderRate | None:
+        """Return the fastest loader that decodes images from memory.
+
+        Args:
+            work: the work that it must do to each image; None for any.
+        """
+        fastest: LoaderRate | None = None
+        for setting, repeats in self.loaders.items():
+            rate = rate_of(repeats)
+            is_decoding = setting.source == "warm" and capabilities_of(setting.loader).makes_pixels
+            if rate is None or not is_decoding or work not in (None, setting.work):
+                continue
+            if fastest is None or rate.median > fastest.samples_per_s:
+                fastest = LoaderRate(rate.median, setting, repeats[0].params)
+        return fastest
+
+    def rates_by_workers(self, setting: Setting) -> Mapping[int, Estimate]:
+        """Return the rates of the loader by number of workers, from the setting's source."""
         source: Source = "store" if setting.source == "store" else "warm"
         return self._nearest(setting, source, from_loops=True)[1]
 
+    def worker_counts(self, setting: Setting) -> list[int]:
+        """Return the numbers of workers of a device with which this loader was measured."""
+        counts = set()
+        for measured in (*self.loaders, *self.loops):
+            is_same = (measured.loader, measured.images) == (setting.loader, setting.images)
+            if is_same and measured.all_workers % setting.devices == 0:
+                counts.add(measured.all_workers // setting.devices)
+        return sorted(counts - {0})
+
     def memory_of(self, setting: Setting) -> float | None:
-        """Bytes of memory that the loader takes with these workers, in proportion beyond the
-        measured counts; None if it was not measured."""
-        measured: dict[int, float] = {}
-        for table in (self.loops, self.alone):
-            for other, repeats in table.items():
-                taken = middle(repeats, "memory_bytes")
-                same = (other.loader, other.kind, other.work)
-                if taken and same == (setting.loader, setting.kind, setting.work):
-                    measured[other.all_workers] = max(taken, measured.get(other.all_workers, 0.0))
-        if not measured:
+        """Return the bytes of memory that the loader takes with the setting's workers.
+
+        Beyond the measured numbers of workers, memory grows in proportion. None if it was not
+        measured.
+        """
+        wanted = (setting.loader, setting.images, setting.work)
+        by_workers: dict[int, float] = {}
+        for table in (self.loops, self.loaders):
+            for measured, repeats in table.items():
+                memory_bytes = median_of(repeats, "memory_bytes")
+                if memory_bytes and (measured.loader, measured.images, measured.work) == wanted:
+                    largest_bytes = by_workers.get(measured.all_workers, 0.0)
+                    by_workers[measured.all_workers] = max(memory_bytes, largest_bytes)
+        if not by_workers:
             return None
-        least, most = min(measured), max(measured)
-        each = measured[most] / max(most, 1)
-        if most > least:
-            each = max(0.0, (measured[most] - measured[least]) / (most - least))
-        return measured[most] + each * max(0, setting.all_workers - most)
+        fewest, most = min(by_workers), max(by_workers)
+        if most > fewest:
+            growth_bytes = by_workers[most] - by_workers[fewest]
+            worker_bytes = max(0.0, growth_bytes / (most - fewest))
+        else:
+            worker_bytes = by_workers[most] / max(most, 1)
+        return by_workers[most] + worker_bytes * max(0, setting.all_workers - most)
+
+    def _decoding(self, setting: Setting, *, from_loops: bool) -> Prediction:
+        """Predict the rate from memory with the same loader and work, for any packing."""
+        measured = self._measured_loader(setting, "warm", from_loops=from_loops)
+        if measured is None:
+            return Prediction(None, missing=("decode",))
+        rate, basis = measured
+        return Prediction(rate, "decode", basis)
+
+    def _measured_loader(
+        self, setting: Setting, source: Source, *, from_loops: bool
+    ) -> tuple[Estimate, str] | None:
+        """Return the loader's rate from a source, by the most similar measured setting.
+
+        The text says which setting and numbers of workers were measured.
+        """
+        nearest, rates = self._nearest(setting, source, from_loops=from_loops)
+        if nearest is None:
+            return None
+        # A loader that reads from a store waits more than it computes: CPUs do not limit it.
+        max_workers = None if source == "store" else self.processors
+        rate = at_workers(rates, setting.all_workers, max_workers)
+        if rate is None:
+            return None
+        counts = ", ".join(str(count) for count in sorted(rates))
+        return rate, f"{setting.loader} over {nearest.data or 'no data'}, workers {counts}"
 
     def _nearest(
         self, setting: Setting, source: Source, *, from_loops: bool
     ) -> tuple[Setting | None, Mapping[int, Estimate]]:
-        """The most similar measured setting, and its rates by number of workers."""
-        groups = _alike(self.alone, setting, source, math.inf)
+        """Return the most similar measured setting, and its rates by number of workers."""
+        groups = _similar_settings(self.loaders, setting, source, math.inf)
         if not groups and from_loops:
-            most = _LIMITED * self.takes.median if self.takes else math.inf
-            groups = _alike(self.loops, setting, source, most)
-            for points in groups.values():
-                if 0 in points and self.takes is not None:
-                    points[0] = _without(points[0], self.takes)
+            limit = _LIMITED_BY_LOADER * self.consumption.median if self.consumption else math.inf
+            groups = _similar_settings(self.loops, setting, source, limit)
+            for rates in groups.values():
+                if 0 in rates and self.consumption is not None:
+                    rates[0] = _without_device(rates[0], self.consumption)
         if not groups:
             return None, {}
-        nearest = min(groups, key=lambda found: _distance(found, setting, groups[found]))
+        nearest = min(groups, key=lambda measured: _distance(measured, setting, groups[measured]))
         return nearest, groups[nearest]
 
-    def storage_rate(self, setting: Setting) -> Estimate | None:
-        """Reading without decoding, by loader ``raw``, else by a probe; None for single samples."""
-        if capabilities_of(setting.loader).reads_single_samples:
-            return None
-        alike = {
-            found.changed(workers=0): found.form
-            for found in self.reading
-            if (found.kind, found.source) == (setting.kind, setting.source)
-        }
-        if alike:
-            nearest = min(alike, key=lambda found: alike[found] != setting.form)
-            points = {
-                found.all_workers: rate
-                for found, rate in self.reading.items()
-                if found.changed(workers=0) == nearest
-            }
-            return at_workers(points, setting.all_workers, None)
-        each = self.sample_bytes.get(setting.form)
-        if setting.source == "cold" and setting.form in self.laid:
-            return self.laid[setting.form]
-        if setting.source == "cold" and self.disk_bytes_per_s and each:
-            return _exactly(self.disk_bytes_per_s / each)
-        if setting.source == "store" and each:
-            return self._probed(setting, each)
-        return None
+    def _raw_rate(self, similar: Sequence[Setting], setting: Setting) -> Estimate | None:
+        """Return the rate of the loader ``raw`` with as many workers.
 
-    def _probed(self, setting: Setting, sample_bytes: float) -> Estimate | None:
-        """Reading from the store as its probe measured it, with the connections of the loader."""
+        Args:
+            similar: settings of the loader ``raw`` over the same images.
+            setting: the setting to predict.
+        """
+        same_data = [raw for raw in similar if raw.data == setting.data]
+        nearest = (same_data or similar)[0].with_changes(workers=0)
+        rates = {
+            raw.all_workers: rate
+            for raw, rate in self.raw_rates.items()
+            if raw.with_changes(workers=0) == nearest
+        }
+        return at_workers(rates, setting.all_workers, None)
+
+    def _probed_store_rate(self, setting: Setting, sample_bytes: float) -> Estimate | None:
+        """Return samples/s of the store's probe with the connections of the loader."""
         params = {
             "loader": setting.loader,
             "workers": setting.workers,
             "batch_size": setting.batch_size,
         }
-        each = connections_of(params)
-        if each is None:
+        connections = connections_of(params)
+        if connections is None:
             return None
-        read_bytes = read_bytes_of(params, sample_bytes, self.object_bytes.get(setting.form))
-        rate = rate_at(self.store_points, each * setting.devices, read_bytes)
+        read_bytes = read_bytes_of(params, sample_bytes, self.object_bytes.get(setting.data))
+        rate = rate_at(self.store_points, connections * setting.devices, read_bytes)
         if rate is None:
             return None
-        factor = 1e6 / sample_bytes
-        low, high = rate.low * factor, rate.high * factor
-        return Estimate(rate.median * factor, low, high, rate.coverage, rate.repeats)
+        samples_in_mb = 1e6 / sample_bytes
+        return Estimate(
+            rate.median * samples_in_mb,
+            rate.low * samples_in_mb,
+            rate.high * samples_in_mb,
+            rate.coverage,
+            rate.repeats,
+        )
 
 
-def capacities(result: Result, loop: Loop | None, every: Sequence[Loop]) -> Capacities:
-    """What a run measured of ``loop``'s parts, or of loaders alone where it is None.
+def capacities(result: Result, loop: Loop | None, loops: Sequence[Loop]) -> Capacities:
+    """Collect what a run measured of the parts of a loop.
 
-    Where the loop's rate covers whole epochs, rates of loaders are those over as many epochs, so
+    If the loop's rate covers whole epochs, the rates of loaders are computed for as many epochs, so
     that both contain the same share of the start of the workers.
+
+    Args:
+        result: the run.
+        loop: the loop; None for a run in which only loaders were measured.
+        loops: all loops of the run.
     """
-    trials, memory = result.trials, result.environment.get("memory_bytes")
+    trials = result.trials
+    memory_bytes = result.environment.get("memory_bytes")
     epochs = epochs_of(loop.trials) if loop is not None else None
-    alone = trials if epochs is None else [over_epochs(trial, epochs) for trial in trials]
+    comparable = trials if epochs is None else [over_epochs(trial, epochs) for trial in trials]
     return Capacities(
-        takes=_takes(loop) if loop is not None else None,
-        alone=dict(_alone(alone)),
-        loops=dict(_loops(loop, every)) if loop is not None else {},
-        reading=dict(_read(alone)),
-        laid=_laid(trials),
-        disk_bytes_per_s=_fastest_disk(trials),
-        store_points=points_of(result, trials),
+        consumption=_consumption(loop) if loop is not None else None,
+        loaders=dict(_loaders(comparable)),
+        loops=dict(_loops(loop, loops)) if loop is not None else {},
+        raw_rates=dict(_raw_rates(comparable)),
+        layout_rates=_layout_rates(trials),
+        disk=_fastest_disk_read(trials),
+        store=_fastest_store_get(trials),
+        store_points=store_points(result, trials),
         sample_bytes=_sample_bytes(trials),
         object_bytes=_object_bytes(trials),
-        processors=processors_of(result.environment),
-        memory_bytes=memory if is_number(memory) else None,
+        processors=usable_cpus(result.environment),
+        memory_bytes=memory_bytes if is_number(memory_bytes) else None,
     )
 
 
 def source_of(params: Params, label: str) -> Source | None:
-    """Where a loader's samples came from; None where cold was asked for and not shown."""
-    if str(params.get("data", "")).endswith("@s3"):
+    """Return where a loader's samples came from.
+
+    None if the trial requested a cold page cache and ``label`` does not prove it.
+    """
+    if is_on_store(params):
         return "store"
     if params.get("cache", "warm") == "cold":
         return "cold" if label == "cold" else None
@@ -343,147 +473,200 @@ def source_of(params: Params, label: str) -> Source | None:
 
 
 def is_direct(params: Params) -> bool:
-    """Whether data are reached as the loader reads by itself; access modes are not predicted."""
+    """Return whether the loader reads its data without an access mode.
+
+    No predictions are made for other access modes.
+    """
     return str(params.get("access", "direct")) == "direct"
 
 
-def _takes(loop: Loop) -> Estimate | None:
-    rates = [rate for rung in ("synthetic", "copy", "collate") if (rate := loop.rate(rung))]
-    if loop.consumes is None:
+def _consumption(loop: Loop) -> Estimate | None:
+    if loop.device_rate is None:
         return None
+    rates = [loop.device_rate]
+    for rung in ("copy", "collate"):
+        rate = loop.rate(rung)
+        if rate is not None:
+            rates.append(rate)
     return min(rates, key=lambda rate: rate.median)
 
 
-def _alone(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Repeats]]:
-    for params, repeats in by_point(trials, "loader"):
+def _loaders(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Repeats]]:
+    """Yield single loader processes that decode, with their settings."""
+    for params, repeats in by_settings(trials, "loader"):
         source = source_of(params, cold_label(repeats))
         loader = str(params.get("loader", ""))
         makes_pixels = loader == "mock" or capabilities_of(loader).makes_pixels
-        decodes = makes_pixels and params.get("decode", True)
-        is_one = decodes and is_direct(params) and params.get("processes", 1) == 1
-        if is_one and source is not None and rate_of(repeats) is not None:
+        is_decoding = makes_pixels and params.get("decode", True)
+        is_single = is_direct(params) and params.get("processes", 1) == 1
+        if is_decoding and is_single and source is not None and rate_of(repeats) is not None:
             yield setting_of(params, source), repeats
 
 
-def _loops(loop: Loop, every: Sequence[Loop]) -> Iterable[tuple[Setting, Repeats]]:
-    """Loops of the same device and model; the rung ``decode`` is reading from memory."""
-    for other in every:
+def _loops(loop: Loop, loops: Sequence[Loop]) -> Iterable[tuple[Setting, Repeats]]:
+    """Yield the loops of the same device and model, with their settings."""
+    for other in loops:
         if _consumer(other) != _consumer(loop):
             continue
-        for source, repeats in other.inputs.items():
-            params = repeats[0].params
-            is_read = source in ("warm", "cold", "store") and is_direct(params)
-            is_cold = source != "cold" or cold_label(repeats) in ("cold", "")
-            if is_read and is_cold and rate_of(repeats) is not None:
-                yield setting_of(params, source, other.devices), repeats  # type: ignore[arg-type]
+        for source in reversed(FARTHEST):
+            repeats = other.inputs.get(source, ())
+            if not repeats or not is_direct(repeats[0].params) or rate_of(repeats) is None:
+                continue
+            if source != "cold" or cold_label(repeats) in ("cold", ""):
+                yield setting_of(repeats[0].params, source, other.devices), repeats
 
 
 def _consumer(loop: Loop) -> tuple[Any, ...]:
+    """Return everything that decides how fast a loop's device consumes samples."""
     keys = ("consumer", "model", "precision", "preset", "images_per_s")
-    return (loop.told.get("device"), *(loop.params.get(key) for key in keys))
+    return (loop.facts.get("device"), *(loop.params.get(key) for key in keys))
 
 
-def _read(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Estimate]]:
-    for params, repeats in by_point(trials, "loader"):
+def _raw_rates(trials: Sequence[Trial]) -> Iterable[tuple[Setting, Estimate]]:
+    for params, repeats in by_settings(trials, "loader"):
         source, rate = source_of(params, cold_label(repeats)), rate_of(repeats)
-        if params.get("loader") == "raw" and source in ("cold", "store") and rate is not None:
+        if params.get("loader") != "raw" or rate is None:
+            continue
+        if source is not None and source != "warm":
             yield setting_of(params, source), rate
 
 
-def _laid(trials: Sequence[Trial]) -> dict[str, Estimate]:
-    best: dict[str, Estimate] = {}
-    for params, repeats in by_point(trials, "layout"):
-        form, rate = str(params.get("data", "")).partition("@")[0], rate_of(repeats)
+def _layout_rates(trials: Sequence[Trial]) -> dict[str, Estimate]:
+    fastest: dict[str, Estimate] = {}
+    for params, repeats in by_settings(trials, "layout"):
+        data, rate = data_name(params), rate_of(repeats)
         if rate is None or cold_label(repeats) != "cold" or params.get("access") == "records":
             continue
-        if form not in best or rate.median > best[form].median:
-            best[form] = rate
-    return best
+        if data not in fastest or rate.median > fastest[data].median:
+            fastest[data] = rate
+    return fastest
 
 
-def _fastest_disk(trials: Sequence[Trial]) -> float | None:
-    best = 0.0
-    for params, repeats in by_point(trials, "disk"):
+def _fastest_disk_read(trials: Sequence[Trial]) -> StorageRead | None:
+    """Return the fastest read that was proved to come from the disk."""
+    fastest: StorageRead | None = None
+    for params, repeats in by_settings(trials, "disk"):
         rate = arrival_rate(repeats)
         is_proved = cold_label(repeats) in ("cold", "direct")
-        if params.get("operation") == "read" and is_proved and rate is not None:
-            best = max(best, rate.median * 1e6)
-    return best or None
+        if params.get("operation") != "read" or not is_proved or rate is None or rate.median <= 0:
+            continue
+        if fastest is None or rate.median > fastest.mb_per_s:
+            description = params_words("disk", params)
+            fastest = StorageRead(rate.median, str(params["target"]), description)
+    return fastest
+
+
+def _fastest_store_get(trials: Sequence[Trial]) -> StorageRead | None:
+    fastest: StorageRead | None = None
+    for params, repeats in by_settings(trials, "object"):
+        mb_per_s = median_of(repeats, "mb_per_s") or 0.0
+        is_get = str(params.get("operation", "")).startswith("get")
+        if not is_get or mb_per_s <= 0:
+            continue
+        if fastest is None or mb_per_s > fastest.mb_per_s:
+            fastest = StorageRead(
+                mb_per_s,
+                str(params["store"]),
+                params_words("object", params),
+                float(params["object_bytes"]),
+            )
+    return fastest
 
 
 def _sample_bytes(trials: Sequence[Trial]) -> dict[str, float]:
-    found: dict[str, list[float]] = {}
+    sizes: dict[str, list[float]] = {}
     for trial in trials:
-        rate, moved = trial.metrics.get("samples_per_s"), trial.metrics.get("mb_per_s")
-        form = str(trial.params.get("data", "")).partition("@")[0]
-        if trial.status == "done" and rate and moved and form:
-            found.setdefault(form, []).append(float(moved) * 1e6 / float(rate))
-    return {form: median(each) for form, each in found.items()}
+        samples_per_s = trial.metrics.get("samples_per_s")
+        mb_per_s = trial.metrics.get("mb_per_s")
+        data = data_name(trial.params)
+        if trial.status == "done" and samples_per_s and mb_per_s and data:
+            sizes.setdefault(data, []).append(float(mb_per_s) * 1e6 / float(samples_per_s))
+    return {data: median(sample_bytes) for data, sample_bytes in sizes.items()}
 
 
 def _object_bytes(trials: Sequence[Trial]) -> dict[str, float]:
     sizes: dict[str, list[float]] = {}
     for trial in trials:
-        size = trial.metrics.get("mean_object_bytes")
-        form = str(trial.params.get("data", "")).partition("@")[0]
-        if trial.status == "done" and is_number(size) and size > 0 and form:
-            sizes.setdefault(form, []).append(float(size))
-    return {form: median(each) for form, each in sizes.items()}
+        object_bytes = trial.metrics.get("mean_object_bytes")
+        data = data_name(trial.params)
+        if trial.status == "done" and is_number(object_bytes) and object_bytes > 0 and data:
+            sizes.setdefault(data, []).append(float(object_bytes))
+    return {data: median(object_bytes) for data, object_bytes in sizes.items()}
 
 
-def _alike(
-    measured: Mapping[Setting, Repeats], setting: Setting, source: Source, most: float
+def _similar_settings(
+    measured: Mapping[Setting, Repeats], setting: Setting, source: Source, below_rate: float
 ) -> dict[Setting, dict[int, Estimate]]:
-    """Rates below ``most`` by number of workers, of each setting that differs in little else."""
+    """Return measured settings with the same loader, images, work and source.
+
+    Args:
+        measured: repeats by setting.
+        setting: the setting to compare with; its source is not used.
+        source: the source of the samples.
+        below_rate: rates from here on are left out, in samples/s.
+
+    Returns:
+        Rates by number of workers, by setting without workers and devices.
+    """
+    wanted = (setting.loader, setting.images, setting.work, source)
     groups: dict[Setting, dict[int, Estimate]] = {}
-    for found, repeats in measured.items():
-        same = (found.loader, found.kind, found.work, found.source)
+    for other, repeats in measured.items():
         rate = rate_of(repeats)
-        wanted = (setting.loader, setting.kind, setting.work, source)
-        if same == wanted and rate is not None and rate.median < most:
-            points = groups.setdefault(found.changed(workers=0, devices=1), {})
-            points[found.all_workers] = rate
+        is_same = (other.loader, other.images, other.work, other.source) == wanted
+        if is_same and rate is not None and rate.median < below_rate:
+            rates = groups.setdefault(other.with_changes(workers=0, devices=1), {})
+            rates[other.all_workers] = rate
     return groups
 
 
-def _distance(found: Setting, wanted: Setting, points: Mapping[int, Estimate]) -> tuple[float, ...]:
+def _distance(
+    measured: Setting, setting: Setting, rates: Mapping[int, Estimate]
+) -> tuple[float, ...]:
+    """Return how much a measured setting differs; the first number weighs most."""
+    lacks_workers = setting.all_workers not in rates and len(rates) < 2
+    batch_ratio = max(measured.batch_size, 1) / max(setting.batch_size, 1)
     return (
-        found.form != wanted.form,
-        wanted.all_workers not in points and len(points) < 2,
-        abs(math.log(max(found.batch_size, 1) / max(wanted.batch_size, 1))),
-        abs(found.prefetch - wanted.prefetch),
-        found.pin_memory != wanted.pin_memory,
+        measured.data != setting.data,
+        lacks_workers,
+        abs(math.log(batch_ratio)),
+        abs(measured.prefetch - setting.prefetch),
+        measured.pin_memory != setting.pin_memory,
     )
 
 
-def _exactly(rate: float) -> Estimate:
-    return Estimate(rate, rate, rate, 0.0, 1)
-
-
-def _least(one: Estimate, other: Estimate) -> Estimate:
-    """The rate of two stages that run at the same time: the lower one."""
+def _at_the_same_time(first: Estimate, second: Estimate) -> Estimate:
+    """Return the rate of two stages that run at the same time: the lower one."""
     return Estimate(
-        min(one.median, other.median),
-        min(one.low, other.low),
-        min(one.high, other.high),
-        min(one.coverage, other.coverage),
-        min(one.repeats, other.repeats),
+        min(first.median, second.median),
+        min(first.low, second.low),
+        min(first.high, second.high),
+        min(first.coverage, second.coverage),
+        min(first.repeats, second.repeats),
     )
 
 
-def _in_turn(one: Estimate, other: Estimate) -> Estimate:
-    """The rate of two stages that run one after the other: their seconds add up."""
+def _one_after_the_other(first: Estimate, second: Estimate) -> Estimate:
+    """Return the rate of two stages that run one after the other: their seconds add up."""
     return Estimate(
-        1 / (1 / one.median + 1 / other.median),
-        1 / (1 / one.low + 1 / other.low),
-        1 / (1 / one.high + 1 / other.high),
-        min(one.coverage, other.coverage),
-        min(one.repeats, other.repeats),
+        1 / (1 / first.median + 1 / second.median),
+        1 / (1 / first.low + 1 / second.low),
+        1 / (1 / first.high + 1 / second.high),
+        min(first.coverage, second.coverage),
+        min(first.repeats, second.repeats),
     )
 
 
-def _without(whole: Estimate, part: Estimate) -> Estimate:
-    """The rate of a loop without the seconds of its device."""
-    device_s = 1 / part.median
-    ends = [1 / max(1 / rate - device_s, 1e-9) for rate in (whole.median, whole.low, whole.high)]
-    return Estimate(ends[0], ends[1], ends[2], whole.coverage, whole.repeats)
+def _without_device(loop: Estimate, device: Estimate) -> Estimate:
+    """Return the rate of a loop without workers, less the seconds of its device."""
+    device_s = 1 / device.median
+
+    def loading_rate(loop_rate: float) -> float:
+        return 1 / max(1 / loop_rate - device_s, 1e-9)
+
+    return Estimate(
+        loading_rate(loop.median),
+        loading_rate(loop.low),
+        loading_rate(loop.high),
+        loop.coverage,
+        loop.repeats,
+    )

@@ -1,13 +1,13 @@
 """PURE. Compare saved runs: did a change help?
 
-Loops are paired by their group and compared at the farthest input of each, so that workers, loader,
-access and stored images may differ: what differs is listed. Everything else is paired by its
-settings.
+Loops are paired by their group and compared at the farthest input of each. Workers, loader, access
+and stored images may therefore differ; these differences are listed. Everything else is paired by
+its settings.
 
 The rate of each training loop decides the exit code. Without a loop in both runs, the rate of each
-loader and probe decides. Where neither run knows the rate of a point, as with data that fit into
-the read-ahead of a loader, its next figure decides instead: the time to the first batch. All other
-figures are listed. ``verdicts`` says how a figure is judged.
+loader and probe decides. If neither run knows the rate of a setting, as with data that fit into the
+read-ahead of a loader, its next figure decides instead: the time to the first batch. All other
+figures are listed. ``iobench.analysis.regressions`` judges the figures.
 """
 
 from __future__ import annotations
@@ -21,13 +21,23 @@ from typing import Any
 
 from dataprep.counted import counted
 from dataprep.names import escape
-from iobench.analysis import differences
 from iobench.analysis.analyse import analyse
-from iobench.analysis.differences import Difference
-from iobench.analysis.loops import Loop, loops
-from iobench.analysis.points import Repeats, by_point, cold_label, values
-from iobench.analysis.recommend import Recommendation
-from iobench.analysis.verdicts import Change, Figure, Sides, Verdict, judged, more_repeats
+from iobench.analysis.environment_differences import (
+    Difference,
+    config_differences,
+    environment_differences,
+)
+from iobench.analysis.loops import Loop, training_loops
+from iobench.analysis.recommendations import Recommendation
+from iobench.analysis.regressions import (
+    Change,
+    Figure,
+    Sides,
+    Verdict,
+    judge_all,
+    repeats_until_significant,
+)
+from iobench.analysis.repeats import Repeats, by_settings, cold_label, data_name, metric_values
 from iobench.errors import NotComparable
 from iobench.ladder import RUNGS
 from iobench.result import STEADY_STATE, Result
@@ -35,33 +45,40 @@ from iobench.stats import Estimate, has_ratio
 from iobench.words import params_words
 
 FORCE = "--force compares them nevertheless"
-_SAME = ("model", "image_size", "batch_size")
-_IMAGES = ("images", "classes", "seed")
-
+_WORK_PARAMS = ("model", "image_size", "batch_size")
+"""Parameters of a loop that must be equal in both runs."""
+_IMAGE_KEYS = ("images", "classes", "seed")
+"""Keys of generated images that must be equal in both runs."""
+_MAX_SHOWN = 4
+"""Differences that an error names."""
 
 _RATE = Figure("samples_per_s", "samples/s", higher_is_better=True)
-_MB = Figure("mb_per_s", "MB/s", higher_is_better=True)
-_FIRST = Figure("time_to_first_batch_s", "time to first batch", False, "s")
-_START = Figure("epoch_start_s", "start of later epochs", False, "s")
+_MB_RATE = Figure("mb_per_s", "MB/s", higher_is_better=True)
+_FIRST_BATCH = Figure("time_to_first_batch_s", "time to first batch", False, "s")
+_EPOCH_START = Figure("epoch_start_s", "start of later epochs", False, "s")
 _MEMORY = Figure("memory_bytes", "memory", False, "bytes")
-# The first figure of a kind is the main figure of its points. If neither run has it, the next one
-# is.
 _FIGURES: Mapping[str, tuple[Figure, ...]] = {
-    "disk": (_MB, Figure("latency_s_p99", "latency, p99", False, "s")),
+    "disk": (_MB_RATE, Figure("latency_s_p99", "latency, p99", False, "s")),
     "layout": (_RATE,),
-    "object": (_MB, Figure("first_byte_s_p50", "first byte, p50", False, "s")),
+    "object": (_MB_RATE, Figure("first_byte_s_p50", "first byte, p50", False, "s")),
     "loader": (
-        *(_RATE, _FIRST, _START, _MEMORY),
+        _RATE,
+        _FIRST_BATCH,
+        _EPOCH_START,
+        _MEMORY,
         Figure("cpu_s_per_1000_samples", "CPU s/1,000 samples", False),
         Figure("first_epoch_s", "first epoch", False, "s"),
         Figure("steady_samples_per_s", "later epochs, samples/s", True),
     ),
-    "train": (_RATE, _FIRST, _START, _MEMORY),
+    "train": (_RATE, _FIRST_BATCH, _EPOCH_START, _MEMORY),
     "watch": (
-        *(_RATE, _FIRST, Figure("wait_share", "share of waiting", False)),
+        _RATE,
+        _FIRST_BATCH,
+        Figure("wait_share", "share of waiting", False),
         Figure("ceiling_samples_per_s", "samples/s without the loader", True),
     ),
 }
+"""The figures by kind of trial. A setting is judged by the first one that a run has."""
 
 _LOOPS = ("train", "watch")
 _RATES_BY_RULE = (*_LOOPS, "loader")
@@ -70,36 +87,56 @@ _RATES_BY_RULE = (*_LOOPS, "loader")
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A result, and where it was read."""
+    """A result, and the folder from which it was read."""
 
     where: str
     result: Result
 
     @property
     def started(self) -> datetime | None:
-        """When the run started; None where that is unknown."""
+        """When the run started; None if that is unknown."""
         try:
-            moment = datetime.fromisoformat(self.result.started)
+            started = datetime.fromisoformat(self.result.started)
         except (TypeError, ValueError):
             return None
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return started if started.tzinfo else started.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class LoopChange:
-    """A loop in both runs: what was changed, what the base predicted of it, what was found."""
+    """A loop that both runs have.
+
+    Attributes:
+        group: the name of the loop in the base run.
+        changed: the settings that differ, in words.
+        predicted: the gain that the base run predicted for the changes; None without a prediction.
+        applied: the recommendations of the base run that were followed.
+        rate_change: the change of the rate; None if a run has no rate.
+        device: the device, or both devices if they differ.
+    """
 
     group: str
     changed: tuple[str, ...]
     predicted: Estimate | None
     applied: tuple[str, ...]
-    found: Change | None
+    rate_change: Change | None
     device: str
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two runs. ``environment`` and ``config`` are differences; ``alone`` are points of one run."""
+    """The comparison of two runs.
+
+    Attributes:
+        base: the run that is compared with.
+        new: the run that is judged.
+        threshold: the smallest change that matters, as a share of 1.
+        environment: differences of machine and software.
+        config: differences of the configs.
+        loops: the loops that both runs have.
+        changes: the changes of all figures.
+        unpaired: settings that only one run has, and figures that lack repeats.
+    """
 
     base: Saved
     new: Saved
@@ -108,12 +145,12 @@ class Comparison:
     config: tuple[Difference, ...]
     loops: tuple[LoopChange, ...]
     changes: tuple[Change, ...]
-    alone: tuple[str, ...]
+    unpaired: tuple[str, ...]
 
     @property
-    def unlike(self) -> tuple[Difference, ...]:
+    def machine_differences(self) -> tuple[Difference, ...]:
         """Differences between the machines."""
-        return tuple(each for each in self.environment if each.sort == "machine")
+        return tuple(difference for difference in self.environment if difference.sort == "machine")
 
     @property
     def deciding(self) -> list[Change]:
@@ -134,13 +171,13 @@ class Comparison:
 
     @property
     def more_repeats(self) -> int:
-        """How many more repeats each run needs so that any result is possible; 0 if none."""
-        return more_repeats(self.deciding)
+        """How many more repeats each run needs so that any change can be significant."""
+        return repeats_until_significant(self.deciding)
 
     @property
     def exit_code(self) -> int:
-        """1 if a figure that decides has a regression."""
-        return int(bool(with_verdict(self.deciding, "regression")))
+        """1 if a figure that decides has a regression, otherwise 0."""
+        return 1 if with_verdict(self.deciding, "regression") else 0
 
     @property
     def rule_note(self) -> str:
@@ -156,11 +193,13 @@ class Comparison:
     def sentence(self) -> str:
         """The answer in one sentence."""
         parts = []
-        if (loop := self._headline_loop) is not None:
+        loop = self._headline_loop
+        if loop is not None:
             parts.append(_loop_words(loop))
         size = f"{self.threshold * 100:.3g} %"
         worse = len(with_verdict(self.deciding, "regression"))
         better = len(with_verdict(self.deciding, "improvement"))
+        underpowered = len(with_verdict(self.deciding, "underpowered"))
         number = counted(len(self.deciding), "deciding figure")
         parts.append(f"{worse} of {number} worse by {size} or more, {better} better")
         if self.more_repeats:
@@ -168,8 +207,8 @@ class Comparison:
             parts.append(
                 f"underpowered: with {number} no change can be significant, run at least {more}"
             )
-        elif unsure := len(with_verdict(self.deciding, "underpowered")):
-            parts.append(f"{unsure} underpowered")
+        elif underpowered:
+            parts.append(f"{underpowered} underpowered")
         if self.listed:
             worse = len(with_verdict(self.listed, "regression"))
             better = len(with_verdict(self.listed, "improvement"))
@@ -179,62 +218,66 @@ class Comparison:
 
     @property
     def _headline_loop(self) -> LoopChange | None:
-        """The first loop with a regression, or the first of all."""
-        compared = [loop for loop in self.loops if loop.found is not None]
+        """The first loop with a regression, or else the first of all."""
+        compared = [loop for loop in self.loops if loop.rate_change is not None]
         for loop in compared:
-            if loop.found is not None and loop.found.verdict == "regression":
+            if loop.rate_change is not None and loop.rate_change.verdict == "regression":
                 return loop
         return compared[0] if compared else None
 
 
 def with_verdict(changes: Sequence[Change], verdict: Verdict) -> list[Change]:
-    """Changes with this verdict, the largest first."""
+    """Return the changes with a verdict, the largest first."""
     selected = [change for change in changes if change.verdict == verdict]
-    return sorted(selected, key=lambda change: -abs(change.worse))
+    return sorted(selected, key=lambda change: -abs(change.log_worse))
 
 
 def compare(base: Saved, new: Saved, threshold: float, *, force: bool = False) -> Comparison:
-    """Every figure that both runs have.
+    """Compare every figure that both runs have.
+
+    Args:
+        base: the run to compare with.
+        new: the run to judge.
+        threshold: the smallest change that matters, as a share of 1.
+        force: whether runs are compared that are not comparable.
 
     Raises:
-        NotComparable: other images, model, input size or batch size, unlike machines, rates that
-            were measured by different rules, or a loop without a rate, each without ``force``; or
-            no figure in common that can decide.
+        NotComparable: the runs have other images, another model, input size or batch size, other
+            machines, rates that were measured by different rules, or a loop without a rate, each
+            without ``force``; or no figure in common can decide.
     """
-    before, after = base.result, new.result
-    pairs = _paired(loops(before.trials), loops(after.trials))
-    every = list(_sides(before, after, pairs))
-    complete = [sides for sides in every if _is_complete(sides)]
-    incomplete = [sides for sides in every if sides.is_main and not _is_complete(sides)]
-    changes = judged(complete, _decides(complete), threshold)
-    rates = {change.sides.group: change for change in changes if _is_loop_rate(change)}
+    base_result, new_result = base.result, new.result
+    pairs = _paired(training_loops(base_result.trials), training_loops(new_result.trials))
+    complete, incomplete = [], []
+    for sides in _all_sides(base_result, new_result, pairs):
+        if _is_complete(sides):
+            complete.append(sides)
+        elif sides.is_main:
+            incomplete.append(sides)
+    changes = judge_all(complete, _decides(complete), threshold)
+    rate_changes = {change.sides.group: change for change in changes if _is_loop_rate(change)}
+    loop_changes = [
+        _loop_change(base_result, base_loop, new_loop, rate_changes.get(base_loop.group))
+        for base_loop, new_loop in pairs
+    ]
+    unpaired = list(_unpaired(base_result, new_result, pairs))
+    unpaired += [_incomplete_words(sides) for sides in incomplete]
     comparison = Comparison(
         base=base,
         new=new,
         threshold=threshold,
-        environment=differences.environment(before.environment, after.environment),
-        config=differences.config(_settings(before), _settings(after)),
-        loops=tuple(_loop_change(before, *pair, rates.get(pair[0].group)) for pair in pairs),
+        environment=environment_differences(base_result.environment, new_result.environment),
+        config=config_differences(_settings(base_result), _settings(new_result)),
+        loops=tuple(loop_changes),
         changes=tuple(changes),
-        alone=(*_alone(before, after, pairs), *map(_incomplete_words, incomplete)),
+        unpaired=tuple(unpaired),
     )
-    unlike = [*_other_work(before, after, pairs), *map(str, comparison.unlike)]
-    if _differ_in_rule(before, after, changes):
-        older = _by_former_rule(base, new).where
-        unlike.insert(
-            0,
-            f"the rates of {older} were measured by another rule, which this version has "
-            f"replaced: measure {older} again with this version",
-        )
-    if not any(change.decides and change.kind in _LOOPS for change in changes):
-        # The figures of loaders and probes must not answer for a loop that both runs have.
-        unlike += [_incomplete_words(sides) for sides in incomplete if sides.kind in _LOOPS]
-    if unlike and not force:
-        more = f"; and {len(unlike) - 4} more" if len(unlike) > 4 else ""
-        raise NotComparable(
-            f"{new.where} is not comparable with {base.where}: {'; '.join(unlike[:4])}{more}; "
-            f"{FORCE}"
-        )
+    reasons = _reasons_against(comparison, pairs, incomplete)
+    if reasons and not force:
+        shown = "; ".join(reasons[:_MAX_SHOWN])
+        if len(reasons) > _MAX_SHOWN:
+            shown += f"; and {len(reasons) - _MAX_SHOWN} more"
+        raise NotComparable(f"{new.where} is not comparable with {base.where}: {shown}; {FORCE}")
     if not comparison.deciding:
         raise NotComparable(
             f"{new.where} and {base.where} have no figure in common that can decide"
@@ -243,136 +286,191 @@ def compare(base: Saved, new: Saved, threshold: float, *, force: bool = False) -
 
 
 def in_order(base: Saved, others: Sequence[Saved]) -> list[Saved]:
-    """All runs in order of time; as given where one does not say when it started."""
-    every = [base, *others]
-    times = [saved.started for saved in every]
-    if None in times:
-        return every
-    return sorted(every, key=lambda saved: saved.started or datetime.min.replace(tzinfo=UTC))
+    """Return all runs in the order of their starts.
+
+    If a run does not say when it started, they keep the order in which they were given.
+    """
+    runs = [base, *others]
+    started = []
+    for run in runs:
+        if run.started is None:
+            return runs
+        started.append((run.started, run))
+    started.sort(key=lambda start_and_run: start_and_run[0])
+    return [run for _, run in started]
+
+
+def _reasons_against(
+    comparison: Comparison, pairs: Sequence[tuple[Loop, Loop]], incomplete: Sequence[Sides]
+) -> list[str]:
+    """Return why two runs are not comparable; empty if they are."""
+    base, new = comparison.base, comparison.new
+    reasons = []
+    if _differ_in_rule(base.result, new.result, comparison.changes):
+        older = _by_former_rule(base, new).where
+        reasons.append(
+            f"the rates of {older} were measured by another rule, which this version has "
+            f"replaced: measure {older} again with this version"
+        )
+    reasons += _other_work(base.result, new.result, pairs)
+    reasons += [str(difference) for difference in comparison.machine_differences]
+    if not any(change.decides and change.kind in _LOOPS for change in comparison.changes):
+        # The figures of loaders and probes must not stand for a loop that both runs have.
+        reasons += [_incomplete_words(sides) for sides in incomplete if sides.kind in _LOOPS]
+    return reasons
 
 
 def _paired(base: Sequence[Loop], new: Sequence[Loop]) -> list[tuple[Loop, Loop]]:
-    """Pairs of loops with the same group; if each run has one loop, these two."""
-    named = {loop.group: loop for loop in new}
-    pairs = [(loop, named[loop.group]) for loop in base if loop.group in named]
+    """Return pairs of loops with the same group; if each run has only one loop, these two."""
+    new_by_group = {loop.group: loop for loop in new}
+    pairs = [(loop, new_by_group[loop.group]) for loop in base if loop.group in new_by_group]
     if not pairs and len(base) == len(new) == 1:
         return [(base[0], new[0])]
     return pairs
 
 
 def _other_work(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -> Iterator[str]:
-    """Images, model, input size or batch size that are not the same."""
-    before, after = (run.config.get("data") or {} for run in (base, new))
-    sources = before.get("source"), after.get("source")
-    if all(sources) and sources[0] != sources[1]:
-        yield f"data.source: {escape(str(sources[0]))} -> {escape(str(sources[1]))}"
-    drawn = [not side.get("source") and not side.get("shards") for side in (before, after)]
-    if all(drawn):
-        for key in _IMAGES:
-            if before.get(key) != after.get(key):
-                yield f"data.{key}: {before.get(key)} -> {after.get(key)}"
-    for one, other in pairs:
-        for key in _SAME:
-            if one.params.get(key) != other.params.get(key):
-                yield f"{one.group}: {key} {one.params.get(key)} -> {other.params.get(key)}"
+    """Yield images, models, input sizes and batch sizes that are not the same."""
+    base_data: Mapping[str, Any] = base.config.get("data") or {}
+    new_data: Mapping[str, Any] = new.config.get("data") or {}
+    base_source, new_source = base_data.get("source"), new_data.get("source")
+    if base_source and new_source and base_source != new_source:
+        yield f"data.source: {escape(str(base_source))} -> {escape(str(new_source))}"
+    if _has_generated_images(base_data) and _has_generated_images(new_data):
+        for key in _IMAGE_KEYS:
+            if base_data.get(key) != new_data.get(key):
+                yield f"data.{key}: {base_data.get(key)} -> {new_data.get(key)}"
+    for base_loop, new_loop in pairs:
+        for key in _WORK_PARAMS:
+            base_value, new_value = base_loop.params.get(key), new_loop.params.get(key)
+            if base_value != new_value:
+                yield f"{base_loop.group}: {key} {base_value} -> {new_value}"
+
+
+def _has_generated_images(data: Mapping[str, Any]) -> bool:
+    return not data.get("source") and not data.get("shards")
 
 
 def _differ_in_rule(base: Result, new: Result, changes: Sequence[Change]) -> bool:
-    """Whether rates are compared that were measured by different rules."""
+    """Return whether rates are compared that were measured by different rules."""
     return base.rates != new.rates and any(change.kind in _RATES_BY_RULE for change in changes)
 
 
 def _by_former_rule(base: Saved, new: Saved) -> Saved:
-    """The run whose rates were not measured by the rule of this version."""
+    """Return the run whose rates were not measured by the rule of this version."""
     return base if new.result.rates == STEADY_STATE else new
 
 
 def _loop_words(loop: LoopChange) -> str:
-    """``The loop 'g' is faster: 1.58 times the base rate``."""
-    if loop.found is None:
+    """Return ``The loop 'g' is faster: 1.58 times the base rate``."""
+    change = loop.rate_change
+    if change is None:
         return ""
-    times = f"{loop.found.ratio.ratio:.2f} times the base rate"
-    if loop.found.verdict == "improvement":
-        return f"The loop {loop.group!r} is faster: {times}"
-    if loop.found.verdict == "regression":
-        return f"The loop {loop.group!r} is slower: {times}"
-    unsure = ", with too few repeats to be sure" if loop.found.verdict == "underpowered" else ""
-    return f"The loop {loop.group!r} runs at {times}{unsure}"
+    rate = f"{change.ratio.ratio:.2f} times the base rate"
+    if change.verdict == "improvement":
+        return f"The loop {loop.group!r} is faster: {rate}"
+    if change.verdict == "regression":
+        return f"The loop {loop.group!r} is slower: {rate}"
+    unsure = ", with too few repeats to be sure" if change.verdict == "underpowered" else ""
+    return f"The loop {loop.group!r} runs at {rate}{unsure}"
 
 
 def _settings(result: Result) -> dict[str, Any]:
-    """The config, and the number of hosts if several measured at the same time."""
-    return {**result.config, **({"hosts": len(result.hosts)} if result.hosts else {})}
+    """Return the config, with the number of hosts if several measured at the same time."""
+    settings = dict(result.config)
+    if result.hosts:
+        settings["hosts"] = len(result.hosts)
+    return settings
 
 
-def _loop_change(base: Result, one: Loop, other: Loop, rate: Change | None) -> LoopChange:
-    keys = one.params.keys() | other.params.keys()
-    keys -= {"group", "input", "over", *_SAME}
-    changed = tuple(
-        escape(f"{key}: {one.params.get(key)} -> {other.params.get(key)}")
-        for key in sorted(keys)
-        if one.params.get(key) != other.params.get(key)
-    )
-    if one.farthest != other.farthest:
-        changed = (*changed, f"input: {one.farthest} -> {other.farthest}")
+def _loop_change(
+    base: Result, base_loop: Loop, new_loop: Loop, rate_change: Change | None
+) -> LoopChange:
+    """Return what differs between two loops, and what the base run predicted of it."""
+    names = base_loop.params.keys() | new_loop.params.keys()
+    names -= {"group", "input", "over", *_WORK_PARAMS}
+    changed = []
+    for name in sorted(names):
+        base_value, new_value = base_loop.params.get(name), new_loop.params.get(name)
+        if base_value != new_value:
+            changed.append(escape(f"{name}: {base_value} -> {new_value}"))
+    if base_loop.farthest != new_loop.farthest:
+        changed.append(f"input: {base_loop.farthest} -> {new_loop.farthest}")
     applied: list[Recommendation] = []
     if changed:
-        recommended = analyse(base, one.group).advice.changes
-        applied = [change for change in recommended if _was_made(change, one, other)]
-    gains = [c.gain for c in applied if c.gain is not None]
-    predicted = None
-    if gains:
-        predicted = Estimate(
-            math.prod(gain.median for gain in gains),
-            math.prod(gain.low for gain in gains),
-            math.prod(gain.high for gain in gains),
-            coverage=0.0,
-            repeats=min(gain.repeats for gain in gains),
-        )
-    device = " -> ".join(
-        dict.fromkeys(str(loop.told.get("device") or "?") for loop in (one, other))
+        recommended = analyse(base, base_loop.group).advice.changes
+        applied = [change for change in recommended if _is_applied(change, base_loop, new_loop)]
+    devices = [str(loop.facts.get("device") or "?") for loop in (base_loop, new_loop)]
+    return LoopChange(
+        group=base_loop.group,
+        changed=tuple(changed),
+        predicted=_predicted_gain(applied),
+        applied=tuple(change.action for change in applied),
+        rate_change=rate_change,
+        device=escape(" -> ".join(dict.fromkeys(devices))),
     )
-    actions = tuple(change.action for change in applied)
-    return LoopChange(one.group, changed, predicted, actions, rate, escape(device))
 
 
-def _was_made(change: Recommendation, one: Loop, other: Loop) -> bool:
-    """Whether the new loop has what was recommended to the base."""
-    before, after = one.params, other.params
+def _predicted_gain(applied: Sequence[Recommendation]) -> Estimate | None:
+    """Return the product of the gains of recommendations; None if none has a gain."""
+    gains = [change.gain for change in applied if change.gain is not None]
+    if not gains:
+        return None
+    return Estimate(
+        math.prod(gain.median for gain in gains),
+        math.prod(gain.low for gain in gains),
+        math.prod(gain.high for gain in gains),
+        coverage=0.0,
+        repeats=min(gain.repeats for gain in gains),
+    )
+
+
+def _is_applied(change: Recommendation, base_loop: Loop, new_loop: Loop) -> bool:
+    """Return whether the new loop has what was recommended to the base loop."""
     if change.setting == "stage":
-        return one.farthest == "store" and other.farthest in ("cold", "warm")
+        return base_loop.farthest == "store" and new_loop.farthest in ("cold", "warm")
     if change.setting in ("sharding", "resize", "shard_size"):
-        form = [str(side.get("data", "")).partition("@")[0] for side in (before, after)]
-        return form[0] != form[1]
+        return data_name(base_loop.params) != data_name(new_loop.params)
     if change.setting in ("workers", "prefetch", "pin_memory", "loader", "normalise"):
-        return bool(after.get(change.setting) == change.value != before.get(change.setting))
+        base_value = base_loop.params.get(change.setting)
+        new_value = new_loop.params.get(change.setting)
+        return bool(new_value == change.value and base_value != change.value)
     return False
 
 
-def _inputs(one: Loop, other: Loop) -> str:
-    return " -> ".join(dict.fromkeys(str(loop.farthest) for loop in (one, other)))
+def _all_sides(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -> Iterator[Sides]:
+    """Yield all figures of all settings of both runs, also those that not every repeat has."""
+    for base_loop, new_loop in pairs:
+        yield from _sides_of_loop(base_loop, new_loop)
+    for kind, name, base_repeats, new_repeats in _common_settings(base, new):
+        figures = _FIGURES.get(kind, (_RATE,))
+        yield from _sides_of_setting(kind, name, figures, base_repeats, new_repeats)
 
 
-def _sides(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -> Iterator[Sides]:
-    """All figures of all points of both runs, also those that not every repeat has."""
-    for one, other in pairs:
-        shared = [source for source in one.inputs if source in other.inputs]
-        inputs = [(source, one.inputs[source], other.inputs[source]) for source in shared]
-        main = next((rung for rung in reversed(RUNGS) if rung in shared), "")
-        if one.farthest and other.farthest:
-            main = _inputs(one, other)
-        if main and main not in shared:
-            inputs.append((main, one.trials, other.trials))
-        for source, before, after in inputs:
-            figures = _FIGURES["train"] if source in ("warm", "cold", "store") else (_RATE,)
-            name = f"{one.group}, {source}"
-            for sides in _sides_of_point("train", name, figures, before, after, one.group):
-                yield sides if source == main else replace(sides, is_main=False)
-    for kind, name, before, after in _points(base, new):
-        yield from _sides_of_point(kind, name, _FIGURES.get(kind, (_RATE,)), before, after)
+def _sides_of_loop(base_loop: Loop, new_loop: Loop) -> Iterator[Sides]:
+    """Yield the figures of a loop for each input; those of the farthest input are the main ones."""
+    shared = [source for source in base_loop.inputs if source in new_loop.inputs]
+    inputs = [(source, base_loop.inputs[source], new_loop.inputs[source]) for source in shared]
+    main = ""
+    for rung in RUNGS:
+        if rung in shared:
+            main = rung
+    if base_loop.farthest and new_loop.farthest:
+        main = base_loop.farthest
+        if new_loop.farthest != base_loop.farthest:
+            main = f"{base_loop.farthest} -> {new_loop.farthest}"
+    if main and main not in shared:
+        inputs.append((main, base_loop.trials, new_loop.trials))
+    for source, base_repeats, new_repeats in inputs:
+        figures = _FIGURES["train"] if source in ("warm", "cold", "store") else (_RATE,)
+        name = f"{base_loop.group}, {source}"
+        for sides in _sides_of_setting(
+            "train", name, figures, base_repeats, new_repeats, base_loop.group
+        ):
+            yield sides if source == main else replace(sides, is_main=False)
 
 
-def _sides_of_point(
+def _sides_of_setting(
     kind: str,
     name: str,
     figures: Sequence[Figure],
@@ -380,40 +478,39 @@ def _sides_of_point(
     new: Repeats,
     group: str = "",
 ) -> Iterator[Sides]:
+    """Yield the figures of one setting; the first one that a run has is the main figure."""
     has_main = False
     for figure in figures:
-        before, after = (
-            [value for value in values(repeats, figure.metric) if has_ratio(value)]
-            for repeats in (base, new)
-        )
-        if not before and not after:
+        base_values = [v for v in metric_values(base, figure.metric) if has_ratio(v)]
+        new_values = [v for v in metric_values(new, figure.metric) if has_ratio(v)]
+        if not base_values and not new_values:
             continue
-        # A figure that a repeat lacks has no values: a median of the others would be of other runs.
-        if len(before) != len(base):
-            before = []
-        if len(after) != len(new):
-            after = []
-        yield Sides(kind, escape(name), figure, before, after, not has_main, group)
+        # A median over some repeats is not comparable with a median over all of them.
+        if len(base_values) != len(base):
+            base_values = []
+        if len(new_values) != len(new):
+            new_values = []
+        yield Sides(kind, escape(name), figure, base_values, new_values, not has_main, group)
         has_main = True
 
 
 def _is_complete(sides: Sides) -> bool:
-    """Whether every repeat of both runs has the figure."""
+    """Return whether every repeat of both runs has the figure."""
     return bool(sides.base and sides.new)
 
 
 def _incomplete_words(sides: Sides) -> str:
-    lacking = "base" if not sides.base else "new"
+    run = "new" if sides.base else "base"
     if not sides.base and not sides.new:
-        lacking = "both runs"
-    return f"{sides.name}: {sides.figure.name} is missing in repeats of {lacking}"
+        run = "both runs"
+    return f"{sides.name}: {sides.figure.name} is missing in repeats of {run}"
 
 
-def _decides(every: Sequence[Sides]) -> list[bool]:
-    """Which figures decide: those of loops, or without a loop those of loaders and probes."""
-    main_kinds = {sides.kind for sides in every if sides.is_main}
-    kinds = main_kinds & set(_LOOPS) or main_kinds
-    return [sides.is_main and sides.kind in kinds for sides in every]
+def _decides(figures: Sequence[Sides]) -> list[bool]:
+    """Return which figures decide: those of loops, or those of loaders and probes without one."""
+    main_kinds = {sides.kind for sides in figures if sides.is_main}
+    deciding_kinds = main_kinds & set(_LOOPS) or main_kinds
+    return [sides.is_main and sides.kind in deciding_kinds for sides in figures]
 
 
 def _is_loop_rate(change: Change) -> bool:
@@ -421,39 +518,51 @@ def _is_loop_rate(change: Change) -> bool:
     return sides.kind == "train" and sides.is_main and sides.figure is _RATE
 
 
-def _points(base: Result, new: Result) -> Iterator[tuple[str, str, Repeats, Repeats]]:
-    """Points other than loops with the same settings and the same proof of coldness."""
-    for kind in dict.fromkeys(trial.kind for trial in base.trials if trial.kind != "train"):
-        after = {_key(params, r): r for params, r in by_point(new.trials, kind)}
-        for params, repeats in by_point(base.trials, kind):
-            if (beside := after.get(_key(params, repeats))) is not None:
-                yield kind, _named(kind, params), repeats, beside
+def _common_settings(base: Result, new: Result) -> Iterator[tuple[str, str, Repeats, Repeats]]:
+    """Yield the settings of both runs other than loops: kind, name and repeats of each run."""
+    for kind in _kinds_without_loops(base):
+        new_by_key = {}
+        for params, repeats in by_settings(new.trials, kind):
+            new_by_key[_key(params, repeats)] = repeats
+        for params, repeats in by_settings(base.trials, kind):
+            new_repeats = new_by_key.get(_key(params, repeats))
+            if new_repeats is not None:
+                yield kind, _setting_name(kind, params), repeats, new_repeats
 
 
-def _alone(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -> Iterator[str]:
-    """Points and loops that one run has alone, and trials that did not end well."""
-    groups = {loop.group for pair in pairs for loop in pair}
-    sides = (("base", base, new), ("new", new, base))
-    for where, run, other in sides:
-        for loop in loops(run.trials):
+def _unpaired(base: Result, new: Result, pairs: Sequence[tuple[Loop, Loop]]) -> Iterator[str]:
+    """Yield settings and loops that only one run has, and trials that were not completed."""
+    groups = set()
+    for base_loop, new_loop in pairs:
+        groups |= {base_loop.group, new_loop.group}
+    for run_name, run, other in (("base", base, new), ("new", new, base)):
+        for loop in training_loops(run.trials):
             if loop.group not in groups:
-                yield f"only in {where}: loop {escape(loop.group)}"
-        for kind in dict.fromkeys(trial.kind for trial in run.trials if trial.kind != "train"):
-            there = {_key(params, r) for params, r in by_point(other.trials, kind)}
-            for params, repeats in by_point(run.trials, kind):
-                if _key(params, repeats) not in there:
-                    state = cold_label(repeats)
-                    yield f"only in {where}: {_named(kind, params)} {escape(state)}".rstrip()
-        for reason in dict.fromkeys(t.reason for t in run.trials if t.status != "done"):
-            yield f"failed or skipped in {where}: {escape(reason)}"
+                yield f"only in {run_name}: loop {escape(loop.group)}"
+        for kind in _kinds_without_loops(run):
+            other_keys = {
+                _key(params, repeats) for params, repeats in by_settings(other.trials, kind)
+            }
+            for params, repeats in by_settings(run.trials, kind):
+                if _key(params, repeats) not in other_keys:
+                    name, label = _setting_name(kind, params), escape(cold_label(repeats))
+                    yield f"only in {run_name}: {name} {label}".rstrip()
+        reasons = [trial.reason for trial in run.trials if trial.status != "done"]
+        for reason in dict.fromkeys(reasons):
+            yield f"failed or skipped in {run_name}: {escape(reason)}"
+
+
+def _kinds_without_loops(run: Result) -> list[str]:
+    return list(dict.fromkeys(trial.kind for trial in run.trials if trial.kind != "train"))
 
 
 def _key(params: Mapping[str, Any], repeats: Repeats) -> str:
+    """Return a text that is equal for the same settings with the same proof of coldness."""
     return json.dumps([dict(params), cold_label(repeats)], sort_keys=True, default=str)
 
 
-def _named(kind: str, params: Mapping[str, Any]) -> str:
+def _setting_name(kind: str, params: Mapping[str, Any]) -> str:
     try:
         return params_words(kind, params)
-    except (LookupError, TypeError, ValueError):  # params of another version
+    except (LookupError, TypeError, ValueError):  # Another version had other parameters.
         return escape(f"{kind} {json.dumps(dict(params), default=str)}")

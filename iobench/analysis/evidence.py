@@ -1,7 +1,7 @@
-"""PURE. Which trials are evidence: repeats that agree, balanced bytes, rates that storage can give.
+"""PURE. Which trials are evidence: repeats that agree, balanced bytes, and possible rates.
 
-A trial that is no evidence keeps its figures in tables. Findings, predictions and advice do not use
-it.
+Trials that are no evidence keep their figures in tables. Findings, predictions and advice do not
+use them.
 """
 
 from __future__ import annotations
@@ -12,42 +12,46 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dataprep.counted import counted
+from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.loops import Loop
-from iobench.analysis.points import (
+from iobench.analysis.recommendations import advice_on
+from iobench.analysis.repeats import (
     Repeats,
     arrival_rate,
-    by_point,
+    by_settings,
     cold_label,
-    figure,
+    estimate_of,
     is_number,
-    values,
+    is_on_store,
+    metric_values,
 )
-from iobench.analysis.rules import found, percent
 from iobench.analysis.store_limits import (
     TO_MEASURE,
     StorePoint,
     connections_of,
     limit_of,
-    points_of,
     read_bytes_of,
+    store_points,
 )
 from iobench.data.existing import folder_key
 from iobench.result import Finding, Result
 from iobench.stats import Estimate
 from iobench.trial import Params, Trial
-from iobench.words import params_words
+from iobench.words import params_words, percent_words
 
-DISAGREE = 2.0
-"""Largest repeat / smallest repeat from which on a figure is no evidence."""
-UNBALANCED = 0.05
-"""Largest difference of samples fetched and samples consumed, as a share of the consumed ones."""
-FASTER = 1.10
-"""Multiple of the storage's own rate from which on a loader's rate is a fault."""
+MAX_SPREAD = 2.0
+"""Maximum of the largest repeat / the smallest repeat of a figure that is evidence."""
+MAX_UNBALANCED = 0.05
+"""Maximum difference of samples fetched and samples consumed, as a share of the consumed ones."""
+MAX_OF_STORAGE_RATE = 1.10
+"""Maximum of a loader's rate / the rate of its storage; above it the measurement is at fault."""
 
-_KINDS = {"disk": "mb_per_s", "object": "mb_per_s"}
-_READ_AHEAD_BYTES = 2**17  # the kernel reads at least so much at a time
-_SAME_DISK = ("kind", "file_system", "total_bytes", "device")
-_ADVICE = "measure with more images or more steps, so that the rate is a steady state"
+_RATE_METRICS = {"disk": "mb_per_s", "object": "mb_per_s"}
+"""The metric of a rate by kind of trial; other kinds have ``samples_per_s``."""
+_READ_AHEAD_BYTES = 2**17
+"""The kernel reads at least this many bytes at a time, as a loader's reads do."""
+_FILE_SYSTEM_KEYS = ("kind", "file_system", "total_bytes", "device")
+"""Keys of a target that are equal for two folders of one file system."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,8 @@ class Evidence:
 
     Attributes:
         trials: all trials; those that are no evidence have the status ``skipped`` and a reason.
-        faults: findings about them.
-        doubted: groups of training loops that lost a trial, with the reason.
+        faults: findings about impossible rates.
+        doubted: the reasons by group of the training loops that lost a trial.
     """
 
     trials: tuple[Trial, ...]
@@ -66,25 +70,38 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredRate:
+    """The parameters of a setting and its rate in MB/s."""
+
+    params: Params
+    mb_per_s: Estimate
+
+
+@dataclass(frozen=True, slots=True)
 class Storage:
-    """The storage of a run, measured by itself.
+    """The storage of a run, measured without decoding and without training.
 
     Attributes:
-        raw: cold points of loader ``raw``, and its points over a store.
-        disks: cold and direct reads of the disk probe.
-        store: reads of the object-store probe, from the store that holds the data.
+        raw_loaders: rates of the loader ``raw`` from a cold disk or from a store.
+        disk_reads: cold and direct reads of the disk probe.
+        store_points: reads of the object-store probe from the store that holds the data.
         targets: descriptions of the disks, by label.
     """
 
-    raw: Sequence[tuple[Params, Estimate]]
-    disks: Sequence[tuple[Params, Estimate]]
-    store: Sequence[StorePoint]
+    raw_loaders: Sequence[MeasuredRate]
+    disk_reads: Sequence[MeasuredRate]
+    store_points: Sequence[StorePoint]
     targets: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class StorageCeiling:
-    """The most that storage gave by itself, in MB/s: the upper end of the best interval."""
+    """The maximum rate of the storage: the upper end of the interval of the best measurement.
+
+    Attributes:
+        mb_per_s: the rate in MB/s.
+        measured_by: the measurement in words.
+    """
 
     mb_per_s: float
     measured_by: str
@@ -92,20 +109,21 @@ class StorageCeiling:
 
 def evidence(result: Result) -> Evidence:
     """Separate the trials of a run that are evidence from those that are not."""
-    reasons: dict[str, str] = {}
-    reasons.update(_unbalanced(result.trials))
-    reasons.update(_disagreeing(_without(result.trials, reasons)))
+    reasons = dict(_unbalanced_trials(result.trials))
+    reasons.update(_disagreeing_trials(_without(result.trials, reasons)))
     faults = []
-    # Reading without decoding is a ceiling for other loaders only if it is possible itself.
+    # The loader ``raw`` is judged first: its rate is a ceiling for others only if it is possible.
     for kind, is_raw in (("loader", True), ("loader", False), ("train", False)):
         trials = _without(result.trials, reasons)
         storage = storage_of(result, trials)
-        for params, repeats in by_point(trials, kind):
-            if is_raw is (params.get("loader") == "raw"):
-                reason = _too_fast(storage, params, repeats)
-                if reason:
-                    reasons |= dict.fromkeys((trial.id for trial in repeats), reason)
-                    faults.append(_fault(kind, params, reason))
+        for params, repeats in by_settings(trials, kind):
+            if is_raw != (params.get("loader") == "raw"):
+                continue
+            reason = _impossible_rate(storage, params, repeats)
+            if reason:
+                faults.append(_fault(kind, params, reason))
+                for trial in repeats:
+                    reasons[trial.id] = reason
     doubted = {
         str(trial.params.get("group", "")): reasons[trial.id]
         for trial in result.trials
@@ -115,119 +133,132 @@ def evidence(result: Result) -> Evidence:
 
 
 def storage_of(result: Result, trials: Sequence[Trial]) -> Storage:
-    """What the trials measured of the storage by itself."""
-    raw, disks = [], []
-    for params, repeats in by_point(trials, "loader"):
-        rate = figure(repeats, "mb_per_s")
-        if params.get("loader") == "raw" and rate and _is_read(params, repeats):
-            raw.append((params, rate))
-    for params, repeats in by_point(trials, "disk"):
+    """Collect what the trials measured of the storage without decoding and without training."""
+    raw_loaders, disk_reads = [], []
+    for params, repeats in by_settings(trials, "loader"):
+        rate = estimate_of(repeats, "mb_per_s")
+        if params.get("loader") == "raw" and rate and _is_from_storage(params, repeats):
+            raw_loaders.append(MeasuredRate(params, rate))
+    for params, repeats in by_settings(trials, "disk"):
         rate = arrival_rate(repeats)
         is_proved = cold_label(repeats) in ("cold", "direct")
         if params.get("operation") == "read" and rate and is_proved:
-            disks.append((params, rate))
+            disk_reads.append(MeasuredRate(params, rate))
     targets = result.environment.get("targets") or {}
-    return Storage(raw, disks, points_of(result, trials), targets)
+    return Storage(raw_loaders, disk_reads, store_points(result, trials), targets)
 
 
 def unmeasured_ceilings(storage: Storage, loops: Sequence[Loop]) -> Iterator[Finding]:
-    """A finding for each loop whose storage was not measured by itself."""
+    """Yield a finding for each loop whose storage was not measured separately."""
     for loop in loops:
-        is_read = loop.farthest == "store" or loop.label == "cold"
-        if is_read and storage_ceiling(storage, loop.params, loop.trials) is None:
-            where = "store" if loop.farthest == "store" else "disk"
-            keys = TO_MEASURE if where == "store" else "disk.targets and .parallelism"
-            connections = connections_of(loop.params)
-            at_least = f" with at least {connections} requests at a time" if connections else ""
-            yield found(
-                "ceiling-not-measured",
-                f"{loop.group}: no probe and no loader raw read the same {where}{at_least}",
-                f"set {keys}, or add loader raw over the same data",
-                of=loop.group,
-            )
+        is_from_storage = loop.farthest == "store" or loop.label == "cold"
+        if not is_from_storage or storage_ceiling(storage, loop.params, loop.trials) is not None:
+            continue
+        location = "store" if loop.farthest == "store" else "disk"
+        keys = TO_MEASURE if location == "store" else "disk.targets and .parallelism"
+        connections = connections_of(loop.params)
+        evidence_text = f"{loop.group}: no probe and no loader raw read the same {location}"
+        if connections:
+            evidence_text += f" with at least {connections} requests at a time"
+        advice = advice_on("ceiling-not-measured", keys=keys)
+        yield make_finding("ceiling-not-measured", evidence_text, advice, of=loop.group)
 
 
 def storage_ceiling(storage: Storage, params: Params, repeats: Repeats) -> StorageCeiling | None:
-    """The best result of the storage that a loader reads, with at least its connections.
+    """Return the maximum rate of the storage that a loader reads.
 
-    None if the storage was not measured so. Results of loader ``raw`` count for the same data, and
-    points of the probes for the same store or disk.
+    Only measurements with at least as many requests at a time count: those of the loader ``raw``
+    over the same data, and those of the probes of the same store or disk.
+
+    Args:
+        storage: the measurements.
+        params: the parameters of the loader or loop.
+        repeats: its trials.
+
+    Returns:
+        The maximum; None if there is no such measurement.
     """
-    wanted = connections_of(params)
-    is_remote = str(params.get("data", "")).endswith("@s3")
-    if wanted is None:
+    requests = connections_of(params)
+    if requests is None:
         return None
-    if not is_remote:  # the reader opens one file at a time in each worker
-        wanted = max(1, int(params.get("workers") or 0))
-    ceilings = [*_raw(storage, params, wanted)]
-    if is_remote:
-        ceilings += _probed_store(storage, params, repeats, wanted)
+    if not is_on_store(params):
+        # The reader of local files opens one file at a time in each worker.
+        requests = max(1, int(params.get("workers") or 0))
+    ceilings = list(_raw_ceilings(storage, params, requests))
+    if is_on_store(params):
+        ceilings += _probed_store_ceilings(storage, params, repeats, requests)
     else:
-        ceilings += _probed_disk(storage, params, wanted)
+        ceilings += _probed_disk_ceilings(storage, params, requests)
     return max(ceilings, key=lambda ceiling: ceiling.mb_per_s, default=None)
 
 
-def _is_read(params: Params, repeats: Repeats) -> bool:
-    """Whether samples came from a store, or from a disk as proved."""
-    return str(params.get("data", "")).endswith("@s3") or cold_label(repeats) == "cold"
+def _is_from_storage(params: Params, repeats: Repeats) -> bool:
+    """Return whether samples came from a store, or from a disk as proved."""
+    return is_on_store(params) or cold_label(repeats) == "cold"
 
 
-def _raw(storage: Storage, params: Params, wanted: int) -> Iterator[StorageCeiling]:
+def _raw_ceilings(storage: Storage, params: Params, requests: int) -> Iterator[StorageCeiling]:
+    if params.get("loader") == "raw":
+        return
     data = (str(params.get("data")), str(params.get("access", "direct")))
-    for other, rate in storage.raw:
-        same = (str(other.get("data")), str(other.get("access", "direct"))) == data
-        workers = max(1, int(other.get("workers") or 0))
-        if params.get("loader") != "raw" and same and workers >= wanted:
-            yield StorageCeiling(rate.high, f"loader raw with {counted(workers, 'worker')}")
+    for raw in storage.raw_loaders:
+        raw_data = (str(raw.params.get("data")), str(raw.params.get("access", "direct")))
+        workers = max(1, int(raw.params.get("workers") or 0))
+        if raw_data == data and workers >= requests:
+            measured_by = f"loader raw with {counted(workers, 'worker')}"
+            yield StorageCeiling(raw.mb_per_s.high, measured_by)
 
 
-def _probed_store(
-    storage: Storage, params: Params, repeats: Repeats, wanted: int
+def _probed_store_ceilings(
+    storage: Storage, params: Params, repeats: Repeats, requests: int
 ) -> Iterator[StorageCeiling]:
-    object_bytes = max(values(repeats, "mean_object_bytes"), default=None)
+    object_bytes = max(metric_values(repeats, "mean_object_bytes"), default=None)
     read_bytes = read_bytes_of(params, _sample_bytes(repeats), object_bytes)
-    is_constant = limit_of(storage.store, wanted, read_bytes).limit == "bandwidth"
-    for point in storage.store:
-        as_large = point.object_bytes >= read_bytes
-        if is_constant or (point.connections >= wanted and as_large):
-            by = f"the probe of the store with {counted(point.connections, 'connection')}"
-            yield StorageCeiling(point.mb_per_s.high, by)
+    limit = limit_of(storage.store_points, requests, read_bytes).limit
+    for point in storage.store_points:
+        has_requests = point.connections >= requests and point.object_bytes >= read_bytes
+        # A store that is limited by its bandwidth has the same rate for other requests.
+        if limit == "bandwidth" or has_requests:
+            connections = counted(point.connections, "connection")
+            measured_by = f"the probe of the store with {connections}"
+            yield StorageCeiling(point.mb_per_s.high, measured_by)
 
 
-def _probed_disk(storage: Storage, params: Params, wanted: int) -> Iterator[StorageCeiling]:
-    own = folder_key(str(params.get("data", "")), storage.targets)
-    for other, rate in storage.disks:
-        target, count = str(other.get("target")), int(other.get("parallelism") or 1)
-        is_large = int(other.get("block_bytes") or 0) >= _READ_AHEAD_BYTES
-        if is_large and count >= wanted and _same_disk(storage.targets, own, target):
-            by = f"the probe of the disk with {counted(count, 'read')} at a time"
-            yield StorageCeiling(rate.high, by)
+def _probed_disk_ceilings(
+    storage: Storage, params: Params, requests: int
+) -> Iterator[StorageCeiling]:
+    own_target = folder_key(str(params.get("data", "")), storage.targets)
+    for read in storage.disk_reads:
+        target, reads = str(read.params.get("target")), int(read.params.get("parallelism") or 1)
+        is_large = int(read.params.get("block_bytes") or 0) >= _READ_AHEAD_BYTES
+        is_same = _is_same_disk(storage.targets, own_target, target)
+        if is_large and reads >= requests and is_same:
+            measured_by = f"the probe of the disk with {counted(reads, 'read')} at a time"
+            yield StorageCeiling(read.mb_per_s.high, measured_by)
 
 
-def _same_disk(targets: Mapping[str, Any], one: str, other: str) -> bool:
-    """Whether two targets are one file system, as far as their descriptions tell."""
-    if one == other:
+def _is_same_disk(targets: Mapping[str, Any], label: str, other_label: str) -> bool:
+    """Return whether the descriptions of two targets show that they are one file system."""
+    if label == other_label:
         return True
-    first, second = targets.get(one), targets.get(other)
-    if not isinstance(first, Mapping) or not isinstance(second, Mapping):
+    target, other = targets.get(label), targets.get(other_label)
+    if not isinstance(target, Mapping) or not isinstance(other, Mapping):
         return False
-    known = is_number(first.get("total_bytes"))
-    return known and all(first.get(key) == second.get(key) for key in _SAME_DISK)
+    if not is_number(target.get("total_bytes")):
+        return False
+    return all(target.get(key) == other.get(key) for key in _FILE_SYSTEM_KEYS)
 
 
-def _too_fast(storage: Storage, params: Params, repeats: Repeats) -> str:
-    """Why a rate is not possible; empty if it is."""
-    rate = figure(repeats, "mb_per_s")
-    if (
-        not _is_read(params, repeats)
-        or rate is None
-        or str(params.get("access", "direct")) != "direct"
-    ):
+def _impossible_rate(storage: Storage, params: Params, repeats: Repeats) -> str:
+    """Return why a rate is not possible; empty if it is possible or cannot be judged."""
+    rate = estimate_of(repeats, "mb_per_s")
+    is_direct = str(params.get("access", "direct")) == "direct"
+    if rate is None or not is_direct or not _is_from_storage(params, repeats):
         return ""
-    if params.get("input", "store") not in ("cold", "store") and "group" in params:
+    if "group" in params and params.get("input", "store") not in ("cold", "store"):
         return ""
     ceiling = storage_ceiling(storage, params, repeats)
-    if ceiling is None or rate.median <= FASTER * ceiling.mb_per_s:
+    if ceiling is None or rate.median <= MAX_OF_STORAGE_RATE * ceiling.mb_per_s:
         return ""
     return (
         f"{rate.median:,.3g} MB/s, where {ceiling.measured_by} got {ceiling.mb_per_s:,.3g} MB/s "
@@ -237,40 +268,49 @@ def _too_fast(storage: Storage, params: Params, repeats: Repeats) -> str:
 
 def _fault(kind: str, params: Params, reason: str) -> Finding:
     group = str(params.get("group", ""))
-    named = f"{group}, {params.get('input')}" if group else params_words(kind, params)
-    return found("faster-than-storage", f"{named}: {reason}", _ADVICE, of=group)
+    name = f"{group}, {params.get('input')}" if group else params_words(kind, params)
+    advice = advice_on("no-evidence")
+    return make_finding("faster-than-storage", f"{name}: {reason}", advice, of=group)
 
 
 def _sample_bytes(repeats: Repeats) -> float | None:
-    sizes = [
-        float(trial.metrics["mb_per_s"]) * 1e6 / float(trial.metrics["samples_per_s"])
-        for trial in repeats
-        if trial.metrics.get("mb_per_s") and trial.metrics.get("samples_per_s")
-    ]
+    """Return the largest mean size of a stored sample over repeats; None if it is unknown."""
+    sizes = []
+    for trial in repeats:
+        mb_per_s = trial.metrics.get("mb_per_s")
+        samples_per_s = trial.metrics.get("samples_per_s")
+        if mb_per_s and samples_per_s:
+            sizes.append(float(mb_per_s) * 1e6 / float(samples_per_s))
     return max(sizes, default=None)
 
 
-def _unbalanced(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
+def _unbalanced_trials(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
+    """Yield the identifiers of trials that fetched more or less than they consumed, with why."""
     for trial in trials:
         balance = trial.metrics.get("balance")
-        if trial.status == "done" and is_number(balance) and abs(balance - 1) > UNBALANCED:
-            yield trial.id, f"fetched samples are {percent(balance)} of the consumed ones"
+        if trial.status == "done" and is_number(balance) and abs(balance - 1) > MAX_UNBALANCED:
+            yield trial.id, f"fetched samples are {percent_words(balance)} of the consumed ones"
 
 
-def _disagreeing(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
+def _disagreeing_trials(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
+    """Yield the identifiers of trials whose repeats differ too much, with the reason."""
     for kind in dict.fromkeys(trial.kind for trial in trials):
-        for _, repeats in by_point(trials, kind):
-            rates = values(repeats, _KINDS.get(kind, "samples_per_s"))
-            if rates and max(rates) > DISAGREE * min(rates):
-                times = max(rates) / min(rates) if min(rates) > 0 else math.inf
-                reason = f"the largest repeat is {times:.1f} times the smallest"
-                yield from ((trial.id, reason) for trial in repeats)
+        for _, repeats in by_settings(trials, kind):
+            rates = metric_values(repeats, _RATE_METRICS.get(kind, "samples_per_s"))
+            if rates and max(rates) > MAX_SPREAD * min(rates):
+                spread = max(rates) / min(rates) if min(rates) > 0 else math.inf
+                reason = f"the largest repeat is {spread:.1f} times the smallest"
+                for trial in repeats:
+                    yield trial.id, reason
 
 
 def _without(trials: Sequence[Trial], reasons: Mapping[str, str]) -> tuple[Trial, ...]:
-    return tuple(
-        replace(trial, status="skipped", reason=f"no evidence: {reasons[trial.id]}")
-        if trial.id in reasons
-        else trial
-        for trial in trials
-    )
+    """Return all trials; those with a reason are marked as skipped."""
+    marked = []
+    for trial in trials:
+        if trial.id in reasons:
+            reason = f"no evidence: {reasons[trial.id]}"
+            marked.append(replace(trial, status="skipped", reason=reason))
+        else:
+            marked.append(trial)
+    return tuple(marked)

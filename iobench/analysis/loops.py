@@ -1,30 +1,32 @@
-"""PURE. Training loops: rates by input, the loss and its parts, the ladder, scaling.
+"""PURE. Training loops: their rates by input, the loss and its parts, the ladder, and scaling.
 
-With ``T1`` seconds for N samples resident on the device, ``T3`` from a warm cache and ``T2`` from
-the farthest place: the loss is ``(T2 - T1) / T2``, preparation stall ``(T3 - T1) / T2``, fetch
-stall ``(T2 - T3) / T2`` (after Mohan et al., "Analyzing and mitigating data stalls in DNN
-training", VLDB 2021). Ratios are taken within repeats, whose trials ran one after the other.
+Let ``T1`` be the seconds for N samples that are resident on the device, ``T3`` those for samples
+from a warm page cache, and ``T2`` those for samples from the farthest location. The loss is
+``(T2 - T1) / T2``, the preparation stall ``(T3 - T1) / T2`` and the fetch stall ``(T2 - T3) / T2``
+(after Mohan et al., "Analyzing and mitigating data stalls in DNN training", VLDB 2021). Ratios are
+taken within repeats, whose trials ran one after the other.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from iobench.analysis.points import (
+from iobench.analysis.repeats import (
     Repeats,
-    bounds_of,
     cold_label,
-    figure,
-    kept,
-    middle,
+    data_name,
+    estimate_as_dict,
+    estimate_of,
+    median_of,
+    metric_values,
+    rate_bounds,
     rate_of,
-    values,
 )
-from iobench.badges import shown
+from iobench.badges import badge_with_reason
 from iobench.data.settings import AS_FILES
 from iobench.ladder import (
     RUNGS,
@@ -42,12 +44,15 @@ from iobench.loaders.capabilities import capabilities_of
 from iobench.stats import Estimate, estimate
 from iobench.trial import Params, Trial
 
-FARTHEST = ("store", "cold", "warm")
+Source = Literal["warm", "cold", "store"]
+"""Where samples are read from: a warm page cache, a disk with a cold one, or an object store."""
+
+FARTHEST: tuple[Source, ...] = ("store", "cold", "warm")
 """Inputs whose samples are read, the farthest first."""
 
 _WORK = ("image_size", "augment", "normalise", "colour_jitter", "pca_noise")
 _STARTS = ("time_to_first_batch_s", "epoch_start_s", "epoch_start_share")
-_NOT_ASKED = "not asked for (training.inputs)"
+_NOT_REQUESTED = "not requested (training.inputs)"
 _THREADS = re.compile(r"\bthreads?\b")
 
 
@@ -56,76 +61,81 @@ class Loop:
     """One training loop with all its inputs.
 
     Attributes:
-        group: its name.
+        group: the name of the loop.
         inputs: completed trials by input.
-        seconds: a sample, by rung and repeat; also of the rung ``START``.
-        farthest: the farthest input that was measured, on which its figures rest.
-        ladder: its rungs, in seconds a sample.
-        trial_without_figures: why, for each rung that is missing.
-        index: its place under ``training`` in the config.
+        seconds: seconds for a sample, by rung and repeat; also of the rung ``START``.
+        farthest: the farthest input that was measured, to which the loop's figures refer; None if
+            no input reads samples.
+        ladder: the rungs of the loop, in seconds for a sample.
+        not_measured: the reasons why rungs are missing, by rung.
+        index: the index of the loop under ``training`` in the config.
     """
 
     group: str
     inputs: Mapping[str, Repeats]
     seconds: Mapping[str, Seconds]
-    farthest: str | None
+    farthest: Source | None
     ladder: Ladder
-    trial_without_figures: Mapping[str, str]
+    not_measured: Mapping[str, str]
     index: int
 
     @property
     def trials(self) -> Repeats:
-        """Trials of the farthest input."""
+        """The trials of the farthest input."""
         return self.inputs.get(self.farthest or "", ())
 
     @property
     def any_trial(self) -> Trial:
-        """A trial of the farthest input, else of any: it has the loop's settings."""
-        return (self.trials or next(iter(self.inputs.values())))[0]
+        """A trial of the farthest input, or else of any input: it has the loop's settings."""
+        trials = self.trials or next(iter(self.inputs.values()))
+        return trials[0]
 
     @property
     def params(self) -> Params:
-        """Settings of the loop."""
+        """The settings of the loop."""
         return self.any_trial.params
 
     @property
-    def told(self) -> Mapping[str, Any]:
-        """Metrics that describe the loop: device, precision, emulated."""
+    def facts(self) -> Mapping[str, Any]:
+        """The metrics that describe the loop: device, precision, emulated."""
         return self.any_trial.metrics
 
     @property
     def emulated(self) -> bool:
-        """Whether the device is emulated: it keeps a pace and computes nothing."""
-        return bool(self.told.get("emulated"))
+        """Whether the device is simulated: it sleeps for each step and computes nothing."""
+        return bool(self.facts.get("emulated"))
 
     @property
     def devices(self) -> int:
-        """Number of ranks."""
-        return int(self.told.get("devices") or 1)
+        """The number of ranks."""
+        return int(self.facts.get("devices") or 1)
 
     @property
     def workers(self) -> int:
-        """Loader workers of all ranks; 0 where the loop itself loads."""
-        each = self.params.get("workers")
-        return (each if isinstance(each, int) else 0) * self.devices
+        """Loader workers of all ranks; 0 if the training process itself loads."""
+        workers_of_rank = self.params.get("workers")
+        if not isinstance(workers_of_rank, int):
+            return 0
+        return workers_of_rank * self.devices
 
     @property
     def on_gpu(self) -> bool:
         """Whether a real GPU computes."""
-        name = str(self.told.get("device") or "")
-        asked = self.params.get("device")
-        if self.emulated or asked == "cpu" or not name:
+        device_name = str(self.facts.get("device") or "")
+        requested = self.params.get("device")
+        if self.emulated or requested == "cpu" or not device_name:
             return False
-        return asked == "gpu" or not _THREADS.search(name)
+        # A CPU is described by its number of threads.
+        return requested == "gpu" or not _THREADS.search(device_name)
 
     @property
     def on_processors(self) -> bool:
-        """Whether it computes on the CPUs that its workers use."""
+        """Whether the model is computed on the CPUs that the workers use."""
         return not self.emulated and not self.on_gpu
 
     @property
     def has_all_rungs(self) -> bool:
-        """Whether ``iobench ladder`` can measure each part of its input separately."""
+        """Whether ``iobench ladder`` can measure each stage of the input separately."""
         is_torch = self.params.get("consumer") not in ("tensorflow", "mxnet")
         holds_samples = capabilities_of(str(self.params.get("loader"))).holds_samples
         return is_torch and holds_samples and self.devices == 1
@@ -133,28 +143,35 @@ class Loop:
     @property
     def reads_files(self) -> bool:
         """Whether each sample is a file or an object."""
-        return str(self.params.get("data", "")).partition("@")[0] in AS_FILES
+        return data_name(self.params) in AS_FILES
+
+    @property
+    def hands_over_float32(self) -> bool:
+        """Whether the loader normalises images that it could hand over as uint8."""
+        trains_in_torch = self.params.get("consumer") not in ("tensorflow", "mxnet")
+        gives_uint8 = capabilities_of(str(self.params.get("loader"))).gives_uint8
+        return trains_in_torch and gives_uint8 and bool(self.params.get("normalise", True))
 
     @property
     def label(self) -> str:
-        """``cold``, ``warm`` or ``direct``, as proved."""
+        """The proved state of the page cache: ``cold``, ``warm`` or ``direct``."""
         return cold_label(self.trials)
 
     @property
     def is_cache_resident(self) -> bool:
-        """Whether its data may stay in memory."""
-        return any(t.cold is not None and t.cold.cache_resident for t in self.trials)
+        """Whether the data may stay in memory."""
+        return any(trial.cold is not None and trial.cold.cache_resident for trial in self.trials)
 
     def rate(self, source: str | None = None) -> Estimate | None:
-        """Samples/s with an input, by default the farthest."""
+        """Return samples/s with an input, by default the farthest; None without a rate."""
         return rate_of(self.inputs.get(source or self.farthest or "", ()))
 
     def metric(self, name: str) -> float | None:
-        """The median of a metric of the farthest input."""
-        return middle(self.trials, name)
+        """Return the median of a metric with the farthest input; None if it was not measured."""
+        return median_of(self.trials, name)
 
     @property
-    def consumes(self) -> Estimate | None:
+    def device_rate(self) -> Estimate | None:
         """Samples/s of the device with data in its own memory."""
         return self.rate("synthetic")
 
@@ -162,47 +179,49 @@ class Loop:
     def loss(self) -> Estimate | None:
         """``(T2 - T1) / T2``: the share of a step that a step on data in device memory does not
         take, contention for the CPUs included."""
-        return self._paired(lambda t1, t2: (t2 - t1) / t2, "synthetic", self.farthest)
+        return self._share_between("synthetic", self.farthest)
 
     @property
     def au_ceiling(self) -> Estimate | None:
         """``T1 / T2``, which is 1 - loss."""
-        return self._paired(lambda t1, t2: t1 / t2, "synthetic", self.farthest)
+        device, farthest = self._seconds_of("synthetic"), self._seconds_of(self.farthest)
+        shares = [device[n] / farthest[n] for n in sorted(device.keys() & farthest.keys())]
+        return estimate(shares) if shares else None
 
     @property
     def preparation_stall(self) -> Estimate | None:
-        """``(T3 - T1) / T2``; None where preparing and reading were not measured apart."""
-        if not self._is_split:
-            return None
-        return self._paired(lambda t1, t3, t2: (t3 - t1) / t2, "synthetic", "warm", self.farthest)
+        """``(T3 - T1) / T2``; None if preparing and reading were not measured separately."""
+        return self._share_between("synthetic", "warm") if self._is_split else None
 
     @property
     def fetch_stall(self) -> Estimate | None:
-        """``(T2 - T3) / T2``."""
-        if not self._is_split:
-            return None
-        return self._paired(lambda t3, t2: (t2 - t3) / t2, "warm", self.farthest)
+        """``(T2 - T3) / T2``; None if preparing and reading were not measured separately."""
+        return self._share_between("warm", self.farthest) if self._is_split else None
 
     @property
     def waiting(self) -> Estimate | None:
-        """The share of a step in which the device has no batch: the loop waits in ``next()``.
+        """The share of a step in which the loop waits for a batch in ``next()``.
 
-        A host may wait while its GPU still computes, so that the idle time of the GPU bounds it.
+        A host may wait while its GPU still computes, so that the idle time of the GPU is an upper
+        bound.
         """
         shares = []
         for trial in self.trials:
-            waited = trial.metrics.get("wait_share")
-            if waited is not None:
-                idle = 1 - float(trial.metrics.get("au_mlperf") or 0.0)
-                shares.append(min(waited, idle) if self.on_gpu else waited)
+            wait_share = trial.metrics.get("wait_share")
+            if wait_share is None:
+                continue
+            if self.on_gpu:
+                idle_share = 1 - float(trial.metrics.get("au_mlperf") or 0.0)
+                wait_share = min(wait_share, idle_share)
+            shares.append(wait_share)
         return estimate(shares) if shares else None
 
     @property
     def start_share(self) -> Estimate | None:
         """The share of the time that the starts of epochs take by themselves.
 
-        It is the share of the rung ``START``. What reading adds to the starts is part of the
-        farther rungs. None without that rung.
+        It is the share of the rung ``START``. The time that reading adds to the starts is part of
+        the farther rungs. None without that rung.
         """
         for rung in self.ladder.rungs:
             if rung.rung == START:
@@ -219,149 +238,170 @@ class Loop:
         """``preparation_stall`` without the starts of epochs."""
         if START not in self.seconds or not self._is_split:
             return self.preparation_stall
-        return self._paired(lambda start, t3, t2: (t3 - start) / t2, START, "warm", self.farthest)
+        return self._share_between(START, "warm")
 
     @property
     def lost_beyond_starts(self) -> Estimate | None:
-        """The loss, or the waiting where the loss is unknown, without the starts of epochs."""
+        """The loss, or the waiting if the loss is unknown, without the starts of epochs."""
         if START in self.seconds:
-            return self._paired(lambda start, t2: (t2 - start) / t2, START, self.farthest)
+            return self._share_between(START, self.farthest)
         return self.loss if self.loss is not None else self.waiting
 
     @property
     def bounds(self) -> tuple[float, float] | None:
-        """Lower and upper bound of the samples/s with the farthest input, where it has no rate."""
-        return bounds_of(self.trials) if self.rate() is None else None
+        """Lower and upper bound of the samples/s with the farthest input, if it has no rate."""
+        return rate_bounds(self.trials) if self.rate() is None else None
 
     @property
     def _is_split(self) -> bool:
-        # Only what came from memory separates preparing from reading.
-        return self.farthest in ("cold", "store") and all(
-            t.cold is None or (t.cold.label == "warm" and not t.cold.why)
-            for t in self.inputs.get("warm", ())
-        )
+        """Whether preparing and reading were measured separately.
 
-    def _paired(self, formula: Callable[..., float], *sources: str | None) -> Estimate | None:
-        """``formula`` of seconds a sample, over the repeats in which every input has a rate."""
-        sides = [self.seconds.get(source or "", {}) for source in sources]
-        repeats = sorted(set.intersection(*(set(side) for side in sides)))
-        found = [formula(*(side[repeat] for side in sides)) for repeat in repeats]
-        return estimate(found) if found else None
+        This needs trials that were proved to read from memory.
+        """
+        if self.farthest not in ("cold", "store"):
+            return False
+        for trial in self.inputs.get("warm", ()):
+            cold = trial.cold
+            if cold is not None and (cold.label != "warm" or cold.why):
+                return False
+        return True
+
+    def _seconds_of(self, rung: str | None) -> Seconds:
+        return self.seconds.get(rung or "", {})
+
+    def _share_between(self, upper: str, lower: str | None) -> Estimate | None:
+        """Return the seconds between two rungs as a share of the farthest, within repeats."""
+        upper_s, lower_s = self._seconds_of(upper), self._seconds_of(lower)
+        farthest_s = self._seconds_of(self.farthest)
+        repeats = sorted(upper_s.keys() & lower_s.keys() & farthest_s.keys())
+        shares = [(lower_s[n] - upper_s[n]) / farthest_s[n] for n in repeats]
+        return estimate(shares) if shares else None
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``result.json`` stores it under ``training``."""
-        params, colds = self.params, [t.cold for t in self.trials if t.cold is not None]
-        stored = {key: params.get(key) for key in ("consumer", "model", "batch_size", "loader")}
-        stored |= {key: params.get(key) for key in ("workers", *_WORK)}
-        stored |= {key: self.told.get(key) for key in ("device", "devices", "precision")}
-        return {
-            "group": self.group,
-            **stored,
+        """Return the loop as ``result.json`` stores it under ``training``."""
+        params, facts = self.params, self.facts
+        colds = [trial.cold for trial in self.trials if trial.cold is not None]
+        entry: dict[str, Any] = {"group": self.group}
+        for key in ("consumer", "model", "batch_size", "loader", "workers", *_WORK):
+            entry[key] = params.get(key)
+        for key in ("device", "devices", "precision"):
+            entry[key] = facts.get(key)
+        entry |= {
             "data": params.get("data", ""),
-            "emulated": self.told.get("emulated"),
+            "emulated": facts.get("emulated"),
             "input": self.farthest,
             "label": self.label,
-            "badge": shown(colds),
+            "badge": badge_with_reason(colds),
             "cold_proved": bool(self.trials) and self.label == "cold",
             "cache_resident": self.is_cache_resident,
-            "consumes": kept(self.consumes),
-            **{source: kept(self.rate(source)) for source in ("warm", "cold", "store")},
-            "achieved": kept(self.rate()) if self.farthest else None,
+            "consumes": estimate_as_dict(self.device_rate),
+            "warm": estimate_as_dict(self.rate("warm")),
+            "cold": estimate_as_dict(self.rate("cold")),
+            "store": estimate_as_dict(self.rate("store")),
+            "achieved": estimate_as_dict(self.rate()) if self.farthest else None,
             "achieved_between": self.bounds,
-            **{name: kept(figure(self.trials, name)) for name in _STARTS},
-            "au_mlperf": kept(figure(self.trials, "au_mlperf")),
-            "au_mlperf_slowest": kept(figure(self.trials, "au_mlperf_slowest")),
-            "au_ceiling": kept(self.au_ceiling),
-            "stall_fraction": kept(self.loss),
-            "waiting_fraction": kept(self.waiting),
-            "preparation_stall": kept(self.preparation_stall),
-            "fetch_stall": kept(self.fetch_stall),
+        }
+        for metric in (*_STARTS, "au_mlperf", "au_mlperf_slowest"):
+            entry[metric] = estimate_as_dict(estimate_of(self.trials, metric))
+        return entry | {
+            "au_ceiling": estimate_as_dict(self.au_ceiling),
+            "stall_fraction": estimate_as_dict(self.loss),
+            "waiting_fraction": estimate_as_dict(self.waiting),
+            "preparation_stall": estimate_as_dict(self.preparation_stall),
+            "fetch_stall": estimate_as_dict(self.fetch_stall),
         }
 
     def ladder_dict(self) -> dict[str, Any]:
-        """As ``result.json`` stores it under ``ladder``; seconds a sample."""
-        params = self.params
-        stored = {key: params.get(key) for key in ("loader", "consumer", "workers", "pin_memory")}
-        stored |= {key: self.told.get(key) for key in ("device", "devices", "emulated")}
-        return {
-            "group": self.group,
-            **stored,
-            "rungs": [self._rung(rung) for rung in self.ladder.rungs],
-            "path": list(self.ladder.path),
-            "farthest": self.ladder.path[-1] if self.ladder.path else None,
-            "stall": kept(self.ladder.stall),
-            "stall_share": kept(self.ladder.stall_share),
-            "trial_without_figures": dict(self.trial_without_figures),
+        """Return the ladder as ``result.json`` stores it under ``ladder``, in seconds a sample."""
+        entry: dict[str, Any] = {"group": self.group}
+        for key in ("loader", "consumer", "workers", "pin_memory"):
+            entry[key] = self.params.get(key)
+        for key in ("device", "devices", "emulated"):
+            entry[key] = self.facts.get(key)
+        path = self.ladder.path
+        return entry | {
+            "rungs": [self._rung_dict(rung) for rung in self.ladder.rungs],
+            "path": list(path),
+            "farthest": path[-1] if path else None,
+            "stall": estimate_as_dict(self.ladder.stall),
+            "stall_share": estimate_as_dict(self.ladder.stall_share),
+            "not_measured": dict(self.not_measured),
         }
 
-    def _rung(self, rung: Rung) -> dict[str, Any]:
+    def _rung_dict(self, rung: Rung) -> dict[str, Any]:
         name = rung.rung
         trials = self.inputs.get(name, ())
+        colds = [trial.cold for trial in trials if trial.cold is not None]
         return {
             "rung": name,
             "words": self.rung_words(rung),
             "input": first_from_memory(list(self.inputs)) if name == START else name,
-            "samples_per_s": kept(rate_of(trials)),
-            "seconds_per_sample": kept(rung.seconds),
+            "samples_per_s": estimate_as_dict(rate_of(trials)),
+            "seconds_per_sample": estimate_as_dict(rung.seconds),
             "label": cold_label(trials),
-            "badge": shown([trial.cold for trial in trials if trial.cold is not None]),
+            "badge": badge_with_reason(colds),
             "above": rung.above,
             "within": list(rung.within),
-            "part": kept(rung.part),
-            "share": kept(rung.share),
-            "tells": rung.tells,
+            "part": estimate_as_dict(rung.part),
+            "share": estimate_as_dict(rung.share),
+            "tells": rung.differs_from_zero,
         }
 
     def rung_words(self, rung: Rung) -> str:
-        """What a rung adds to the one above, with the parts that were not measured apart."""
+        """Return what a rung adds to the one above, with the stages that it includes."""
         name = rung.rung
-        own = WORDS[name]
+        stage = WORDS[name]
         if name == "copy" and self.on_processors:
-            own = "+ batch in host memory (CPU: no copy)"
+            stage = "+ batch in host memory (CPU: no copy)"
         elif name == "copy":
-            own += " (pinned)" if self.params.get("pin_memory") else " (not pinned)"
-        hidden = [other for other in rung.within if other != "warm"]
-        if not hidden:
-            return own
-        return f"+ {', '.join(hidden)}, {own.removeprefix('+ ')}"
+            stage += " (pinned)" if self.params.get("pin_memory") else " (not pinned)"
+        included = [other for other in rung.within if other != "warm"]
+        if not included:
+            return stage
+        return f"+ {', '.join(included)}, {stage.removeprefix('+ ')}"
 
 
-def loops(trials: Iterable[Trial]) -> list[Loop]:
-    """Every loop with a completed trial, in the order of the trials."""
+def training_loops(trials: Iterable[Trial]) -> list[Loop]:
+    """Return every loop that has a completed trial, in the order of the trials."""
     groups: dict[str, list[Trial]] = {}
     for trial in trials:
         if trial.kind == "train":
             groups.setdefault(str(trial.params.get("group", "")), []).append(trial)
-    found = [_loop(name, members, index) for index, (name, members) in enumerate(groups.items())]
-    return [loop for loop in found if loop.inputs]
+    loops = []
+    for index, (group, members) in enumerate(groups.items()):
+        loop = _loop(group, members, index)
+        if loop.inputs:
+            loops.append(loop)
+    return loops
 
 
-def leading(found: Sequence[Loop]) -> Loop | None:
-    """The loop of which the verdict speaks: the first whose loss is known, else the first."""
-    known = [loop for loop in found if loop.loss is not None]
-    return next(iter([*known, *found]), None)
+def leading_loop(loops: Sequence[Loop]) -> Loop | None:
+    """Return the loop that the verdict is about: the first whose loss is known, else the first."""
+    for loop in loops:
+        if loop.loss is not None:
+            return loop
+    return loops[0] if loops else None
 
 
-def largest(loop: Loop) -> tuple[str, Estimate] | None:
-    """The rung that costs most, with its share of the time.
+def costliest_rung(loop: Loop) -> tuple[str, Estimate] | None:
+    """Return the rung that costs most, with its share of the time.
 
-    None where the ladder has no rung between the device and reading, or where the largest contains
+    None if the ladder has no rung between the device and reading, or if the costliest one contains
     others that were not measured.
     """
-    found = loop.ladder
-    if all(rung in (*THREE, START) for rung in found.path):
+    path = loop.ladder.path
+    if all(rung in (*THREE, START) for rung in path):
         return None
-    told = [
-        (rung.share.median, rung)
-        for rung in found.rungs
-        if rung.rung in found.path and rung.tells and rung.share and rung.share.median > 0
-    ]
-    if not told:
+    costliest: Rung | None = None
+    share: Estimate | None = None
+    for rung in loop.ladder.rungs:
+        if rung.rung not in path or not rung.differs_from_zero or rung.share is None:
+            continue
+        if rung.share.median > (share.median if share is not None else 0.0):
+            costliest, share = rung, rung.share
+    if costliest is None or share is None or costliest.within:
         return None
-    rung = max(told, key=lambda pair: pair[0])[1]
-    if rung.share is None or rung.within:
-        return None
-    return rung.rung, rung.share
+    return costliest.rung, share
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,127 +414,178 @@ class Part:
 
 
 def step_parts(loop: Loop) -> list[Part]:
-    """Where a step's time goes, from the device on; the parts add up to the step.
+    """Return where a step's time goes, from the device on; the parts add up to the step.
 
-    Rungs of the ladder where they were measured, else device, preparing and reading. A rung that
-    took less time than the one above it counts as 0 here, so that no part exceeds the loss.
+    These are the rungs of the ladder where they were measured, otherwise device, preparing and
+    reading. A rung that took less time than the one above it counts as 0, so that no part exceeds
+    the loss.
     """
-    reached = {}
+    path = loop.ladder.path
+    seconds = {}
     for rung in loop.ladder.rungs:
-        if rung.rung in loop.ladder.path:
-            reached[rung.rung] = rung.seconds.median
-    if not reached or "synthetic" not in reached:
+        if rung.rung in path:
+            seconds[rung.rung] = rung.seconds.median
+    if "synthetic" not in seconds:
         return []
-    total, before, parts = reached[loop.ladder.path[-1]], 0.0, []
-    if total <= 0:
+    total_s, begin_s = seconds[path[-1]], 0.0
+    if total_s <= 0:
         return []
-    for name in loop.ladder.path:
-        until = min(max(reached[name], before), total)
+    parts = []
+    for name in path:
+        end_s = min(max(seconds[name], begin_s), total_s)
         label = "device" if name == "synthetic" else _part_name(loop, name)
-        parts.append(Part(label, until - before, (until - before) / total))
-        before = until
+        parts.append(Part(label, end_s - begin_s, (end_s - begin_s) / total_s))
+        begin_s = end_s
     return parts
 
 
-def _part_name(loop: Loop, rung: str) -> str:
-    """``decode`` if it was measured separately; ``prepare`` if it was measured with other parts."""
-    hidden = next(other.within for other in loop.ladder.rungs if other.rung == rung)
-    if not hidden or set(hidden) == {"warm"}:
-        return {"warm": "read", "cold": "storage"}.get(rung, rung)
-    if rung == "warm":
+def _part_name(loop: Loop, name: str) -> str:
+    """Return ``decode`` if it was measured separately, ``prepare`` if with other parts."""
+    within: tuple[str, ...] = ()
+    for rung in loop.ladder.rungs:
+        if rung.rung == name:
+            within = rung.within
+    if not within or set(within) == {"warm"}:
+        return {"warm": "read", "cold": "storage"}.get(name, name)
+    if name == "warm":
         return "prepare"
-    return "input" if rung in ("cold", "store") else rung
+    return "input" if name in ("cold", "store") else name
 
 
-def scaling(found: Sequence[Loop]) -> list[dict[str, Any]]:
-    """A row for each number of devices of a loop that was measured with several.
+@dataclass(frozen=True, slots=True)
+class ScalingRow:
+    """A loop on one number of devices.
 
-    Efficiency is ``rate(N) / N / (rate(N0) / N0)`` with the fewest devices N0, within repeats.
+    Attributes:
+        params: the parameters of the loop.
+        devices: the number of devices.
+        samples_per_s: the rate of all devices together.
+        efficiency: the rate of a device as a share of its rate with the fewest devices, within
+            repeats; None for the fewest devices.
     """
-    points: dict[str, dict[int, Repeats]] = {}
-    for loop in found:
+
+    params: Params
+    devices: int
+    samples_per_s: Estimate | None
+    efficiency: Estimate | None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the row as ``result.json`` stores it."""
+        return {
+            "model": self.params.get("model"),
+            "loader": self.params.get("loader"),
+            "input": self.params.get("input"),
+            "devices": self.devices,
+            "samples_per_s": estimate_as_dict(self.samples_per_s),
+            "efficiency": estimate_as_dict(self.efficiency),
+        }
+
+
+def device_scaling(loops: Sequence[Loop]) -> list[ScalingRow]:
+    """Return a row for each number of devices of a loop that was measured with several numbers."""
+    groups: dict[str, dict[int, Repeats]] = {}
+    for loop in loops:
         for source, trials in loop.inputs.items():
-            same = {k: v for k, v in trials[0].params.items() if k not in ("devices", "group")}
-            key = json.dumps({**same, "input": source}, sort_keys=True)
-            points.setdefault(key, {})[loop.devices] = trials
+            params = {
+                name: value
+                for name, value in trials[0].params.items()
+                if name not in ("devices", "group")
+            }
+            key = json.dumps({**params, "input": source}, sort_keys=True)
+            groups.setdefault(key, {})[loop.devices] = trials
     rows = []
-    for by_count in points.values():
-        fewest = min(by_count)
-        base = {trial.repeat: trial.metrics.get("samples_per_s") for trial in by_count[fewest]}
-        for count in sorted(by_count) if len(by_count) > 1 else ():
-            trials = by_count[count]
-            ratios = []
-            for trial in trials:
-                rate, one = trial.metrics.get("samples_per_s"), base.get(trial.repeat)
-                if rate and one:
-                    ratios.append(rate / count / (one / fewest))
-            params = trials[0].params
-            rows.append(
-                {
-                    **{key: params.get(key) for key in ("model", "loader", "input")},
-                    "devices": count,
-                    "samples_per_s": kept(rate_of(trials)),
-                    "efficiency": kept(estimate(ratios)) if ratios and count != fewest else None,
-                }
-            )
+    for by_devices in groups.values():
+        if len(by_devices) > 1:
+            fewest = min(by_devices)
+            for devices in sorted(by_devices):
+                trials = by_devices[devices]
+                efficiency = None
+                if devices != fewest:
+                    efficiency = _scaling_efficiency(trials, devices, by_devices[fewest], fewest)
+                rows.append(ScalingRow(trials[0].params, devices, rate_of(trials), efficiency))
     return rows
 
 
-def by_rank(trials: Repeats, metric: str) -> list[float]:
-    """The median over repeats of a metric that has a value for each rank."""
-    every = [trial.metrics[metric] for trial in trials if trial.metrics.get(metric)]
-    return [estimate(list(each)).median for each in zip(*every, strict=False)]
+def _scaling_efficiency(
+    trials: Repeats, devices: int, base: Repeats, base_devices: int
+) -> Estimate | None:
+    """Return the rate of a device as a share of its rate in ``base``, within repeats."""
+    base_rates = {trial.repeat: trial.metrics.get("samples_per_s") for trial in base}
+    ratios = []
+    for trial in trials:
+        rate, base_rate = trial.metrics.get("samples_per_s"), base_rates.get(trial.repeat)
+        if rate and base_rate:
+            ratios.append((rate / devices) / (base_rate / base_devices))
+    return estimate(ratios) if ratios else None
+
+
+def median_by_rank(trials: Repeats, metric: str) -> list[float]:
+    """Return the median over repeats of a metric that has a value for each rank."""
+    repeats = [trial.metrics[metric] for trial in trials if trial.metrics.get(metric)]
+    return [estimate(list(values)).median for values in zip(*repeats, strict=False)]
 
 
 def scatters(trials: Repeats, metric: str = "samples_per_s") -> bool:
-    """Whether repeats differ so much that a median alone says little: by a factor of 1.5."""
-    found = values(trials, metric)
-    return len(found) > 2 and min(found) > 0 and max(found) > 1.5 * min(found)
+    """Return whether repeats differ so much that a median alone says little: by a factor of 1.5."""
+    values = metric_values(trials, metric)
+    return len(values) > 2 and min(values) > 0 and max(values) > 1.5 * min(values)
 
 
 def _loop(group: str, trials: Sequence[Trial], index: int) -> Loop:
-    every: dict[str, list[Trial]] = {}
+    """Return the loop of a group of trials.
+
+    Args:
+        group: the name of the loop.
+        trials: its trials with all inputs, completed or not.
+        index: its index under ``training`` in the config.
+    """
+    by_input: dict[str, list[Trial]] = {}
     for trial in trials:
-        every.setdefault(str(trial.params.get("input")), []).append(trial)
-    done = {
-        name: [trial for trial in members if trial.status == "done"]
-        for name, members in every.items()
-    }
-    inputs = {name: members for name, members in done.items() if members}
-    measured = {name: _seconds(members) for name, members in inputs.items()}
-    nearest = inputs.get(first_from_memory(list(inputs)) or "", ())
-    seconds = with_starts(measured, _start_seconds(nearest))
-    found = ladder(seconds)
+        by_input.setdefault(str(trial.params.get("input")), []).append(trial)
+    inputs: dict[str, Repeats] = {}
+    for name, members in by_input.items():
+        done = [trial for trial in members if trial.status == "done"]
+        if done:
+            inputs[name] = done
+    measured = {name: _seconds_by_repeat(repeats) for name, repeats in inputs.items()}
+    from_memory = inputs.get(first_from_memory(list(inputs)) or "", ())
+    seconds = with_starts(measured, _start_seconds_by_repeat(from_memory))
+    rungs = ladder(seconds)
     loader = str(trials[0].params.get("loader", ""))
-    drawn = {rung.rung for rung in found.rungs}
-    missing = {r: _why(r, every.get(r, ()), loader) for r in RUNGS if r not in drawn}
+    shown = {rung.rung for rung in rungs.rungs}
+    not_measured = {}
+    for name in RUNGS:
+        if name not in shown:
+            not_measured[name] = _why_missing(name, by_input.get(name, ()), loader)
     farthest = next((source for source in FARTHEST if source in inputs), None)
-    return Loop(group, inputs, seconds, farthest, found, missing, index)
+    return Loop(group, inputs, seconds, farthest, rungs, not_measured, index)
 
 
-def _why(rung: str, trials: Sequence[Trial], loader: str) -> str:
+def _why_missing(rung: str, trials: Sequence[Trial], loader: str) -> str:
+    """Return why a rung was not measured."""
     reasons = dict.fromkeys(f"{trial.status}: {trial.reason}" for trial in trials)
     if reasons:
         return "; ".join(reasons)
     if rung not in THREE and not capabilities_of(loader).holds_samples:
         return f"loader {loader} has three rungs: synthetic, warm, cold or store"
-    return _NOT_ASKED
+    return _NOT_REQUESTED
 
 
-def _seconds(trials: Repeats) -> dict[int, float]:
-    """Seconds a sample by repeat."""
+def _seconds_by_repeat(trials: Repeats) -> dict[int, float]:
+    """Return the seconds for a sample by repeat."""
     rates = {trial.repeat: trial.metrics.get("samples_per_s") for trial in trials}
     return {repeat: 1 / float(rate) for repeat, rate in rates.items() if rate}
 
 
-def _start_seconds(trials: Repeats) -> dict[int, float]:
-    """Seconds a sample that were spent in starts of epochs, by repeat.
+def _start_seconds_by_repeat(trials: Repeats) -> dict[int, float]:
+    """Return the seconds for a sample that were spent in starts of epochs, by repeat.
 
     Empty for results of earlier versions, whose rates left the starts out.
     """
     starts = {}
     for trial in trials:
-        share, rate = (trial.metrics.get(key) for key in ("epoch_start_share", "samples_per_s"))
+        share = trial.metrics.get("epoch_start_share")
+        rate = trial.metrics.get("samples_per_s")
         if share is not None and rate:
             starts[trial.repeat] = float(share) / float(rate)
     return starts

@@ -12,24 +12,30 @@ from typing import Any
 
 from dataprep.counted import counted
 from iobench.analysis.loops import Loop
-from iobench.analysis.points import is_number, middle, values
+from iobench.analysis.repeats import is_number, median_of, metric_values
 from iobench.consumers.accelerators import RATES, StorageWorkload
 from iobench.machine.coldness import UNCACHED_MULTIPLE
 from iobench.result import Result
 from iobench.words import model_words
 
-STEPS = 500
-"""The least number of steps of an epoch."""
+MIN_STEPS = 500
+"""Minimum number of steps in an epoch."""
 
-RUNS = 5
-"""Runs that count; a run to warm up comes before them."""
+MIN_RUNS = 5
+"""Minimum number of runs that count; a run to warm up comes before them."""
 
 _GB = 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """One rule of MLPerf Storage, and what the loop has. ``is_met`` is None if that is unknown."""
+    """One rule of MLPerf Storage.
+
+    Attributes:
+        rule: the rule in words.
+        measured: the value of the loop in words.
+        is_met: whether the loop meets the rule; None if that is unknown.
+    """
 
     rule: str
     measured: str
@@ -38,7 +44,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class PassMark:
-    """A loop that emulates a workload of MLPerf Storage, and what the benchmark asks of it.
+    """The requirements of MLPerf Storage for a loop that emulates one of its workloads.
 
     Attributes:
         group: the loop.
@@ -55,15 +61,15 @@ class PassMark:
     @property
     def is_met(self) -> bool:
         """Whether all requirements are met."""
-        return all(one.is_met for one in self.requirements)
+        return all(requirement.is_met for requirement in self.requirements)
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``result.json`` stores it."""
+        """Return the requirements as ``result.json`` stores them."""
         return {**asdict(self), "is_met": self.is_met}
 
 
 def pass_marks(result: Result, loops: Sequence[Loop]) -> Iterator[PassMark]:
-    """What MLPerf Storage asks of each loop that emulates one of its workloads; of no other."""
+    """Yield the requirements for each loop that emulates a workload of MLPerf Storage."""
     for loop in loops:
         rate = RATES.get(str(loop.params.get("preset")))
         if rate is None or rate.workload is None or not loop.trials:
@@ -84,18 +90,21 @@ def _requirements(result: Result, loop: Loop, workload: StorageWorkload) -> Iter
     yield _steps(loop)
     repeats = len(loop.trials)
     yield Requirement(
-        f"a run to warm up, then {RUNS} runs that count",
+        f"a run to warm up, then {MIN_RUNS} runs that count",
         counted(repeats, "repeat"),
-        repeats > RUNS,
+        repeats > MIN_RUNS,
     )
 
 
 def _utilisation(loop: Loop, workload: StorageWorkload) -> Requirement:
-    """Each run must reach the pass mark; the first of more than ``RUNS`` runs is to warm up."""
+    """Return whether each run reaches the pass mark.
+
+    If there are more than ``MIN_RUNS`` runs, the first one is to warm up and does not count.
+    """
     trials = sorted(loop.trials, key=lambda trial: trial.repeat)
-    runs = trials[1:] if len(trials) > RUNS else trials
+    runs = trials[1:] if len(trials) > MIN_RUNS else trials
     rule = f"accelerator utilisation (au_mlperf) of at least {workload.pass_mark * 100:.0f} %"
-    shares = values(runs, "au_mlperf")
+    shares = metric_values(runs, "au_mlperf")
     if not shares:
         return Requirement(rule, "unknown", None)
     lowest = min(shares)
@@ -104,8 +113,8 @@ def _utilisation(loop: Loop, workload: StorageWorkload) -> Requirement:
 
 def _data(result: Result, loop: Loop) -> Requirement:
     rule = f"data of at least {UNCACHED_MULTIPLE} times the memory of the hosts"
-    objects = middle(loop.trials, "objects")
-    object_bytes = middle(loop.trials, "mean_object_bytes")
+    objects = median_of(loop.trials, "objects")
+    object_bytes = median_of(loop.trials, "mean_object_bytes")
     memory_bytes = result.environment.get("memory_bytes")
     if objects is None or object_bytes is None or not is_number(memory_bytes):
         return Requirement(rule, "unknown", None)
@@ -115,9 +124,9 @@ def _data(result: Result, loop: Loop) -> Requirement:
 
 
 def _steps(loop: Loop) -> Requirement:
-    rule = f"at least {STEPS} steps in an epoch"
-    steps = middle(loop.trials, "steps")
+    rule = f"at least {MIN_STEPS} steps in an epoch"
+    steps = median_of(loop.trials, "steps")
     if steps is None:
         return Requirement(rule, "unknown", None)
     steps /= int(loop.params.get("epochs") or 1)
-    return Requirement(rule, counted(round(steps), "step"), steps >= STEPS)
+    return Requirement(rule, counted(round(steps), "step"), steps >= MIN_STEPS)

@@ -1,37 +1,44 @@
-"""PURE. Remedies for each cause: the settings that can help, and changes without a predicted gain.
+"""PURE. Which recommendations remedy which cause, also where their gain cannot be predicted.
 
-The remedy of the primary cause is recommended first, also if its gain cannot be predicted.
+A remedy of the primary cause is recommended first, even without a predicted gain. The sentences of
+the recommendations are in ``iobench.analysis.recommendations``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from shlex import quote
 from typing import Any
 
+from iobench.analysis import recommendations
+from iobench.analysis.candidates import AUGMENTATIONS
 from iobench.analysis.capacity import Capacities, Setting, setting_of
-from iobench.analysis.curve import FEWEST_COUNTS
 from iobench.analysis.loops import Loop
-from iobench.analysis.points import middle
-from iobench.analysis.recommend import (
-    NORMALISE_ON_DEVICE,
-    Recommendation,
-    Situation,
-    counts_of,
-    hands_over_float32,
-)
+from iobench.analysis.recommendations import Recommendation, shard_command
+from iobench.analysis.repeats import median_of
+from iobench.analysis.situation import Situation
 from iobench.analysis.store_limits import OWN_CLIENT, address_of_data
+from iobench.analysis.worker_scaling import FEWEST_COUNTS
 from iobench.loaders.settings import ImageSettings, LoaderSettings
 from iobench.result import Finding, Result
 
 _PREPARING = (
-    *("workers", "measure_workers", "normalise", "colour_jitter", "pca_noise", "resize"),
+    "workers",
+    "measure_workers",
+    "normalise",
+    "colour_jitter",
+    "pca_noise",
+    "resize",
     "processors",
 )
 _READING = ("sharding", "loader", "resize", "shard_size", "workers", "measure_workers")
 REMEDIES: Mapping[str, tuple[str, ...]] = {
     "slow-decode": (
-        *("workers", "measure_workers", "normalise", "resize", "sharding", "processors"),
+        "workers",
+        "measure_workers",
+        "normalise",
+        "resize",
+        "sharding",
+        "processors",
     ),
     "slow-preparation": _PREPARING,
     "slow-augmentation": _PREPARING,
@@ -43,7 +50,13 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
     "tiny-files": ("sharding",),
     "store-throttles": ("loader", "shard_size", "stage", "fewer_requests"),
     "slow-store-latency": (
-        *("loader", "sharding", "shard_size", "workers", "measure_workers", "prefetch", "stage"),
+        "loader",
+        "sharding",
+        "shard_size",
+        "workers",
+        "measure_workers",
+        "prefetch",
+        "stage",
     ),
     "slow-store-bandwidth": ("resize", "stage", "nearer_store"),
     "slow-store": ("loader", "stage", "resize", "workers", "probe_store"),
@@ -52,299 +65,226 @@ REMEDIES: Mapping[str, tuple[str, ...]] = {
     "epoch-starts": ("more_images", "longer_epochs", "smaller_windows"),
     "input-bound": ("measure_parts",),
 }
-"""Settings that can remedy a cause."""
+"""Settings that can remedy a cause, by the code of its finding."""
 
 _SKIPPED_AS_FLAT = "(more_workers_gain)"
-_WORK = {
+"""Part of the reason of a trial that was skipped because more workers gained nothing."""
+_LOADER_DEFAULTS = {
     "batch_size": LoaderSettings().batch_size,
     **ImageSettings().model_dump(),
 }
-_PREPARES = ("slow-decode", "slow-preparation", "slow-augmentation")
+_SLOW_PREPARING = ("slow-decode", "slow-preparation", "slow-augmentation")
+_SMALL_SIDE_PX = 256
 
 
-def without_gain(
-    loop: Loop, finding: Finding, result: Result, known: Capacities, now: Situation | None
+def unpredicted_remedies(
+    loop: Loop,
+    finding: Finding,
+    result: Result,
+    capacities: Capacities,
+    situation: Situation | None,
 ) -> Iterator[Recommendation]:
-    """Changes for a cause that are possible for this loader, whose gain is not predicted."""
+    """Yield changes against a cause that this loop could make, without a gain.
+
+    Args:
+        loop: the loop.
+        finding: the cause.
+        result: the run.
+        capacities: the rates of the parts of the loop.
+        situation: the current setting; None if the run has no stored data.
+    """
     code = finding.code
     data: Mapping[str, Any] = result.config.get("data") or {}
-    yield from _of_the_run(loop, code)
+    yield from _changes_to_the_job(loop, code)
     if code == "tiny-files":
-        command = shard_command(data, "")
-        yield Recommendation("sharding", "Pack the images into shards", command=command)
-    yield from _of_keys(loop, code)
+        yield recommendations.pack_into_shards(shard_command(data))
+    yield from _changes_to_the_loader(loop, code)
     if code.startswith(("slow-store", "store-")):
-        yield from _of_store(loop, code, data)
-    if code in (*_PREPARES, "slow-collate", "slow-store-latency"):
-        yield from _workers(loop, result, known, now)
-    if code in (*_PREPARES, "slow-disk", "slow-store-bandwidth"):
+        yield from _changes_to_store_reads(loop, code, data)
+    if code in (*_SLOW_PREPARING, "slow-collate", "slow-store-latency"):
+        yield from _more_workers(loop, result, capacities, situation)
+    if code in (*_SLOW_PREPARING, "slow-disk", "slow-store-bandwidth"):
         yield from _smaller_images(loop, data)
     if code == "slow-disk":
-        yield Recommendation("faster_disk", "Read from a faster disk, or more disks side by side")
-    if code in _PREPARES and _all_processors_work(loop, known):
-        yield Recommendation(
-            "processors",
-            "Use a machine with more CPUs",
-            why=f"a prediction needs {FEWEST_COUNTS} measured numbers of workers up to the CPUs",
-        )
+        yield recommendations.use_faster_disk()
+    all_cpus_work = loop.workers >= int(capacities.processors or 1)
+    if code in _SLOW_PREPARING and all_cpus_work:
+        yield recommendations.use_some_more_cpus()
 
 
-def _of_the_run(loop: Loop, code: str) -> Iterator[Recommendation]:
-    """How the loop is run: beside what, on which ranks, with which inputs and epochs."""
+def in_order(
+    primary: Finding,
+    with_gain: Sequence[Recommendation],
+    without_gain: Sequence[Recommendation],
+) -> tuple[Recommendation, ...]:
+    """Return all recommendations: remedies of the primary cause first, those with a gain first.
+
+    Each setting is recommended only once. Hardware comes after everything that needs none.
+
+    Args:
+        primary: the finding of the primary cause.
+        with_gain: recommendations with a measured or predicted gain.
+        without_gain: recommendations without one.
+    """
+    by_setting: dict[str, Recommendation] = {}
+    for change in (*with_gain, *without_gain):
+        by_setting.setdefault(change.setting, change)
+    remedies = REMEDIES.get(primary.code, ())
+
+    def position(change: Recommendation) -> tuple[bool, bool]:
+        return change.setting not in remedies, change.setting == "processors"
+
+    return tuple(sorted(by_setting.values(), key=position))
+
+
+def measure_workers(loop: Loop, result: Result, capacities: Capacities) -> Recommendation:
+    """Return the advice to measure the loop's loader with several numbers of workers."""
+    counts = _counts_to_measure(capacities.processors, int(loop.params.get("workers") or 0))
+    shown = ",".join(str(count) for count in counts)
+    index = _config_entry_of(loop, result)
+    if index is not None:
+        return recommendations.measure_worker_counts(counts, f"loaders.{index}.workers=[{shown}]")
+    keys = [f"loader: {loop.params.get('loader')}", f"data: {loop.params.get('data')}"]
+    for name, default in _LOADER_DEFAULTS.items():
+        value = loop.params.get(name, default)
+        if value != default:
+            keys.append(f"{name}: {_yaml(value)}")
+    entry = f"loaders=[{{{', '.join(keys)}, workers: [{shown}]}}]"
+    return recommendations.measure_worker_counts(counts, entry)
+
+
+def _changes_to_the_job(loop: Loop, code: str) -> Iterator[Recommendation]:
+    """Yield changes to how the loop is run: programs beside it, ranks, inputs and epochs."""
     if code == "other-programs":
-        action = "Stop the other programs on this machine, and measure again"
-        yield Recommendation("other_programs", action)
+        yield recommendations.stop_other_programs()
     if code == "uneven-ranks":
-        action = "Give the slowest rank the CPUs, disk and network of the others"
-        yield Recommendation("even_ranks", f"{action}; then try prefetch: 4")
+        yield recommendations.even_out_ranks()
     if code == "input-bound":
-        yield _measure_parts(f"training.{loop.index}")
+        yield recommendations.measure_parts(f"training.{loop.index}")
     if code == "epoch-starts":
         yield from _shorter_starts(loop)
 
 
-def measure_workers(loop: Loop, result: Result, known: Capacities) -> Recommendation:
-    """The command that measures the loader of a loop with several numbers of workers."""
-    counts = _counts_to_measure(known.processors, int(loop.params.get("workers") or 0))
-    shown = ",".join(str(count) for count in counts)
-    index = _entry_of(loop, result)
-    if index is None:
-        keys = [f"loader: {loop.params.get('loader')}", f"data: {loop.params.get('data')}"]
-        for name, usual in _WORK.items():
-            if (value := loop.params.get(name, usual)) != usual:
-                keys.append(f"{name}: {_yaml(value)}")
-        entry = f"loaders=[{{{', '.join(keys)}, workers: [{shown}]}}]"
-    else:
-        entry = f"loaders.{index}.workers=[{shown}]"
-    named = f"{', '.join(map(str, counts[:-1]))} and {counts[-1]}"
-    return Recommendation(
-        "measure_workers",
-        f"Measure the loader with {named} workers",
-        command=f"iobench run CONFIG --set {quote(entry)} --set more_workers_gain=null",
-        value=list(counts),
-        why=f"a prediction needs {FEWEST_COUNTS} measured numbers of workers",
-    )
+def _shorter_starts(loop: Loop) -> Iterator[Recommendation]:
+    """Yield ways to start epochs less often, and to do less before the first batch.
+
+    A job has its first start only once. A long first start therefore matters only in a short
+    measurement.
+    """
+    first_s = median_of(loop.start_trials, "time_to_first_batch_s")
+    later_s = median_of(loop.start_trials, "epoch_start_s")
+    if first_s is not None and later_s is not None and later_s < first_s / 2:
+        yield recommendations.measure_with_more_images()
+    yield recommendations.lengthen_epochs()
+    if not loop.reads_files:
+        yield recommendations.read_less_ahead()
 
 
-def shard_command(data: Mapping[str, Any], options: str) -> str:
-    """The command that makes shards of the run's images."""
-    return f"dataprep shard --source {data.get('source') or 'SOURCE'} --output OUTPUT{options}"
+def _changes_to_the_loader(loop: Loop, code: str) -> Iterator[Recommendation]:
+    """Yield changes to pinned memory, to normalising, to augmentations and to the loader."""
+    key, loader = f"training.{loop.index}", str(loop.params.get("loader", ""))
+    if code == "unpinned-copy" and loader.startswith("torch"):
+        yield recommendations.pin_memory(key, loader)
+    if code in ("unpinned-copy", "slow-copy", "slow-collate") and loop.hands_over_float32:
+        yield recommendations.normalise_on_device(key)
+    if code == "slow-augmentation":
+        for name in AUGMENTATIONS:
+            if loop.params.get(name):
+                yield recommendations.leave_out_augmentation(key, name)
+    if code in ("slow-read-path", "slow-disk") and loader == "torch-map":
+        yield recommendations.read_in_sequence(key, loader)
 
 
-def _workers(
-    loop: Loop, result: Result, known: Capacities, now: Situation | None
+def _changes_to_store_reads(
+    loop: Loop, code: str, data: Mapping[str, Any]
 ) -> Iterator[Recommendation]:
-    """More workers if they were measured, else the command that measures them."""
+    """Yield ways to read less from a store, or not at all while training."""
+    loader = str(loop.params.get("loader", ""))
+    if loader == "torch-map":
+        yield recommendations.read_in_sequence(f"training.{loop.index}", loader)
+    if not loop.reads_files:
+        yield recommendations.copy_to_local_disk(data)
+    elif code != "store-throttles":
+        yield recommendations.pack_into_shards(shard_command(data))
+    if code == "slow-store-bandwidth":
+        yield recommendations.move_store_nearer()
+    if code == "store-throttles":
+        yield recommendations.send_fewer_requests()
+    if code == "slow-store":
+        uri, endpoint_url = address_of_data(data)
+        yield recommendations.probe_store(uri, endpoint_url, OWN_CLIENT)
+
+
+def _more_workers(
+    loop: Loop, result: Result, capacities: Capacities, situation: Situation | None
+) -> Iterator[Recommendation]:
+    """Yield more workers if they were measured, and the command that measures more of them."""
     workers = int(loop.params.get("workers") or 0)
-    setting = _setting(loop)
-    room = int(known.processors or 1) // loop.devices
-    if loop.farthest != "store" and workers >= max(1, room):
+    loader = str(loop.params.get("loader", ""))
+    setting = setting_of(loop.params, loop.farthest or "warm", loop.devices)
+    is_remote = loop.farthest == "store"
+    # Workers that read from a store wait more than they compute: CPUs do not limit them.
+    cpus = int(capacities.processors or 1) // loop.devices
+    if not is_remote and workers >= max(1, cpus):
         return
-    counts = counts_of(known, setting)
-    larger = [count for count in counts if count > workers]
-    if loop.farthest != "store":
-        larger = [count for count in larger if count <= room]
-    if larger and now is not None and not now.is_usable:
-        number = max(larger)
-        is_torch = str(loop.params.get("loader")).startswith("torch")
-        yield Recommendation(
-            "workers",
-            f"Use {number} loader workers instead of {workers}",
-            config={f"training.{loop.index}.workers": number},
-            code=f"DataLoader(num_workers={number})" if is_torch else "",
-            value=number,
-            now=workers,
-        )
-    is_short = len(counts) < FEWEST_COUNTS and max(counts, default=0) < max(2, room)
-    if is_short and not _is_flat(result, setting):
-        yield measure_workers(loop, result, known)
+    counts = capacities.worker_counts(setting)
+    larger = [count for count in counts if count > workers and (is_remote or count <= cpus)]
+    if larger and situation is not None and not situation.is_predictable:
+        yield recommendations.use_workers(f"training.{loop.index}", loader, max(larger), workers)
+    has_few_counts = len(counts) < FEWEST_COUNTS and max(counts, default=0) < max(2, cpus)
+    if has_few_counts and not _gains_nothing_from_workers(result, setting):
+        yield measure_workers(loop, result, capacities)
 
 
-def _setting(loop: Loop) -> Setting:
-    source: Any = loop.farthest or "warm"
-    return setting_of(loop.params, source, loop.devices)
+def _gains_nothing_from_workers(result: Result, setting: Setting) -> bool:
+    """Return whether the run skipped more workers because fewer already gave the full rate."""
+    wanted = setting.with_changes(workers=0, devices=1, prefetch=0)
+    for trial in result.trials:
+        is_skipped = trial.status == "skipped" and _SKIPPED_AS_FLAT in trial.reason
+        if trial.kind == "loader" and is_skipped:
+            skipped = setting_of(trial.params, setting.source)
+            if skipped.with_changes(workers=0, devices=1, prefetch=0) == wanted:
+                return True
+    return False
 
 
-def _is_flat(result: Result, setting: Setting) -> bool:
-    """Whether the run left out more workers because fewer already gave the whole rate."""
-    return any(
-        trial.status == "skipped"
-        and _SKIPPED_AS_FLAT in trial.reason
-        and setting_of(trial.params, setting.source).changed(workers=0, devices=1, prefetch=0)
-        == setting.changed(workers=0, devices=1, prefetch=0)
-        for trial in result.trials
-        if trial.kind == "loader"
-    )
-
-
-def _counts_to_measure(processors: float | None, now: int) -> tuple[int, ...]:
-    """1, 2, 4 and so on up to the CPUs, at least three numbers."""
+def _counts_to_measure(cpus: float | None, workers_now: int) -> tuple[int, ...]:
+    """Return 1, 2, 4 and so on up to the CPUs, at least three numbers, with the current one."""
     counts = [1]
-    while len(counts) < FEWEST_COUNTS or counts[-1] * 2 <= (processors or 0):
+    while len(counts) < FEWEST_COUNTS or counts[-1] * 2 <= (cpus or 0):
         counts.append(counts[-1] * 2)
-    return tuple(sorted({*counts, *([now] if now else [])}))
+    if workers_now:
+        counts.append(workers_now)
+    return tuple(sorted(set(counts)))
 
 
-def _entry_of(loop: Loop, result: Result) -> int | None:
-    """The entry of ``loaders`` in the config that measures this loop's loader."""
+def _config_entry_of(loop: Loop, result: Result) -> int | None:
+    """Return the index under ``loaders`` in the config that measures the loop's loader."""
     wanted = {"loader": loop.params.get("loader"), "data": loop.params.get("data")}
-    wanted |= {name: loop.params.get(name, usual) for name, usual in _WORK.items()}
-    usual = {"data": "shards@disk", **_WORK}
+    for name, default in _LOADER_DEFAULTS.items():
+        wanted[name] = loop.params.get(name, default)
+    defaults = {"data": "shards@disk", **_LOADER_DEFAULTS}
     for index, entry in enumerate(result.config.get("loaders") or ()):
-        sides = {name: entry.get(name, usual.get(name)) for name in wanted}
         if all(
-            wanted[name] in (values if isinstance(values, (list, tuple)) else (values,))
-            for name, values in sides.items()
+            value in _as_list(entry.get(name, defaults.get(name))) for name, value in wanted.items()
         ):
             return index
     return None
 
 
-def _all_processors_work(loop: Loop, known: Capacities) -> bool:
-    return loop.workers >= int(known.processors or 1)
+def _as_list(value: Any) -> Sequence[Any]:
+    """Return the values of a key, which may have one value or a list of them."""
+    return value if isinstance(value, (list, tuple)) else (value,)
 
 
 def _smaller_images(loop: Loop, data: Mapping[str, Any]) -> Iterator[Recommendation]:
-    form = str(loop.params.get("data", "")).partition("@")[0].partition("-")[0]
-    is_large = form in ("photos", "originals") or int(data.get("size") or 0) > 256
-    fits = int(loop.params.get("image_size") or 224) <= 256 and not data.get("shards")
-    if is_large and fits:
-        command = shard_command(data, " --size 256")
-        yield Recommendation("resize", "Store images at 256 pixels", command=command)
-
-
-def _of_keys(loop: Loop, code: str) -> Iterator[Recommendation]:
-    """Keys of the loop: pinned memory, where images are normalised, augmentations."""
-    key, params = f"training.{loop.index}", loop.params
-    if code == "unpinned-copy" and str(params.get("loader", "")).startswith("torch"):
-        yield Recommendation(
-            "pin_memory",
-            "Copy batches from pinned memory",
-            config={f"{key}.pin_memory": True},
-            code="DataLoader(pin_memory=True)",
-        )
-    if code in ("unpinned-copy", "slow-copy", "slow-collate") and hands_over_float32(loop):
-        yield Recommendation(
-            "normalise",
-            NORMALISE_ON_DEVICE,
-            config={f"{key}.normalise_on": "device"},
-            code="dataprep.normalise(images)",
-            value="device",
-            now="host",
-        )
-    for name in ("colour_jitter", "pca_noise") if code == "slow-augmentation" else ():
-        if params.get(name):
-            words = name.replace("_", " ")
-            yield Recommendation(name, f"Leave out {words}", config={f"{key}.{name}": False})
-    if code in ("slow-read-path", "slow-disk") and params.get("loader") == "torch-map":
-        yield _in_sequence(key)
-
-
-def _of_store(loop: Loop, code: str, data: Mapping[str, Any]) -> Iterator[Recommendation]:
-    """Reading less often or fewer bytes from a store, or not at all while training."""
-    if loop.params.get("loader") == "torch-map":
-        yield _in_sequence(f"training.{loop.index}")
-    if not loop.reads_files:
-        yield Recommendation(
-            "stage",
-            "Copy the shards to a local disk before training",
-            command=f"dataprep stage {data.get('shards') or 'OUTPUT'} DEST",
-        )
-    elif code != "store-throttles":
-        command = shard_command(data, "")
-        yield Recommendation("sharding", "Pack the images into shards", command=command)
-    if code == "slow-store-bandwidth":
-        action = "Keep a copy of the data nearer to the machine, or use a faster link to the store"
-        yield Recommendation("nearer_store", action)
-    if code == "store-throttles":
-        action = "Use fewer workers, and larger reads, so that the store gets fewer requests"
-        yield Recommendation("fewer_requests", action)
-    if code == "slow-store":
-        yield _probe_store(data)
-
-
-def _probe_store(data: Mapping[str, Any]) -> Recommendation:
-    """The command that measures whether the store's latency or bandwidth is the limit."""
-    uri, endpoint_url = address_of_data(data)
-    target = f"label: data, uri: {uri.rstrip('/')}"
-    if endpoint_url:
-        target += f", store: {{endpoint_url: {endpoint_url}}}"
-    keys = (
-        f"object_store={{targets: [{{{target}}}], clients: [{OWN_CLIENT}], operations: [get], "
-        "object_bytes: [1MB, 8MB], connections: [1, 4, 16, 64]}"
-    )
-    return Recommendation(
-        "probe_store",
-        "Measure whether latency or bandwidth limits the store",
-        command=f"iobench run CONFIG --set {quote(keys)}",
-        why="the probe varies object_store.object_bytes and object_store.connections",
-    )
-
-
-def _shorter_starts(loop: Loop) -> Iterator[Recommendation]:
-    """Starting less often, and with less to do before the first batch.
-
-    A job has its first start only once, so that a long one matters in a short measurement alone.
-    """
-    first_s, later_s = (
-        middle(loop.start_trials, name) for name in ("time_to_first_batch_s", "epoch_start_s")
-    )
-    if first_s is not None and later_s is not None and later_s < first_s / 2:
-        yield Recommendation(
-            "more_images",
-            "Measure with more images, so that the first start is a smaller part of the time",
-            why="a job has its first start only once",
-        )
-    yield Recommendation(
-        "longer_epochs",
-        "Make epochs longer: more images, or several passes over the data in one epoch",
-    )
-    if not loop.reads_files:
-        yield Recommendation(
-            "smaller_windows",
-            "Read less ahead before the first batch: smaller windows and shuffle buffers",
-        )
-
-
-def _measure_parts(key: str) -> Recommendation:
-    return Recommendation(
-        "measure_parts",
-        "Measure which part of the input is slow",
-        config={f"{key}.inputs": "[synthetic, warm, cold]"},
-    )
-
-
-def _in_sequence(key: str) -> Recommendation:
-    return Recommendation(
-        "loader",
-        "Read shards in sequence instead of single records",
-        config={f"{key}.loader": "torch-iterable"},
-        value="torch-iterable",
-    )
+    packing = str(loop.params.get("data", "")).partition("@")[0].partition("-")[0]
+    is_large = packing in ("photos", "originals") or int(data.get("size") or 0) > _SMALL_SIDE_PX
+    model_fits = int(loop.params.get("image_size") or 224) <= _SMALL_SIDE_PX
+    if is_large and model_fits and not data.get("shards"):
+        command = shard_command(data, side_px=_SMALL_SIDE_PX)
+        yield recommendations.store_smaller_images(_SMALL_SIDE_PX, command)
 
 
 def _yaml(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def ordered(
-    primary: Finding, changes: Sequence[Recommendation], more: Sequence[Recommendation]
-) -> tuple[Recommendation, ...]:
-    """All changes: remedies of the primary cause first, predicted ones before the others.
-
-    ``changes`` have a predicted or measured gain; ``more`` have none.
-    """
-    remedies = REMEDIES.get(primary.code, ())
-    listed: dict[str, Recommendation] = {}
-    for change in (*changes, *more):
-        listed.setdefault(change.setting, change)
-    everything = list(listed.values())
-    first = [change for change in everything if change.setting in remedies]
-    others = [change for change in everything if change.setting not in remedies]
-    # Hardware comes after everything that needs none.
-    return (*_hardware_last(first), *_hardware_last(others))
-
-
-def _hardware_last(changes: Sequence[Recommendation]) -> Iterator[Recommendation]:
-    yield from (change for change in changes if change.setting != "processors")
-    yield from (change for change in changes if change.setting == "processors")

@@ -1,8 +1,9 @@
-"""PURE. How many accelerators a host feeds, what N of them need, and what an epoch costs.
+"""PURE. How many accelerators a host feeds, and how many hosts N accelerators need.
 
 All hosts are assumed to be like the one that measured. If several hosts measured at the same time,
-the storage gives what it gave to all of them together (``iobench.analysis.host_curve``); otherwise
-it is assumed to give each host what it gave this one.
+the storage gives what it gave to all of them together (``iobench.analysis.host_scaling``).
+Otherwise it is assumed to give each host what it gave this one. The cost of an epoch is in
+``iobench.analysis.epoch_cost``.
 """
 
 from __future__ import annotations
@@ -13,38 +14,39 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from dataprep.counted import counted
-from dataprep.prices import Price
-from iobench.analysis.capacity import Capacities, setting_of
-from iobench.analysis.ceilings import network, of_target
-from iobench.analysis.host_curve import HostCurve, curves
+from iobench.analysis.advice import Advice
+from iobench.analysis.bandwidth_limits import network_limit, target_limit
+from iobench.analysis.capacity import Capacities, StorageRead, setting_of
+from iobench.analysis.epoch_cost import money
+from iobench.analysis.host_scaling import HostCurve, host_curves
 from iobench.analysis.hosts import host_points, on_all_hosts
-from iobench.analysis.loops import FARTHEST, Loop
-from iobench.analysis.points import (
-    arrival_rate,
-    by_point,
-    cold_label,
-    is_number,
-    middle,
-    rate_of,
-)
-from iobench.analysis.recommend import Advice
+from iobench.analysis.loops import Loop, Source
+from iobench.analysis.repeats import data_name
 from iobench.consumers.accelerators import RATES, Meaning, Rate, rental_of
-from iobench.loaders.capabilities import capabilities_of
 from iobench.result import Result
-from iobench.words import duration_words, model_words, params_words
+from iobench.words import model_words, params_words
 
-_HOURS_A_MONTH = 365 * 24 / 12
-_GB = 2**30
 _NOT_MEASURED = {
+    "CPUs": "not measured (dataprep init, then iobench run configs/bench/loaders.yaml)",
     "disk": "not measured (dataprep init, then iobench run configs/bench/disk.yaml)",
     "store": "not measured (dataprep init, then iobench run configs/bench/s3.yaml)",
     "network": "unknown: give limits.network_gbit_per_s",
 }
+_SATED = 0.95
+"""A loop above this share of its device's rate might feed more devices."""
+_PART_NAMES = {"CPUs": "this host's CPUs", "disk": "this disk, cold", "store": "this store"}
 
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """Samples/s of one part of a host; None if unknown, with the reason in ``basis``."""
+    """The rate that one part of a host can supply.
+
+    Attributes:
+        part: ``CPUs``, ``disk``, ``store`` or ``network``.
+        samples_per_s: its rate; None if it is unknown.
+        basis: where the rate comes from, or why it is unknown.
+        object_bytes: the size of the objects that were read; 0 if they are unknown.
+    """
 
     part: str
     samples_per_s: float | None
@@ -58,11 +60,11 @@ class FeedsRow:
 
     Attributes:
         of: the supply, such as ``this disk, cold``.
-        samples_per_s: what it gives.
-        at_least: more is possible, because the device was the limit.
+        samples_per_s: its rate.
+        at_least: whether more is possible, because the device was the limit.
         feeds: numbers of accelerators by the names of their rates; a measured row has only those
             that ran.
-        how: ``measured`` if so many accelerators ran side by side; ``computed`` if
+        how: ``measured`` if this number of accelerators ran side by side; ``computed`` if
             ``samples_per_s`` was divided by the rate of an accelerator.
         basis: where ``samples_per_s`` comes from.
     """
@@ -75,7 +77,7 @@ class FeedsRow:
     basis: str
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``result.json`` stores it."""
+        """Return the row as ``result.json`` stores it."""
         return {**asdict(self), "feeds": dict(self.feeds)}
 
 
@@ -87,7 +89,7 @@ class Feeds:
         model: the model that the accelerators train.
         rates: samples/s of each accelerator by the name of its rate.
         rows: one for each supply; measured rows come first.
-        limit: the part of the host that gives least.
+        limit: the slowest part of the host.
     """
 
     model: str
@@ -97,87 +99,39 @@ class Feeds:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Accelerators that any row has a number for."""
-        of_rows = [name for row in self.rows for name in row.feeds]
-        return tuple(dict.fromkeys([*self.rates, *of_rows]))
+        """The accelerators for which any row has a number."""
+        names = list(self.rates)
+        for row in self.rows:
+            names.extend(row.feeds)
+        return tuple(dict.fromkeys(names))
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``result.json`` stores it."""
+        """Return the table as ``result.json`` stores it."""
         rows = [row.as_dict() for row in self.rows]
         return {"model": self.model, "rates": dict(self.rates), "limit": self.limit, "rows": rows}
 
 
-def supplies(result: Result, known: Capacities, loop: Loop | None) -> list[Supply]:
-    """CPUs, disk, store and network of this host, for the samples of ``loop``."""
-    cpus, sample_bytes = _cpus(known, loop)
-    found = [cpus]
-    if sample_bytes is None:
-        return found
-    disk, target = _disk(result, known, sample_bytes)
-    ceiling = of_target(target, result) if target else None
-    if ceiling is not None and disk.samples_per_s:
-        bound = ceiling.mb_per_s * 1e6 / sample_bytes
-        if bound < disk.samples_per_s:
-            disk = Supply("disk", bound, f"{ceiling.what}: {ceiling.mb_per_s:,.0f} MB/s")
-    found += [disk, _store(result, known, sample_bytes)]
-    if (link := network(result)) is not None:
-        said = f"{link.what}: {link.mb_per_s:,.0f} MB/s ({link.source})"
-        found.append(Supply("network", link.mb_per_s * 1e6 / sample_bytes, said))
-    else:
-        found.append(Supply("network", None, _NOT_MEASURED["network"]))
-    return found
-
-
-def feeds(
-    known: Sequence[Supply],
-    loop: Loop | None,
-    advice: Advice,
-    device_rate: float | None = None,
-    measured: Sequence[FeedsRow] = (),
-) -> Feeds | None:
-    """How many accelerators the loop feeds now and after the first change, and each supply.
-
-    Published rates are used for the model that they are of. For another model, the device that was
-    measured is the measure, or ``device_rate``. ``measured`` rows stand before the computed ones.
-    """
-    rates, model = _rates_of(loop, device_rate)
-    if not rates and not measured:
-        return None
-
-    def computed(of: str, rate: float, basis: str, *, at_least: bool = False) -> FeedsRow:
-        counts = {name: rate / value for name, value in rates.items()}
-        return FeedsRow(of, rate, at_least, counts, "computed", basis)
-
-    rows = list(measured)
-    if not rates:
-        return Feeds(model, rates, tuple(rows), "")
-    if loop is not None and loop.farthest and (rate := loop.rate()) is not None:
-        consumes = loop.consumes
-        sated = consumes is not None and rate.median > 0.95 * consumes.median
-        rows.append(computed("this loop, now", rate.median, "the loop's rate", at_least=sated))
-    first = next((change for change in advice.changes if change.rate is not None), None)
-    if first is not None and first.rate is not None and first.setting != "processors":
-        is_limited = first.limit == "device"
-        rows.append(computed("with change 1", first.rate, "a predicted rate", at_least=is_limited))
-    names = {"CPUs": "this host's CPUs", "disk": "this disk, cold", "store": "this store"}
-    told = {one.part: one.samples_per_s for one in known if one.samples_per_s}
-    for part, supplied in told.items():
-        if part in names:
-            rows.append(computed(names[part], supplied, "its rate alone"))
-    least = {part: rate for part, rate in told.items() if part in _needed(loop)}
-    limit = min(least, key=lambda part: least[part]) if len(least) > 1 else ""
-    return Feeds(model, rates, tuple(rows), limit) if rows else None
-
-
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What ``devices`` need of hosts like this one; ``unknown`` says what is missing.
+    """The hosts that a number of devices need.
 
-    ``hosts``: by each part that was measured, and of devices. ``limit`` needs the most. ``rate``
-    says what a published rate means and where it comes from, and ``rate_note`` what does not fit
-    this run. ``usd_per_h`` is the price of all devices, and ``price`` where it comes from.
-    ``curves`` are those parts that were measured on several hosts at the same time; ``short`` are
-    those of them that no number of hosts makes fast enough.
+    Attributes:
+        devices: the number of devices.
+        device: the name of the device.
+        images_per_s: the rate of all devices together.
+        gb_per_s: the same in GB (10^9 bytes) of stored data.
+        devices_per_host: devices in each host.
+        supplies: the rates of the parts of a host.
+        hosts: the number of hosts by each part that was measured, and by ``devices``.
+        limit: the part that needs the most hosts.
+        gets_per_s: requests to the store for objects of the measured size; None if unknown.
+        rate: what a published rate means and where it comes from.
+        rate_note: why the published rate does not fit this run; empty if it does.
+        usd_per_h: the price of all devices for an hour; None if unknown.
+        price: where the price comes from.
+        unknown: what is missing for an answer; empty if there is one.
+        curves: the parts that were measured on several hosts at the same time.
+        short: the parts of ``curves`` that no number of hosts makes fast enough.
     """
 
     devices: int
@@ -199,109 +153,204 @@ class Scale:
 
     @property
     def all_hosts(self) -> int:
-        """Hosts that are enough for all parts."""
+        """The number of hosts that is enough for all parts."""
         return max(self.hosts.values(), default=0)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
+        """Return the sizing as ``result.json`` stores it."""
         curves = [curve.as_dict() for curve in self.curves]
-        needed = None if self.short else self.all_hosts
-        return {**asdict(self), "curves": curves, "hosts_needed": needed}
+        hosts_needed = None if self.short else self.all_hosts
+        return {**asdict(self), "curves": curves, "hosts_needed": hosts_needed}
 
 
-def scale(result: Result, known: Capacities, loop: Loop | None, asked: Mapping[str, Any]) -> Scale:
-    """Hosts for so many devices. ``asked``: keys of ``ScaleSettings``, and ``device``, a name."""
+def host_supplies(result: Result, capacities: Capacities, loop: Loop | None) -> list[Supply]:
+    """Return the rates of the CPUs, disk, store and network of this host.
+
+    Args:
+        result: the run.
+        capacities: the measured rates.
+        loop: the loop whose samples are supplied; None if only loaders were measured.
+    """
+    cpus, sample_bytes = _cpu_supply(capacities, loop)
+    if sample_bytes is None:
+        return [cpus]
+    return [
+        cpus,
+        _disk_supply(result, capacities, sample_bytes),
+        _storage_supply(capacities, "store", capacities.store, sample_bytes),
+        _network_supply(result, sample_bytes),
+    ]
+
+
+def feeds(
+    supplies: Sequence[Supply],
+    loop: Loop | None,
+    advice: Advice,
+    device_rate: float | None = None,
+    measured: Sequence[FeedsRow] = (),
+) -> Feeds | None:
+    """Compute how many accelerators each supply feeds, and the loop now and after one change.
+
+    Published rates are used for the model that they were measured with. For another model, the rate
+    of the device that was measured is used.
+
+    Args:
+        supplies: the rates of the parts of the host.
+        loop: the loop; None if only loaders were measured.
+        advice: the changes that are recommended.
+        device_rate: samples/s of a device that the user gave.
+        measured: numbers of accelerators that ran side by side; they come first.
+
+    Returns:
+        The table; None if it would be empty.
+    """
+    rates, model = _accelerator_rates(loop, device_rate)
+    if not rates:
+        return Feeds(model, rates, tuple(measured), "") if measured else None
+
+    def computed(of: str, samples_per_s: float, basis: str, *, at_least: bool = False) -> FeedsRow:
+        counts = {name: samples_per_s / rate for name, rate in rates.items()}
+        return FeedsRow(of, samples_per_s, at_least, counts, "computed", basis)
+
+    rows = list(measured)
+    loop_rate = loop.rate() if loop is not None and loop.farthest else None
+    if loop is not None and loop_rate is not None:
+        device = loop.device_rate
+        is_sated = device is not None and loop_rate.median > _SATED * device.median
+        rows.append(
+            computed("this loop, now", loop_rate.median, "the loop's rate", at_least=is_sated)
+        )
+    predicted = [change for change in advice.changes if change.rate is not None]
+    if predicted and predicted[0].setting != "processors":
+        first = predicted[0]
+        is_limited = first.limit == "device"
+        samples_per_s = first.rate or 0.0
+        rows.append(
+            computed("with change 1", samples_per_s, "a predicted rate", at_least=is_limited)
+        )
+    known = {supply.part: supply.samples_per_s for supply in supplies if supply.samples_per_s}
+    for part, samples_per_s in known.items():
+        if part in _PART_NAMES:
+            rows.append(computed(_PART_NAMES[part], samples_per_s, "its rate alone"))
+    if not rows:
+        return None
+    needed = {part: rate for part, rate in known.items() if part in _parts_used(loop)}
+    limit = min(needed, key=lambda part: needed[part]) if len(needed) > 1 else ""
+    return Feeds(model, rates, tuple(rows), limit)
+
+
+def scale(
+    result: Result, capacities: Capacities, loop: Loop | None, settings: Mapping[str, Any]
+) -> Scale:
+    """Compute the hosts that a number of devices need.
+
+    Args:
+        result: the run.
+        capacities: the measured rates.
+        loop: the loop; None if only loaders were measured.
+        settings: the keys of ``ScaleSettings``, and ``device``, the name of a published rate.
+    """
     points = host_points(result.trials)
     result = on_all_hosts(result)
-    devices = int(asked["devices"])
-    each, named = _consumption(loop, asked, devices)
-    parts = supplies(result, known, loop)
-    told = {part.part: part for part in parts if part.samples_per_s}
-    if each is None:
-        why = "what a device consumes: give --device or --device-rate, or measure a training loop"
-        return Scale(devices, named, unknown=why)
-    if "CPUs" not in told:
-        return Scale(devices, named, unknown="what a loader gives: measure one under loaders")
-    per_host = int(asked.get("devices_per_host") or len(result.environment.get("gpus") or ()) or 1)
-    demand = each * devices
-    needed = [told[part] for part in _needed(loop) if part in told]
-    sample_bytes = _cpus(known, loop)[1] or 0.0
-    measured = curves(points, sample_bytes) if sample_bytes else []
-    over_hosts = {curve.part: curve for curve in measured}
+    devices = int(settings["devices"])
+    device_rate, device = _device_rate(loop, settings, devices)
+    supplies = host_supplies(result, capacities, loop)
+    known = {supply.part: supply for supply in supplies if supply.samples_per_s}
+    if device_rate is None:
+        why = (
+            "the rate of a device was not measured: give --device or --device-rate, or measure a "
+            "training loop"
+        )
+        return Scale(devices, device, unknown=why)
+    if "CPUs" not in known:
+        why = "the rate of a loader was not measured: measure one under loaders"
+        return Scale(devices, device, unknown=why)
+    images_per_s = device_rate * devices
+    sample_bytes = _cpu_supply(capacities, loop)[1] or 0.0
+    curves: dict[str, HostCurve] = {}
+    if sample_bytes:
+        curves = {curve.part: curve for curve in host_curves(points, sample_bytes)}
+    needed = [known[part] for part in _parts_used(loop) if part in known]
     hosts: dict[str, int] = {}
     short = []
-    for part in needed:
-        count: int | None = math.ceil(demand / (part.samples_per_s or 1))
-        if part.part in over_hosts:
-            count = over_hosts[part.part].hosts_for(demand)
+    for supply in needed:
+        count = _hosts_for(images_per_s, supply, curves.get(supply.part))
         if count is None:
-            short.append(part.part)
+            short.append(supply.part)
         else:
-            hosts[part.part] = count
-    hosts["devices"] = math.ceil(devices / per_host)
-    store = told.get("store")
-    gets = None
-    if store is not None and store.object_bytes:
-        gets = demand * sample_bytes / store.object_bytes
-    rate = RATES.get(str(asked.get("device")))
+            hosts[supply.part] = count
+    gpus = len(result.environment.get("gpus") or ())
+    devices_per_host = int(settings.get("devices_per_host") or gpus or 1)
+    hosts["devices"] = math.ceil(devices / devices_per_host)
+    gets_per_s = None
+    if "store" in known and known["store"].object_bytes:
+        gets_per_s = images_per_s * sample_bytes / known["store"].object_bytes
+    rate = RATES.get(str(settings.get("device")))
     rental = rental_of(rate.name) if rate is not None else None
     return Scale(
-        *(devices, named, demand, demand * sample_bytes / 1e9, per_host, tuple(parts), hosts),
+        devices=devices,
+        device=device,
+        images_per_s=images_per_s,
+        gb_per_s=images_per_s * sample_bytes / 1e9,
+        devices_per_host=devices_per_host,
+        supplies=tuple(supplies),
+        hosts=hosts,
         limit=short[0] if short else max(hosts, key=lambda part: hosts[part]),
-        gets_per_s=gets,
+        gets_per_s=gets_per_s,
         rate=f"{rate.meaning.value}; {rate.source}" if rate is not None else "",
         rate_note=_rate_note(rate, loop) if rate is not None else "",
         usd_per_h=rental.usd_per_accelerator_h * devices if rental is not None else None,
         price=rental.basis if rental is not None else "",
-        curves=tuple(over_hosts[part.part] for part in needed if part.part in over_hosts),
+        curves=tuple(curves[supply.part] for supply in needed if supply.part in curves),
         short=tuple(short),
     )
 
 
-def _rate_note(rate: Rate, loop: Loop | None) -> str:
-    """Whether the loop trained another model than the rate is of; its samples then differ too."""
-    model = str(loop.params.get("model", rate.model)) if loop is not None else rate.model
-    if model == rate.model:
-        return ""
-    return (
-        f"the rate is of {model_words(rate.model)}, but the run's loop trained "
-        f"{model_words(model)}: measure the data of {model_words(rate.model)} first"
-    )
-
-
-def scale_lines(found: Scale) -> Iterator[str]:
-    """For a terminal and the page."""
-    many = f"{found.devices:,} device{'s' * (found.devices != 1)}"
-    if found.unknown:
-        yield f"{many}: unknown: {found.unknown}"
+def scale_lines(sizing: Scale) -> Iterator[str]:
+    """Yield the sizing as lines for a terminal and for the report."""
+    devices = f"{sizing.devices:,} device{'' if sizing.devices == 1 else 's'}"
+    if sizing.unknown:
+        yield f"{devices}: unknown: {sizing.unknown}"
         return
-    verb = "consumes" if found.devices == 1 else "consume"
-    enough = f"Hosts like this one: {found.all_hosts:,}."
-    if found.short:
-        enough = f"No number of hosts is enough: the {found.short[0]} does not give more."
+    verb = "consumes" if sizing.devices == 1 else "consume"
+    hosts = f"Hosts like this one: {sizing.all_hosts:,}."
+    if sizing.short:
+        hosts = f"No number of hosts is enough: the {sizing.short[0]} does not get faster."
     yield (
-        f"{many}, {found.device}: {verb} {found.images_per_s:,.0f} img/s ({found.gb_per_s:,.2g} "
-        f"GB/s). {enough}"
+        f"{devices}, {sizing.device}: {verb} {sizing.images_per_s:,.0f} img/s "
+        f"({sizing.gb_per_s:,.2g} GB/s). {hosts}"
     )
-    if found.rate:
-        yield f"  {'rate':<8}  {found.images_per_s / found.devices:,.0f} img/s each: {found.rate}"
-    if found.rate_note:
-        yield f"  {'note':<8}  {found.rate_note}"
-    for supply in found.supplies:
-        yield _supply_line(supply, found.limit)
-    for curve in found.curves:
-        yield _curve_line(curve, found)
-    if found.limit == "devices":
-        yield f"  {'devices':<8}  {found.devices_per_host} per host: the limit"
-    if found.gets_per_s:
-        yield f"  requests  {found.gets_per_s:,.0f} GET/s, for objects of the measured size"
-    if found.usd_per_h is not None:
-        usd = money(found.usd_per_h, "USD")
-        yield f"  {'price':<8}  {usd} an hour for all devices: {found.price}"
+    if sizing.rate:
+        device_rate = sizing.images_per_s / sizing.devices
+        yield f"  {'rate':<8}  {device_rate:,.0f} img/s each: {sizing.rate}"
+    if sizing.rate_note:
+        yield f"  {'note':<8}  {sizing.rate_note}"
+    for supply in sizing.supplies:
+        yield _supply_line(supply, sizing.limit)
+    for curve in sizing.curves:
+        yield _curve_line(curve, sizing)
+    if sizing.limit == "devices":
+        yield f"  {'devices':<8}  {sizing.devices_per_host} per host: the limit"
+    if sizing.gets_per_s:
+        yield f"  requests  {sizing.gets_per_s:,.0f} GET/s, for objects of the measured size"
+    if sizing.usd_per_h is not None:
+        usd = money(sizing.usd_per_h, "USD")
+        yield f"  {'price':<8}  {usd} an hour for all devices: {sizing.price}"
+
+
+def feeds_line(table: Feeds) -> str:
+    """Return ``This host feeds, for ResNet-50:  1.3 V100   0.6 A100   0.2 H100  (computed)``."""
+    measured = [row for row in table.rows if row.how == "measured"]
+    of_host = sorted((row for row in table.rows if "host" in row.of), key=lambda row: row.of)
+    row = [*measured, *of_host, *table.rows][0]
+    more = " or more" if row.at_least and row.how == "measured" else ""
+    counts = "   ".join(f"{count:.2g}{more} {name}" for name, count in row.feeds.items())
+    subject = "This host feeds" if row.how == "measured" or of_host else "This loop feeds"
+    return f"{subject}, for {table.model}:  {counts}  ({row.how})"
 
 
 def _supply_line(supply: Supply, limit: str) -> str:
-    """What a part gives a host, and whether it is the limit."""
+    """Return the rate of a part of a host, and whether it is the limit."""
     if supply.samples_per_s is None:
         return f"  {supply.part:<8}  {supply.basis}"
     is_limit = ": the limit" if supply.part == limit else ""
@@ -310,260 +359,153 @@ def _supply_line(supply: Supply, limit: str) -> str:
     )
 
 
-def _curve_line(curve: HostCurve, scale: Scale) -> str:
-    """What a part gave to several hosts together, and beyond which number that is extrapolated."""
+def _curve_line(curve: HostCurve, sizing: Scale) -> str:
+    """Return the rate of several hosts together, and from which number on it is extrapolated."""
     rates = sorted(curve.samples_per_s.items())
     shown = ", ".join(f"{rate:,.0f} on {counted(hosts, 'host')}" for hosts, rate in rates)
-    needed = scale.hosts.get(curve.part)
-    said = "no number of hosts gets the rate"
+    needed = sizing.hosts.get(curve.part)
+    answer = "no number of hosts gets the rate"
     if needed is not None:
-        said = f"{counted(needed, 'host')} needed"
+        answer = f"{counted(needed, 'host')} needed"
     if needed is None or needed > curve.largest:
-        said += f", extrapolated beyond {counted(curve.largest, 'measured host')}"
-    return f"  {curve.part:<8}  img/s of all hosts together: {shown}; {said}"
+        answer += f", extrapolated beyond {counted(curve.largest, 'measured host')}"
+    return f"  {curve.part:<8}  img/s of all hosts together: {shown}; {answer}"
 
 
-def feeds_line(found: Feeds) -> str:
-    """``This host feeds, for ResNet-50:  1.3 V100   0.6 A100   0.2 H100  (computed)``."""
-    measured = [row for row in found.rows if row.how == "measured"]
-    of_host = sorted((row for row in found.rows if "host" in row.of), key=lambda row: row.of)
-    row = [*measured, *of_host, *found.rows][0]
-    more = " or more" if row.at_least and row.how == "measured" else ""
-    counts = "   ".join(f"{count:.2g}{more} {name}" for name, count in row.feeds.items())
-    subject = "This host feeds" if row.how == "measured" or of_host else "This loop feeds"
-    return f"{subject}, for {found.model}:  {counts}  ({row.how})"
+def _hosts_for(images_per_s: float, supply: Supply, curve: HostCurve | None) -> int | None:
+    """Return the hosts whose part gets a rate; None if no number of hosts does."""
+    if curve is not None:
+        return curve.hosts_for(images_per_s)
+    return math.ceil(images_per_s / (supply.samples_per_s or 1))
 
 
-@dataclass(frozen=True, slots=True)
-class EpochCost:
-    """An epoch from one place; parts whose price is not known are None."""
-
-    place: str
-    hours: float
-    waiting_hours: float | None
-    machine_usd: float | None
-    requests_usd: float | None
-    storage_usd: float | None
-
-    @property
-    def usd(self) -> float | None:
-        """Sum of the known prices; None without the price of the machine."""
-        if self.machine_usd is None:
-            return None
-        return self.machine_usd + (self.requests_usd or 0.0) + (self.storage_usd or 0.0)
+def _rate_note(rate: Rate, loop: Loop | None) -> str:
+    """Return whether the loop trained another model than that of the rate."""
+    model = str(loop.params.get("model", rate.model)) if loop is not None else rate.model
+    if model == rate.model:
+        return ""
+    rate_model = model_words(rate.model)
+    return (
+        f"the rate is of {rate_model}, but the run's loop trained {model_words(model)}: measure "
+        f"the data of {rate_model} first"
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What training costs: a row for each place that the loop read from."""
-
-    group: str
-    samples: float
-    epochs: int
-    currency: str
-    rows: tuple[EpochCost, ...] = ()
-    missing: tuple[str, ...] = ()
-    unknown: str = ""
-
-    def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        rows = [{**asdict(row), "usd": row.usd} for row in self.rows]
-        return {**asdict(self), "rows": rows}
-
-
-def cost(result: Result, loop: Loop | None, asked: Mapping[str, Any]) -> Cost:
-    """``asked``: the keys of ``CostSettings``; prices are those that the run read."""
-    epochs = int(asked.get("epochs") or 1)
-    told = result.references.get("prices")
-    prices: Mapping[str, Any] = told if isinstance(told, Mapping) else {}
-    currency = str(prices.get("currency") or "USD")
-    sources = [] if loop is None else [one for one in FARTHEST if one in loop.inputs]
-    if loop is None or not sources:
-        return Cost("", 0.0, epochs, currency, unknown="no training loop read stored data")
-    counts = [_samples(loop, source) for source in sources]
-    samples = asked.get("samples") or next(filter(None, counts), None)
-    if not samples:
-        return Cost(loop.group, 0.0, epochs, currency, unknown="give cost.samples")
-    hour = asked.get("instance_usd_per_h")
-    hour = prices.get("instance_usd_per_h") if hour is None else hour
-    stores = result.environment.get("stores") or {}
-    kind = (stores.get("data") or {}).get("kind")
-    stored = prices.get("s3") if kind == "aws-s3" else None
-    store = Price.model_validate(stored) if isinstance(stored, Mapping) else None
-    missing = []
-    if hour is None:
-        missing.append(f"an hour of the machine ({prices.get('instance_about')}): give --usd-per-h")
-    if "store" in sources and store is None and kind != "own-server":
-        missing.append("requests and storage: prices are of Amazon S3 alone")
-    rows = [_epoch(loop, source, float(samples), hour, store, asked) for source in sources]
-    made = tuple(row for row in rows if row is not None)
-    return Cost(loop.group, float(samples), epochs, currency, made, tuple(missing))
-
-
-def cost_lines(found: Cost) -> Iterator[str]:
-    """For a terminal and the page."""
-    if found.unknown:
-        yield f"cost: unknown: {found.unknown}"
-        return
-    yield f"{found.epochs} epochs of {found.samples:,.0f} samples, {found.group}:"
-    for row in found.rows:
-        said = f"  {row.place:<6}  {duration_words(row.hours * 3600)} an epoch"
-        if row.waiting_hours is not None:
-            said += f", {duration_words(row.waiting_hours * 3600)} of it loss"
-        if row.usd is not None:
-            all_usd = money(row.usd * found.epochs, found.currency)
-            said += f"; {money(row.usd, found.currency)} an epoch, {all_usd} in all"
-        yield said
-    yield from (f"  unknown: {line}" for line in found.missing)
-
-
-def money(value: float, currency: str) -> str:
-    """``$1.20`` or ``1.20 EUR``; two digits below a cent."""
-    amount = f"{value:,.2f}" if value >= 0.01 or value == 0 else f"{value:.2g}"
-    return f"${amount}" if currency == "USD" else f"{amount} {currency}"
-
-
-def _rates_of(loop: Loop | None, device_rate: float | None) -> tuple[dict[str, float], str]:
-    params = loop.params if loop is not None else {}
+def _accelerator_rates(
+    loop: Loop | None, device_rate: float | None
+) -> tuple[dict[str, float], str]:
+    """Return samples/s of accelerators by their names, and the model or rate in words."""
     if device_rate:
         return {"devices of this rate": device_rate}, f"{device_rate:,.0f} img/s"
-    model, pixels = str(params.get("model", "resnet50")), params.get("image_size", 224)
+    params = loop.params if loop is not None else {}
+    model, image_size = str(params.get("model", "resnet50")), params.get("image_size", 224)
     preset = RATES.get(str(params.get("preset")))
     if preset is not None and preset.meaning is Meaning.MLPERF_STORAGE:
-        return _published(model, Meaning.MLPERF_STORAGE), model_words(model)
-    if model == "resnet50" and pixels == 224:
-        return _published(model, Meaning.TUNED_STEP), model_words(model)
-    if loop is None or loop.consumes is None:
+        return _published_rates(model, Meaning.MLPERF_STORAGE), model_words(model)
+    if model == "resnet50" and image_size == 224:
+        return _published_rates(model, Meaning.TUNED_STEP), model_words(model)
+    if loop is None or loop.device_rate is None:
         return {}, model_words(model)
-    rate = loop.consumes.median / loop.devices
-    name = str(loop.told.get("device") or "this device")
+    name = str(loop.facts.get("device") or "this device")
+    rate = loop.device_rate.median / loop.devices
     return {name: rate}, model_words(str(params.get("model")))
 
 
-def _published(model: str, meaning: Meaning) -> dict[str, float]:
-    """Rates of all accelerators for a model, all of one meaning."""
-    rates = [rate for rate in RATES.values() if rate.model == model and rate.meaning is meaning]
-    return {rate.name: rate.samples_per_s for rate in rates}
+def _published_rates(model: str, meaning: Meaning) -> dict[str, float]:
+    """Return the rates of all accelerators for a model, all with the same meaning."""
+    return {
+        rate.name: rate.samples_per_s
+        for rate in RATES.values()
+        if rate.model == model and rate.meaning is meaning
+    }
 
 
-def _needed(loop: Loop | None) -> tuple[str, ...]:
-    """Parts of a host that the loop's samples pass through."""
+def _parts_used(loop: Loop | None) -> tuple[str, ...]:
+    """Return the parts of a host that the loop's samples pass through."""
     if loop is not None and loop.farthest == "store":
         return ("CPUs", "store", "network")
     return ("CPUs", "disk")
 
 
-def _cpus(known: Capacities, loop: Loop | None) -> tuple[Supply, float | None]:
-    """The fastest loader that reads from memory and does the loop's work; bytes of a sample."""
+def _cpu_supply(capacities: Capacities, loop: Loop | None) -> tuple[Supply, float | None]:
+    """Return the rate of the CPUs, and the stored bytes of a sample.
+
+    It is the rate of the fastest loader that reads from memory and does the loop's work. Without
+    such a loader, the rate of the loop itself is a lower bound.
+    """
     work = setting_of(loop.params, "warm").work if loop is not None else None
-    best = Supply(
-        "CPUs", None, "not measured (dataprep init, then iobench run configs/bench/loaders.yaml)"
-    )
-    form = ""
-    for setting, repeats in known.alone.items():
-        rate = rate_of(repeats)
-        decodes = setting.source == "warm" and capabilities_of(setting.loader).makes_pixels
-        does_work = decodes and work in (None, setting.work)
-        if does_work and rate is not None and rate.median > (best.samples_per_s or 0):
-            words = params_words("loader", repeats[0].params).removeprefix("loader ")
-            best, form = Supply("CPUs", rate.median, words), setting.form
-    if best.samples_per_s is None and loop is not None and loop.farthest:
+    loader = capacities.fastest_loader(work)
+    if loader is not None:
+        basis = params_words("loader", loader.params).removeprefix("loader ")
+        supply = Supply("CPUs", loader.samples_per_s, basis)
+        return supply, capacities.sample_bytes.get(loader.setting.data)
+    if loop is not None and loop.farthest:
         rate = loop.rate("warm") or loop.rate()
         if rate is not None:
-            best = Supply("CPUs", rate.median, f"what {loop.group} gets: a lower bound")
-            form = str(loop.params.get("data", "")).partition("@")[0]
-    return best, known.sample_bytes.get(form)
+            supply = Supply("CPUs", rate.median, f"the rate of {loop.group}: a lower bound")
+            return supply, capacities.sample_bytes.get(data_name(loop.params))
+    return Supply("CPUs", None, _NOT_MEASURED["CPUs"]), None
 
 
-def _disk(result: Result, known: Capacities, sample_bytes: float) -> tuple[Supply, str]:
-    """The fastest read that was shown to come from the device, and its target."""
-    best, target = _raw(known, "cold", Supply("disk", None, _NOT_MEASURED["disk"])), ""
-    for params, repeats in by_point(result.trials, "disk"):
-        delivered = arrival_rate(repeats)
-        rate = (delivered.median if delivered else 0.0) * 1e6 / sample_bytes
-        from_device = cold_label(repeats) in ("direct", "cold")
-        if params.get("operation") == "read" and from_device and rate > (best.samples_per_s or 0):
-            best = Supply("disk", rate, params_words("disk", params))
-            target = str(params["target"])
-    return best, target
+def _storage_supply(
+    capacities: Capacities,
+    part: Literal["disk", "store"],
+    probed: StorageRead | None,
+    sample_bytes: float,
+) -> Supply:
+    """Return the rate of a disk or store: by the loader ``raw`` or a probe, whichever is faster."""
+    source: Source = "cold" if part == "disk" else "store"
+    supply = Supply(part, None, _NOT_MEASURED[part])
+    raw = capacities.fastest_raw_rate(source)
+    if raw is not None:
+        setting, samples_per_s = raw
+        basis = f"loader raw over {setting.data}, {setting.all_workers} workers"
+        supply = Supply(part, samples_per_s, basis)
+    if probed is not None:
+        samples_per_s = probed.mb_per_s * 1e6 / sample_bytes
+        if samples_per_s > (supply.samples_per_s or 0):
+            supply = Supply(part, samples_per_s, probed.description, probed.object_bytes)
+    return supply
 
 
-def _store(result: Result, known: Capacities, sample_bytes: float) -> Supply:
-    best = _raw(known, "store", Supply("store", None, _NOT_MEASURED["store"]))
-    for params, repeats in by_point(result.trials, "object"):
-        rate = (middle(repeats, "mb_per_s") or 0.0) * 1e6 / sample_bytes
-        is_get = str(params.get("operation", "")).startswith("get")
-        if is_get and rate > (best.samples_per_s or 0):
-            words = params_words("object", params)
-            best = Supply("store", rate, words, float(params["object_bytes"]))
-    return best
+def _disk_supply(result: Result, capacities: Capacities, sample_bytes: float) -> Supply:
+    """Return the rate of the disk, at most the limit of its link."""
+    probed = capacities.disk
+    supply = _storage_supply(capacities, "disk", probed, sample_bytes)
+    is_probed = probed is not None and supply.basis == probed.description
+    if probed is None or not is_probed or not supply.samples_per_s:
+        return supply
+    limit = target_limit(probed.target, result)
+    if limit is None:
+        return supply
+    samples_per_s = limit.mb_per_s * 1e6 / sample_bytes
+    if samples_per_s < supply.samples_per_s:
+        return Supply("disk", samples_per_s, f"{limit.part}: {limit.mb_per_s:,.0f} MB/s")
+    return supply
 
 
-def _raw(known: Capacities, source: str, best: Supply) -> Supply:
-    """The fastest reading without decoding, by the loader ``raw``."""
-    for setting, found in known.reading.items():
-        if setting.source == source and found.median > (best.samples_per_s or 0):
-            said = f"loader raw over {setting.form}, {setting.all_workers} workers"
-            best = Supply(best.part, found.median, said)
-    return best
+def _network_supply(result: Result, sample_bytes: float) -> Supply:
+    limit = network_limit(result)
+    if limit is None:
+        return Supply("network", None, _NOT_MEASURED["network"])
+    basis = f"{limit.part}: {limit.mb_per_s:,.0f} MB/s ({limit.source})"
+    return Supply("network", limit.mb_per_s * 1e6 / sample_bytes, basis)
 
 
-def _consumption(
-    loop: Loop | None, asked: Mapping[str, Any], devices: int
+def _device_rate(
+    loop: Loop | None, settings: Mapping[str, Any], devices: int
 ) -> tuple[float | None, str]:
-    """Images/s of one device, and its name."""
-    if name := asked.get("device"):
+    """Return images/s of one device and its name; None if the rate is unknown."""
+    if name := settings.get("device"):
         rate = RATES.get(str(name))
-        return (rate.samples_per_s, f"{name}, {model_words(rate.model)}") if rate else (None, name)
-    if rate := asked.get("images_per_s"):
-        return float(rate) / devices, "as given"
-    if rate := asked.get("images_per_s_per_device"):
-        return float(rate), "as given"
-    if loop is None or loop.consumes is None:
+        if rate is None:
+            return None, name
+        return rate.samples_per_s, f"{name}, {model_words(rate.model)}"
+    if images_per_s := settings.get("images_per_s"):
+        return float(images_per_s) / devices, "as given"
+    if images_per_s_per_device := settings.get("images_per_s_per_device"):
+        return float(images_per_s_per_device), "as given"
+    if loop is None or loop.device_rate is None:
         return None, "unknown"
-    named = str(loop.told.get("device") or loop.group)
-    return loop.consumes.median / loop.devices, named
-
-
-def _samples(loop: Loop, source: str) -> float | None:
-    """Number of samples in the data that the loop reads."""
-    trials = loop.inputs[source]
-    rate, stored = middle(trials, "samples_per_s"), middle(trials, "mb_per_s")
-    objects, size = middle(trials, "objects"), middle(trials, "mean_object_bytes")
-    if not (rate and stored and objects and size):
-        return None
-    return float(round(objects * size / (stored * 1e6 / rate)))
-
-
-def _epoch(
-    loop: Loop,
-    source: str,
-    samples: float,
-    hour: float | None,
-    store: Price | None,
-    asked: Mapping[str, Any],
-) -> EpochCost | None:
-    trials = loop.inputs[source]
-    rate, stored = rate_of(trials), middle(trials, "mb_per_s")
-    if rate is None or not stored:
-        return None
-    hours = samples / rate.median / 3600
-    each, size = stored * 1e6 / rate.median, middle(trials, "mean_object_bytes")
-    requests = storage = None
-    if source == "store" and store is not None:
-        by_sample = capabilities_of(str(loop.params.get("loader"))).reads_single_samples
-        gets = samples if by_sample else samples * each / size if size else None
-        requests = None if gets is None else store.requests_cost(0, round(gets), 0)
-        storage = store.month_cost(round(samples * each)) * hours / _HOURS_A_MONTH
-    disk = asked.get("disk_usd_per_gb_month")
-    if source != "store" and is_number(disk):
-        storage = samples * each / _GB * float(disk or 0.0) * hours / _HOURS_A_MONTH
-    loss = loop.loss if source == loop.farthest else None
-    return EpochCost(
-        source,
-        hours,
-        None if loss is None else max(0.0, loss.median) * hours,
-        None if hour is None else hours * float(hour),
-        requests,
-        storage,
-    )
+    name = str(loop.facts.get("device") or loop.group)
+    return loop.device_rate.median / loop.devices, name

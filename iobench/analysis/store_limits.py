@@ -1,14 +1,15 @@
 """PURE. What limits reads from an object store: its latency or its bandwidth.
 
-A store is limited by latency where its rate grows with the number of connections or with the size
-of the reads, and by bandwidth where the rate stays the same. The object-store probe measures both
-sweeps. A loader is compared with the points that match its own connections and reads.
+A store is limited by its latency where its rate grows with the number of connections or with the
+size of the reads. It is limited by its bandwidth where the rate stays the same. The object-store
+probe measures both sweeps. A loader is compared with the points that match its own connections and
+reads.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
@@ -16,8 +17,8 @@ from urllib.parse import urlsplit
 from dataprep.adapters.records import RANGES_AT_ONCE
 from dataprep.counted import counted
 from dataprep.reading.read_ahead import WINDOW_BYTES, WINDOWS_AT_ONCE
-from iobench.analysis.curve import at_workers
-from iobench.analysis.points import by_point, figure
+from iobench.analysis.repeats import by_settings, estimate_of
+from iobench.analysis.worker_scaling import at_workers
 from iobench.data.settings import LOCAL
 from iobench.result import Result
 from iobench.stats import Estimate
@@ -31,15 +32,22 @@ TO_MEASURE = "object_store.targets, .connections and .object_bytes"
 """Config keys of the probe that separates latency from bandwidth."""
 
 _READS = ("get", "range_get")
-_GROWS, _FLAT = 0.5, 0.2
+_GROWING, _CONSTANT = 0.5, 0.2
 """Exponents of the rate by connections or by bytes: 1 is proportional, 0 is constant."""
-_SMALLER = 0.5
-"""Reads below this share of the smallest probed size are not like those of the probe."""
+_SMALLEST_SIZE = 0.5
+"""Reads below this share of the smallest probed size are not comparable with the probe."""
+_LARGEST_BYTES = 1e12
 
 
 @dataclass(frozen=True, slots=True)
 class StorePoint:
-    """One point of the object-store probe: whole reads of one size."""
+    """One point of the object-store probe: reads of whole objects of one size.
+
+    Attributes:
+        object_bytes: the size of the objects.
+        connections: requests at a time.
+        mb_per_s: the rate of all connections together.
+    """
 
     object_bytes: int
     connections: int
@@ -48,17 +56,17 @@ class StorePoint:
 
 @dataclass(frozen=True, slots=True)
 class StoreLimit:
-    """The limit at a loader's connections and reads, with the figures that show it."""
+    """The limit of a store for a loader's connections and reads, with the figures that show it."""
 
     limit: Limit
     evidence: str
 
 
 def connections_of(params: Params) -> int | None:
-    """How many requests a loader has under way at a time; None for another package's loader.
+    """Return how many requests a loader makes at a time; None for a loader of another package.
 
-    A sequential reader fetches windows of samples, each worker process some of them at once. Reads
-    of single samples are as many as the batch has, up to a limit for each worker.
+    A sequential reader fetches several windows of samples at a time in each worker. A reader of
+    single samples makes one request for each sample of a batch, up to a limit for each worker.
     """
     loader, workers = str(params.get("loader", "")), max(1, int(params.get("workers") or 0))
     if loader == "torch-iterable":
@@ -66,14 +74,20 @@ def connections_of(params: Params) -> int | None:
     if loader == "torch-map":
         return workers * min(RANGES_AT_ONCE, int(params.get("batch_size") or 1))
     if loader == "tf-data":
-        return WINDOWS_AT_ONCE  # one reader, whatever the number of threads that decode
+        return WINDOWS_AT_ONCE  # It has one reader for any number of threads that decode.
     if loader == "mxnet-record":
-        return RANGES_AT_ONCE  # one part at a time is copied to a local file
+        return RANGES_AT_ONCE  # It copies one part at a time to a local file.
     return workers if loader in ("raw", "torch-folder") else None
 
 
 def read_bytes_of(params: Params, sample_bytes: float | None, object_bytes: float | None) -> float:
-    """The bytes of one request of a loader, at most; infinite if unknown."""
+    """Return the maximum bytes of one request of a loader; infinite if they are unknown.
+
+    Args:
+        params: the parameters of the loader.
+        sample_bytes: mean stored bytes of a sample; None if they are unknown.
+        object_bytes: mean bytes of an object; None if they are unknown.
+    """
     if params.get("loader") in ("torch-map", "torch-folder"):
         return sample_bytes or math.inf
     if params.get("loader") == "raw":
@@ -81,20 +95,25 @@ def read_bytes_of(params: Params, sample_bytes: float | None, object_bytes: floa
     return min(WINDOW_BYTES, object_bytes or math.inf)
 
 
-def of_data(result: Result, label: str) -> bool:
-    """Whether the probed store called ``label`` is the one that holds the run's data."""
+def holds_the_data(result: Result, label: str) -> bool:
+    """Return whether the probed store called ``label`` is the one that holds the run's data."""
     probe = result.config.get("object_store") or {}
     data: Mapping[str, Any] = result.config.get("data") or {}
-    target = next((t for t in probe.get("targets") or () if t.get("label", "s3") == label), None)
-    if target is None:
-        return False
-    uri, endpoint_url = address_of_data(data)
-    of_target = (target.get("store") or {}).get("endpoint_url")
-    return _bucket(uri, endpoint_url) == _bucket(str(target.get("uri") or LOCAL), of_target)
+    for target in probe.get("targets") or ():
+        if target.get("label", "s3") == label:
+            uri, endpoint_url = address_of_data(data)
+            target_uri = str(target.get("uri") or LOCAL)
+            target_endpoint_url = (target.get("store") or {}).get("endpoint_url")
+            return _bucket(uri, endpoint_url) == _bucket(target_uri, target_endpoint_url)
+    return False
 
 
 def address_of_data(data: Mapping[str, Any]) -> tuple[str, str | None]:
-    """URI and endpoint of the store that holds the data, from the section ``data`` of a config."""
+    """Return the URI and the endpoint of the store that holds the data.
+
+    Args:
+        data: the section ``data`` of a config.
+    """
     for key in ("shards", "source"):
         uri = str(data.get(key) or "")
         if "://" in uri:
@@ -103,74 +122,94 @@ def address_of_data(data: Mapping[str, Any]) -> tuple[str, str | None]:
     return str(bucket.get("uri") or LOCAL), (bucket.get("store") or {}).get("endpoint_url")
 
 
-def points_of(result: Result, trials: Sequence[Trial]) -> list[StorePoint]:
-    """Reads of the store that holds the run's data, by the client that dataprep uses.
+def store_points(result: Result, trials: Sequence[Trial]) -> list[StorePoint]:
+    """Return the probe's reads of the store that holds the run's data.
 
-    If that client was not probed, each point is that of the fastest client.
+    They are the reads of the client that dataprep uses. If that client was not probed, each point
+    is that of the fastest client.
     """
-    measured: dict[tuple[int, int], dict[str, Estimate]] = {}
-    for params, repeats in by_point(trials, "object"):
-        rate = figure(repeats, "mb_per_s")
-        is_read = params.get("operation") in _READS and of_data(result, str(params.get("store")))
+    by_point: dict[tuple[int, int], dict[str, Estimate]] = {}
+    for params, repeats in by_settings(trials, "object"):
+        rate = estimate_of(repeats, "mb_per_s")
+        is_read = params.get("operation") in _READS
         if rate is None or rate.median <= 0 or not is_read:
             continue
-        place = (int(params["object_bytes"]), int(params["connections"]))
-        clients = measured.setdefault(place, {})
-        client = str(params.get("client"))
-        if client not in clients or rate.median > clients[client].median:
-            clients[client] = rate
-    own = any(OWN_CLIENT in clients for clients in measured.values())
-    points = []
-    for (size, connections), clients in sorted(measured.items()):
-        if own and OWN_CLIENT not in clients:
+        if not holds_the_data(result, str(params.get("store"))):
             continue
-        best = max(clients.values(), key=lambda rate: rate.median)
-        points.append(StorePoint(size, connections, clients[OWN_CLIENT] if own else best))
+        point = (int(params["object_bytes"]), int(params["connections"]))
+        by_client = by_point.setdefault(point, {})
+        client = str(params.get("client"))
+        if client not in by_client or rate.median > by_client[client].median:
+            by_client[client] = rate
+    is_own_probed = any(OWN_CLIENT in by_client for by_client in by_point.values())
+    points = []
+    for (object_bytes, connections), by_client in sorted(by_point.items()):
+        if OWN_CLIENT in by_client:
+            points.append(StorePoint(object_bytes, connections, by_client[OWN_CLIENT]))
+        elif not is_own_probed:
+            fastest = max(by_client.values(), key=lambda rate: rate.median)
+            points.append(StorePoint(object_bytes, connections, fastest))
     return points
 
 
 def limit_of(points: Sequence[StorePoint], connections: int, read_bytes: float) -> StoreLimit:
-    """Decide by the growth from a loader's connections, and from the size of its reads, upwards."""
+    """Decide what limits a loader: by how the rate grows with its connections and its reads.
+
+    Args:
+        points: the probe's reads.
+        connections: requests at a time of the loader.
+        read_bytes: bytes of each of its requests.
+    """
     if not points:
         return StoreLimit("unclear", "")
-    by_connections = _step(
-        [_Reading(p.object_bytes, p.connections, p.mb_per_s.median) for p in points], connections
-    )
-    by_size = _step(
-        [_Reading(p.connections, p.object_bytes, p.mb_per_s.median) for p in points], read_bytes
-    )
-    evidence = "; ".join(_steps_words(by_connections, by_size))
+    sweeps_of_connections, sweeps_of_sizes = [], []
+    for point in points:
+        mb_per_s = point.mb_per_s.median
+        sweeps_of_connections.append(_Reading(point.object_bytes, point.connections, mb_per_s))
+        sweeps_of_sizes.append(_Reading(point.connections, point.object_bytes, mb_per_s))
+    by_connections = _step_from(sweeps_of_connections, connections)
+    by_size = _step_from(sweeps_of_sizes, read_bytes)
+    evidence = _steps_words(by_connections, by_size)
     growths = [step.growth for step in (by_connections, by_size) if step is not None]
-    if growths and max(growths) >= _GROWS:
+    if growths and max(growths) >= _GROWING:
         return StoreLimit("latency", evidence)
-    # With few connections a constant rate by size is that of a connection, not of the store.
-    smallest = min(point.object_bytes for point in points)
-    alike = read_bytes >= _SMALLER * smallest
-    if by_connections is not None and max(growths) <= _FLAT and alike:
+    # With few connections, a constant rate by size is that of a connection, not of the store.
+    smallest_bytes = min(point.object_bytes for point in points)
+    is_comparable = read_bytes >= _SMALLEST_SIZE * smallest_bytes
+    if by_connections is not None and max(growths) <= _CONSTANT and is_comparable:
         return StoreLimit("bandwidth", evidence)
     return StoreLimit("unclear", evidence)
 
 
 def rate_at(points: Sequence[StorePoint], connections: int, read_bytes: float) -> Estimate | None:
-    """MB/s with so many connections; None beyond the probed counts unless the rate is constant."""
+    """Return the MB/s of the store for a loader's connections and reads.
+
+    None beyond the largest probed number of connections, unless the rate is constant there.
+    """
     if not points:
         return None
-    counts: dict[int, StorePoint] = {}
+    nearest: dict[int, StorePoint] = {}
     for point in points:
-        best = counts.get(point.connections)
-        if best is None or _far(point, read_bytes) < _far(best, read_bytes):
-            counts[point.connections] = point
-    rates = {count: point.mb_per_s for count, point in counts.items()}
-    most = max(rates)
-    if connections <= most:
+        other = nearest.get(point.connections)
+        if other is None or _distance(point, read_bytes) < _distance(other, read_bytes):
+            nearest[point.connections] = point
+    rates = {count: point.mb_per_s for count, point in nearest.items()}
+    max_connections = max(rates)
+    if connections <= max_connections:
         return at_workers(rates, connections, None)
     is_constant = limit_of(points, connections, read_bytes).limit == "bandwidth"
-    return rates[most] if is_constant else None
+    return rates[max_connections] if is_constant else None
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A point of a sweep: ``fixed`` is the same for the whole sweep, ``varied`` is not."""
+    """A point of a sweep.
+
+    Attributes:
+        fixed: the setting that is the same for the sweep.
+        varied: the setting that differs.
+        mb_per_s: the rate.
+    """
 
     fixed: int
     varied: int
@@ -186,13 +225,13 @@ class _Step:
 
     @property
     def growth(self) -> float:
-        """The exponent of the rate: 1 is in proportion, 0 is constant."""
-        times = self.upper.mb_per_s / self.lower.mb_per_s
-        return math.log(times) / math.log(self.upper.varied / self.lower.varied)
+        """The exponent of the rate: 1 is proportional, 0 is constant."""
+        factor = self.upper.mb_per_s / self.lower.mb_per_s
+        return math.log(factor) / math.log(self.upper.varied / self.lower.varied)
 
 
-def _step(readings: Sequence[_Reading], begin: float) -> _Step | None:
-    """The step of the longest sweep that begins at ``begin``, or the nearest step."""
+def _step_from(readings: Sequence[_Reading], start: float) -> _Step | None:
+    """Return the step of the longest sweep that begins at ``start``, or the nearest step."""
     sweeps: dict[int, list[_Reading]] = {}
     for reading in readings:
         sweeps.setdefault(reading.fixed, []).append(reading)
@@ -200,34 +239,39 @@ def _step(readings: Sequence[_Reading], begin: float) -> _Step | None:
     sweep = sorted(longest, key=lambda reading: reading.varied)
     if len(sweep) < 2:
         return None
-    first = sum(reading.varied <= begin for reading in sweep) - 1
-    first = min(max(first, 0), len(sweep) - 2)
-    return _Step(sweep[first], sweep[first + 1])
+    index = sum(reading.varied <= start for reading in sweep) - 1
+    index = min(max(index, 0), len(sweep) - 2)
+    return _Step(sweep[index], sweep[index + 1])
 
 
-def _steps_words(by_connections: _Step | None, by_size: _Step | None) -> Iterator[str]:
+def _steps_words(by_connections: _Step | None, by_size: _Step | None) -> str:
+    """Return the rates of the steps by connections and by size of objects."""
+    texts = []
     if by_connections is not None:
         lower, upper = by_connections.lower, by_connections.upper
-        yield (
+        texts.append(
             f"the probe gives {lower.mb_per_s:,.3g} MB/s with "
             f"{counted(lower.varied, 'connection')} and "
             f"{upper.mb_per_s:,.3g} MB/s with {upper.varied}"
         )
     if by_size is not None:
         lower, upper = by_size.lower, by_size.upper
-        yield (
-            f"it gives {lower.mb_per_s:,.3g} MB/s for objects of {_size(lower.varied)} and "
-            f"{upper.mb_per_s:,.3g} MB/s for {_size(upper.varied)}"
+        texts.append(
+            f"it gives {lower.mb_per_s:,.3g} MB/s for objects of {_size_words(lower.varied)} and "
+            f"{upper.mb_per_s:,.3g} MB/s for {_size_words(upper.varied)}"
         )
+    return "; ".join(texts)
 
 
-def _far(point: StorePoint, read_bytes: float) -> float:
-    return abs(math.log(point.object_bytes / min(read_bytes, 1e12)))
+def _distance(point: StorePoint, read_bytes: float) -> float:
+    """Return how much the size of a point differs from a loader's reads, as a logarithm."""
+    return abs(math.log(point.object_bytes / min(read_bytes, _LARGEST_BYTES)))
 
 
-def _size(count: int) -> str:
-    return f"{count / 1e6:.3g} MB" if count >= 1e6 else f"{count / 1e3:.3g} kB"
+def _size_words(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.3g} MB" if size_bytes >= 1e6 else f"{size_bytes / 1e3:.3g} kB"
 
 
 def _bucket(uri: str, endpoint_url: str | None) -> tuple[str, str]:
+    """Return the endpoint and the bucket of an address, for comparison."""
     return (endpoint_url or "").rstrip("/"), urlsplit(uri).netloc or uri

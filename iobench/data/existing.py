@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dataprep.sources.classes import promises_image
-
 from dataprep import keys
 from dataprep.dataset import open_dataset
 from dataprep.errors import (
@@ -21,6 +19,7 @@ from dataprep.errors import (
 )
 from dataprep.manifest import Manifest
 from dataprep.sources import open_source
+from dataprep.sources.file_names import promises_image
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.protocol import Close
 from iobench.data.settings import DataSettings

@@ -11,11 +11,12 @@ import yaml
 from dataprep.counted import counted
 from iobench import badges
 from iobench.analysis.analyse import Analysis
+from iobench.analysis.epoch_cost import cost_lines, epoch_cost
 from iobench.analysis.hosts import on_all_hosts
 from iobench.analysis.mlperf import pass_marks
-from iobench.analysis.points import is_number
-from iobench.analysis.sizing import cost, cost_lines, scale, scale_lines
-from iobench.analysis.supplies import access_modes, shared
+from iobench.analysis.repeats import is_number
+from iobench.analysis.sizing import scale, scale_lines
+from iobench.analysis.summary_rows import access_rows, processes_rows
 from iobench.consumers.accelerators import ACCELERATORS
 from iobench.ladder import RUNGS
 from iobench.machine.storage_kinds import kind_name
@@ -206,15 +207,13 @@ def _loops(found: Analysis) -> Iterator[Table]:
                 with_interval(rung.seconds, seconds),
                 with_interval(rung.part, seconds) if rung.part is not None else "",
                 percent(rung.share.median) if rung.share is not None else "",
-                "" if rung.part is None or rung.tells else "not distinguishable from zero",
+                ""
+                if rung.part is None or rung.differs_from_zero
+                else "not distinguishable from zero",
             ]
             for rung in loop.ladder.rungs
         ]
-        missing = [
-            f"{r}: {loop.trial_without_figures[r]}"
-            for r in RUNGS
-            if r in loop.trial_without_figures
-        ]
+        missing = [f"{r}: {loop.not_measured[r]}" for r in RUNGS if r in loop.not_measured]
         note = f"Not measured: {'; '.join(missing)}." if missing else ""
         columns = ("rung", "a sample", "adds", "share of the whole", "")
         yield Table(f"Ladder: {loop.group}", columns, rungs, note)
@@ -238,7 +237,7 @@ def _compared(found: Analysis, result: Result) -> Iterator[Table]:
             _told(row["memory_needed_bytes"], size),
             _told(row["store_requests"], number),
         ]
-        for row in access_modes(trials)
+        for row in (row.as_dict() for row in access_rows(trials))
     ]
     columns = ("mode", "first epoch", "later epochs, samples/s", "disk", "memory", "requests")
     yield Table("Access modes", columns, modes)
@@ -249,7 +248,7 @@ def _compared(found: Analysis, result: Result) -> Iterator[Table]:
             _told(row["samples_per_s"], number),
             _told(row["efficiency"], percent),
         ]
-        for row in shared(trials)
+        for row in (row.as_dict() for row in processes_rows(trials))
     ]
     yield Table("Loader processes", ("loader", "processes", "samples/s", "efficiency"), processes)
     scaled = [
@@ -287,13 +286,13 @@ def _predictions(found: Analysis) -> list[Table]:
 def _hosts(found: Analysis) -> Iterator[str]:
     config, loop = found.result.config, found.loop
     if asked := config.get("scale"):
-        yield from scale_lines(scale(found.result, found.known, loop, asked))
+        yield from scale_lines(scale(found.result, found.capacities, loop, asked))
     elif found.supplies:
         for one in found.supplies:
             rate = f"{number(one.samples_per_s)} samples/s: " if one.samples_per_s else ""
             yield f"{one.part}: {rate}{one.basis}"
     if asked := config.get("cost"):
-        yield from cost_lines(cost(found.result, loop, asked))
+        yield from cost_lines(epoch_cost(found.result, loop, asked))
 
 
 def _cold(result: Result) -> list[Table]:
@@ -333,7 +332,13 @@ def _trials(result: Result) -> list[Table]:
             rates.insert(0, samples)
         shown = ", ".join(rates) if trial.status == "done" else trial.reason
         rows.append(
-            [_named(trial), trial.status, shown, badges.words(trial.cold), seconds(trial.seconds)]
+            [
+                _named(trial),
+                trial.status,
+                shown,
+                badges.trial_badge(trial.cold),
+                seconds(trial.seconds),
+            ]
         )
     note = f"The first {_MOST_ROWS}; the raw result has all." if len(rows) > _MOST_ROWS else ""
     columns = ("trial", "status", "result", "cache", "took")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dataprep.counted import counted
-from iobench.analysis.points import Repeats, bounds_of, by_point, is_number, middle
+from iobench.analysis.repeats import Repeats, by_settings, is_number, median_of, rate_bounds
 from iobench.loops.window import MIN_ROUNDS
 from iobench.report.numbers import number, percent
 from iobench.report.tables import Table
@@ -26,11 +26,11 @@ def tables(result: Result) -> list[Table]:
     points = [
         (params_words(kind, params), repeats)
         for kind in ("train", "loader")
-        for params, repeats in by_point(result.trials, kind)
-        if params.get("input") not in _NOT_READ and middle(repeats, "samples") is not None
+        for params, repeats in by_settings(result.trials, kind)
+        if params.get("input") not in _NOT_READ and median_of(repeats, "samples") is not None
     ]
     points = [(name, repeats) for name, repeats in points if _rule_words(repeats)]
-    shares = [middle(repeats, "warm_share") for _, repeats in points]
+    shares = [median_of(repeats, "warm_share") for _, repeats in points]
     has_shares = any(share is not None and share < 1 for share in shares)
     columns = (*_COLUMNS, "share of the data") if has_shares else _COLUMNS
     rows = []
@@ -42,7 +42,7 @@ def tables(result: Result) -> list[Table]:
 
 def rate_words(repeats: Repeats) -> str:
     """The median rate, or the range between the bounds where no repeat has a rate."""
-    rate, bounds = middle(repeats, "samples_per_s"), bounds_of(repeats)
+    rate, bounds = median_of(repeats, "samples_per_s"), rate_bounds(repeats)
     metrics = {"samples_per_s": rate}
     if bounds is not None:
         metrics |= {"samples_per_s_low": bounds[0], "samples_per_s_high": bounds[1]}
@@ -55,7 +55,7 @@ def _rule_words(repeats: Repeats) -> str:
     for trial in repeats:
         rule = trial.metrics.get("rate_rule")
         if rule == "steady":
-            batches = number(middle(repeats, "batches") or 0)
+            batches = number(median_of(repeats, "batches") or 0)
             words[f"steady state: {batches} batches, at least {MIN_ROUNDS} rounds"] = None
         elif rule == "epochs":
             words[f"{_epochs(repeats)} with their starts"] = None
@@ -80,15 +80,15 @@ def _epochs(repeats: Repeats) -> str:
 
 def _balance(repeats: Repeats) -> Sequence[str]:
     """Fetched and consumed samples and bytes, and their balance."""
-    samples, size = middle(repeats, "samples") or 0.0, _sample_bytes(repeats)
+    samples, size = median_of(repeats, "samples") or 0.0, _sample_bytes(repeats)
     consumed = _amount(samples, None if size is None else samples * size)
-    if dropped := middle(repeats, "dropped_samples"):
+    if dropped := median_of(repeats, "dropped_samples"):
         consumed += f"; {counted(round(dropped), 'sample')} dropped from partial batches"
-    fetched, balance = middle(repeats, "fetched_samples"), middle(repeats, "balance")
+    fetched, balance = median_of(repeats, "fetched_samples"), median_of(repeats, "balance")
     if fetched is None:
         return "", consumed, ""
     shown = f"{balance:.3f}" if is_number(balance) else ""
-    return _amount(fetched, middle(repeats, "fetched_bytes")), consumed, shown
+    return _amount(fetched, median_of(repeats, "fetched_bytes")), consumed, shown
 
 
 def _amount(samples: float, size: float | None) -> str:
@@ -98,8 +98,8 @@ def _amount(samples: float, size: float | None) -> str:
 
 def _sample_bytes(repeats: Repeats) -> float | None:
     """Stored bytes of a sample on average: of all data, else of what was fetched."""
-    rate, stored = middle(repeats, "samples_per_s"), middle(repeats, "mb_per_s")
+    rate, stored = median_of(repeats, "samples_per_s"), median_of(repeats, "mb_per_s")
     if rate and stored:
         return stored * 1e6 / rate
-    fetched, size = middle(repeats, "fetched_samples"), middle(repeats, "fetched_bytes")
+    fetched, size = median_of(repeats, "fetched_samples"), median_of(repeats, "fetched_bytes")
     return size / fetched if fetched and size else None

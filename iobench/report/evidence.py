@@ -12,8 +12,15 @@ from markupsafe import Markup
 from dataprep.counted import counted
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.hosts import on_all_hosts
-from iobench.analysis.loops import Loop, largest
-from iobench.analysis.points import Repeats, bounds_of, by_point, cold_label, figure, rate_of
+from iobench.analysis.loops import Loop, costliest_rung
+from iobench.analysis.repeats import (
+    Repeats,
+    by_settings,
+    cold_label,
+    estimate_of,
+    rate_bounds,
+    rate_of,
+)
 from iobench.ladder import START, THREE
 from iobench.report import hosts
 from iobench.report.charts import SERIES, Bar, Curve, Guide, Point, bars, lines, thinned
@@ -60,7 +67,7 @@ def _hosts(found: Analysis) -> Card | None:
     if rates is None:
         return None
     point, rows = rates
-    named = f"{point.words}: the sum is {number(point.total.median)} {hosts.unit(point)}."
+    named = f"{point.description}: the sum is {number(point.total.median)} {hosts.unit(point)}."
     more = f" The {len(rows)} slowest of {point.hosts}." if len(rows) < point.hosts else ""
     return Card("Hosts at the same time", f"{named}{more}", bars(rows, hosts.unit(point)))
 
@@ -112,7 +119,7 @@ def _ladder(loop: Loop | None) -> Card | None:
         text = with_interval(scaled)
         words = loop.rung_words(rung)
         rows.append(Bar(words, scaled.median, text, colour, scaled.low, scaled.high))
-    most = largest(loop)
+    most = costliest_rung(loop)
     caption = "Milliseconds a sample as one real part more is added each time."
     if most is not None:
         caption += f" The rung {most[0]} adds most: {percent(most[1].median)} of the whole."
@@ -123,18 +130,18 @@ def _ladder(loop: Loop | None) -> Card | None:
 
 def _workers(found: Analysis) -> Card | None:
     """Rates by number of workers: the loader alone, and loops."""
-    if found.now is None:
+    if found.situation is None:
         return None
-    now, known = found.now.now, found.known
+    now, capacities = found.situation.setting, found.capacities
     curves = []
     for name, colour, table in (
-        ("loader alone", "s0", known.alone),
-        ("training loop", "s1", known.loops),
+        ("loader alone", "s0", capacities.loaders),
+        ("training loop", "s1", capacities.loops),
     ):
         points: dict[int, Estimate] = {}
         for setting, repeats in table.items():
-            alike = (setting.loader, setting.form, setting.source, setting.work)
-            wanted = (now.loader, now.form, now.source if colour == "s1" else "warm", now.work)
+            alike = (setting.loader, setting.data, setting.source, setting.work)
+            wanted = (now.loader, now.data, now.source if colour == "s1" else "warm", now.work)
             rate = rate_of(repeats)
             if alike == wanted and rate is not None:
                 points[setting.all_workers] = rate
@@ -143,10 +150,12 @@ def _workers(found: Analysis) -> Card | None:
     counts = sorted({point.x for curve in curves for point in curve.points})
     if len(counts) < 2:
         return None
-    guides = [Guide("the device's rate", known.takes.median)] if known.takes is not None else []
+    guides = []
+    if capacities.consumption is not None:
+        guides.append(Guide("the device's rate", capacities.consumption.median))
     best = max((point for curve in curves for point in curve.points), key=lambda point: point.y)
     most = f"the best is {number(best.y)} with {counted(int(best.x), 'worker')}"
-    caption = f"{now.loader} over {now.form}: {most}."
+    caption = f"{now.loader} over {now.data}: {most}."
     ticks = [(count, f"{count:.0f}") for count in counts]
     chart = lines(curves, "workers", "samples/s", label=caption, guides=guides, x_ticks=ticks)
     return Card("Workers", caption, chart)
@@ -157,13 +166,13 @@ def _loaders(found: Analysis) -> Card | None:
     if found.loop is not None:
         return None
     rows = []
-    for params, repeats in by_point(found.result.trials, "loader"):
+    for params, repeats in by_settings(found.result.trials, "loader"):
         rate = rate_of(repeats)
         words = params_words("loader", params).removeprefix("loader ")
         if rate is not None:
             text = with_interval(rate)
             rows.append(Bar(words, rate.median, text, "s0", rate.low, rate.high))
-        elif (bounds := bounds_of(repeats)) is not None:
+        elif (bounds := rate_bounds(repeats)) is not None:
             low, high = bounds
             text = f"between {number(low)} and {number(high)}"
             rows.append(Bar(words, low, text, "s0", low, high))
@@ -177,7 +186,7 @@ def _loaders(found: Analysis) -> Card | None:
 
 def _disk(found: Analysis) -> Card | None:
     """MB/s by block size; where one size was measured, by reads in parallel."""
-    points = by_point(found.result.trials, "disk")
+    points = by_settings(found.result.trials, "disk")
     proved = [one for one in points if cold_label(one[1]) in ("cold", "direct")]
     named = []
     for params, repeats in proved or points:
@@ -191,7 +200,7 @@ def _store(found: Analysis) -> Card | None:
     """MB/s by object size; where one size was measured, by connections."""
     named = [
         (f"{params['store']}, {params['operation']} by {params['client']}", params, repeats)
-        for params, repeats in by_point(found.result.trials, "object")
+        for params, repeats in by_settings(found.result.trials, "object")
     ]
     return _storage_card(found, "Object store", named, ("object_bytes", "connections"))
 
@@ -204,7 +213,7 @@ def _storage_card(
     axis = axes[0] if len(sizes) > 1 else axes[1]
     curves: dict[str, dict[float, Estimate]] = {}
     for name, params, repeats in named:
-        x, rate = float(params[axis]), figure(repeats, "mb_per_s")
+        x, rate = float(params[axis]), estimate_of(repeats, "mb_per_s")
         points = curves.setdefault(name, {})
         if rate is not None and (x not in points or rate.median > points[x].median):
             points[x] = rate
@@ -237,10 +246,10 @@ def _storage_card(
 def _demand(found: Analysis) -> float | None:
     """MB/s that the leading loop would read at its device's rate."""
     loop = found.loop
-    if loop is None or loop.consumes is None or (rate := loop.rate()) is None:
+    if loop is None or loop.device_rate is None or (rate := loop.rate()) is None:
         return None
     read = loop.metric("mb_per_s")
-    return read * loop.consumes.median / rate.median if read and loop.farthest else None
+    return read * loop.device_rate.median / rate.median if read and loop.farthest else None
 
 
 def _meanwhile(found: Analysis, series: Series, readings: Readings) -> list[Card]:

@@ -9,13 +9,14 @@ from datetime import datetime
 from markupsafe import Markup
 
 from dataprep.counted import counted
-from iobench.analysis.analyse import Analysis, checked_words, how_words
+from iobench.analysis.advice import Advice, gain_words
+from iobench.analysis.analyse import Analysis, how_words, prediction_accuracy_words
 from iobench.analysis.hosts import leading_point
+from iobench.analysis.input_cost import entry_median
 from iobench.analysis.loops import Loop, step_parts
-from iobench.analysis.recommend import Advice, Recommendation, times_words
+from iobench.analysis.recommendations import Recommendation
+from iobench.analysis.run_verdict import best_loader
 from iobench.analysis.sizing import Feeds, FeedsRow
-from iobench.analysis.verdict import best_loader
-from iobench.analysis.watched import median_of
 from iobench.report import starts, watched
 from iobench.report.charts import Bar, pile
 from iobench.report.numbers import number, percent, size
@@ -95,7 +96,7 @@ def front(found: Analysis) -> Front:
     loop = found.loop if found.loop is not None and found.loop.farthest else None
     lead = _lead(loop) if loop is not None else _lead_of_loader(found)
     if (point := leading_point(found.result)) is not None:
-        lead = f"All hosts: {point.words}. Host 0: {lead}"
+        lead = f"All hosts: {point.description}. Host 0: {lead}"
     changes = [_change(change) for change in found.advice.changes]
     bar = _pile(loop) if loop is not None else None
     if watched_loops := found.summary["watched"]:
@@ -168,8 +169,8 @@ def _meta(result: Result, loop: Loop | None) -> Iterator[str]:
         params = loop.params
         data = f", {params['data']}" if params.get("data") else ""
         yield f"{model_words(str(params.get('model', '')))}, batch {params.get('batch_size')}{data}"
-        if loop.told.get("device"):
-            yield str(loop.told["device"])
+        if loop.facts.get("device"):
+            yield str(loop.facts["device"])
     yield _counts(result)
 
 
@@ -210,7 +211,7 @@ def _lead(loop: Loop) -> str:
 
 def _rate_sentence(loop: Loop) -> str:
     """``877 of 2,000 samples/s.``"""
-    consumes = f" of {number(loop.consumes.median)}" if loop.consumes is not None else ""
+    consumes = f" of {number(loop.device_rate.median)}" if loop.device_rate is not None else ""
     if (bounds := loop.bounds) is not None:
         low, high = bounds
         return f"Between {number(low)} and {number(high)}{consumes} samples/s."
@@ -224,9 +225,9 @@ def _lead_of_loader(found: Analysis) -> str:
     starting = ""
     if entry is not None:
         starting = starts.sentence(
-            median_of(entry, "time_to_first_batch_s"),
-            median_of(entry, "epoch_start_s"),
-            median_of(entry, "epoch_start_share"),
+            entry_median(entry, "time_to_first_batch_s"),
+            entry_median(entry, "epoch_start_s"),
+            entry_median(entry, "epoch_start_share"),
         )
     return f"{starting} {_counts(found.result)}.".strip()
 
@@ -262,7 +263,7 @@ def _pile(loop: Loop) -> Markup | None:
 
 
 def _change(change: Recommendation) -> Change:
-    gain = times_words(change.gain) if change.gain is not None else "gain not predicted"
+    gain = gain_words(change.gain) if change.gain is not None else "gain not predicted"
     more = ""
     if change.rate is not None:
         more = f", to {number(change.rate)} samples/s, {change.basis}."
@@ -276,12 +277,12 @@ def _note(found: Analysis) -> str:
     said = []
     if found.advice.without_effect:
         said.append(no_effect_words(found.advice))
-    if found.advice.trial_without_figures:
-        said.append(f"No prediction: {settings_words(found.advice.trial_without_figures)}.")
+    if found.advice.not_measured:
+        said.append(f"No prediction: {settings_words(found.advice.not_measured)}.")
     if len([change for change in found.advice.changes if change.gain]) > 1:
         said.insert(0, "Each gain comes on top of those above it.")
     if found.advice.changes and found.loop is not None:
-        said.append(checked_words(found.checks, found.loop.group))
+        said.append(prediction_accuracy_words(found.checks, found.loop.group))
     return " ".join(said)
 
 

@@ -9,8 +9,8 @@ from iobench.analysis.hosts import (
     KINDS,
     HostPoint,
     host_points,
+    host_problems,
     leading_point,
-    problems,
 )
 from iobench.report.charts import Bar
 from iobench.report.numbers import number, percent, seconds, with_interval
@@ -44,7 +44,7 @@ def tables(result: Result) -> Iterator[Table]:
             yield Table(title, columns, rows, "Medians over repeats; the widest spread of starts.")
     missing = [
         [f"host {problem.host}", f"{problem.trials} of {problem.planned}", problem.reason]
-        for problem in problems(result.trials)
+        for problem in host_problems(result.trials)
     ]
     yield Table("Hosts without a result", ("host", "trials", "first reason"), missing)
     yield Table(
@@ -68,7 +68,7 @@ def rates(result: Result) -> tuple[HostPoint, list[Bar]] | None:
     point = leading_point(result)
     if point is None or point.hosts < 2:
         return None
-    slowest_first = sorted(point.each, key=lambda each: each.rate.median)
+    slowest_first = sorted(point.host_rates, key=lambda host_rate: host_rate.rate.median)
     bars = [
         Bar(
             f"host {each.host}",
@@ -91,7 +91,7 @@ def growth(result: Result) -> list[tuple[str, dict[int, Estimate]]]:
     """
     alike: dict[str, list[HostPoint]] = {}
     for point in host_points(result.trials):
-        alike.setdefault(point.words, []).append(point)
+        alike.setdefault(point.description, []).append(point)
     grown = []
     for words, points in alike.items():
         of_one = points[0].total.median / points[0].hosts
@@ -113,17 +113,17 @@ def unit(point: HostPoint) -> str:
 
 
 def _row(point: HostPoint) -> Sequence[str]:
-    each = [number(host.rate.median) for host in point.each[:_SHOWN_HOSTS]]
-    if len(point.each) > _SHOWN_HOSTS:
+    each = [number(host.rate.median) for host in point.host_rates[:_SHOWN_HOSTS]]
+    if len(point.host_rates) > _SHOWN_HOSTS:
         each.append("...")
     others = {name: rate for name, rate in point.sums.items() if name != point.metric}
     hosts = str(point.hosts)
-    if point.hosts < point.wanted:
-        hosts = f"{point.hosts} of {point.wanted}"
+    if point.hosts < point.planned_hosts:
+        hosts = f"{point.hosts} of {point.planned_hosts}"
     slowest = f"host {point.slowest.host}: {number(point.slowest.rate.median)}"
     spread, share = point.start_spread_s, point.together_share
     return [
-        point.words,
+        point.description,
         hosts,
         f"{with_interval(point.total)} {unit(point)}",
         rates_words(others, number),

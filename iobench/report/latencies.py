@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataprep.counted import counted
-from iobench.analysis.points import Repeats, by_point, middle
+from iobench.analysis.repeats import Repeats, by_settings, median_of
 from iobench.report.numbers import number, seconds
 from iobench.report.tables import Table
 from iobench.result import Result
@@ -20,8 +20,8 @@ def tables(result: Result) -> list[Table]:
 
 def _steps(result: Result) -> Table:
     rows = []
-    for params, repeats in by_point(result.trials, "train"):
-        if middle(repeats, "step_s_p50") is None:
+    for params, repeats in by_settings(result.trials, "train"):
+        if median_of(repeats, "step_s_p50") is None:
             continue
         steps = _counted_steps(repeats)
         cells = [_quantile(repeats, f"step_s_{name}", name, steps, "step") for name in _SHOWN]
@@ -48,7 +48,7 @@ def _counted_steps(repeats: Repeats) -> int | None:
 
 def _quantile(repeats: Repeats, metric: str, name: str, count: int | None, unit: str) -> str:
     """A quantile, or how many more steps or requests it needs."""
-    value = middle(repeats, metric)
+    value = median_of(repeats, metric)
     if value is not None:
         return seconds(value)
     lacking = missing(count, QUANTILES[name]) if count is not None else 0
@@ -58,11 +58,11 @@ def _quantile(repeats: Repeats, metric: str, name: str, count: int | None, unit:
 def _gets(result: Result) -> Table:
     rows = []
     for kind in ("train", "loader"):
-        for params, repeats in by_point(result.trials, kind):
+        for params, repeats in by_settings(result.trials, kind):
             first_s, whole_s = (
-                middle(repeats, name) for name in ("store_first_byte_s", "store_get_s")
+                median_of(repeats, name) for name in ("store_first_byte_s", "store_get_s")
             )
-            requests = middle(repeats, "store_requests")
+            requests = median_of(repeats, "store_requests")
             if first_s is not None and whole_s is not None and requests is not None:
                 cells = [number(requests), seconds(first_s), seconds(whole_s)]
                 rows.append([params_words(kind, params), *cells])
@@ -72,12 +72,12 @@ def _gets(result: Result) -> Table:
 
 def _requests(result: Result) -> Table:
     rows = []
-    for params, repeats in by_point(result.trials, "object"):
-        requests = middle(repeats, "requests")
+    for params, repeats in by_settings(result.trials, "object"):
+        requests = median_of(repeats, "requests")
         count = round(requests) if requests is not None else None
         cells = []
         for metric in ("first_byte_s", "total_s"):
-            is_measured = middle(repeats, f"{metric}_p50") is not None
+            is_measured = median_of(repeats, f"{metric}_p50") is not None
             for name in _SHOWN:
                 cell = _quantile(repeats, f"{metric}_{name}", name, count, "request")
                 cells.append(cell if is_measured else "")

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from iobench.analysis.loops import Loop, by_rank
+from iobench.analysis.loops import Loop, median_by_rank
 from iobench.report.numbers import number, percent
 from iobench.report.tables import Table
 
 
 def tables(loop: Loop) -> Iterator[Table]:
     """Utilisation, rate and waiting of each rank with the farthest input."""
-    utilisations = by_rank(loop.trials, "rank_au_mlperf")
+    utilisations = median_by_rank(loop.trials, "rank_au_mlperf")
     if not utilisations:
         return
-    rates = by_rank(loop.trials, "rank_samples_per_s")
-    waits = by_rank(loop.trials, "rank_wait_share")
+    rates = median_by_rank(loop.trials, "rank_samples_per_s")
+    waits = median_by_rank(loop.trials, "rank_wait_share")
     rows = []
     for rank, utilisation in enumerate(utilisations):
         rate = number(rates[rank]) if rank < len(rates) else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from iobench.analysis.points import by_point, middle
+from iobench.analysis.repeats import by_settings, median_of
 from iobench.report.numbers import percent, seconds
 from iobench.report.tables import Table
 from iobench.result import Result
@@ -40,16 +40,16 @@ def tables(result: Result) -> list[Table]:
     """The time to the first batch with its parts, and the starts of later epochs."""
     rows = []
     for kind in ("train", "loader"):
-        for params, repeats in by_point(result.trials, kind):
-            first_s = middle(repeats, "time_to_first_batch_s")
+        for params, repeats in by_settings(result.trials, kind):
+            first_s = median_of(repeats, "time_to_first_batch_s")
             if first_s is None or params.get("input") in ("synthetic", "copy"):
                 continue
             row = [params_words(kind, params), seconds(first_s)]
             for part in _PARTS:
-                part_s = middle(repeats, f"first_batch_{part}_s")
+                part_s = median_of(repeats, f"first_batch_{part}_s")
                 row.append("" if part_s is None else seconds(part_s))
             later_s, share = (
-                middle(repeats, name) for name in ("epoch_start_s", "epoch_start_share")
+                median_of(repeats, name) for name in ("epoch_start_s", "epoch_start_share")
             )
             row.append("" if later_s is None else seconds(later_s))
             row.append("" if not share else percent(share))

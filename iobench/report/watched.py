@@ -7,13 +7,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from iobench.analysis.rules import RULES
-from iobench.analysis.watched import (
-    ceiling_words,
-    loss_words,
-    median_of,
-    most_gain,
-    rate_words,
+from iobench.analysis.finding_rules import RULES
+from iobench.analysis.input_cost import (
+    entry_ceiling_words,
+    entry_loss_words,
+    entry_median,
+    entry_rate_words,
+    largest_gain,
 )
 from iobench.report import starts
 from iobench.report.charts import Bar, pile
@@ -41,9 +41,9 @@ _TO_CHANGE = ("cause", "start")
 def lead(entry: Mapping[str, Any]) -> str:
     """The loss of a loop, its time to the first batch, and how its later epochs start."""
     starting = starts.sentence(
-        median_of(entry, "time_to_first_batch_s"), median_of(entry, "epoch_start_s")
+        entry_median(entry, "time_to_first_batch_s"), entry_median(entry, "epoch_start_s")
     )
-    loss = loss_words(entry)
+    loss = entry_loss_words(entry)
     if not loss:
         return starting
     said = f"Loss {loss}: a step on a batch that the loop already has takes that much less time."
@@ -52,8 +52,10 @@ def lead(entry: Mapping[str, Any]) -> str:
 
 def step_bar(entry: Mapping[str, Any]) -> Markup | None:
     """Where the time of a sample goes: the loop itself, and its loader; None without a loss."""
-    rate, ceiling = (median_of(entry, name) for name in ("samples_per_s", "ceiling_samples_per_s"))
-    loss = median_of(entry, "loss_share")
+    rate, ceiling = (
+        entry_median(entry, name) for name in ("samples_per_s", "ceiling_samples_per_s")
+    )
+    loss = entry_median(entry, "loss_share")
     if rate is None or ceiling is None or loss is None or loss <= 0:
         return None
     own_ms, all_ms = 1e3 / ceiling, 1e3 / rate
@@ -69,7 +71,7 @@ def step_bar(entry: Mapping[str, Any]) -> Markup | None:
 
 def gain_words(entries: Sequence[Mapping[str, Any]]) -> str:
     """What a change can bring at most, where one loop was watched and its loss measured."""
-    gain = most_gain(entries[0]) if len(entries) == 1 else None
+    gain = largest_gain(entries[0]) if len(entries) == 1 else None
     if gain is None:
         return "gain not predicted"
     return f"at most {gain:.2f} times, measured without the loader"
@@ -79,10 +81,10 @@ def rows(entries: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """A row of cells for each loop."""
     table = []
     for entry in entries:
-        cells = [str(entry.get("loader", "")), rate_words(entry)]
-        cells += [ceiling_words(entry), loss_words(entry)]
+        cells = [str(entry.get("loader", "")), entry_rate_words(entry)]
+        cells += [entry_ceiling_words(entry), entry_loss_words(entry)]
         for name, say in _FIGURES:
-            value = median_of(entry, name)
+            value = entry_median(entry, name)
             cells.append(say(value) if value is not None else "")
         table.append(cells)
     return table

@@ -29,7 +29,7 @@ from iobench.faults import Delay, FaultProxy, Match, Rule
 from iobench.loaders.frameworks import need_framework
 from iobench.loaders.protocol import Loader
 from iobench.loaders.torch_loader import TorchLoader
-from iobench.loops import training, training_plan
+from iobench.loops import training_settings, training_trial
 from iobench.pixels import PixelAugmentation
 from iobench.result import Result
 from iobench.selftest.known_rates import NotRun
@@ -301,8 +301,8 @@ class Bench:
             "image_size": 32,
             "steps": self.plan.steps,
         }
-        loop = training_plan.Training.model_validate({**defaults, **changed})
-        params = next(point for point in training_plan.plan(loop) if point["input"] == source)
+        loop = training_settings.Training.model_validate({**defaults, **changed})
+        params = next(point for point in training_settings.training_points(loop) if point["input"] == source)
         # All requests of a batch wait at the same time. Tables and manifests are not delayed.
         delay = Delay(case.get("fetch", 0.0) * self.plan.batch_size)
         self.proxy.replace_rules([Rule(Match("GET", SHARDS), delay)])
@@ -311,7 +311,7 @@ class Bench:
         copied_samples = 0 if source == "synthetic" else self.plan.batch_size
         around = slowed(case, self.clock, case.get("copy", 0.0) * copied_samples)
         context = Context(self.places, self.clock, lambda done, unit: None, around=around)
-        outcome = training.run(spec, context)
+        outcome = training_trial.run(spec, context)
         return Trial(
             spec.id, spec.kind, params, repeat, "done", metrics=outcome.metrics, cold=outcome.cold
         )

@@ -170,17 +170,17 @@ class Finished:
     def _repr_html_(self) -> str:
         import pandas as pd
 
-        from iobench.analysis.watched import ceiling_words, median_of, rate_words
+        from iobench.analysis.input_cost import entry_ceiling_words, entry_median, entry_rate_words
         from iobench.rundir import read
 
         rows = []
         for folder in self.folders:
             for entry in read(folder).summary["watched"]:
                 row = {"loader": entry["loader"], "steps": entry["steps"]["median"]}
-                row["samples/s"] = rate_words(entry)
-                row["samples/s without the loader"] = ceiling_words(entry) or None
+                row["samples/s"] = entry_rate_words(entry)
+                row["samples/s without the loader"] = entry_ceiling_words(entry) or None
                 for title, key in _TABLE_COLUMNS.items():
-                    row[title] = median_of(entry, key)
+                    row[title] = entry_median(entry, key)
                 row["report"] = folder / "report.html"
                 rows.append(row)
         table = pd.DataFrame(rows).dropna(axis="columns", how="all")

@@ -59,7 +59,7 @@ def test_it_is_summed_up() -> None:
     assert climbed
     assert all(rungs <= {"synthetic", "warm", "cold", "store"} for rungs in climbed)
     assert any(entry["stall"] for entry in summary["ladder"])
-    assert all("decode" in entry["trial_without_figures"] for entry in summary["ladder"])
+    assert all("decode" in entry["not_measured"] for entry in summary["ladder"])
 
 
 def test_its_report_is_drawn(old: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.badges import badge, shown, words
+from iobench.badges import badge, badge_with_reason, trial_badge
 from iobench.trial import Cold
 
 
@@ -31,8 +31,8 @@ WARMED = Cold("cold", "warm", 0.5, 0.4, why="50 % of the pages were resident bef
         ([cold(1.4, amplification=1.4)], "cold, amplification 1.4"),
         ([cold(1.0, amplification=1.0)], "cold 100 %"),
         ([cold(), cold(None)], "cold, by residency"),
-        ([cold(), WARMED], "asked cold, not proved"),
-        ([WARMED], "asked cold, not proved"),
+        ([cold(), WARMED], "cold requested, not proved"),
+        ([WARMED], "cold requested, not proved"),
         ([Cold("warm", "warm", 1.0, 0.0)], "warm"),
         ([Cold("warm", "warm", 1.0, None)], "warm"),
         ([Cold("warm", "warm", 0.7, 0.3)], "warm, 30 % from storage"),
@@ -52,7 +52,7 @@ WARMED = Cold("cold", "warm", 0.5, 0.4, why="50 % of the pages were resident bef
             "first epoch cold, amplification 1.4",
         ),
         ([Cold("warm", "warm", 0.1, 1.5)], "warm, 100 % from storage"),
-        ([Cold("cold", "first epoch cold"), cold()], "asked cold, not proved"),
+        ([Cold("cold", "first epoch cold"), cold()], "cold requested, not proved"),
         ([Cold("warm", "warm"), Cold("direct", "direct")], "direct, warm"),
     ],
 )
@@ -63,17 +63,19 @@ def test_a_badge_says_what_was_shown(repeats: list[Cold], said: str) -> None:
 
 def test_a_line_has_the_reason_and_whether_the_data_fit_in_memory() -> None:
     """For a terminal, and for a row of a table."""
-    assert words(None) == ""
-    assert words(WARMED) == "asked cold, not proved: 50 % of the pages were resident before"
-    assert words(cold(cache_resident=True)) == "cold 100 %, cache-resident"
-    assert words(Cold("", "not applicable", cache_resident=True)) == ""
+    assert trial_badge(None) == ""
+    assert (
+        trial_badge(WARMED) == "cold requested, not proved: 50 % of the pages were resident before"
+    )
+    assert trial_badge(cold(cache_resident=True)) == "cold 100 %, cache-resident"
+    assert trial_badge(Cold("", "not applicable", cache_resident=True)) == ""
 
 
 def test_one_repeat_decides_for_all() -> None:
     """One that was not proved cold, with its reason; one whose data may stay in memory."""
-    assert shown([cold(), WARMED]) == f"asked cold, not proved: {WARMED.why}"
-    assert shown([cold(), cold(cache_resident=True)]) == "cold 100 %, cache-resident"
-    assert shown([cold(), cold(cache_resident=False)]) == "cold 100 %"
+    assert badge_with_reason([cold(), WARMED]) == f"cold requested, not proved: {WARMED.why}"
+    assert badge_with_reason([cold(), cold(cache_resident=True)]) == "cold 100 %, cache-resident"
+    assert badge_with_reason([cold(), cold(cache_resident=False)]) == "cold 100 %"
 
 
 @given(st.floats(0.95, 1), st.floats(0.95, 1))

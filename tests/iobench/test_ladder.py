@@ -101,7 +101,7 @@ def test_differences_are_taken_within_repeats() -> None:
     part = found.rungs[1].part
     assert part is not None
     assert (part.median, part.low, part.high, part.repeats) == (0.5, 0.5, 0.5, 5)
-    assert found.rungs[1].tells
+    assert found.rungs[1].differs_from_zero
 
 
 def test_a_negative_part_is_kept_and_told() -> None:
@@ -110,15 +110,15 @@ def test_a_negative_part_is_kept_and_told() -> None:
     part = found.rungs[1].part
     assert part is not None
     assert part.median == -1.0
-    assert found.rungs[1].tells
+    assert found.rungs[1].differs_from_zero
 
 
 def test_what_cannot_be_told() -> None:
     """An interval with 0 in it, or one repeat alone."""
     noisy = ladder({"copy": {0: 1.0, 1: 2.0}, "collate": {0: 2.0, 1: 1.5}})
     once = ladder({"copy": {0: 1.0}, "collate": {0: 2.0}})
-    assert not noisy.rungs[1].tells
-    assert not once.rungs[1].tells
+    assert not noisy.rungs[1].differs_from_zero
+    assert not once.rungs[1].differs_from_zero
 
 
 @given(loops, st.integers(0, 5), st.floats(0.01, 1.0))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from iobench.stats import (
     MOST_REPEATS,
-    More,
+    MoreRepeats,
     Ratio,
     has_ratio,
     holm,
@@ -74,7 +74,7 @@ def test_known_coverages(base: int, new: int, coverage: float) -> None:
     found = ratio_apart([1.0] * base, [2.0] * new)
     assert found.coverage == pytest.approx(coverage, abs=1e-12)
     assert (found.base_repeats, found.new_repeats) == (base, new)
-    assert found.told == (coverage >= 0.95)
+    assert found.has_full_coverage == (coverage >= 0.95)
 
 
 def test_the_normal_law_goes_on_where_counting_ends() -> None:
@@ -175,9 +175,11 @@ def test_what_has_no_ratio_is_refused(values: Sequence[float]) -> None:
 def test_more_repeats_until_an_interval_covers(base: int, new: int, more: int) -> None:
     """The fewest: one less in each does not reach 95 %."""
     assert more_to_cover(base, new) == more
-    assert ratio_apart([1.0] * (base + more), [1.0] * (new + more)).told
+    assert ratio_apart([1.0] * (base + more), [1.0] * (new + more)).has_full_coverage
     if more:
-        assert not ratio_apart([1.0] * (base + more - 1), [1.0] * (new + more - 1)).told
+        assert not ratio_apart(
+            [1.0] * (base + more - 1), [1.0] * (new + more - 1)
+        ).has_full_coverage
 
 
 @given(samples, samples, st.floats(0.001, 0.99))
@@ -212,12 +214,12 @@ def test_the_change_itself_has_no_say_in_more_repeats(
 
 def test_one_repeat_each_knows_no_spread() -> None:
     """So that the number is a least one."""
-    assert more_to_tell([1.0], [1.1], 0.05) == More(3, at_least=True)
+    assert more_to_tell([1.0], [1.1], 0.05) == MoreRepeats(3, at_least=True)
 
 
 def test_a_wild_spread_is_not_healed_by_repeats() -> None:
     """The number is bounded, and says so."""
-    assert more_to_tell([1.0, 100.0], [1.0, 50.0], 0.05) == More(MOST_REPEATS, at_least=True)
+    assert more_to_tell([1.0, 100.0], [1.0, 50.0], 0.05) == MoreRepeats(MOST_REPEATS, at_least=True)
 
 
 def test_as_many_repeats_as_were_foreseen_tell_the_threshold() -> None:
@@ -277,7 +279,7 @@ def test_a_change_is_significant_where_the_interval_leaves_1_out(
 ) -> None:
     """Test and interval agree, also with equal values, unless the interval had to be extended."""
     found = ratio_apart(base, new)
-    assume(found.told)
+    assume(found.has_full_coverage)
     significant = p_value(base, new) <= 0.05
     assert significant or not found.leaves_1_out
     if found.low < found.ratio < found.high:

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.analysis.loops import loops
+from iobench.analysis.loops import training_loops
 from iobench.config import BenchConfig
 from iobench.plan import trials
 from iobench.together import combine_host_parts
 from iobench.trial import Cold, HostPart, Trial, TrialSpec
 from iobench.words import (
+    duration_range_words,
     ladder_table,
     params_words,
     point_words,
-    range_words,
     rate_words,
     result_words,
     size_words,
@@ -196,7 +196,7 @@ def test_size_says_exactly_how_many(count: int) -> None:
 
 def shown(trials: list[Trial]) -> str:
     """The tables."""
-    return "\n\n".join(ladder_table(one.ladder_dict()) for one in loops(trials))
+    return "\n\n".join(ladder_table(one.ladder_dict()) for one in training_loops(trials))
 
 
 def test_a_table_a_loop() -> None:
@@ -217,7 +217,7 @@ def test_a_table_a_loop() -> None:
         "+ collate and inter-process",
     ]
     assert lines[4].split()[-7:][:2] == ["25", "10"]
-    assert lines[5].startswith("not measured: augment, decode, warm, cold, store: not asked for")
+    assert lines[5].startswith("not measured: augment, decode, warm, cold, store: not requested")
     assert " ?" in second.splitlines()[3]
 
 
@@ -233,7 +233,7 @@ def test_the_last_column_says_what_was_shown_of_the_cache() -> None:
     resident = replace(COLD, physical_ratio=0.98, cache_resident=True)
     for cold, said in (
         (resident, "cold 98 %, cache-resident"),
-        (UNPROVED, "asked cold, not proved: half was resident"),
+        (UNPROVED, "cold requested, not proved: half was resident"),
     ):
         lines = shown([*loop("synthetic", 90), *loop("cold", 50, cold=cold)]).splitlines()
         assert lines[3].endswith(said)
@@ -251,7 +251,7 @@ def test_the_last_column_says_what_was_shown_of_the_cache() -> None:
 )
 def test_a_range_of_durations(low_s: float, high_s: float, words: str) -> None:
     """A range names its unit once, and is one duration if both ends read the same."""
-    assert range_words(low_s, high_s) == words
+    assert duration_range_words(low_s, high_s) == words
 
 
 def test_a_trial_of_several_hosts_begins_with_their_sum() -> None:

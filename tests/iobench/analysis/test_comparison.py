@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.analysis.comparison import Comparison, Saved, compare, with_verdict
-from iobench.analysis.verdicts import judge
+from iobench.analysis.regressions import Figure, Judgement, Sides, judge
 from iobench.errors import NotComparable
 from iobench.result import HostFacts, Result
 from iobench.stats import ratio_apart
@@ -47,9 +47,9 @@ def test_a_recommendation_that_was_followed() -> None:
     assert one.changed == ("workers: 1 -> 2",)
     assert one.applied == ("Use 2 loader workers instead of 1",)
     assert one.predicted is not None
-    assert one.found is not None
+    assert one.rate_change is not None
     assert one.predicted.median == pytest.approx(1.6, rel=0.02)
-    assert one.found.ratio.ratio == pytest.approx(1390 / 880, rel=0.01)
+    assert one.rate_change.ratio.ratio == pytest.approx(1390 / 880, rel=0.01)
     assert found.sentence.startswith("The loop 'g' is faster: 1.58 times the base rate")
     assert found.exit_code == 0
 
@@ -72,10 +72,10 @@ def test_loops_are_paired_by_group_whatever_else_differs() -> None:
     staged = run(loop("synthetic", 2000, loader="torch-map"), loop("warm", 860, loader="torch-map"))
     (one,) = compared(run(FAR_STORE), staged).loops
     assert "input: store -> warm" in one.changed
-    assert one.found is not None
-    assert one.found.ratio.ratio > 50
+    assert one.rate_change is not None
+    assert one.rate_change.ratio.ratio > 50
     other_name = followed(1390, workers=2, group="other")
-    assert compared(run(ONE_WORKER), other_name).loops[0].found is not None
+    assert compared(run(ONE_WORKER), other_name).loops[0].rate_change is not None
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_regression_is_exit_code_1() -> None:
     assert found.exit_code == 1
     (worse,) = with_verdict(found.deciding, "regression")
     (better,) = with_verdict(found.deciding, "improvement")
-    assert worse.worse > 0 > better.worse
+    assert worse.log_worse > 0 > better.log_worse
 
 
 def with_metrics(trials: Sequence[Trial], **metrics: float | None) -> list[Trial]:
@@ -215,7 +215,7 @@ def test_loaders_do_not_answer_for_a_loop_without_a_rate() -> None:
     assert "g, warm: samples/s is missing in repeats of new" in refused(base, new)
     found = compared(base, new, force=True)
     assert [change.kind for change in found.deciding] == ["loader"]
-    assert "g, warm: samples/s is missing in repeats of new" in found.alone
+    assert "g, warm: samples/s is missing in repeats of new" in found.unpaired
 
 
 def points(sort: str, count: int, repeats: int = 6) -> list[list[Trial]]:
@@ -304,7 +304,7 @@ def test_too_many_figures_for_the_repeats_are_underpowered(
     assert ("underpowered: with" in found.sentence) == bool(more)
     if more:
         assert f"run at least {more} more repeat." in found.sentence
-        halved = next(change for change in underpowered if change.worse > 0.5)
+        halved = next(change for change in underpowered if change.log_worse > 0.5)
         assert halved.verdict_words == f"underpowered, {more} more repeat"
 
 
@@ -344,9 +344,9 @@ def test_points_of_one_run_alone_are_listed() -> None:
     base = run(loader(100, 1), loader(200, 2))
     failed = [replace(t, status="failed", reason="it fell over") for t in loader(200, 2)]
     found = compared(base, run(loader(100, 1), failed, loader(50, 4)))
-    assert any(said.startswith("only in base: loader") for said in found.alone)
-    assert any(said.startswith("only in new: loader") for said in found.alone)
-    assert "failed or skipped in new: it fell over" in found.alone
+    assert any(said.startswith("only in base: loader") for said in found.unpaired)
+    assert any(said.startswith("only in new: loader") for said in found.unpaired)
+    assert "failed or skipped in new: it fell over" in found.unpaired
 
 
 def test_cold_is_not_compared_with_warm() -> None:
@@ -363,6 +363,13 @@ def test_the_device_is_named() -> None:
     assert one.device == "emulated device -> NVIDIA H100"
 
 
+def judged(base: Sequence[float], new: Sequence[float], *, higher: bool) -> Judgement:
+    """The judgement of a figure that does not decide, with a threshold of 5 %."""
+    figure = Figure("samples_per_s", "samples/s", higher_is_better=higher)
+    sides = Sides("loader", "a loader", figure, base, new, is_main=True)
+    return judge(sides, ratio_apart(base, new), 0.05)
+
+
 @given(
     base=st.lists(st.floats(90, 110), min_size=4, max_size=8),
     factor=st.floats(0.2, 5.0),
@@ -371,9 +378,8 @@ def test_the_device_is_named() -> None:
 def test_a_verdict_follows_the_direction(base: list[float], factor: float, higher: bool) -> None:
     """What is better one way is worse the other way."""
     new = [value * factor for value in base]
-    ratio = ratio_apart(base, new)
-    verdict, _, _ = judge(ratio, base, new, 0.05, higher=higher)
-    turned, _, _ = judge(ratio, base, new, 0.05, higher=not higher)
+    verdict = judged(base, new, higher=higher).verdict
+    turned = judged(base, new, higher=not higher).verdict
     opposite = {"regression": "improvement", "improvement": "regression"}
     assert turned == opposite.get(verdict, verdict)
     if factor > 2:
@@ -382,8 +388,8 @@ def test_a_verdict_follows_the_direction(base: list[float], factor: float, highe
 
 def test_too_few_repeats_ask_for_more() -> None:
     """Two against two cannot cover 95 %."""
-    verdict, why, more = judge(ratio_apart([1, 2], [1, 2]), [1, 2], [1, 2], 0.05, higher=True)
-    assert verdict == "underpowered"
-    assert "2 against 2 repeats" in why
-    assert more is not None
-    assert more.repeats >= 2
+    judgement = judged([1, 2], [1, 2], higher=True)
+    assert judgement.verdict == "underpowered"
+    assert "2 against 2 repeats" in judgement.why
+    assert judgement.more is not None
+    assert judgement.more.repeats >= 2

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from iobench.analysis.analyse import analyse
-from iobench.analysis.rules import RULES
+from iobench.analysis.finding_rules import RULES
 from iobench.report.front import front
 from iobench.trial import Trial
 from tests.iobench.analysis.made import (

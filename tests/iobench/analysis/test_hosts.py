@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from iobench.analysis.analyse import analyse, summarised
-from iobench.analysis.host_curve import HostCurve
-from iobench.analysis.hosts import host_points, problems
+from iobench.analysis.host_scaling import HostCurve
+from iobench.analysis.hosts import host_points, host_problems
 from iobench.cli import app
 from iobench.config import BenchConfig
 from iobench.result import HostFacts, Result
@@ -66,7 +66,7 @@ GETS = probe({(8_000_000, 8): 30.0})
 def test_a_point_has_the_sum_and_the_slowest_host() -> None:
     """Medians over repeats."""
     (point,) = host_points(on_hosts(GETS, (1.0, 0.5, 1.5)))
-    assert (point.hosts, point.wanted, point.metric) == (3, 3, "mb_per_s")
+    assert (point.hosts, point.planned_hosts, point.metric) == (3, 3, "mb_per_s")
     assert point.total.median == pytest.approx(90.0, rel=0.01)
     assert point.slowest.host == 1
     assert point.slowest.rate.median == pytest.approx(15.0, rel=0.01)
@@ -79,7 +79,7 @@ def test_points_on_other_numbers_of_hosts_stand_apart() -> None:
     found = host_points(
         [*on_hosts(GETS, (1.0, 1.0, None)), *fewer(GETS, (2.0,)), *on_hosts(GETS, (1.0, 1.0, 1.0))]
     )
-    assert [(point.hosts, point.wanted) for point in found] == [(1, 1), (2, 3), (3, 3)]
+    assert [(point.hosts, point.planned_hosts) for point in found] == [(1, 1), (2, 3), (3, 3)]
 
 
 def test_the_verdict_begins_with_all_hosts() -> None:
@@ -138,8 +138,8 @@ def test_even_hosts_that_measure_together_are_no_finding() -> None:
 
 def test_a_missing_host_is_named_with_its_reason() -> None:
     """And with the number of its trials."""
-    (problem,) = problems([*on_hosts(GETS, (1.0, None)), *on_hosts(GETS, (1.0, 1.0))])
-    assert problem.words == "host 1 has no result in 6 of 12 trials: it gave no result"
+    (problem,) = host_problems([*on_hosts(GETS, (1.0, None)), *on_hosts(GETS, (1.0, 1.0))])
+    assert problem.sentence == "host 1 has no result in 6 of 12 trials: it gave no result"
 
 
 CURVE = {1: 100.0, 2: 190.0, 4: 300.0}
@@ -206,5 +206,5 @@ def test_scale_uses_the_curve_over_hosts(tmp_path: Path) -> None:
 def test_scale_says_where_no_number_of_hosts_is_enough(tmp_path: Path) -> None:
     """A store that gives four hosts what it gives one."""
     said = scaled(tmp_path, stored({1: 80.0, 2: 81.0, 4: 82.0}), "--devices", "64")
-    assert "No number of hosts is enough: the store does not give more." in said
+    assert "No number of hosts is enough: the store does not get faster." in said
     assert "no number of hosts gets the rate, extrapolated beyond 4 measured hosts" in said

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.analysis.analyse import analyse, summarised
-from iobench.analysis.loops import loops, step_parts
+from iobench.analysis.loops import step_parts, training_loops
 from iobench.ladder import RUNGS
 from tests.iobench.analysis.made import GPU, UNPROVED, analysed, loop, run, together
 
@@ -39,7 +39,7 @@ def test_no_part_of_a_step_exceeds_the_loss(seconds: list[float]) -> None:
     trials = [
         t for rung, s in zip(rungs, seconds, strict=True) for t in loop(rung, 1 / s, repeats=1)
     ]
-    (found,) = loops(trials)
+    (found,) = training_loops(trials)
     parts = step_parts(found)
     assert math.isclose(sum(part.share for part in parts), 1.0)
     loss = max(0.0, 1 - seconds[0] / seconds[-1])
@@ -53,7 +53,7 @@ def test_the_ladder_has_a_rung_for_the_starts_of_epochs() -> None:
     """In JSON and in the parts of a step, which still add up to the loss."""
     metrics = {"epoch_start_share": 0.4}
     trials = together(loop("synthetic", 1000), loop("warm", 250, metrics=metrics))
-    (found,) = loops(trials)
+    (found,) = training_loops(trials)
     entry = found.ladder_dict()
     assert entry["path"] == ["synthetic", "start", "warm"]
     rung = entry["rungs"][1]
@@ -63,7 +63,7 @@ def test_the_ladder_has_a_rung_for_the_starts_of_epochs() -> None:
         "synthetic",
     )
     assert rung["seconds_per_sample"]["median"] == pytest.approx(1e-3 + 0.4 * 4e-3, rel=0.01)
-    assert "start" not in entry["trial_without_figures"]
+    assert "start" not in entry["not_measured"]
     parts = {part.name: part.share for part in step_parts(found)}
     assert list(parts) == ["device", "start", "prepare"]
     assert parts["start"] == pytest.approx(0.4, rel=0.02)
@@ -72,13 +72,13 @@ def test_the_ladder_has_a_rung_for_the_starts_of_epochs() -> None:
 
 def test_preparing_and_fetching_are_split_by_a_warm_loop() -> None:
     """Of the time of the farthest; not where warm was not quite warm."""
-    (found,) = loops([*loop("synthetic", 1000), *loop("warm", 500), *loop("cold", 250)])
+    (found,) = training_loops([*loop("synthetic", 1000), *loop("warm", 500), *loop("cold", 250)])
     assert found.preparation_stall is not None
     assert found.preparation_stall.median == pytest.approx(0.25, abs=0.01)
     assert found.fetch_stall is not None
     assert found.fetch_stall.median == pytest.approx(0.5, abs=0.01)
     doubtful = loop("warm", 500, cold=UNPROVED)
-    (found,) = loops([*loop("synthetic", 1000), *doubtful, *loop("cold", 250)])
+    (found,) = training_loops([*loop("synthetic", 1000), *doubtful, *loop("cold", 250)])
     assert found.preparation_stall is None
 
 
@@ -104,10 +104,10 @@ def test_a_loop_without_its_devices_rate_says_so() -> None:
 def test_rungs_that_were_not_measured_say_why() -> None:
     """Not asked for, failed, or of a loader with three rungs."""
     (entry,) = analyse(run([*loop("synthetic", 1000), *loop("warm", 500)])).summary["ladder"]
-    assert entry["trial_without_figures"]["decode"] == "not asked for (training.inputs)"
+    assert entry["not_measured"]["decode"] == "not requested (training.inputs)"
     trials = [*loop("synthetic", 900, loader="tf-data"), *loop("warm", 500, loader="tf-data")]
     (entry,) = analyse(run(trials)).summary["ladder"]
-    assert "has three rungs" in entry["trial_without_figures"]["decode"]
+    assert "has three rungs" in entry["not_measured"]["decode"]
 
 
 def test_scaling_over_devices() -> None:

@@ -353,11 +353,11 @@ def test_pinned_memory_is_for_gpus() -> None:
     of = {False: analysed(ONE_WORKER, pinned), True: None}
     found = of[False]
     assert found is not None
-    assert "pin_memory" not in found.advice.trial_without_figures
+    assert "pin_memory" not in found.advice.not_measured
     gpu = together(
         loader(900, 1), loop("synthetic", 2000, metrics=GPU), loop("warm", 880, metrics=GPU)
     )
-    assert "pin_memory" in analysed(gpu).advice.trial_without_figures
+    assert "pin_memory" in analysed(gpu).advice.not_measured
 
 
 def test_the_primary_finding_has_the_first_recommendation() -> None:
@@ -382,9 +382,9 @@ def test_too_many_workers_are_named() -> None:
 def test_a_run_without_loops_advises_its_loader() -> None:
     """Of the first that decodes."""
     found = analysed(loader(900, 1), loader(1440, 2))
-    assert found.now is not None
+    assert found.situation is not None
     assert [change.setting for change in found.advice.changes] == ["workers"]
-    assert analysed(loader(900, 1, loader="raw")).now is None
+    assert analysed(loader(900, 1, loader="raw")).situation is None
 
 
 def test_the_longest_stored_side_within_two_percent_is_taken() -> None:
@@ -482,7 +482,7 @@ def test_uint8_is_recommended_with_the_gain_that_loops_show() -> None:
     ]
     loaders = together(loader(900, 2), loader(1350, 2, normalise=False))
     alone = analysed(loaders, on_host).advice
-    assert "normalise" in alone.trial_without_figures
+    assert "normalise" in alone.not_measured
     assert "normalise" not in {change.setting for change in alone.changes}
     on_device = loop("warm", 1056, group="uint8", workers=2, metrics=cpu, normalise=False)
     (first, *_) = analysed(loaders, on_host, on_device).advice.changes
@@ -499,5 +499,5 @@ def test_uint8_is_not_recommended_to_loaders_without_it(params: dict[str, Any]) 
     name = params["loader"]
     alone = (loader(900, 1, loader=name), loader(1350, 1, loader=name, normalise=False))
     advice = analysed(*alone, *loops).advice
-    mentioned = {change.setting for change in advice.changes} | set(advice.trial_without_figures)
+    mentioned = {change.setting for change in advice.changes} | set(advice.not_measured)
     assert "normalise" not in mentioned

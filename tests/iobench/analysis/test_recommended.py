@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 import dataprep
 import iobench
 from dataprep.cli.main import app as dataprep_app
-from iobench.analysis.recommend import Recommendation
+from iobench.analysis.recommendations import Recommendation
 from iobench.cli import app as iobench_app
 from iobench.config import BenchConfig
 from tests.iobench.analysis.made import GPU, analysed, loop

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from iobench.analysis.analyse import analyse
+from iobench.analysis.finding_rules import RULES
 from iobench.analysis.remedies import REMEDIES
-from iobench.analysis.rules import RULES
 from iobench.trial import Trial
 from tests.iobench.analysis.made import GPU, PROBED, loader, loop, probe, run, together
 from tests.iobench.analysis.test_findings import FLAT, GROWS, ladder

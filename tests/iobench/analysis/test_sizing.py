@@ -176,7 +176,7 @@ def test_scale_says_when_a_rate_is_of_another_model(tmp_path: Path) -> None:
 def test_a_run_that_tells_nothing_is_a_wrong_request(tmp_path: Path) -> None:
     """Exit code 2, with what is missing."""
     said = asked(tmp_path, whole(disk(400)), "--devices", "4", code=2)
-    assert "what a device consumes" in said
+    assert "the rate of a device was not measured" in said
 
 
 def test_an_epoch_in_hours_and_dollars(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from iobench.report import render
 from iobench.result import Result
 from iobench.trial import Trial
 from tests.iobench.analysis.made import done, loader, loop, run
-from tests.iobench.analysis.test_side_by_side import side_by_side
+from tests.iobench.analysis.test_fed_accelerators import side_by_side
 
 STEADY: dict[str, Any] = {
     "rate_rule": "steady",

@@ -1,8 +1,8 @@
-"""PURE. What storage gives to several hosts together, and how many hosts get a given rate.
+"""PURE. The rate that storage gives to several hosts together, by their number.
 
 Between two measured numbers of hosts the sum is interpolated by a straight line. Beyond the largest
-one it is extrapolated: by the universal scalability law (``iobench.analysis.curve``) if at least
-two numbers were measured, else in proportion.
+one it is extrapolated: by the universal scalability law (``iobench.analysis.worker_scaling``) if at
+least two numbers were measured, otherwise in proportion.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from iobench.analysis.curve import AMDAHL, FEWEST_COUNTS, fitted
 from iobench.analysis.hosts import HostPoint
-from iobench.data.settings import split_name
+from iobench.analysis.repeats import is_on_store
+from iobench.analysis.worker_scaling import AMDAHL, FEWEST_COUNTS, fitted
 
-_MOST_HOSTS = 100_000
+_MAX_HOSTS = 100_000
+"""The search for a number of hosts ends here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,75 +40,76 @@ class HostCurve:
         return max(self.samples_per_s)
 
     def hosts_for(self, samples_per_s: float) -> int | None:
-        """The smallest number of hosts that get this rate together; None if no number does."""
+        """Return the minimum number of hosts that get a rate together; None if no number does."""
         points = [(0, 0.0), *sorted(self.samples_per_s.items())]
-        for (few, low), (many, high) in pairwise(points):
-            for hosts in range(few + 1, many + 1):
-                if low + (high - low) * (hosts - few) / (many - few) >= samples_per_s:
+        for (fewer, lower_rate), (more, upper_rate) in pairwise(points):
+            rate_of_a_host = (upper_rate - lower_rate) / (more - fewer)
+            for hosts in range(fewer + 1, more + 1):
+                if lower_rate + rate_of_a_host * (hosts - fewer) >= samples_per_s:
                     return hosts
         hosts = self.largest + 1
-        while hosts <= _MOST_HOSTS:
+        while hosts <= _MAX_HOSTS:
             if self.extrapolated(hosts) >= samples_per_s:
                 return hosts
-            # Steps of 1 % keep the search short, and a larger number is a guess in any case.
+            # Steps of 1 % keep the search short. A large number is a guess in any case.
             hosts += max(1, hosts // 100)
         return None
 
     def extrapolated(self, hosts: int) -> float:
-        """The sum on more hosts than were measured."""
+        """Return the sum on more hosts than were measured."""
         if len(self.samples_per_s) == 1:
             return self.samples_per_s[self.largest] * hosts / self.largest
-        rates = dict(self.samples_per_s)
-        law = fitted(rates) if len(rates) >= FEWEST_COUNTS else fitted(rates, AMDAHL)
-        return law.rate(hosts)
+        if len(self.samples_per_s) >= FEWEST_COUNTS:
+            return fitted(self.samples_per_s).rate(hosts)
+        return fitted(self.samples_per_s, AMDAHL).rate(hosts)
 
     def as_dict(self) -> dict[str, Any]:
-        """As ``result.json`` stores it."""
+        """Return the curve as ``result.json`` stores it."""
         rates = {str(hosts): rate for hosts, rate in sorted(self.samples_per_s.items())}
         return {"part": self.part, "samples_per_s": rates, "basis": self.basis}
 
 
-def curves(points: Sequence[HostPoint], sample_bytes: float) -> list[HostCurve]:
-    """The curves of the store and of the disk, each of the point with the largest sum.
+def host_curves(points: Sequence[HostPoint], sample_bytes: float) -> list[HostCurve]:
+    """Return the curves of the store and of the disk, each for the setting with the largest sum.
 
     Args:
         points: what several hosts measured.
         sample_bytes: mean stored bytes of a sample.
     """
     best: dict[str, HostCurve] = {}
-    for part, alike in _by_part(points):
-        rates = {point.hosts: _samples_per_s(point, sample_bytes) for point in alike}
-        curve = HostCurve(part, rates, alike[-1].words)
-        if part not in best or _top(curve) > _top(best[part]):
+    for part, same_setting in _by_part_and_setting(points):
+        rates = {point.hosts: _samples_per_s(point, sample_bytes) for point in same_setting}
+        curve = HostCurve(part, rates, same_setting[-1].description)
+        if part not in best or _rank(curve) > _rank(best[part]):
             best[part] = curve
     return list(best.values())
 
 
-def _top(curve: HostCurve) -> tuple[int, float]:
+def _rank(curve: HostCurve) -> tuple[int, float]:
+    """Return the largest number of hosts and its sum, by which curves are compared."""
     return curve.largest, curve.samples_per_s[curve.largest]
 
 
-def _by_part(points: Sequence[HostPoint]) -> list[tuple[str, list[HostPoint]]]:
-    """Points of storage alone, those of one setting together."""
+def _by_part_and_setting(points: Sequence[HostPoint]) -> list[tuple[str, list[HostPoint]]]:
+    """Return the points that measure storage alone, grouped by part and setting."""
     groups: dict[tuple[str, str], list[HostPoint]] = {}
     for point in points:
         part = _part_of(point)
         if part:
-            groups.setdefault((part, point.words), []).append(point)
-    return [(part, alike) for (part, _), alike in groups.items()]
+            groups.setdefault((part, point.description), []).append(point)
+    return [(part, same_setting) for (part, _), same_setting in groups.items()]
 
 
 def _part_of(point: HostPoint) -> str:
-    """The part of a host's surroundings that a point measures; empty for any other point."""
+    """Return the storage that a point measures, ``store`` or ``disk``; empty for other points."""
     params = point.params
+    from_disk = "disk" if point.label in ("direct", "cold") else ""
     if point.kind == "object" and str(params.get("operation", "")).startswith("get"):
         return "store"
     if point.kind == "disk" and params.get("operation") == "read":
-        return "disk" if point.label in ("direct", "cold") else ""
+        return from_disk
     if point.kind == "loader" and params.get("loader") == "raw":
-        if split_name(str(params["data"]))[2]:
-            return "store"
-        return "disk" if point.label in ("direct", "cold") else ""
+        return "store" if is_on_store(params) else from_disk
     return ""
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from iobench.analysis.curve import Scalability, at_workers, fitted
+from iobench.analysis.worker_scaling import Scalability, at_workers, fitted
 from iobench.stats import Estimate
 
 laws = st.builds(Scalability, st.floats(1, 1e4), st.floats(0, 0.5), st.floats(0, 0.02))

@@ -1,0 +1,277 @@
+"""PURE. Which changes to recommend, best first, each with its measured or predicted gain.
+
+The gain of a change is measured if loops with and without it ran. Otherwise it is the ratio of two
+predictions, in which an error that both have cancels. Remedies of the primary cause are taken
+first, then the best change on top of them, until no change gains 5 %. The sentences of all
+recommendations are in ``iobench.analysis.recommendations``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from iobench.analysis import recommendations
+from iobench.analysis.candidates import AUGMENTATIONS, Candidate, candidates, settings_of
+from iobench.analysis.capacity import Setting
+from iobench.analysis.recommendations import Basis, Recommendation
+from iobench.analysis.repeats import rate_ratio
+from iobench.analysis.situation import Situation
+from iobench.analysis.worker_scaling import FEWEST_COUNTS, REACH, at_workers, extrapolated
+from iobench.stats import Estimate
+
+MIN_GAIN = 1.05
+"""Minimum gain of a change that is recommended."""
+_ABOVE_1 = 1.005
+"""Minimum lower end of a gain's interval: below it, two decimals show 1.00."""
+_EQUAL = 1.02
+"""Rates that differ by less than this factor are taken as equal."""
+_EASIER = 1.05
+"""A change that needs less work comes first if the best change gains at most this much more."""
+_NEW_SHARDS = {"sharding", "resize", "shard_size"}
+"""Settings that new shards change. Shards are written once, so that only one of them is changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """The rate after a change as a multiple of the rate before, and how it is known."""
+
+    factor: Estimate
+    basis: Basis
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """What to change, and which changes would have no effect.
+
+    Attributes:
+        changes: the recommendations, best first; each gain is on top of those before.
+        without_effect: settings whose best other value gains less than 5 %, or not for certain.
+        not_measured: settings for which the run has no measurement.
+    """
+
+    changes: tuple[Recommendation, ...] = ()
+    without_effect: tuple[str, ...] = ()
+    not_measured: tuple[str, ...] = ()
+
+
+def advise(situation: Situation, remedies: Sequence[str] = ()) -> Advice:
+    """Choose the changes that gain, each on top of those before.
+
+    Args:
+        situation: the current setting and everything that was measured.
+        remedies: settings that can remedy the primary cause; they come before all others.
+    """
+    changes: list[Recommendation] = []
+    now, rate = situation.setting, situation.rate.median
+    changed: set[str] = set()
+    judged: set[str] = set()
+    while True:
+        gains = []
+        for candidate in _best_values(situation, now, remedies):
+            gain = gain_of(situation, now, candidate.after)
+            judged.add(candidate.setting)
+            if candidate.setting not in changed and gain is not None and is_worth(gain.factor):
+                gains.append((gain, candidate))
+        if not gains:
+            break
+        gain, candidate = _easiest_of_the_best(gains, remedies)
+        rate *= gain.factor.median
+        changes.append(_recommended(situation, candidate, gain, rate))
+        now = candidate.after
+        if candidate.setting in _NEW_SHARDS:
+            changed |= _NEW_SHARDS
+        else:
+            changed.add(candidate.setting)
+    more_cpus = _more_cpus(situation, now, rate)
+    if more_cpus is not None:
+        changes.append(more_cpus)
+    names = settings_of(situation)
+    recommended = {change.setting for change in changes}
+    return Advice(
+        tuple(changes),
+        without_effect=tuple(name for name in names if name in judged - recommended),
+        not_measured=tuple(name for name in names if name not in judged),
+    )
+
+
+def is_worth(gain: Estimate) -> bool:
+    """Return whether a gain is at least 5 % and its interval does not reach 1."""
+    return gain.median >= MIN_GAIN and gain.low >= _ABOVE_1
+
+
+def gain_of(situation: Situation, before: Setting, after: Setting) -> Gain | None:
+    """Return the gain of a change; None if it was not measured and cannot be predicted."""
+    measured = _measured_gain(situation, before, after)
+    if measured is not None:
+        return Gain(measured, "measured")
+    if not situation.is_predictable:
+        return None
+    capacities = situation.capacities
+    predicted_before, predicted_after = capacities.predict(before), capacities.predict(after)
+    rate_before, rate_after = predicted_before.rate, predicted_after.rate
+    if rate_before is None or rate_after is None:
+        return None
+    both_decode = predicted_before.limit == predicted_after.limit == "decode"
+    if both_decode and situation.loop is not None:
+        within_rounds = rate_ratio(
+            capacities.loaders.get(after.with_changes(source="warm", devices=1), ()),
+            capacities.loaders.get(before.with_changes(source="warm", devices=1), ()),
+        )
+        if within_rounds is not None:
+            return Gain(within_rounds, "predicted")
+    if predicted_after.limit == "device" and before == situation.setting:
+        # The rate of the device was measured, so that errors of the two rates do not cancel.
+        rate_before = situation.rate
+    return Gain(_predicted_gain(rate_before, rate_after, situation.prediction_error), "predicted")
+
+
+def gain_words(gain: Estimate) -> str:
+    """Return ``1.60 times (1.45 to 1.76)``."""
+    if gain.low < gain.high:
+        return f"{gain.median:.2f} times ({gain.low:.2f} to {gain.high:.2f})"
+    return f"{gain.median:.2f} times"
+
+
+def _measured_gain(situation: Situation, before: Setting, after: Setting) -> Estimate | None:
+    capacities = situation.capacities
+    measured = capacities.loops if situation.loop is not None else capacities.loaders
+    repeats_before = measured.get(before, ())
+    if before == situation.setting:
+        repeats_before = situation.repeats
+    return rate_ratio(measured.get(after, ()), repeats_before)
+
+
+def _predicted_gain(before: Estimate, after: Estimate, prediction_error: float | None) -> Estimate:
+    """Return the ratio of two predicted rates; its interval includes the error of predictions."""
+    factor = after.median / before.median
+    error = 1 + abs(prediction_error or 0.0)
+    return Estimate(
+        factor,
+        min(after.low / before.high, factor / error),
+        max(after.high / before.low, factor * error),
+        coverage=0,
+        repeats=min(after.repeats, before.repeats),
+    )
+
+
+def _best_values(situation: Situation, now: Setting, remedies: Sequence[str]) -> list[Candidate]:
+    """Return the best value of each setting: the first that comes within 2 % of the best.
+
+    Augmentations are left out only where that is a remedy, because the model then sees other
+    images.
+    """
+    by_setting: dict[str, list[tuple[float, Candidate]]] = {}
+    for candidate in candidates(situation, now):
+        if candidate.setting in AUGMENTATIONS and candidate.setting not in remedies:
+            continue
+        gain = gain_of(situation, now, candidate.after)
+        if gain is not None:
+            values = by_setting.setdefault(candidate.setting, [])
+            values.append((gain.factor.median, candidate))
+    best_values = []
+    for values in by_setting.values():
+        best_factor = max(factor for factor, _ in values)
+        equal = [candidate for factor, candidate in values if factor * _EQUAL >= best_factor]
+        best_values.append(equal[0])
+    return best_values
+
+
+def _easiest_of_the_best(
+    gains: Sequence[tuple[Gain, Candidate]], remedies: Sequence[str]
+) -> tuple[Gain, Candidate]:
+    """Return a remedy if there is one, and of those that gain about the most the easiest."""
+    preferred = [pair for pair in gains if pair[1].setting in remedies] or gains
+    best_factor = max(gain.factor.median for gain, _ in preferred)
+    near = [pair for pair in preferred if pair[0].factor.median * _EASIER >= best_factor]
+    return min(near, key=lambda pair: (pair[1].effort, -pair[0].factor.median))
+
+
+def _recommended(
+    situation: Situation, candidate: Candidate, gain: Gain, rate: float
+) -> Recommendation:
+    """Return the recommendation of a candidate with its gain and its evidence."""
+    prediction = situation.capacities.predict(candidate.after)
+    why = prediction.basis
+    if gain.basis == "measured":
+        why = "loops with both were run"
+    elif candidate.after.workers != situation.setting.workers:
+        why += _memory_words(situation, candidate.after)
+    return replace(
+        candidate.recommendation,
+        gain=gain.factor,
+        basis=gain.basis,
+        rate=rate,
+        limit=prediction.limit,
+        why=why,
+    )
+
+
+def _memory_words(situation: Situation, after: Setting) -> str:
+    """Return how much memory the workers take; empty if it is unknown."""
+    worker_bytes = situation.capacities.memory_of(after)
+    memory_bytes = situation.capacities.memory_bytes
+    if not worker_bytes or not memory_bytes:
+        return ""
+    return f"; takes about {worker_bytes / 1e9:.2g} of {memory_bytes / 1e9:.2g} GB of memory"
+
+
+def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendation | None:
+    """Return the advice to use more CPUs, if decoding is the limit and every CPU has a worker.
+
+    The gain comes from the curve of workers up to the CPUs, of which each had a CPU of its own. It
+    needs as many measured counts as any extrapolation, and reaches no further.
+
+    Args:
+        situation: the situation of the run.
+        now: the setting with all other changes.
+        rate: samples/s with all other changes.
+    """
+    capacities, consumption = situation.capacities, situation.capacities.consumption
+    if situation.loop is None or consumption is None or not capacities.processors:
+        return None
+    cpus = int(capacities.processors)
+    is_limited_by_cpus = capacities.predict(now).limit == "decode" and now.all_workers >= cpus
+    if not situation.is_predictable or not is_limited_by_cpus:
+        return None
+    curve = {
+        workers: point
+        for workers, point in capacities.rates_by_workers(now).items()
+        if 0 < workers <= cpus
+    }
+    with_all_cpus = at_workers(curve, cpus, None)
+    if with_all_cpus is None or len(curve) < FEWEST_COUNTS:
+        return None
+    predicted: dict[int, Estimate] = {}
+    for workers in range(cpus + 1, REACH * max(curve) + 1):
+        point = extrapolated(curve, workers)
+        if point is not None:
+            predicted[workers] = point
+    if not predicted:
+        return None
+    enough = [n for n, point in predicted.items() if point.median >= consumption.median]
+    cpus_after = min(enough) if enough else max(predicted)
+    after = predicted[cpus_after]
+    # The loop cannot become faster than its device.
+    max_gain = consumption.median / rate
+    gain = Estimate(
+        min(after.median / with_all_cpus.median, max_gain),
+        min(after.low / with_all_cpus.high, max_gain),
+        min(after.high / with_all_cpus.low, consumption.high / rate),
+        coverage=0.0,
+        repeats=after.repeats,
+    )
+    if not is_worth(gain):
+        return None
+    counts = ", ".join(map(str, sorted(curve)))
+    change = recommendations.use_more_cpus(
+        cpus_after, capacities.processors, is_enough=bool(enough)
+    )
+    return replace(
+        change,
+        gain=gain,
+        basis="predicted",
+        rate=rate * gain.median,
+        limit="device" if enough else "decode",
+        why=f"the curve of {counts} workers on this machine",
+    )

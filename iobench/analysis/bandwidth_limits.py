@@ -1,0 +1,180 @@
+"""PURE. Upper limits of the links to disks and stores, and measured rates above these limits.
+
+A rate above its limit came from a cache. A Gbit is 10^9 bits, MB is 10^6 bytes, MiB 2^20 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iobench.analysis.finding_rules import make_finding
+from iobench.analysis.recommendations import advice_on
+from iobench.analysis.repeats import by_settings, cold_label, estimate_of, is_number, is_on_store
+from iobench.data.existing import folder_key
+from iobench.machine.storage_kinds import reach
+from iobench.result import Finding, Result
+from iobench.stats import Estimate
+
+_MB_PER_GBIT = 1000 / 8
+_MB_PER_MIB = 2**20 / 1e6
+_LINKS = {"pcie": "its PCI Express lanes", "sata": "its SATA port"}
+_VOLUMES = {"ebs", "google-persistent-disk", "azure-managed-disk"}
+"""Block devices over a network that is not the network of the machine's own cards."""
+
+
+@dataclass(frozen=True, slots=True)
+class BandwidthLimit:
+    """The maximum rate of a part between the machine and its storage.
+
+    Attributes:
+        mb_per_s: the maximum in MB/s.
+        part: the part, such as ``the network cards``.
+        source: where the limit is known from.
+    """
+
+    mb_per_s: float
+    part: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class _MeasuredRate:
+    """A rate that came from storage, and the limit of that storage if it is known."""
+
+    location: str
+    description: str
+    rate: Estimate
+    limit: BandwidthLimit | None
+
+
+def target_limit(label: str, result: Result) -> BandwidthLimit | None:
+    """Return the lowest limit between this machine and a disk target; None if none is known."""
+    target = _section(result.environment, "targets", label)
+    settings = _section(result.config, "limits", "targets", label)
+    references = _section(result.references, "limits")
+    storage_kind = str(target.get("kind", ""))
+    limits = []
+    if is_number(settings.get("mb_per_s")):
+        source = f"limits.targets.{label}"
+        limits.append(BandwidthLimit(settings["mb_per_s"], "the device", source))
+    volume_mib_per_s = _section(references, "volumes").get(str(settings.get("volume")))
+    if is_number(volume_mib_per_s):
+        part = f"a volume of type {settings['volume']}"
+        mb_per_s = volume_mib_per_s * _MB_PER_MIB
+        limits.append(BandwidthLimit(mb_per_s, part, _file_words(references)))
+    if storage_kind and reach(storage_kind) == "memory":
+        return _lowest(limits)
+    device = _section(target, "device")
+    if is_number(device.get("link_mb_per_s")):
+        part = _LINKS.get(str(device.get("transport")), "its link")
+        limits.append(BandwidthLimit(device["link_mb_per_s"], part, "the kernel (sysfs)"))
+    ebs_gbit_per_s = _section(references, "instance").get("ebs_gbit_per_s")
+    is_network_file_system = (
+        storage_kind and reach(storage_kind) == "network" and storage_kind not in _VOLUMES
+    )
+    if storage_kind == "ebs" and is_number(ebs_gbit_per_s):
+        part = f"EBS of {references.get('instance_type')}"
+        mb_per_s = ebs_gbit_per_s * _MB_PER_GBIT
+        limits.append(BandwidthLimit(mb_per_s, part, _file_words(references)))
+    elif is_network_file_system:
+        limits += _network_limits(result)
+    return _lowest(limits)
+
+
+def store_limit(label: str, result: Result) -> BandwidthLimit | None:
+    """Return the lowest limit between this machine and an object store; None if none is known."""
+    limits = []
+    mb_per_s = _section(result.config, "limits", "stores").get(label)
+    if is_number(mb_per_s):
+        limits.append(BandwidthLimit(mb_per_s, "the store", f"limits.stores.{label}"))
+    if _section(result.environment, "stores", label).get("kind") != "own-server":
+        limits += _network_limits(result)
+    return _lowest(limits)
+
+
+def network_limit(result: Result) -> BandwidthLimit | None:
+    """Return the lowest limit of this machine's network; None if none is known."""
+    return _lowest(_network_limits(result))
+
+
+def beyond_limit_findings(result: Result) -> Iterator[Finding]:
+    """Yield the fastest rate of each location that is above the limit of its link."""
+    fastest: dict[str, _MeasuredRate] = {}
+    for measured in _rates_from_storage(result):
+        if measured.limit is None or measured.rate.median <= measured.limit.mb_per_s:
+            continue
+        other = fastest.get(measured.location)
+        if other is None or measured.rate.median > other.rate.median:
+            fastest[measured.location] = measured
+    for location, measured in fastest.items():
+        limit = measured.limit
+        if limit is None:
+            continue
+        yield make_finding(
+            "beyond-limit",
+            f"{location} gave {measured.rate.median:,.0f} MB/s ({measured.description}); "
+            f"{limit.part} carries {limit.mb_per_s:,.0f} at most ({limit.source})",
+            advice_on("beyond-limit"),
+        )
+
+
+def _network_limits(result: Result) -> list[BandwidthLimit]:
+    """Return the limits of this machine's network: by the config, its cards and its type."""
+    limits = []
+    gbit_per_s = _section(result.config, "limits").get("network_gbit_per_s")
+    if is_number(gbit_per_s):
+        source = "limits.network_gbit_per_s"
+        limits.append(BandwidthLimit(gbit_per_s * _MB_PER_GBIT, "the network", source))
+    cards = result.environment.get("networks") or ()
+    # A card without a known speed may be the fastest one, so that all speeds must be known.
+    if cards and all(is_number(card.get("mbit_per_s")) for card in cards):
+        mbit_per_s = sum(card["mbit_per_s"] * int(card.get("count", 1)) for card in cards)
+        limits.append(BandwidthLimit(mbit_per_s / 8, "the network cards", "the kernel"))
+    references = _section(result.references, "limits")
+    instance_gbit_per_s = _section(references, "instance").get("network_gbit_per_s")
+    if is_number(instance_gbit_per_s):
+        part = f"the network of {references.get('instance_type')}"
+        mb_per_s = instance_gbit_per_s * _MB_PER_GBIT
+        limits.append(BandwidthLimit(mb_per_s, part, _file_words(references)))
+    return limits
+
+
+def _rates_from_storage(result: Result) -> Iterator[_MeasuredRate]:
+    """Yield the rates that came from a store, or from a disk as proved."""
+    targets = result.environment.get("targets") or {}
+    for kind in ("disk", "object", "loader", "train"):
+        for params, repeats in by_settings(result.trials, kind):
+            rate, label = estimate_of(repeats, "mb_per_s"), cold_label(repeats)
+            if rate is None:
+                continue
+            if kind == "object" or is_on_store(params):
+                store = str(params.get("store", "data"))
+                description = f"{kind} {params.get('operation', '')}"
+                yield _MeasuredRate(store, description, rate, store_limit(store, result))
+            elif label in ("cold", "direct"):
+                data = str(params.get("data") or "")
+                target = str(params.get("target") or folder_key(data, targets))
+                limit = target_limit(target, result)
+                yield _MeasuredRate(target, f"{kind}, {label}", rate, limit)
+
+
+def _lowest(limits: Sequence[BandwidthLimit]) -> BandwidthLimit | None:
+    return min(limits, key=lambda limit: limit.mb_per_s, default=None)
+
+
+def _section(content: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
+    """Return a part of a result; empty if the result of an earlier version lacks it."""
+    for key in keys:
+        section = content.get(key)
+        if not isinstance(section, Mapping):
+            return {}
+        content = section
+    return content
+
+
+def _file_words(references: Mapping[str, Any]) -> str:
+    """Return the name and the date of the file of limits."""
+    file = references.get("file", "a file of limits")
+    return f"{file}, as of {references.get('as_of', 'unknown')}"

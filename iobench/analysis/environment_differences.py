@@ -1,0 +1,161 @@
+"""PURE. Differences between two runs: their machines, their software and their configs.
+
+Machine: processors, memory, limits, GPUs, type of the machine, and the disks, file systems and
+stores of the targets. Runs on different machines are compared only with ``--force``, because their
+ratios would show the machines. An unknown key counts as machine: users notice a wrong refusal, but
+not a wrong comparison.
+
+Software: iobench, Python, kernel, drivers, libraries, and settings such as mount options,
+read-ahead, governors and power limits. Runs are compared to see the effect of these, so that the
+differences are only listed. The differences of the configs are listed as well.
+
+``untold``: only one of the runs has the key, because another version wrote the other run. Free
+space, current links of GPUs, disks that were not measured, and descriptions are left out. Sizes are
+equal within 2 %, because kernels reserve different shares of the same memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeGuard
+
+from dataprep.names import escape
+
+Sort = Literal["machine", "software", "config", "untold"]
+_Path = tuple[str, ...]
+
+_SORT_ORDER: tuple[Sort, ...] = ("machine", "untold", "software", "config")
+_SOFTWARE = {"iobench", "python", "kernel", "libraries", "governor", "transparent_huge_pages"}
+_SOFTWARE_KEYS = {
+    "driver_version",
+    "power.limit",
+    "persistence_mode",
+    "container",
+    "mount_options",
+    "read_ahead_kb",
+    "queue",
+}
+_LOCATIONS = {"targets", "stores"}
+_SAME_SIZE = 0.02
+_UNKNOWN = ("", None, "unknown")
+_MAX_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key with different values in two runs.
+
+    Attributes:
+        path: the dotted key, escaped.
+        base: the value of the base run, escaped; empty if the run lacks the key.
+        new: the value of the new run.
+        sort: what the difference is about.
+    """
+
+    path: str
+    base: str
+    new: str
+    sort: Sort
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.base or 'none'} -> {self.new or 'none'}"
+
+
+def environment_differences(
+    base: Mapping[str, Any], new: Mapping[str, Any]
+) -> tuple[Difference, ...]:
+    """Return the differences of two environments, those of the machine first."""
+    base_values, new_values = dict(_flattened(base)), dict(_flattened(new))
+    differences = []
+    for path in dict.fromkeys([*base_values, *new_values]):
+        base_value, new_value = base_values.get(path), new_values.get(path)
+        if not _is_left_out(path) and not _is_same(path, base_value, new_value):
+            sort = _sort_of(path, base_values, new_values)
+            differences.append(_difference(path, base_value, new_value, sort))
+    differences.sort(key=lambda difference: _SORT_ORDER.index(difference.sort))
+    return tuple(differences)
+
+
+def config_differences(base: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...]:
+    """Return the differences of two configs, without the names of the runs."""
+    base_values, new_values = dict(_flattened(base)), dict(_flattened(new))
+    differences = []
+    for path in dict.fromkeys([*base_values, *new_values]):
+        base_value, new_value = base_values.get(path), new_values.get(path)
+        if path != ("name",) and base_value != new_value:
+            differences.append(_difference(path, base_value, new_value, "config"))
+    return tuple(differences)
+
+
+def _flattened(value: Any, path: _Path = ()) -> Iterator[tuple[_Path, Any]]:
+    """Yield the paths and values of nested mappings and lists; a list of numbers is one value."""
+    if isinstance(value, Mapping):
+        for key, member in value.items():
+            yield from _flattened(member, (*path, str(key)))
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        is_nested = any(isinstance(member, (Mapping, list)) for member in value)
+        if is_nested or not value:
+            yield (*path, "count"), len(value)
+            for index, member in enumerate(value):
+                yield from _flattened(member, (*path, str(index)))
+        else:
+            yield path, list(value)
+    else:
+        yield path, value
+
+
+def _is_left_out(path: _Path) -> bool:
+    """Return whether a key is not compared: it changes all the time, or is only a description."""
+    if path[0] == "disks" or path[-1] == "free_bytes":
+        return True
+    if path[0] == "gpus":
+        return path[-1].endswith(".current")
+    return path[0] in _LOCATIONS and path[-1] in ("name", "why")
+
+
+def _sort_of(path: _Path, base: Mapping[_Path, Any], new: Mapping[_Path, Any]) -> Sort:
+    """Return what a difference is about.
+
+    Args:
+        path: the key.
+        base: all values of the base run by their keys.
+        new: all values of the new run.
+    """
+    if path[0] in _SOFTWARE or _SOFTWARE_KEYS & set(path[1:]):
+        return "software"
+    if path[0] in _LOCATIONS and len(path) > 2:
+        location = path[:2]
+        is_in_base = any(other[:2] == location for other in base)
+        is_in_new = any(other[:2] == location for other in new)
+        if not is_in_base or not is_in_new:
+            return "config"  # Which locations a run has is decided by its config.
+    if base.get(path) in _UNKNOWN or new.get(path) in _UNKNOWN:
+        return "untold"
+    return "machine"
+
+
+def _is_same(path: _Path, base: Any, new: Any) -> bool:
+    if path[-1].endswith("_bytes") and _is_size(base) and _is_size(new):
+        return abs(base - new) <= _SAME_SIZE * max(base, new)
+    return bool(base == new) or (base in _UNKNOWN and new in _UNKNOWN)
+
+
+def _is_size(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+
+
+def _difference(path: _Path, base: Any, new: Any, sort: Sort) -> Difference:
+    key = path[-1]
+    return Difference(escape(".".join(path)), _value_words(key, base), _value_words(key, new), sort)
+
+
+def _value_words(key: str, value: Any) -> str:
+    """Return a value as text of at most 60 characters; empty if there is none."""
+    if value is None:
+        return ""
+    if key.endswith("_bytes") and isinstance(value, int) and value >= 10**9:
+        return f"{value / 1e9:,.1f} GB"
+    text = escape(value if isinstance(value, str) else json.dumps(value, default=str))
+    return text if len(text) <= _MAX_LENGTH else f"{text[: _MAX_LENGTH - 1]}…"

@@ -1,0 +1,201 @@
+"""PURE. The cost of training: hours and money for an epoch at the rate of the training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dataprep.prices import Price
+from iobench.analysis.loops import FARTHEST, Loop, Source
+from iobench.analysis.repeats import is_number, median_of, rate_of
+from iobench.loaders.capabilities import capabilities_of
+from iobench.result import Result
+from iobench.words import duration_words
+
+_HOURS_PER_MONTH = 365 * 24 / 12
+_GIB = 2**30
+
+
+@dataclass(frozen=True, slots=True)
+class EpochCost:
+    """The cost of one epoch whose samples come from one location.
+
+    Attributes:
+        place: the location: ``warm``, ``cold`` or ``store``.
+        hours: the duration of the epoch.
+        waiting_hours: the part of it that is lost to the input; None if the loss is unknown.
+        machine_usd: the price of the machine; None if it is unknown, as below.
+        requests_usd: the price of the requests to the store.
+        storage_usd: the price of keeping the data for the duration of the epoch.
+    """
+
+    place: str
+    hours: float
+    waiting_hours: float | None
+    machine_usd: float | None
+    requests_usd: float | None
+    storage_usd: float | None
+
+    @property
+    def usd(self) -> float | None:
+        """The sum of the known prices; None if the price of the machine is unknown."""
+        if self.machine_usd is None:
+            return None
+        return self.machine_usd + (self.requests_usd or 0.0) + (self.storage_usd or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The cost of training.
+
+    Attributes:
+        group: the loop at whose rate it trains.
+        samples: samples in an epoch.
+        epochs: number of epochs.
+        currency: the currency of all prices.
+        rows: the cost of an epoch for each location that the loop read from.
+        missing: prices that are unknown.
+        unknown: what is missing for an answer; empty if there is one.
+    """
+
+    group: str
+    samples: float
+    epochs: int
+    currency: str
+    rows: tuple[EpochCost, ...] = ()
+    missing: tuple[str, ...] = ()
+    unknown: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the cost as ``result.json`` stores it."""
+        rows = [{**asdict(row), "usd": row.usd} for row in self.rows]
+        return {**asdict(self), "rows": rows}
+
+
+def epoch_cost(result: Result, loop: Loop | None, settings: Mapping[str, Any]) -> Cost:
+    """Compute the cost of training at the rate of a loop, with the prices that the run read.
+
+    Args:
+        result: the run.
+        loop: the loop; None if the run has none.
+        settings: the keys of ``CostSettings``.
+    """
+    epochs = int(settings.get("epochs") or 1)
+    prices: Mapping[str, Any] = {}
+    if isinstance(result.references.get("prices"), Mapping):
+        prices = result.references["prices"]
+    currency = str(prices.get("currency") or "USD")
+    sources = [] if loop is None else [source for source in FARTHEST if source in loop.inputs]
+    if loop is None or not sources:
+        return Cost("", 0.0, epochs, currency, unknown="no training loop read stored data")
+    samples = settings.get("samples") or _samples_in_data(loop, sources)
+    if not samples:
+        return Cost(loop.group, 0.0, epochs, currency, unknown="give cost.samples")
+    machine_usd_per_h = settings.get("instance_usd_per_h")
+    if machine_usd_per_h is None:
+        machine_usd_per_h = prices.get("instance_usd_per_h")
+    stores = result.environment.get("stores") or {}
+    store_kind = (stores.get("data") or {}).get("kind")
+    store_price: Price | None = None
+    if store_kind == "aws-s3" and isinstance(prices.get("s3"), Mapping):
+        store_price = Price.model_validate(prices["s3"])
+    missing = []
+    if machine_usd_per_h is None:
+        about = prices.get("instance_about")
+        missing.append(f"the price of the machine for an hour ({about}): give --usd-per-h")
+    if "store" in sources and store_price is None and store_kind != "own-server":
+        missing.append("requests and storage: only prices of Amazon S3 are known")
+    disk_price = settings.get("disk_usd_per_gb_month")
+    disk_usd_per_gib_month = float(disk_price) if is_number(disk_price) else None
+    rows = []
+    for source in sources:
+        row = _cost_from(
+            loop, source, float(samples), machine_usd_per_h, store_price, disk_usd_per_gib_month
+        )
+        if row is not None:
+            rows.append(row)
+    return Cost(loop.group, float(samples), epochs, currency, tuple(rows), tuple(missing))
+
+
+def cost_lines(cost: Cost) -> Iterator[str]:
+    """Yield the cost as lines for a terminal and for the report."""
+    if cost.unknown:
+        yield f"cost: unknown: {cost.unknown}"
+        return
+    yield f"{cost.epochs} epochs of {cost.samples:,.0f} samples, {cost.group}:"
+    for row in cost.rows:
+        line = f"  {row.place:<6}  {duration_words(row.hours * 3600)} an epoch"
+        if row.waiting_hours is not None:
+            line += f", {duration_words(row.waiting_hours * 3600)} of it loss"
+        if row.usd is not None:
+            all_epochs = money(row.usd * cost.epochs, cost.currency)
+            line += f"; {money(row.usd, cost.currency)} an epoch, {all_epochs} in all"
+        yield line
+    for price in cost.missing:
+        yield f"  unknown: {price}"
+
+
+def money(amount: float, currency: str) -> str:
+    """Return ``$1.20`` or ``1.20 EUR``; amounts below a cent have two digits."""
+    text = f"{amount:,.2f}" if amount >= 0.01 or amount == 0 else f"{amount:.2g}"
+    return f"${text}" if currency == "USD" else f"{text} {currency}"
+
+
+def _samples_in_data(loop: Loop, sources: list[Source]) -> float | None:
+    """Return the number of samples in the data that the loop reads; None if it is unknown."""
+    for source in sources:
+        trials = loop.inputs[source]
+        samples_per_s = median_of(trials, "samples_per_s")
+        mb_per_s = median_of(trials, "mb_per_s")
+        objects = median_of(trials, "objects")
+        object_bytes = median_of(trials, "mean_object_bytes")
+        if samples_per_s and mb_per_s and objects and object_bytes:
+            sample_bytes = mb_per_s * 1e6 / samples_per_s
+            samples = float(round(objects * object_bytes / sample_bytes))
+            if samples:
+                return samples
+    return None
+
+
+def _cost_from(
+    loop: Loop,
+    source: Source,
+    samples: float,
+    machine_usd_per_h: float | None,
+    store_price: Price | None,
+    disk_usd_per_gib_month: float | None,
+) -> EpochCost | None:
+    """Return the cost of an epoch from one location; None if the loop has no rate there."""
+    trials = loop.inputs[source]
+    rate, mb_per_s = rate_of(trials), median_of(trials, "mb_per_s")
+    if rate is None or not mb_per_s:
+        return None
+    hours = samples / rate.median / 3600
+    data_bytes = samples * mb_per_s * 1e6 / rate.median
+    requests_usd = storage_usd = None
+    if source == "store" and store_price is not None:
+        gets = _gets(loop, source, samples, data_bytes)
+        if gets is not None:
+            requests_usd = store_price.requests_cost(0, round(gets), 0)
+        storage_usd = store_price.month_cost(round(data_bytes)) * hours / _HOURS_PER_MONTH
+    if source != "store" and disk_usd_per_gib_month is not None:
+        month_usd = data_bytes / _GIB * disk_usd_per_gib_month
+        storage_usd = month_usd * hours / _HOURS_PER_MONTH
+    loss = loop.loss if source == loop.farthest else None
+    return EpochCost(
+        place=source,
+        hours=hours,
+        waiting_hours=None if loss is None else max(0.0, loss.median) * hours,
+        machine_usd=None if machine_usd_per_h is None else hours * float(machine_usd_per_h),
+        requests_usd=requests_usd,
+        storage_usd=storage_usd,
+    )
+
+
+def _gets(loop: Loop, source: Source, samples: float, data_bytes: float) -> float | None:
+    """Return the requests of an epoch: one for each sample, or one for each object."""
+    if capabilities_of(str(loop.params.get("loader"))).reads_single_samples:
+        return samples
+    object_bytes = median_of(loop.inputs[source], "mean_object_bytes")
+    return data_bytes / object_bytes if object_bytes else None

@@ -1,0 +1,137 @@
+"""PURE. Watched loops: the one figure for the cost of their input, and their rates in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from iobench.analysis.finding_rules import FINE_SHARE, HIGH_SHARE
+from iobench.stats import Estimate
+from iobench.words import number_words, percent_words
+
+UNKNOWN_RATE = "unknown"
+
+_COST_METRICS = (
+    "loss_share",
+    "loss_share_low",
+    "loss_share_high",
+    "device_wait_share",
+    "wait_share",
+)
+
+By = Literal["loss", "device", "host"]
+"""How the cost was measured.
+
+``loss``: the loop's rate compared with its rate without the loader, from a replay. ``device``: the
+time that the GPU was idle. ``host``: the time that the host waited, during which a GPU may have
+computed.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class InputCost:
+    """The share of its time that a loop loses because of its input.
+
+    Attributes:
+        low: the lower end of its range.
+        high: the upper end; equal to the lower end if it is one figure.
+        by: how it was measured.
+    """
+
+    low: float
+    high: float
+    by: By
+
+    @property
+    def grade(self) -> str:
+        """``fine``, ``moderate`` or ``high``; ``fine to high`` for a range with two grades."""
+        low, high = _grade(self.low), _grade(self.high)
+        return low if low == high else f"{low} to {high}"
+
+    @property
+    def words(self) -> str:
+        """``32 %``, ``28 to 36 %``; a loss below zero is shown as no loss."""
+        low, high = max(0.0, self.low), max(0.0, self.high)
+        if low == high:
+            return percent_words(low)
+        return f"{percent_words(low).removesuffix(' %')} to {percent_words(high)}"
+
+    @property
+    def as_estimate(self) -> Estimate:
+        """The lower end: the minimum that is lost."""
+        return Estimate(self.low, self.low, self.low, 0.0, 1)
+
+
+def input_cost(figures: Mapping[str, float | None]) -> InputCost | None:
+    """Return the loss if it was measured, else the device's idle share, else the host's waiting.
+
+    Args:
+        figures: the metrics of a trial, or the medians of a row of the summary.
+    """
+    loss = figures.get("loss_share")
+    low, high = figures.get("loss_share_low"), figures.get("loss_share_high")
+    if loss is not None:
+        return InputCost(loss, loss, "loss")
+    if low is not None and high is not None:
+        return InputCost(low, high, "loss")
+    device_share, host_share = figures.get("device_wait_share"), figures.get("wait_share")
+    if device_share is not None:
+        return InputCost(device_share, device_share, "device")
+    if host_share is not None:
+        return InputCost(host_share, host_share, "host")
+    return None
+
+
+def input_cost_of_entry(entry: Mapping[str, Any]) -> InputCost | None:
+    """Return ``input_cost`` of a watched loop in the summary."""
+    return input_cost({metric: entry_median(entry, metric) for metric in _COST_METRICS})
+
+
+def largest_gain(entry: Mapping[str, Any]) -> float | None:
+    """Return how many times faster a watched loop is without its loader, at most.
+
+    It is the upper end of a range; None if no loss was measured.
+    """
+    cost = input_cost_of_entry(entry)
+    if cost is None or cost.by != "loss" or cost.high >= 1:
+        return None
+    return max(1.0, 1 / (1 - cost.high))
+
+
+def entry_rate_words(entry: Mapping[str, Any], metric: str = "samples_per_s") -> str:
+    """Return a rate of a watched loop: ``412``, ``290 to 1,256`` or ``unknown``.
+
+    It is empty if the samples of the batches were not counted.
+    """
+    rate = entry_median(entry, metric)
+    if rate is not None:
+        return number_words(rate)
+    low, high = entry_median(entry, f"{metric}_low"), entry_median(entry, f"{metric}_high")
+    if low is not None and high is not None:
+        return f"{number_words(low)} to {number_words(high)}"
+    return UNKNOWN_RATE if entry.get("samples") else ""
+
+
+def entry_ceiling_words(entry: Mapping[str, Any]) -> str:
+    """Return the rate without the loader: ``2,000``, a range, or empty if it was not measured."""
+    rate = entry_rate_words(entry, "ceiling_samples_per_s")
+    return "" if rate == UNKNOWN_RATE else rate
+
+
+def entry_loss_words(entry: Mapping[str, Any]) -> str:
+    """Return ``50 %``, ``45 to 52 %``, or empty if no loss was measured."""
+    cost = input_cost_of_entry(entry)
+    return cost.words if cost is not None and cost.by == "loss" else ""
+
+
+def entry_median(entry: Mapping[str, Any], metric: str) -> float | None:
+    """Return the median of a metric in a row of the summary; None if it was not measured."""
+    figure = entry.get(metric)
+    return float(figure["median"]) if figure else None
+
+
+def _grade(share: float) -> str:
+    if share < FINE_SHARE:
+        return "fine"
+    return "high" if share > HIGH_SHARE else "moderate"

@@ -1,0 +1,389 @@
+"""PURE. Findings about training loops: what takes a loop's time, and why.
+
+Shares of a step come from differences of wall times where the inputs for them were measured: a
+ladder, or the inputs synthetic, warm and cold or store. Otherwise the whole loss is attributed to
+reading or to preparing: by the rate of the loader alone, or else by how busy the CPUs were.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dataprep.counted import counted
+from iobench.analysis import recommendations
+from iobench.analysis.capacity import Capacities, setting_of
+from iobench.analysis.finding_rules import (
+    BUSY_SHARE,
+    FINE_SHARE,
+    IDLE_SHARE,
+    LATE_BATCH_S,
+    MAX_REFUSED_SHARE,
+    MAX_WORKERS_PER_CPU,
+    OUTLIER_FACTOR,
+    SMALL_FILE_BYTES,
+    make_finding,
+)
+from iobench.analysis.loops import Loop, median_by_rank
+from iobench.analysis.recommendations import advice_on
+from iobench.analysis.repeats import by_settings, data_name, median_of
+from iobench.analysis.store_limits import TO_MEASURE, connections_of, limit_of, read_bytes_of
+from iobench.result import Finding
+from iobench.stats import Estimate
+from iobench.trial import Trial
+from iobench.words import params_words, percent_words, share_words
+
+_RUNG_CAUSES = {
+    "copy": ("slow-copy", "copying to the device"),
+    "collate": ("slow-collate", "collating and handing over batches"),
+    "augment": ("slow-augmentation", "augmenting"),
+    "decode": ("slow-decode", "decoding"),
+    "warm": ("slow-read-path", "reading from the page cache"),
+}
+"""The code of the finding and the activity, by the rung of the ladder that costs time."""
+_LOADER_AS_SLOW = 1.25
+"""A loader or storage is the limit if its rate alone is below this multiple of the loop's rate."""
+_MUCH_FASTER = 3.0
+"""Rate of the storage / rate of the loop from which on reading is not the larger part of a step.
+
+A smaller ratio proves nothing: a loop over short data also waits at the start of each epoch, while
+the storage is idle. Behind a link of 12 MB/s the ratio was 1.5.
+"""
+_TAIL_QUANTILES = {"p99": "a hundred", "p95": "twenty", "p90": "ten"}
+"""High quantiles of step times, and among how many steps one is that long."""
+_FIRST_BATCH_PARTS = {
+    "listing": "listing the data",
+    "worker_start": "starting workers",
+    "fetch": "reading its samples",
+    "decode": "decoding and augmenting its samples",
+}
+
+
+def loop_findings(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
+    """Yield the causes of a loop's loss, the largest first, then its other findings."""
+    loss = loop.loss or loop.waiting
+    causes = sorted(_causes(loop, capacities), key=lambda cause: -(cause.share or 0.0))
+    if loss is not None and (loss.median < FINE_SHARE or _has_no_large_part(loop)):
+        code = "slow-device" if loop.loss is not None else "input-fine"
+        evidence = f"{loop.group}: {_loss_words(loop, loss)}"
+        yield make_finding(code, evidence, of=loop.group, share=loss)
+    elif loss is not None and not causes:
+        advice = advice_on("input-bound-ladder" if loop.has_all_rungs else "input-bound")
+        evidence = f"{loop.group}: {_loss_words(loop, loss)}"
+        evidence += "; the slow part of the input is unknown"
+        yield make_finding("input-bound", evidence, advice, of=loop.group, share=loss)
+    yield from causes
+    if capacities.processors and loop.workers > MAX_WORKERS_PER_CPU * capacities.processors:
+        yield _too_many_workers(loop, capacities.processors)
+    step_times = {name: loop.metric(name) for name in ("step_s_p50", *_tail_metrics())}
+    yield from outlier_findings(loop.group, step_times)
+    yield from _rank_findings(loop)
+
+
+def first_batch_finding(trials: Sequence[Trial]) -> Iterator[Finding]:
+    """Yield a finding about the latest first batch of all loaders and loops, if it is late."""
+    late = []
+    for kind in ("loader", "train"):
+        for params, repeats in by_settings(trials, kind):
+            first_s = median_of(repeats, "time_to_first_batch_s")
+            if first_s is not None and first_s >= LATE_BATCH_S:
+                late.append((first_s, params_words(kind, params), repeats))
+    if not late:
+        return
+    first_s, name, repeats = max(late, key=lambda point: point[0])
+    evidence = f"{name}: {first_s:.0f} s to the first batch"
+    parts_s = {}
+    for part in _FIRST_BATCH_PARTS:
+        parts_s[part] = median_of(repeats, f"first_batch_{part}_s") or 0.0
+    longest = max(parts_s, key=lambda part: parts_s[part])
+    if parts_s[longest] > first_s / 2:
+        evidence += f", {parts_s[longest]:.0f} s of it {_FIRST_BATCH_PARTS[longest]}"
+    if len(late) > 1:
+        evidence += f"; {counted(len(late) - 1, 'more point')} with a late first batch"
+    yield make_finding("late-first-batch", evidence, advice_on("late-first-batch"))
+
+
+def outlier_findings(name: str, step_times: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield a finding if some steps take far longer than the median.
+
+    Args:
+        name: the name of the loop.
+        step_times: quantiles of step times, such as ``step_s_p99``, in seconds. The highest of
+            them that was measured is used.
+    """
+    median_s = step_times.get("step_s_p50")
+    for quantile, steps in _TAIL_QUANTILES.items():
+        tail_s = step_times.get(f"step_s_{quantile}")
+        if median_s and tail_s:
+            if tail_s > OUTLIER_FACTOR * median_s:
+                factor = f"{tail_s / median_s:.1f}"
+                evidence = f"{name}: one step of {steps} takes {factor} times the median or more"
+                yield make_finding("step-outliers", evidence, advice_on("step-outliers"))
+            return
+
+
+def _tail_metrics() -> list[str]:
+    return [f"step_s_{quantile}" for quantile in _TAIL_QUANTILES]
+
+
+def _too_many_workers(loop: Loop, cpus: float) -> Finding:
+    workers = max(1, int(cpus) // loop.devices)
+    workers_now = loop.params.get("workers")
+    return make_finding(
+        "too-many-workers",
+        f"{loop.group}: {loop.workers} workers on {cpus:g} CPUs",
+        of=loop.group,
+        recommendation=recommendations.use_fewer_workers(
+            f"training.{loop.index}", workers, workers_now
+        ),
+    )
+
+
+def _has_no_large_part(loop: Loop) -> bool:
+    """Return whether the starts of epochs and the rest of the loss are each below 5 %."""
+    starts, rest = loop.start_share, loop.lost_beyond_starts
+    if starts is None or rest is None:
+        return False
+    return starts.median < FINE_SHARE and rest.median < FINE_SHARE
+
+
+def _loss_words(loop: Loop, share: Estimate) -> str:
+    """Return the loss as a sentence, or the time that the loop waits if the loss is unknown."""
+    if loop.loss is None:
+        return f"the loop waits for batches {share_words(share)} of its time"
+    return f"the loss is {share_words(share)} of a step"
+
+
+def _causes(loop: Loop, capacities: Capacities) -> Iterator[Finding]:
+    separate = _separate_rungs(loop)
+    shares = _rung_shares(loop, separate)
+    for rung, share in shares.items():
+        if rung in _RUNG_CAUSES and _is_large(share):
+            yield _rung_cause(loop, capacities, rung, share)
+    yield from _epoch_starts(loop)
+    preparing, reading = loop.preparing_share, loop.fetch_stall
+    if preparing is None and "decode" not in separate:
+        preparing, reading = _attributed_loss(loop, capacities)
+    if preparing is not None and "decode" not in separate and _is_large(preparing):
+        yield _preparing_cause(loop, capacities, preparing)
+    farthest = "store" if loop.farthest == "store" else "cold"
+    fetching = shares.get(farthest) or reading
+    if fetching is not None and _is_large(fetching):
+        yield _storage_cause(loop, capacities, fetching)
+
+
+def _rung_cause(loop: Loop, capacities: Capacities, rung: str, share: Estimate) -> Finding:
+    """Return the finding that a rung of the ladder takes a large share of a step."""
+    code, activity = _RUNG_CAUSES[rung]
+    evidence = f"{loop.group}: {activity} takes {share_words(share)} of a step"
+    if rung == "copy" and loop.on_gpu and not loop.params.get("pin_memory"):
+        code = "unpinned-copy"
+    if rung in ("augment", "decode"):
+        crowd = _other_programs_words(loop, capacities)
+        if crowd:
+            code = "other-programs"
+            evidence += crowd
+        elif rung == "decode":
+            evidence += _cpu_words(loop, capacities)
+    return make_finding(code, evidence, of=loop.group, share=share)
+
+
+def _preparing_cause(loop: Loop, capacities: Capacities, share: Estimate) -> Finding:
+    """Return the finding that preparing samples, as a whole, takes a large share of a step."""
+    evidence = f"{loop.group}: preparing samples takes {share_words(share)} of a step"
+    crowd = _other_programs_words(loop, capacities)
+    if crowd:
+        return make_finding("other-programs", evidence + crowd, of=loop.group, share=share)
+    evidence += _cpu_words(loop, capacities)
+    return make_finding("slow-preparation", evidence, of=loop.group, share=share)
+
+
+def _epoch_starts(loop: Loop) -> Iterator[Finding]:
+    """Yield a finding if the starts of epochs take long, where whole epochs were measured."""
+    share, trials = loop.start_share, loop.start_trials
+    if share is None or not _is_large(share):
+        return
+    evidence = f"{loop.group}: the starts of epochs take {share_words(share)} of the time"
+    source = trials[0].params.get("input")
+    if source != loop.farthest:
+        evidence += f" with input {source}"
+    first_s = median_of(trials, "time_to_first_batch_s")
+    later_s = median_of(trials, "epoch_start_s")
+    if first_s is not None and later_s is not None:
+        evidence += f": {first_s:.2g} s for the first batch, {later_s:.2g} s for each later start"
+    yield make_finding("epoch-starts", evidence, of=loop.group, share=share)
+
+
+def _separate_rungs(loop: Loop) -> set[str]:
+    """Return the rungs on the way to the farthest input that measure one part separately."""
+    separate = set(loop.ladder.path)
+    for rung in loop.ladder.rungs:
+        # ``warm`` between two rungs is no part of its own: it is replaced by the store.
+        if rung.above and set(rung.within) - {"warm"}:
+            separate.discard(rung.rung)
+    return separate
+
+
+def _rung_shares(loop: Loop, separate: set[str]) -> dict[str, Estimate]:
+    """Return the shares of separate rungs that can be distinguished from zero."""
+    shares = {}
+    for rung in loop.ladder.rungs:
+        if rung.rung not in separate or rung.share is None:
+            continue
+        if rung.differs_from_zero or rung.share.repeats == 1:
+            shares[rung.rung] = rung.share
+    if "decode" not in loop.inputs:
+        shares.pop("warm", None)  # On a ladder of three rungs it contains all preparing.
+    return shares
+
+
+def _attributed_loss(loop: Loop, capacities: Capacities) -> tuple[Estimate | None, Estimate | None]:
+    """Attribute the loss to preparing or to reading, where inputs do not separate them.
+
+    The starts of epochs are a cause of their own, and are not part of this loss.
+
+    Returns:
+        The shares of preparing and of reading; None for a share that is not known.
+    """
+    loss, rate = loop.lost_beyond_starts, loop.rate()
+    if loss is None or rate is None or loop.farthest is None:
+        return None, None
+    preparing, reading = (loss, None), (None, loss)
+    if loop.farthest == "warm":
+        return preparing
+    setting = setting_of(loop.params, "warm", loop.devices)
+    loader_rate = capacities.predict_loader(setting, from_loops=False).rate
+    if loader_rate is not None:
+        is_slow = loader_rate.median < _LOADER_AS_SLOW * rate.median
+        return preparing if is_slow else reading
+    storage_rate = capacities.storage_rate(setting.with_changes(source=loop.farthest))
+    if storage_rate is not None and storage_rate.median < _LOADER_AS_SLOW * rate.median:
+        return reading
+    if storage_rate is not None and storage_rate.median >= _MUCH_FASTER * rate.median:
+        # Reading takes at most a third of a step, so that preparing is the larger part.
+        return preparing
+    busy_share = loop.metric("cpu_busy_share")
+    if busy_share is not None and busy_share >= BUSY_SHARE:
+        return preparing
+    if busy_share is not None and busy_share < IDLE_SHARE:
+        return reading
+    return None, None
+
+
+def _is_large(share: Estimate) -> bool:
+    """Return whether a share is large enough to report, and distinguishable from zero."""
+    return share.median >= FINE_SHARE and share.low > 0
+
+
+def _cpu_words(loop: Loop, capacities: Capacities) -> str:
+    """Return the number of workers, and how busy the CPUs were."""
+    text = f"; {counted(loop.workers, 'worker')}"
+    if capacities.processors:
+        text += f" on {capacities.processors:g} CPUs"
+    busy_share = loop.metric("cpu_busy_share")
+    if busy_share is not None:
+        text += f", which were {percent_words(busy_share)} busy"
+    return text
+
+
+def _other_programs_words(loop: Loop, capacities: Capacities) -> str:
+    """Return the evidence that other programs leave too few CPUs; empty if they do not."""
+    cpus = capacities.processors
+    busy_share = loop.metric("cpu_busy_share")
+    own_cpus = loop.metric("cores_busy")
+    cpu_s = loop.metric("cpu_s_per_1000_samples")
+    device_rate = loop.device_rate
+    if not cpus or busy_share is None or own_cpus is None or cpu_s is None or device_rate is None:
+        return ""
+    other_cpus = max(0.0, busy_share * cpus - own_cpus)
+    needed_cpus = device_rate.median * cpu_s / 1000
+    remaining_cpus = cpus - other_cpus
+    is_crowded = busy_share >= BUSY_SHARE and other_cpus >= cpus / 4
+    needs_more = needed_cpus >= cpus / 4 and needed_cpus > remaining_cpus
+    if not is_crowded or not needs_more:
+        return ""
+    return (
+        f"; at the device's rate it would use {min(needed_cpus, cpus):.2g} of {cpus:g} CPUs, and "
+        f"other programs leave {remaining_cpus:.2g}"
+    )
+
+
+def _storage_cause(loop: Loop, capacities: Capacities, share: Estimate) -> Finding:
+    """Return the finding that reading from disk or store takes a large share of a step."""
+    location = "the object store" if loop.farthest == "store" else "the disk"
+    evidence = f"{loop.group}: reading from {location} takes {share_words(share)} of a step"
+    refused, requests = loop.metric("store_refused"), loop.metric("store_requests")
+    if refused and requests is not None:
+        answers = refused + requests
+        if refused / answers > MAX_REFUSED_SHARE:
+            evidence += f"; {refused:,.0f} of {answers:,.0f} answers were 503 or 429"
+            return make_finding("store-throttles", evidence, of=loop.group, share=share)
+    object_bytes = loop.metric("mean_object_bytes")
+    if loop.reads_files and object_bytes is not None and object_bytes < SMALL_FILE_BYTES:
+        evidence += f"; each sample is a file of {object_bytes / 1e3:,.0f} kB"
+        return make_finding("tiny-files", evidence, of=loop.group, share=share)
+    if loop.farthest != "store":
+        evidence += _disk_words(loop)
+        return make_finding("slow-disk", evidence, of=loop.group, share=share)
+    evidence += _get_words(loop)
+    return _store_cause(loop, capacities, share, evidence)
+
+
+def _store_cause(loop: Loop, capacities: Capacities, share: Estimate, evidence: str) -> Finding:
+    """Return the finding that a store is slow, with its latency or bandwidth as the limit."""
+    connections = connections_of(loop.params)
+    if not capacities.store_points or connections is None:
+        evidence += f"; whether latency or bandwidth limits was not measured ({TO_MEASURE})"
+        return make_finding("slow-store", evidence, of=loop.group, share=share)
+    sample_bytes = capacities.sample_bytes.get(data_name(loop.params))
+    read_bytes = read_bytes_of(loop.params, sample_bytes, loop.metric("mean_object_bytes"))
+    limit = limit_of(capacities.store_points, connections * loop.devices, read_bytes)
+    if limit.evidence:
+        evidence += f"; {limit.evidence}"
+    if limit.limit == "unclear":
+        evidence += f": this shows neither latency nor bandwidth as the limit; vary {TO_MEASURE}"
+        return make_finding("slow-store", evidence, of=loop.group, share=share)
+    return make_finding(f"slow-store-{limit.limit}", evidence, of=loop.group, share=share)
+
+
+def _get_words(loop: Loop) -> str:
+    """Return how long a GET takes; empty if it was not measured."""
+    first_byte_s, get_s = loop.metric("store_first_byte_s"), loop.metric("store_get_s")
+    if first_byte_s is None or not get_s:
+        return ""
+    share = percent_words(first_byte_s / get_s)
+    return f"; a GET takes {get_s * 1e3:,.0f} ms, {share} of it to the first byte"
+
+
+def _disk_words(loop: Loop) -> str:
+    """Return the rate of the disks, and how long CPUs waited for them."""
+    text = ""
+    mb_per_s, waiting_share = loop.metric("disk_read_mb_per_s"), loop.metric("cpu_iowait_share")
+    if mb_per_s is not None:
+        text += f"; disks gave {mb_per_s:,.0f} MB/s"
+    if waiting_share is not None:
+        text += f", iowait {percent_words(waiting_share)}"
+    return text
+
+
+def _rank_findings(loop: Loop) -> Iterator[Finding]:
+    """Yield findings about ranks that trained separate networks, or that wait for another."""
+    for source, repeats in loop.inputs.items():
+        name = f"{loop.group}, {source}"
+        if any(trial.metrics.get("ranks_agree") is False for trial in repeats):
+            evidence = f"{name}: the ranks' parameters differ at the end"
+            advice = advice_on("ranks-differ")
+            yield make_finding("ranks-differ", evidence, advice, of=loop.group)
+        share = median_of(repeats, "rank_uneven_share") or 0.0
+        waits_s = median_by_rank(repeats, "rank_wait_s")
+        if share > FINE_SHARE and waits_s:
+            slowest = waits_s.index(max(waits_s))
+            yield make_finding(
+                "uneven-ranks",
+                f"{name}: ranks wait for a slower one {percent_words(share)} of the time; rank "
+                f"{slowest} waits {waits_s[slowest] * 1e3:,.3g} ms in each step, the fastest "
+                f"{min(waits_s) * 1e3:,.3g} ms",
+                advice_on("uneven-ranks"),
+                of=loop.group,
+                share=Estimate(share, share, share, 0.0, 1),
+            )

@@ -1,0 +1,83 @@
+"""PURE. Findings of the probes and of loaders alone: refused requests, small files, processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iobench.analysis.finding_rules import MAX_REFUSED_SHARE, make_finding
+from iobench.analysis.recommendations import advice_on, shard_command
+from iobench.analysis.repeats import by_settings, cold_label, data_name, median_of, rate_of
+from iobench.analysis.summary_rows import processes_rows
+from iobench.data.settings import AS_FILES
+from iobench.result import Finding, Result
+from iobench.trial import Trial
+from iobench.words import params_words, percent_words
+
+_FILES_SLOW = 0.5
+"""Rate of small files / rate of shards, below which small files are slow."""
+_PROCESSES_SLOW = 0.8
+"""Rate of n processes / (n times the rate of one), below which they slow each other down."""
+
+
+def probe_findings(result: Result) -> Iterator[Finding]:
+    """Yield findings about stores that refuse requests, and about slow small files."""
+    yield from _refused_requests(result)
+    yield from _small_files(result)
+
+
+def shared_loader_findings(trials: Sequence[Trial]) -> Iterator[Finding]:
+    """Yield a finding about the setting whose loader processes slow each other down most."""
+    slow = [
+        (row.efficiency.median, row)
+        for row in processes_rows(trials)
+        if row.efficiency is not None and row.efficiency.high < _PROCESSES_SLOW
+    ]
+    if not slow:
+        return
+    efficiency, row = min(slow, key=lambda efficiency_and_row: efficiency_and_row[0])
+    evidence = (
+        f"{row.params['loader']} from {row.params['data']}: {row.processes} processes give "
+        f"{efficiency * row.processes:.2f} times the rate of one"
+    )
+    yield make_finding("processes-share", evidence, advice_on("processes-share"))
+
+
+def _refused_requests(result: Result) -> Iterator[Finding]:
+    """Yield a finding about the first probed setting of which the store refused requests."""
+    for params, repeats in by_settings(result.trials, "object"):
+        refused = median_of(repeats, "refused") or 0.0
+        requests = median_of(repeats, "requests") or 0.0
+        if refused and refused / (refused + requests) > MAX_REFUSED_SHARE:
+            share = percent_words(refused / (refused + requests))
+            evidence = f"{params_words('object', params)}: {share} of its requests were refused"
+            yield make_finding("store-throttles", evidence, advice_on("store-throttles"))
+            return
+
+
+def _small_files(result: Result) -> Iterator[Finding]:
+    """Yield a finding for each location where small files are far slower than shards."""
+    data_names = set()
+    for trial in result.trials:
+        if trial.kind in ("loader", "train"):
+            data_names.add(data_name(trial.params))
+    if data_names and not data_names & AS_FILES:
+        return  # No loader of this run opens small files.
+    rates: dict[tuple[str, str, str], dict[str, float]] = {}
+    for params, repeats in by_settings(result.trials, "layout"):
+        rate = rate_of(repeats)
+        if rate is None:
+            continue
+        location = str(params.get("data", "")).partition("@")[2]
+        key = (location, str(params.get("parallelism")), cold_label(repeats))
+        by_access = rates.setdefault(key, {})
+        access = str(params.get("access", ""))
+        by_access[access] = max(by_access.get(access, 0.0), rate.median)
+    for (location, _, label), by_access in rates.items():
+        files, shards = by_access.get("files"), by_access.get("shards")
+        if files and shards and files < _FILES_SLOW * shards:
+            evidence = (
+                f"on {location}, {label}: small files give {files:,.0f} samples/s, shards "
+                f"{shards:,.0f}"
+            )
+            command = shard_command(result.config.get("data") or {})
+            yield make_finding("tiny-files", evidence, command)

@@ -1,0 +1,309 @@
+"""PURE. Whether a figure of two runs changed: regressions and improvements.
+
+A regression is a significant change to the worse side that reaches the threshold; an improvement is
+the same on the better side. A figure is underpowered if its interval holds both 1 and the
+threshold, or if there are too few repeats for any change to be significant.
+
+With many figures, some seem to change by chance: of twenty figures of two runs of the same program,
+one in three comparisons has a "regression" at 95 %. The figures that decide the exit code therefore
+have their p-values corrected by Holm's method (``stats.holm``). All other figures are judged by
+their own interval, and only listed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dataprep.counted import counted
+from iobench.stats import (
+    SIGNIFICANCE,
+    Estimate,
+    MoreRepeats,
+    Ratio,
+    estimate,
+    holm,
+    more_to_cover,
+    more_to_tell,
+    p_value,
+    ratio_apart,
+    smallest_p_value,
+)
+from iobench.words import number_words
+
+Verdict = Literal["regression", "improvement", "underpowered", "no evidence"]
+VERDICTS: tuple[Verdict, ...] = ("regression", "improvement", "underpowered", "no evidence")
+"""All verdicts in the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A metric that is compared.
+
+    Attributes:
+        metric: the name of the metric in a trial.
+        name: its name in words.
+        higher_is_better: whether a larger value is an improvement.
+        unit: its unit; empty if the name has it.
+    """
+
+    metric: str
+    name: str
+    higher_is_better: bool
+    unit: Literal["", "s", "bytes"] = ""
+
+    def say(self, value: float) -> str:
+        """Return a value with its unit: ``24,757``, ``12.3 ms``, ``412 MB``."""
+        if self.unit == "bytes":
+            return f"{number_words(value / 1e6)} MB"
+        if self.unit == "":
+            return number_words(value)
+        if value >= 1:
+            return f"{number_words(value)} s"
+        if value >= 1e-3:
+            return f"{number_words(value * 1e3)} ms"
+        return f"{number_words(value * 1e6)} µs"
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The values of one figure in all repeats of one setting of both runs.
+
+    Attributes:
+        kind: the kind of the trials.
+        name: the setting in words.
+        figure: the figure.
+        base: its values in the base run.
+        new: its values in the new run.
+        is_main: whether the setting is judged by this figure: its rate, or the first other figure
+            if it has no rate.
+        group: the group of a training loop; empty for other kinds.
+    """
+
+    kind: str
+    name: str
+    figure: Figure
+    base: Sequence[float]
+    new: Sequence[float]
+    is_main: bool
+    group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """Holm's correction of one p-value.
+
+    Attributes:
+        figures: the number of figures that decide.
+        adjusted_p_value: the p-value, corrected for this number.
+    """
+
+    figures: int
+    adjusted_p_value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The verdict on a figure.
+
+    Attributes:
+        verdict: the verdict.
+        why: the reason if no change was found.
+        more: the repeats that would be needed; None if the verdict needs none.
+    """
+
+    verdict: Verdict
+    why: str = ""
+    more: MoreRepeats | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The change of one figure.
+
+    Attributes:
+        sides: the values of both runs.
+        base: the median of the base run.
+        new: the median of the new run.
+        ratio: new / base.
+        p_value: the probability of such a change by chance.
+        correction: the correction of the p-value; None for a figure that does not decide the exit
+            code.
+        judgement: the verdict, with its reason.
+    """
+
+    sides: Sides
+    base: Estimate
+    new: Estimate
+    ratio: Ratio
+    p_value: float
+    correction: Correction | None
+    judgement: Judgement
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on the change."""
+        return self.judgement.verdict
+
+    @property
+    def why(self) -> str:
+        """The reason if no change was found."""
+        return self.judgement.why
+
+    @property
+    def more(self) -> MoreRepeats | None:
+        """The repeats that would be needed; None if the verdict needs none."""
+        return self.judgement.more
+
+    @property
+    def kind(self) -> str:
+        """The kind of the trials."""
+        return self.sides.kind
+
+    @property
+    def name(self) -> str:
+        """The setting in words."""
+        return self.sides.name
+
+    @property
+    def figure(self) -> Figure:
+        """The figure that changed."""
+        return self.sides.figure
+
+    @property
+    def decides(self) -> bool:
+        """Whether the figure is one of those that decide the exit code."""
+        return self.correction is not None
+
+    @property
+    def log_worse(self) -> float:
+        """The logarithm of how many times worse the figure is; 0 for no change."""
+        log_ratio = math.log(self.ratio.ratio)
+        return -log_ratio if self.figure.higher_is_better else log_ratio
+
+    @property
+    def ratio_words(self) -> str:
+        """``+56.0 %, 1.560 (1.510 to 1.610)``; with the adjusted p-value if the figure decides."""
+        ratio = self.ratio
+        text = f"{(ratio.ratio - 1) * 100:+.1f} %, {ratio.ratio:.3f}"
+        if ratio.coverage == 0:
+            return f"{text} (no interval)"
+        coverage = "" if ratio.has_full_coverage else f", {ratio.coverage * 100:.0f} %"
+        text += f" ({ratio.low:.3f} to {ratio.high:.3f}{coverage})"
+        if self.correction is None:
+            return text
+        return f"{text}, adjusted p {self.correction.adjusted_p_value:.2g}"
+
+    @property
+    def verdict_words(self) -> str:
+        """``underpowered, 14 more repeats``."""
+        if self.more is None:
+            return self.verdict
+        at_least = "at least " if self.more.at_least else ""
+        return f"{self.verdict}, {at_least}{counted(self.more.repeats, 'more repeat')}"
+
+
+def judge_all(figures: Sequence[Sides], decides: Sequence[bool], threshold: float) -> list[Change]:
+    """Judge all figures of two runs.
+
+    Args:
+        figures: the values of each figure.
+        decides: for each figure, whether it decides the exit code.
+        threshold: the smallest change that matters, as a share of 1.
+    """
+    p_values = [p_value(sides.base, sides.new) for sides in figures]
+    deciding = [index for index, is_deciding in enumerate(decides) if is_deciding]
+    adjusted = holm([p_values[index] for index in deciding])
+    corrections: dict[int, Correction] = {}
+    for index, adjusted_p_value in zip(deciding, adjusted, strict=True):
+        corrections[index] = Correction(len(deciding), adjusted_p_value)
+    changes = []
+    for index, sides in enumerate(figures):
+        ratio = ratio_apart(sides.base, sides.new)
+        correction = corrections.get(index)
+        changes.append(
+            Change(
+                sides=sides,
+                base=estimate(sides.base),
+                new=estimate(sides.new),
+                ratio=ratio,
+                p_value=p_values[index],
+                correction=correction,
+                judgement=judge(sides, ratio, threshold, correction),
+            )
+        )
+    return changes
+
+
+def judge(
+    sides: Sides, ratio: Ratio, threshold: float, correction: Correction | None = None
+) -> Judgement:
+    """Judge one figure.
+
+    Args:
+        sides: the values of both runs.
+        ratio: the ratio of the runs.
+        threshold: the smallest change that matters, as a share of 1.
+        correction: the corrected p-value of a figure that decides; None for other figures.
+    """
+    is_significant = ratio.leaves_1_out
+    figures = 1
+    if correction is not None:
+        figures = correction.figures
+        is_significant = is_significant and correction.adjusted_p_value <= SIGNIFICANCE
+    if is_significant and abs(ratio.ratio - 1) < threshold:
+        return Judgement("no evidence", "smaller than the threshold")
+    if is_significant:
+        is_better = (ratio.ratio > 1) == sides.figure.higher_is_better
+        return Judgement("improvement" if is_better else "regression")
+    return _judge_insignificant(sides, ratio, threshold, figures)
+
+
+def _judge_insignificant(sides: Sides, ratio: Ratio, threshold: float, figures: int) -> Judgement:
+    """Judge a figure without a significant change: underpowered, or no evidence of a change.
+
+    Args:
+        sides: the values of both runs.
+        ratio: the ratio of the runs.
+        threshold: the smallest change that matters, as a share of 1.
+        figures: the number of figures among which a change has to be significant.
+    """
+    base, new = sides.base, sides.new
+    reaches_threshold = ratio.low <= 1 - threshold or ratio.high >= 1 + threshold
+    # For a corrected figure, the smallest p-value has to be significant among all of them.
+    significance = SIGNIFICANCE / figures
+    if smallest_p_value(len(base), len(new)) > significance:
+        repeats = f"{len(base)} against {len(new)} repeats"
+        why = f"{repeats} cover {ratio.coverage * 100:.0f} %"
+        if figures > 1:
+            why = f"{repeats} are too few for {figures} figures that decide"
+        has_no_spread = len(base) == len(new) == 1
+        if has_no_spread or (reaches_threshold and not ratio.leaves_1_out):
+            more = more_to_tell(base, new, threshold, significance)
+        else:
+            more = MoreRepeats(more_to_cover(len(base), len(new), significance))
+        return Judgement("underpowered", why, more)
+    if not reaches_threshold:
+        return Judgement("no evidence", "smaller than the threshold")
+    why = "the interval holds both 1 and the threshold"
+    if ratio.leaves_1_out:
+        why = f"not significant among {figures} figures that decide"
+    return Judgement("underpowered", why, more_to_tell(base, new, threshold, significance))
+
+
+def repeats_until_significant(deciding: Sequence[Change]) -> int:
+    """Return how many more repeats each run needs so that any change can be significant.
+
+    0 if a change of any figure can be significant already.
+    """
+    more = 0
+    for change in deciding:
+        significance = SIGNIFICANCE / len(deciding)
+        ratio = change.ratio
+        needed = more_to_cover(ratio.base_repeats, ratio.new_repeats, significance)
+        if needed == 0:
+            return 0
+        more = max(more, needed)
+    return more

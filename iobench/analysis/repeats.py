@@ -1,0 +1,195 @@
+"""PURE. Group trials by their settings, and estimate the figures of the repeats of one setting.
+
+Trials of one kind with equal parameters are repeats of each other. A figure of repeats is their
+median with an interval. The ratio of two rates is taken between repeats of the same round, which
+ran shortly after each other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, TypeGuard
+
+from iobench.stats import Estimate, estimate, median, ratio
+from iobench.trial import Params, Trial
+
+Repeats = Sequence[Trial]
+"""Trials of one kind with equal parameters."""
+
+
+def by_settings(trials: Iterable[Trial], kind: str) -> list[tuple[Params, list[Trial]]]:
+    """Group the completed trials of ``kind`` by their parameters.
+
+    Returns:
+        Parameters and repeats, in the order of the first repeat of each group.
+    """
+    groups: dict[str, tuple[Params, list[Trial]]] = {}
+    for trial in trials:
+        if trial.kind == kind and trial.status == "done":
+            key = json.dumps(trial.params, sort_keys=True)
+            _, repeats = groups.setdefault(key, (trial.params, []))
+            repeats.append(trial)
+    return list(groups.values())
+
+
+def data_name(params: Params) -> str:
+    """Return the name of a trial's data without its location: ``shards-16MB``."""
+    return str(params.get("data", "")).partition("@")[0]
+
+
+def is_on_store(params: Params) -> bool:
+    """Return whether a trial's data are on an object store."""
+    return str(params.get("data", "")).endswith("@s3")
+
+
+def metric_values(repeats: Repeats, metric: str) -> list[float]:
+    """Return the metric of every repeat that has it."""
+    values = []
+    for trial in repeats:
+        value = trial.metrics.get(metric)
+        if is_number(value):
+            values.append(float(value))
+    return values
+
+
+def estimate_of(repeats: Repeats, metric: str) -> Estimate | None:
+    """Return the median of a metric with its interval; None if no repeat has the metric."""
+    values = metric_values(repeats, metric)
+    return estimate(values) if values else None
+
+
+def median_of(repeats: Repeats, metric: str) -> float | None:
+    """Return the median of a metric; None if no repeat has the metric."""
+    values = metric_values(repeats, metric)
+    return median(values) if values else None
+
+
+def estimate_as_dict(figure: Estimate | None) -> dict[str, Any] | None:
+    """Return an estimate as ``result.json`` stores it."""
+    return None if figure is None else asdict(figure)
+
+
+def rate_of(repeats: Repeats) -> Estimate | None:
+    """Return the rate in samples/s; None if no repeat has a rate above 0."""
+    rates = [rate for rate in metric_values(repeats, "samples_per_s") if rate > 0]
+    return estimate(rates) if rates else None
+
+
+def rate_bounds(repeats: Repeats) -> tuple[float, float] | None:
+    """Return the lowest lower and the highest upper bound of the rate in samples/s.
+
+    None if the repeats have no bounds.
+    """
+    lows = metric_values(repeats, "samples_per_s_low")
+    highs = metric_values(repeats, "samples_per_s_high")
+    if not lows or not highs:
+        return None
+    return min(lows), max(highs)
+
+
+def rate_ratio(repeats: Repeats, base: Repeats) -> Estimate | None:
+    """Return the ratio of two rates within rounds; None if they have no round in common."""
+    pairs = [pair for pair in paired_values(repeats, base, "samples_per_s") if pair[1] > 0]
+    if not pairs:
+        return None
+    return ratio([rate for rate, _ in pairs], [base_rate for _, base_rate in pairs])
+
+
+def paired_values(repeats: Repeats, others: Repeats, metric: str) -> list[tuple[float, float]]:
+    """Return the metric of two settings, in pairs of repeats that ran in the same round."""
+    others_by_round = {trial.repeat: trial.metrics.get(metric) for trial in others}
+    pairs = []
+    for trial in repeats:
+        value, other = trial.metrics.get(metric), others_by_round.get(trial.repeat)
+        if is_number(value) and is_number(other):
+            pairs.append((float(value), float(other)))
+    return pairs
+
+
+def epochs_of(repeats: Repeats) -> int | None:
+    """Return how many whole epochs the rate of each repeat covers: the minimum of all repeats.
+
+    None if a rate does not cover whole epochs.
+    """
+    epoch_counts = []
+    for trial in repeats:
+        epochs = trial.metrics.get("epochs")
+        if trial.metrics.get("rate_rule") != "epochs" or not isinstance(epochs, list):
+            return None
+        samples_in_epoch = epochs[0].get("samples") if epochs else None
+        samples = trial.metrics.get("samples")
+        if not is_number(samples_in_epoch) or not is_number(samples) or samples_in_epoch <= 0:
+            return None
+        epoch_counts.append(max(1, round(samples / samples_in_epoch)))
+    return min(epoch_counts, default=None)
+
+
+def over_epochs(trial: Trial, epochs: int) -> Trial:
+    """Return the trial with the rate that it would have over this number of whole epochs.
+
+    The first epoch contains the start of the workers. A rate over three epochs therefore contains a
+    larger share of this start than a rate over fifteen, and the two are not comparable. A trial
+    whose rate does not cover whole epochs is returned as it is.
+    """
+    metrics = trial.metrics
+    first_epoch_s = metrics.get("first_epoch_s")
+    later_rate = metrics.get("steady_samples_per_s")
+    covered = epochs_of([trial])
+    if covered is None or not is_number(first_epoch_s) or not is_number(later_rate):
+        return trial
+    if later_rate <= 0 or first_epoch_s <= 0:
+        return trial
+    samples_in_epoch = float(metrics["samples"]) / covered
+    seconds = first_epoch_s + (epochs - 1) * samples_in_epoch / later_rate
+    rate = epochs * samples_in_epoch / seconds
+    return replace(trial, metrics={**metrics, "samples_per_s": rate})
+
+
+def arrival_rate(repeats: Repeats) -> Estimate | None:
+    """Return the MB/s that a disk delivered to its probe, read-ahead included.
+
+    The kernel reads ahead of a buffered read. A probe that ends before it has taken these bytes
+    gets less than the disk delivered. None if no repeat has a rate.
+    """
+    rate = estimate_of(repeats, "mb_per_s")
+    ratios = [
+        trial.cold.physical_ratio
+        for trial in repeats
+        if trial.cold is not None and trial.cold.physical_ratio is not None
+    ]
+    if rate is None or not ratios:
+        return rate
+    delivered = max(1.0, median(ratios))
+    return replace(
+        rate, median=rate.median * delivered, low=rate.low * delivered, high=rate.high * delivered
+    )
+
+
+def cold_label(repeats: Repeats) -> str:
+    """Return the label of the page cache for all repeats: ``cold`` only if each was proved cold.
+
+    Empty if no repeat has a label.
+    """
+    labels = [trial.cold.label for trial in repeats if trial.cold is not None]
+    if not labels:
+        return ""
+    return labels[0] if len(set(labels)) == 1 else "warm"
+
+
+def usable_cpus(environment: Mapping[str, Any]) -> float | None:
+    """Return the CPUs that the run could use: the minimum of CPU affinity and control group.
+
+    None if neither is known.
+    """
+    limits = [environment.get("processors"), environment.get("processor_quota")]
+    return min((float(cpus) for cpus in limits if is_number(cpus) and cpus > 0), default=None)
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Return whether a value is a finite number and not a bool."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) < math.inf

@@ -1,0 +1,323 @@
+"""PURE. The verdict on one run in a sentence, and how far it can be trusted.
+
+Verdicts on the changes between two runs are in ``iobench.analysis.regressions``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from dataprep.counted import counted
+from iobench.analysis.finding_rules import ENOUGH_REPEATS, FINE_SHARE
+from iobench.analysis.input_cost import (
+    UNKNOWN_RATE,
+    InputCost,
+    entry_ceiling_words,
+    entry_median,
+    entry_rate_words,
+    input_cost_of_entry,
+)
+from iobench.analysis.loops import Loop, scatters
+from iobench.loaders.capabilities import capabilities_of
+from iobench.result import Finding
+from iobench.stats import Estimate
+from iobench.words import percent_words, samples_words, share_range_words
+
+_BOTTLENECKS = {
+    "slow-decode": "Decoding is the bottleneck.",
+    "slow-augmentation": "Augmenting is the bottleneck.",
+    "slow-preparation": "Decoding and augmenting are the bottleneck.",
+    "slow-collate": "Handing over batches is the bottleneck.",
+    "unpinned-copy": "Copying to the device is the bottleneck.",
+    "slow-copy": "Copying to the device is the bottleneck.",
+    "slow-read-path": "Reading from the page cache is the bottleneck.",
+    "slow-disk": "Reading from the disk is the bottleneck.",
+    "slow-store": "Reading from the object store is the bottleneck.",
+    "slow-store-latency": "Waiting for the object store is the bottleneck (latency).",
+    "slow-store-bandwidth": "The object store's bandwidth is the bottleneck.",
+    "store-throttles": "The object store refuses requests.",
+    "tiny-files": "Reading many small files is the bottleneck.",
+    "other-programs": "Other programs use the CPUs.",
+    "epoch-starts": "The starts of epochs are the bottleneck.",
+    "uneven-ranks": "Ranks wait for a slower one.",
+}
+"""The verdict by the code of the primary finding."""
+_DOUBTS = {"unfinished", "stood-still", "not-shown-cold"}
+"""Findings that make the confidence low."""
+_READ_AHEAD = 1.05
+"""Delivered bytes / taken bytes of a disk probe from which on both rates are named."""
+_SMOKE_REPEATS = 3
+"""Repeats up to which a run is a smoke run."""
+_HIGH_HALF_WIDTH, _MEDIUM_HALF_WIDTH = 0.05, 0.15
+"""Half-widths of the interval, as shares of the median: below the first one the confidence is high,
+below the second one it is medium."""
+_FEW_STEPS = 20
+"""Steps of a watched loop below which the verdict names their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How far a verdict can be trusted, and why."""
+
+    level: Literal["high", "medium", "low"]
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.level} ({self.why})"
+
+
+def bottleneck(findings: Sequence[Finding]) -> str:
+    """Return the primary finding as a sentence; empty if it names no bottleneck."""
+    for finding in findings:
+        if finding.primary:
+            return _BOTTLENECKS.get(finding.code, "")
+    return ""
+
+
+def loop_verdict(loop: Loop, findings: Sequence[Finding], *, named: bool, doubt: str = "") -> str:
+    """Return the verdict on a loop: its share of the device's rate, and the bottleneck.
+
+    Args:
+        loop: the loop.
+        findings: the findings of the run.
+        named: whether the sentence names the loop, because the run has others.
+        doubt: why the loop's figures are no evidence; no cause is then named.
+    """
+    sentences = [_loop_verdict(loop, findings, named, doubt)]
+    if loop.emulated and "emulated device" not in sentences[0]:
+        sentences.append("The device is emulated.")
+    if _is_from_own_store(loop, findings):
+        sentences.append("The store runs on this machine.")
+    return " ".join(sentences)
+
+
+def confidence(loop: Loop, findings: Sequence[Finding], doubt: str = "") -> Confidence:
+    """Return the confidence in a loop's figures, by their interval and by doubts about them.
+
+    High confidence needs six repeats and a half-width below 5 % of the median; medium confidence
+    needs a half-width below 15 %. What an emulated device or a store on this machine shows about
+    storage is never more than medium.
+    """
+    share = loop.au_ceiling or loop.rate()
+    repeats = share.repeats if share is not None else len(loop.trials)
+    repeats_words = counted(repeats, "repeat")
+    if loop.au_ceiling is not None and repeats > 1:
+        repeats_words += f": {share_range_words(loop.au_ceiling)}"
+    if doubt:
+        return Confidence("low", f"no evidence: {doubt}")
+    if repeats <= _SMOKE_REPEATS:
+        return Confidence("low", f"smoke run, {repeats_words}")
+    if any(scatters(trials) for trials in loop.inputs.values()):
+        return Confidence("low", f"repeats differ widely: {repeats_words}")
+    doubtful = _doubtful_finding(loop, findings)
+    if doubtful is not None:
+        return Confidence("low", f"{doubtful.title.lower()}; {repeats_words}")
+    half_width = _half_width(share)
+    interval = f"{repeats_words}, half-width {percent_words(half_width)}"
+    if half_width >= _MEDIUM_HALF_WIDTH:
+        return Confidence("low", interval)
+    if half_width >= _HIGH_HALF_WIDTH or repeats < ENOUGH_REPEATS:
+        return Confidence("medium", interval)
+    if loop.farthest in ("cold", "store") and loop.emulated:
+        return Confidence("medium", f"emulated device; {repeats_words}")
+    if _is_from_own_store(loop, findings):
+        return Confidence("medium", f"the store runs on this machine; {repeats_words}")
+    return Confidence("high", repeats_words)
+
+
+def verdict_without_loop(
+    tables: Mapping[str, Any], any_done: bool, environment: Mapping[str, Any]
+) -> str:
+    """Return the verdict on a run that has no training loop.
+
+    Args:
+        tables: the tables of the summary.
+        any_done: whether any trial was completed.
+        environment: the environment of the run.
+    """
+    stores = environment.get("stores") or {}
+    own_stores = {label for label, store in stores.items() if store.get("kind") == "own-server"}
+    if tables["watched"]:
+        return _watched_verdict(tables["watched"])
+    loader = best_loader(tables["loaders"])
+    if loader is not None:
+        return _loader_verdict(loader, is_store_own="data" in own_stores)
+    if tables["object_stores"]:
+        best = max(tables["object_stores"], key=lambda entry: entry["peak_mb_per_s"])
+        verdict = (
+            f"The object store {best['store']} gives at most {best['peak_mb_per_s']:,.0f} MB/s "
+            f"({best['client']}, {best['operation']})."
+        )
+        return f"{verdict} It runs on this machine." if best["store"] in own_stores else verdict
+    if tables["disks"]:
+        return _disk_verdict(tables["disks"])
+    if any_done:
+        return "The run has no training loop to compare its figures with."
+    return "Nothing could be measured."
+
+
+def best_loader(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the fastest loader that decodes, or else the fastest that only reads.
+
+    If no loader has a rate, the loader with the highest lower bound is chosen. None without either.
+    """
+    readers = [entry for entry in entries if capabilities_of(entry["loader"]).reads_data]
+    for metric in ("samples_per_s", "samples_per_s_low"):
+        rated = [entry for entry in readers if entry[metric]]
+        decoding = [entry for entry in rated if _is_decoding(entry)]
+        if rated:
+            return max(decoding or rated, key=lambda entry: float(entry[metric]["median"]))
+    return None
+
+
+def _loop_verdict(loop: Loop, findings: Sequence[Finding], named: bool, doubt: str) -> str:
+    subject = f"The loop {loop.group!r}" if named else "The loop"
+    rate, share = loop.rate(), loop.au_ceiling
+    if loop.bounds is not None:
+        low, high = loop.bounds
+        return (
+            f"{subject} gets between {low:,.0f} and {high:,.0f} samples/s; its rate cannot be "
+            "determined more exactly."
+        )
+    if rate is None:
+        return f"{subject} was measured without stored data."
+    if share is None:
+        verdict = (
+            f"{subject} gets {rate.median:,.0f} samples/s; its device's rate was not measured."
+        )
+        return f"{verdict} {_doubt_words(doubt) or bottleneck(findings)}".strip()
+    device = "the emulated device" if loop.emulated else "the device"
+    if loop.devices > 1:
+        emulated = "emulated " if loop.emulated else ""
+        device = f"its {loop.devices} {emulated}devices"
+    percent = min(share.median, 1.0) * 100
+    verdict = f"{subject} gets {percent:.0f} % of what {device} can consume."
+    if doubt:
+        return f"{verdict} {_doubt_words(doubt)}"
+    is_device_limit = any(
+        finding.code == "slow-device" and finding.of == loop.group for finding in findings
+    )
+    if is_device_limit or 1 - share.median < FINE_SHARE:
+        return f"{verdict} The device is the limit: its input keeps up."
+    cause = bottleneck(findings) or "Which part of the input is slow was not measured."
+    return f"{verdict} {cause}"
+
+
+def _doubt_words(doubt: str) -> str:
+    return f"This is no evidence: {doubt}." if doubt else ""
+
+
+def _is_from_own_store(loop: Loop, findings: Sequence[Finding]) -> bool:
+    """Return whether the loop reads from a store that runs on this machine."""
+    codes = {finding.code for finding in findings}
+    return loop.farthest == "store" and "store-on-this-machine" in codes
+
+
+def _doubtful_finding(loop: Loop, findings: Sequence[Finding]) -> Finding | None:
+    """Return the first finding that makes the confidence in the loop low."""
+    for finding in findings:
+        if finding.code in _DOUBTS and finding.of in ("", loop.group):
+            return finding
+    return None
+
+
+def _half_width(figure: Estimate | None) -> float:
+    """Return half of the interval's width as a share of the median; infinite if unknown."""
+    if figure is None or figure.median <= 0:
+        return math.inf
+    return (figure.high - figure.low) / 2 / figure.median
+
+
+def _is_decoding(entry: Mapping[str, Any]) -> bool:
+    return bool(entry["loader"] != "raw" and entry.get("decode", True))
+
+
+def _disk_verdict(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return the fastest read that came from the disk, or else the fastest write."""
+    reads = [entry for entry in entries if entry["operation"] == "read"]
+    from_disk = [entry for entry in reads if entry["label"] in ("direct", "cold")]
+    writes = [entry for entry in entries if entry["operation"] == "write"]
+    best = max(from_disk or writes or reads, key=lambda entry: entry["mb_per_s"]["median"])
+    label = best["label"]
+    if not label:
+        label = "warm" if best["cache"] == "cold" else best["cache"]
+    subject = f"The disk {best['target']}"
+    if not from_disk and not writes:
+        subject = f"The page cache above {best['target']}"
+    verb = "takes" if best["operation"] == "write" else "gives"
+    mb_per_s = best["mb_per_s"]["median"]
+    how = f"{best['pattern']} {best['operation']}, {label}"
+    arrived_mb_per_s = (best.get("arrived_mb_per_s") or best["mb_per_s"])["median"]
+    if from_disk and arrived_mb_per_s > _READ_AHEAD * mb_per_s:
+        how += f"; the probe took {mb_per_s:,.0f} MB/s of it, the kernel read the rest ahead"
+        mb_per_s = arrived_mb_per_s
+    return f"{subject} {verb} at most {mb_per_s:,.0f} MB/s ({how})."
+
+
+def _loader_verdict(entry: Mapping[str, Any], *, is_store_own: bool) -> str:
+    loader = str(entry["loader"])
+    if entry["data"]:
+        loader += f" from {entry['data']}"
+    if "access" in entry:
+        loader += f", access {entry['access']}"
+    if "processes" in entry:
+        loader += f", {entry['processes']} processes"
+    rates = {
+        metric: entry_median(entry, metric)
+        for metric in ("samples_per_s", "samples_per_s_low", "samples_per_s_high")
+    }
+    rate = samples_words(rates, "{:,.0f}".format)
+    if entry["label"]:
+        rate += f" ({entry['label']})"
+    verdict = f"The fastest loader is {loader}: {rate}."
+    if not _is_decoding(entry):
+        verdict = f"Reading without decoding, {loader} gives {rate}."
+    if is_store_own and str(entry["data"]).endswith("@s3"):
+        verdict += " The store runs on this machine."
+    return verdict
+
+
+def _watched_verdict(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Return the verdict on the longest watched loop.
+
+    A cost of its input below 5 % is fine, above 20 % high.
+    """
+    longest = entries[0]
+    cost = input_cost_of_entry(longest)
+    subject = "Your loop" if len(entries) == 1 else f"Your loop over {longest['loader']}"
+    if cost is None:
+        return f"{subject} was measured, but the time that it waits for data was not."
+    steps = int(longest["steps"]["median"]) if longest["steps"] else 0
+    few_steps = f" (over only {counted(steps, 'step')})" if steps < _FEW_STEPS else ""
+    if cost.by == "loss":
+        return _loss_verdict(longest, cost, subject, few_steps)
+    if cost.by == "device":
+        subject = f"The GPU of {subject[0].lower()}{subject[1:]}"
+    verdict = f"{subject} waits for data {cost.words} of its time, which is {cost.grade}{few_steps}"
+    rate, ceiling = entry_rate_words(longest), entry_ceiling_words(longest)
+    if rate == UNKNOWN_RATE:
+        verdict += ", at an unknown rate"
+    elif rate:
+        verdict += f", at {rate} samples/s"
+    if cost.by == "device" and longest["wait_share"]:
+        verdict += f"; the host waits {percent_words(longest['wait_share']['median'])}"
+    if ceiling:
+        verdict += f"; without its loader it takes {ceiling} samples/s"
+    elif cost.by != "device":
+        verdict += "; its device was not measured separately"
+    return f"{verdict}."
+
+
+def _loss_verdict(entry: Mapping[str, Any], cost: InputCost, subject: str, few_steps: str) -> str:
+    """Return the loss of a watched loop, its rates with and without its loader, and its waiting."""
+    verdict = (
+        f"{subject} loses {cost.words} of its rate to its loader, which is {cost.grade}"
+        f"{few_steps}: {entry_rate_words(entry)} of {entry_ceiling_words(entry)} samples/s"
+    )
+    if entry["wait_share"]:
+        share = percent_words(entry["wait_share"]["median"])
+        verdict += f"; the host waits for data {share} of its time"
+    return f"{verdict}."

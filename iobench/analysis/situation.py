@@ -1,0 +1,151 @@
+"""PURE. The setting that a run used, and whether predictions of it may be trusted.
+
+A prediction counts only if the same model, without having seen the loop, comes within 20 % of the
+rate that the loop got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from iobench.analysis.capacity import Capacities, Prediction, Setting, setting_of
+from iobench.analysis.loops import FARTHEST, Loop, Source
+from iobench.analysis.repeats import Repeats, estimate_as_dict, rate_of
+from iobench.result import Result
+from iobench.stats import Estimate
+
+ACCURATE = 0.10
+"""Maximum error of a prediction for which a report calls the model accurate."""
+_USABLE = 0.20
+"""Maximum error of a prediction for which advice uses the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictionCheck:
+    """A measured loop, and its rate as predicted from its loader and its device alone.
+
+    Attributes:
+        group: the name of the loop.
+        setting: the setting of the loop.
+        prediction: the prediction, in which the loop itself was not used.
+        measured: the measured rate in samples/s.
+    """
+
+    group: str
+    setting: Setting
+    prediction: Prediction
+    measured: Estimate
+
+    @property
+    def error(self) -> float | None:
+        """Predicted rate / measured rate - 1; None without a prediction."""
+        predicted = self.prediction.rate
+        return None if predicted is None else predicted.median / self.measured.median - 1
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the check as ``result.json`` stores it."""
+        return {
+            "group": self.group,
+            "configuration": self.setting.as_dict(),
+            "predicted": estimate_as_dict(self.prediction.rate),
+            "limited_by": self.prediction.limit,
+            "missing": list(self.prediction.missing),
+            "measured": estimate_as_dict(self.measured),
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The setting for which advice is given, and everything that was measured.
+
+    Attributes:
+        result: the run.
+        capacities: the rates of the parts of the loop.
+        setting: the setting of the loop, or of the loader if there is no loop.
+        repeats: its trials.
+        rate: its rate in samples/s.
+        config_key: the dotted key of the config that describes it, such as ``training.0``.
+        loop: the loop; None if only loaders were measured.
+        prediction_error: the error of the prediction for the loop; None if there is no prediction.
+    """
+
+    result: Result
+    capacities: Capacities
+    setting: Setting
+    repeats: Repeats
+    rate: Estimate
+    config_key: str
+    loop: Loop | None
+    prediction_error: float | None
+
+    @property
+    def is_predictable(self) -> bool:
+        """Whether predictions may be used: they were accurate for this loop, or were not tested.
+
+        A loop whose device computes on the CPUs of its workers is not predicted without a test,
+        because the model does not describe their contention.
+        """
+        if self.prediction_error is None:
+            return self.loop is None or not self.loop.on_processors
+        return abs(self.prediction_error) <= _USABLE
+
+    def limit(self) -> str:
+        """Return the part that limits the rate now; empty if that cannot be predicted."""
+        prediction = self.capacities.predict(self.setting)
+        if prediction.rate is None or not self.is_predictable:
+            return ""
+        return prediction.limit
+
+
+def situation(result: Result, capacities: Capacities, loop: Loop | None) -> Situation | None:
+    """Return the situation of a loop over stored data, or of the first loader without a loop.
+
+    None if there is neither.
+    """
+    if loop is not None:
+        return _situation_of_loop(result, capacities, loop)
+    for setting, repeats in capacities.loaders.items():
+        rate = rate_of(repeats)
+        if rate is not None:
+            return Situation(result, capacities, setting, repeats, rate, "loaders.0", None, None)
+    return None
+
+
+def check_predictions(
+    loops: Sequence[Loop], capacities_by_group: Mapping[str, Capacities]
+) -> list[PredictionCheck]:
+    """Compare each measured loop over stored data with its prediction."""
+    checks = []
+    for loop in loops:
+        for source in FARTHEST:
+            rate = loop.rate(source) if source in loop.inputs else None
+            if rate is not None:
+                checks.append(_check(loop, capacities_by_group[loop.group], source, rate))
+    return checks
+
+
+def _situation_of_loop(result: Result, capacities: Capacities, loop: Loop) -> Situation | None:
+    source = loop.farthest
+    rate = loop.rate()
+    if source is None or rate is None:
+        return None
+    check = _check(loop, capacities, source, rate)
+    return Situation(
+        result=result,
+        capacities=capacities,
+        setting=check.setting,
+        repeats=loop.trials,
+        rate=rate,
+        config_key=f"training.{loop.index}",
+        loop=loop,
+        prediction_error=check.error,
+    )
+
+
+def _check(loop: Loop, capacities: Capacities, source: Source, rate: Estimate) -> PredictionCheck:
+    setting = setting_of(loop.inputs[source][0].params, source, loop.devices)
+    prediction = capacities.predict(setting, from_loops=False)
+    return PredictionCheck(loop.group, setting, prediction, rate)

@@ -1,0 +1,116 @@
+"""PURE. Findings about watched loops: how much their input costs, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iobench.analysis.finding_rules import (
+    BUSY_SHARE,
+    FINE_SHARE,
+    IDLE_SHARE,
+    LATE_BATCH_S,
+    make_finding,
+)
+from iobench.analysis.input_cost import InputCost, input_cost
+from iobench.analysis.loop_findings import outlier_findings
+from iobench.analysis.recommendations import advice_on
+from iobench.result import Finding
+from iobench.stats import Estimate
+from iobench.trial import Metrics, Trial
+from iobench.words import percent_words
+
+
+def watched_findings(trials: Sequence[Trial]) -> Iterator[Finding]:
+    """Yield the findings of each watched loop."""
+    for trial in trials:
+        if trial.kind == "watch" and trial.status == "done":
+            name = f"loop over {trial.params.get('loader', '')}"
+            yield from _input_findings(name, trial.metrics)
+            yield from _late_first_batch(name, trial.metrics)
+            yield from _epoch_starts(name, trial.metrics)
+            yield from outlier_findings(name, trial.metrics)
+
+
+def _input_findings(name: str, metrics: Metrics) -> Iterator[Finding]:
+    """Yield a finding if the input costs much, with a cause by how busy the CPUs were."""
+    cost = input_cost(metrics)
+    if cost is None:
+        return
+    evidence = _cost_words(name, metrics, cost)
+    share = cost.as_estimate
+    if cost.by == "loss" and cost.grade == "fine":
+        yield make_finding("slow-device", evidence, share=share)
+    if cost.grade == "high":
+        code = _cause_of_waiting(metrics)
+        evidence += _cpu_words(metrics, code)
+        yield make_finding(code, evidence, advice_on(code), share=share)
+
+
+def _cause_of_waiting(metrics: Metrics) -> str:
+    """Return the code of the cause, by how busy the CPUs were and by which programs."""
+    busy_share = metrics.get("cpu_busy_share")
+    if busy_share is None or IDLE_SHARE <= busy_share < BUSY_SHARE:
+        return "waiting"
+    if busy_share < IDLE_SHARE:
+        return "waiting-workers"
+    if metrics.get("loop_cpu_share", busy_share) < busy_share / 2:
+        return "waiting-others"
+    return "waiting-preparation"
+
+
+def _cpu_words(metrics: Metrics, code: str) -> str:
+    """Return how busy the CPUs were, and the figure from which the cause was concluded."""
+    busy_share = metrics.get("cpu_busy_share")
+    text = "" if busy_share is None else f"; CPUs {percent_words(busy_share)} busy"
+    mb_per_s = metrics.get("disk_read_mb_per_s")
+    if code == "waiting-workers" and mb_per_s is not None:
+        text += f", disks gave {mb_per_s:,.0f} MB/s"
+    if code == "waiting-others":
+        text += f", {percent_words(metrics['loop_cpu_share'])} by the loop and its workers"
+    return text
+
+
+def _cost_words(name: str, metrics: Metrics, cost: InputCost) -> str:
+    """Return the figure by which a watched loop is graded, and how long the host waits."""
+    host_share = metrics.get("wait_share")
+    if cost.by == "loss":
+        text = f"{name}: its loader costs {cost.words} of its rate"
+        if host_share is not None:
+            text += f"; it waits {percent_words(host_share)} of its time"
+        return text
+    subject = f"{name}: its GPU" if cost.by == "device" else f"{name}:"
+    text = f"{subject} waits for data {cost.words} of its time"
+    if cost.by == "device" and host_share is not None:
+        text += f", the host {percent_words(host_share)}"
+    return text
+
+
+def _late_first_batch(name: str, metrics: Metrics) -> Iterator[Finding]:
+    first_s = metrics.get("time_to_first_batch_s") or 0.0
+    seconds = metrics.get("seconds") or 0.0
+    if first_s >= LATE_BATCH_S and first_s >= FINE_SHARE * seconds:
+        yield make_finding(
+            "late-first-batch",
+            f"{name}: {first_s:.0f} s to the first batch, {seconds:.0f} s of steps",
+            advice_on("watched-late-first-batch"),
+        )
+
+
+def _epoch_starts(name: str, metrics: Metrics) -> Iterator[Finding]:
+    """Yield a finding if the starts of epochs take a large share of the time."""
+    share = metrics.get("epoch_start_share") or 0.0
+    owner = "its"
+    idle_share = metrics.get("device_wait_share")
+    if idle_share is not None:
+        # Runs of earlier versions lack the share of the starts. It is at most all idle time.
+        share = metrics.get("device_epoch_start_share", min(share, idle_share))
+        owner = "its GPU's"
+    if share > FINE_SHARE:
+        start_s = metrics.get("epoch_start_s") or 0.0
+        yield make_finding(
+            "epoch-starts",
+            f"{name}: the starts of epochs take {percent_words(share)} of {owner} time, "
+            f"{start_s:.2g} s each",
+            advice_on("watched-epoch-starts"),
+            share=Estimate(share, share, share, 0.0, 1),
+        )

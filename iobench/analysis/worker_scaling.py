@@ -1,0 +1,168 @@
+"""PURE. The rate of a loader by its number of workers: measured, interpolated, extrapolated.
+
+Between two measured counts the rate is interpolated by a straight line. Above the largest measured
+count it comes from the universal scalability law, fitted to at least three counts:
+
+    X(n) = X(1) n / (1 + contention (n - 1) + coherency n (n - 1))
+
+``contention`` is the share of the work that workers do one after the other; without ``coherency``
+the formula is Amdahl's law. ``coherency`` is the time that each pair of workers costs (N. J.
+Gunther, "Guerrilla Capacity Planning", Springer 2007, chapters 4 to 6, and "A general theory of
+computational scalability based on rational functions", arXiv:0808.1431). ``n / X(n)`` is linear in
+three unknowns that cannot be negative, so that the fit has a closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from iobench.stats import Estimate
+
+FEWEST_COUNTS = 3
+"""Minimum measured numbers of workers for an extrapolation."""
+REACH = 2
+"""Largest predicted number of workers, in multiples of the largest measured one."""
+
+_CERTAIN_GROWTH = 0.3
+"""Share of the predicted growth that is certain: a second hardware thread on a core adds 0.3 to 1
+times the rate of the first thread."""
+_MISFIT = 0.10
+"""Relative error of a fitted rate above which the measured rates do not follow the law."""
+
+Terms = tuple[int, ...]
+"""Indices of the coefficients that may differ from 0: X(1), contention and coherency."""
+_ALL_TERMS: tuple[Terms, ...] = ((0,), (0, 1), (0, 2), (0, 1, 2))
+AMDAHL: tuple[Terms, ...] = ((0,), (0, 1))
+"""The terms of Amdahl's law, which needs two counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scalability:
+    """The universal scalability law with its three coefficients.
+
+    Attributes:
+        one_worker: the rate of one worker.
+        contention: the share of the work that workers do one after the other.
+        coherency: the time that each pair of workers costs.
+    """
+
+    one_worker: float
+    contention: float
+    coherency: float
+
+    def rate(self, workers: float) -> float:
+        """Return the rate with a number of workers."""
+        waiting = self.contention * (workers - 1) + self.coherency * workers * (workers - 1)
+        return self.one_worker * workers / (1 + waiting)
+
+
+def fitted(rates: Mapping[int, float], terms: Iterable[Terms] = _ALL_TERMS) -> Scalability:
+    """Fit the law to rates by number of workers, with the smallest relative errors.
+
+    The coefficients are not negative: of the least-squares solutions with some coefficients set
+    to 0, the best one without a negative coefficient is the optimum.
+
+    Args:
+        rates: the rates by number of workers.
+        terms: the sets of coefficients that are tried.
+    """
+    counts = np.array(sorted(rates), float)
+    worker_seconds = counts / np.array([rates[int(count)] for count in counts])
+    columns = np.stack([np.ones_like(counts), counts - 1, counts * (counts - 1)], axis=1)
+    columns /= worker_seconds[:, None]
+    best = np.array([float(np.mean(worker_seconds)), 0.0, 0.0])
+    smallest_error = np.inf
+    for chosen in terms:
+        solution, *_ = np.linalg.lstsq(columns[:, chosen], np.ones_like(counts), rcond=None)
+        if solution[0] <= 0 or (solution < -1e-12 * solution[0]).any():
+            continue
+        error = float(((columns[:, chosen] @ solution - 1) ** 2).sum())
+        if error < smallest_error - 1e-15:
+            smallest_error = error
+            best = np.zeros(3)
+            best[list(chosen)] = solution
+    sample_s, contention_s, coherency_s = (max(0.0, float(value)) for value in best)
+    return Scalability(1 / sample_s, contention_s / sample_s, coherency_s / sample_s)
+
+
+def at_workers(
+    rates: Mapping[int, Estimate], workers: int, max_workers: float | None
+) -> Estimate | None:
+    """Return the rate with a number of workers.
+
+    Args:
+        rates: rates by number of workers; 0 is the rate of the training process itself.
+        workers: the number of workers.
+        max_workers: the number of CPUs, above which more workers gain nothing; None if workers wait
+            more than they compute.
+
+    Returns:
+        The rate; None if the measured counts do not support a prediction.
+    """
+    if workers in rates:
+        return rates[workers]
+    counts = sorted(count for count in rates if count > 0)
+    if not counts or workers < 1:
+        return None
+    if max_workers is not None:
+        workers = min(workers, max(int(max_workers), counts[-1]))
+    if workers in rates:
+        return rates[workers]
+    if workers < counts[0]:
+        # Rates grow at most in proportion, and fewer workers are not faster.
+        fewest = rates[counts[0]]
+        rate = fewest.median * workers / counts[0]
+        return Estimate(rate, rate, fewest.high, 0.0, fewest.repeats)
+    if workers > counts[-1]:
+        return extrapolated({count: rates[count] for count in counts}, workers)
+    lower = max(count for count in counts if count < workers)
+    upper = min(count for count in counts if count > workers)
+    return _interpolated(rates[lower], rates[upper], (workers - lower) / (upper - lower))
+
+
+def extrapolated(rates: Mapping[int, Estimate], workers: int) -> Estimate | None:
+    """Return the rate with more workers than were measured.
+
+    The interval contains the law and Amdahl's law, each fitted to the medians and to both ends of
+    the measured intervals. Its lower end also assumes that only 0.3 of the growth beyond the
+    largest measured count is real.
+
+    Returns:
+        The rate; None if fewer than three counts were measured, if ``workers`` exceeds twice the
+        largest one, or if the measured rates do not follow the law.
+    """
+    largest = max(rates)
+    if len(rates) < FEWEST_COUNTS or workers > REACH * largest:
+        return None
+    medians = {count: rate.median for count, rate in rates.items()}
+    law = fitted(medians)
+    for count, median in medians.items():
+        if abs(law.rate(count) / median - 1) > _MISFIT:
+            return None
+    lows = {count: rate.low for count, rate in rates.items()}
+    highs = {count: rate.high for count, rate in rates.items()}
+    predicted = law.rate(workers)
+    predictions = [predicted]
+    for ends in (medians, lows, highs):
+        predictions.append(fitted(ends).rate(workers))
+        predictions.append(fitted(ends, AMDAHL).rate(workers))
+    growth = min(predictions) - rates[largest].low
+    if growth > 0:
+        growth *= _CERTAIN_GROWTH
+    low = rates[largest].low + growth
+    repeats = min(rate.repeats for rate in rates.values())
+    return Estimate(predicted, min(low, predicted), max(predictions), 0.0, repeats)
+
+
+def _interpolated(lower: Estimate, upper: Estimate, share: float) -> Estimate:
+    """Interpolate linearly between two rates."""
+    return Estimate(
+        lower.median + (upper.median - lower.median) * share,
+        lower.low + (upper.low - lower.low) * share,
+        lower.high + (upper.high - lower.high) * share,
+        coverage=0.0,
+        repeats=min(lower.repeats, upper.repeats),
+    )
