@@ -24,8 +24,9 @@ from iobench.analysis.rules import RULES
 from iobench.cli import app as iobench
 from iobench.config import BenchConfig
 from iobench.consumers.accelerators import ACCELERATORS, Accelerator
+from iobench.numbers import exact_percent, exact_size, precise_number
 from iobench.report.appendix import DEFINITIONS
-from iobench.words import model_words, number_words, size_words
+from iobench.words import model_words
 
 ROOT = Path(__file__).parents[1]
 _SHARD = """\
@@ -142,8 +143,8 @@ def accelerators() -> str:
     lines += ["| --- | --- | --- | --- | --- | --- |"]
     for accelerator in ACCELERATORS:
         for rate in accelerator.rates:
-            mark = f"{rate.workload.pass_mark * 100:.0f} %" if rate.workload is not None else ""
-            cells = [f"`{rate.name}`", model_words(rate.model), number_words(rate.samples_per_s)]
+            mark = exact_percent(rate.workload.pass_mark) if rate.workload is not None else ""
+            cells = [f"`{rate.name}`", model_words(rate.model), precise_number(rate.samples_per_s)]
             lines.append(f"| {' | '.join([*cells, rate.meaning.value, mark, rate.source])} |")
     lines += ["\n## Prices\n", "| accelerator | $ an hour | from | source |"]
     lines += ["| --- | --- | --- | --- |", *(_price(one) for one in ACCELERATORS)]
@@ -250,7 +251,7 @@ def _default(key: str, schema: Any) -> str:
         if one in (None, "") or isinstance(one, dict):
             continue
         if _is_size(key):
-            one = size_words(int(one)).replace(" ", "")
+            one = exact_size(int(one)).replace(" ", "")
         shown.append(f"`{one if isinstance(one, str) else json.dumps(one)}`")
     return ", ".join(shown)
 

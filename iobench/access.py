@@ -28,6 +28,7 @@ from iobench.loaders.own import SYNTHETIC
 from iobench.loaders.protocol import Batch, BuffersSamples, CountsBatches, Framework, Loader
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.processes import peak_memory
+from iobench.numbers import size
 from iobench.stored import Stored, stored
 from iobench.trial import Params, Place
 
@@ -97,8 +98,8 @@ def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Plac
         free = shutil.disk_usage(folder).free
         if needed_bytes > free:
             raise Unavailable(
-                f"access file needs {needed_bytes / 1e6:,.1f} MB on the disk of the run's folder, "
-                f"which has {free / 1e6:,.1f} MB free: choose an --output on a larger one, or "
+                f"access file needs {size(needed_bytes)} on the disk of the run's folder, "
+                f"which has {size(free)} free: choose an --output on a larger one, or "
                 "another access"
             )
 

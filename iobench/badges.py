@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from iobench.machine.coldness import FIRST_EPOCH_COLD, HOST_ONLY
+from iobench.numbers import percent_rounded_down
 from iobench.trial import Cold
 
 NOT_SHOWN = "asked cold, not proved"
@@ -38,9 +39,9 @@ def badge(repeats: Sequence[Cold]) -> str:
     if label == FIRST_EPOCH_COLD:
         return f"{label}{_amplified(known) or _of_all(known)}"
     if label == "direct" and (share := min(_shares(known), default=1.0)) < _FROM_A_DEVICE:
-        return f"direct, {_percent(share)} counted from a device"
+        return f"direct, {percent_rounded_down(share)} counted from a device"
     if label == "warm" and (share := max(_shares(known), default=0.0)) > _FROM_STORAGE:
-        return f"warm, {_percent(share)} from storage"
+        return f"warm, {percent_rounded_down(share)} from storage"
     return label
 
 
@@ -69,13 +70,13 @@ def _of_storage(known: Sequence[Cold]) -> str:
     shares = _shares(known)
     if len(shares) < len(known):
         return ", by residency"
-    return _amplified(known) or f" {_percent(min(shares))}"
+    return _amplified(known) or f" {percent_rounded_down(min(shares))}"
 
 
 def _of_all(known: Sequence[Cold]) -> str:
     shares = _shares(known)
     whole = len(shares) == len(known)
-    return f", {_percent(min(shares))} of all bytes from storage" if whole else ""
+    return f", {percent_rounded_down(min(shares))} of all bytes from storage" if whole else ""
 
 
 def _amplified(known: Sequence[Cold]) -> str:
@@ -86,8 +87,3 @@ def _amplified(known: Sequence[Cold]) -> str:
 def _shares(known: Sequence[Cold]) -> list[float]:
     """Shares from storage, at most 1: workers may have read ahead more than was taken."""
     return [min(1.0, one.physical_ratio) for one in known if one.physical_ratio is not None]
-
-
-def _percent(share: float) -> str:
-    """A share in percent, rounded down: 99.97 % is not 100 %."""
-    return f"{int(share * 1000) / 10:g} %"

@@ -10,8 +10,9 @@ from typing import IO
 
 from dataprep.counted import counted
 from iobench.clock import Clock, SystemClock
+from iobench.numbers import rate_with_unit
 from iobench.trial import Trial, TrialSpec
-from iobench.words import point_words, rate_words, result_words
+from iobench.words import point_words, result_words
 
 
 class Lines:
@@ -112,7 +113,7 @@ class Bar(Lines):
         """Show the rate over the trial so far, its preparation included."""
         elapsed_s = self._clock.now_s() - self._begun_s
         if elapsed_s > 0:
-            self._show(f"{rate_words(done / elapsed_s, unit)} so far, ")
+            self._show(f"{rate_with_unit(done / elapsed_s, unit)} so far, ")
 
     def end(self, trial: Trial) -> None:
         """Print the outcome of a trial, and move the bar."""

@@ -33,13 +33,14 @@ from iobench.loaders.memory import MOST_THREADS
 from iobench.loops.counted import LEAST_EPOCHS
 from iobench.loops.lengths import Length, length_of, rate_key
 from iobench.machine.object_stores import describe_store, endpoint_of
+from iobench.numbers import rough_duration, rough_duration_range
 from iobench.plan import clashes, in_config_order, others, places_of, trials
 from iobench.probes.object_store import pool
 from iobench.result import STEADY_STATE, Result, usable
 from iobench.rundir import differing_machine, holds_run, read
 from iobench.stored import Stored
 from iobench.trial import Params, Trial, TrialSpec
-from iobench.words import duration_words, point_words, range_words
+from iobench.words import point_words
 
 _REQUESTS_PER_S = 100
 _CONNECTIONS_A_WORKER = 2  # of another package's loader
@@ -177,18 +178,18 @@ class Forecast:
         unknown = f", {self.likely_s[1]:,} of unknown length" if self.likely_s[1] else ""
         lines = [
             f"{self.name}: {counted(len(self.steps), 'trial')} to come{before}{unknown}, "
-            f"about {range_words(*self.range_s)} (at most {duration_words(self.most_s)}), "
+            f"about {rough_duration_range(*self.range_s)} (at most {rough_duration(self.most_s)}), "
             f"{self.cost}"
         ]
         if verbose:
             for step in self.steps:
-                range_s = range_words(step.length.least_s, step.length.most_s)
+                range_s = rough_duration_range(step.length.least_s, step.length.most_s)
                 lines.append(f"  {range_s:>16}  {escape(point_words(step.spec))}")
         else:
             kinds = Counter(spec.kind for spec in self.listed)
             for kind, count in kinds.items():
                 steps = [step for step in self.steps if step.spec.kind == kind]
-                range_s = range_words(*_range_s(steps))
+                range_s = rough_duration_range(*_range_s(steps))
                 lines.append(f"  {kind:<8} {count:>5,}  {range_s:<16}  {self._kind(kind)}")
         for store, asked in self.requests.items():
             most = f"{asked['puts']:,} PUT, {asked['gets']:,} GET, {asked['lists']:,} LIST"

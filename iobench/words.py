@@ -8,6 +8,7 @@ from typing import Any
 from dataprep.counted import counted
 from dataprep.names import escape
 from iobench import badges
+from iobench.numbers import exact_size, precise_number, precise_percent, rate_with_unit
 from iobench.together import main_rate
 from iobench.trial import Params, Together, Trial, TrialSpec
 
@@ -54,7 +55,7 @@ def result_words(trial: Trial) -> str:
     if samples := samples_words(trial.metrics):
         figures.append(samples)
     if "mb_per_s" in trial.metrics:
-        figures.append(rate_words(trial.metrics["mb_per_s"] * 1e6, "bytes"))
+        figures.append(rate_with_unit(trial.metrics["mb_per_s"] * 1e6, "bytes"))
     if hosts is not None:
         figures[-1] += " on host 0"
     marks = ["emulated"] if trial.metrics.get("emulated") else []
@@ -65,7 +66,7 @@ def result_words(trial: Trial) -> str:
 
 def rates_words(rates: Mapping[str, float], number: Callable[[float], str] | None = None) -> str:
     """Rates by the name of their metric: ``1,234 samples/s, 12.3 MB/s``."""
-    say = number or number_words
+    say = number or precise_number
     units = {"mb_per_s": "MB/s", "requests_per_s": "requests/s", "iops": "IOPS"}
     figures = [samples_words(rates, say)]
     figures += [f"{say(rates[name])} {unit}" for name, unit in units.items() if name in rates]
@@ -88,47 +89,13 @@ def _together(hosts: Together) -> Iterator[str]:
 
 def samples_words(metrics: Mapping[str, Any], number: Callable[[float], str] | None = None) -> str:
     """``1,234 samples/s``; ``between 290 and 1,256 samples/s`` where only bounds are known."""
-    say = number or number_words
+    say = number or precise_number
     if (rate := metrics.get("samples_per_s")) is not None:
         return f"{say(rate)} samples/s"
     low, high = (metrics.get(f"samples_per_s_{end}") for end in ("low", "high"))
     if low is None or high is None:
         return ""
     return f"between {say(low)} and {say(high)} samples/s"
-
-
-def rate_words(per_s: float, unit: str) -> str:
-    """``1,234 samples/s``, ``12.3 MB/s``."""
-    if unit == "bytes":
-        return f"{number_words(per_s / 1e6)} MB/s"
-    return f"{number_words(per_s)} {unit}/s"
-
-
-def number_words(value: float) -> str:
-    """``24,757``, ``12.3``: three digits or more."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def duration_words(seconds: float) -> str:
-    """``45 s``, ``12 min``, ``3 h 20 min``, ``4 days``."""
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    hours, rest = divmod(int(seconds / 60 + 0.5), 60)
-    if hours >= 72:
-        return f"{hours / 24:,.0f} days"
-    shown = [f"{hours} h"] if hours else []
-    shown += [f"{rest} min"] if rest or not hours else []
-    return " ".join(shown)
-
-
-def range_words(low_s: float, high_s: float) -> str:
-    """``3 to 8 min``, ``45.0 s to 3 min``, or one duration if both are the same in words."""
-    low, high = duration_words(low_s), duration_words(high_s)
-    if low == high:
-        return low
-    low_number, _, low_unit = low.partition(" ")
-    has_same_unit = low_unit == high.partition(" ")[2]
-    return f"{low_number if has_same_unit else low} to {high}"
 
 
 def model_words(name: str) -> str:
@@ -139,7 +106,7 @@ def model_words(name: str) -> str:
 def _disk(params: Params) -> str:
     return (
         f"disk {params['target']} {params['operation']} {params['pattern']} "
-        f"{size_words(params['block_bytes'])} x{params['parallelism']} {params['cache']}"
+        f"{exact_size(params['block_bytes'])} x{params['parallelism']} {params['cache']}"
         + (f" by {params['engine']}" if "engine" in params else "")
     )
 
@@ -151,7 +118,7 @@ def _layout(params: Params) -> str:
 def _object(params: Params) -> str:
     return (
         f"store {params['store']} {params['client']} {params['operation']} "
-        f"{size_words(params['object_bytes'])} x{params['connections']}"
+        f"{exact_size(params['object_bytes'])} x{params['connections']}"
     )
 
 
@@ -179,14 +146,6 @@ def _watch(params: Params) -> str:
 
 def _short(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-
-
-def size_words(count: int) -> str:
-    """``5 kB``, ``64 KiB``, ``1 MiB``, ``128 MB``: the largest unit in which it is whole."""
-    factors = {"GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6, "KiB": 2**10, "kB": 10**3}
-    whole = (unit for unit, factor in factors.items() if count and count % factor == 0)
-    unit = next(whole, "B")
-    return f"{count // factors.get(unit, 1):,} {unit}"
 
 
 def ladder_table(entry: Mapping[str, Any]) -> str:
@@ -218,10 +177,10 @@ def _rung(rung: Mapping[str, Any]) -> tuple[str, ...]:
         f"{_of_1000(part['low'])} to {_of_1000(part['high'])}"
         if part and part["repeats"] > 1
         else "",
-        f"{share['median'] * 100:.1f} %" if share else "",
+        precise_percent(share["median"]) if share else "",
         str(rung["badge"]),
     )
 
 
 def _of_1000(a_sample: float) -> str:
-    return f"{a_sample * 1000:,.3g}" if abs(a_sample) < 1 else f"{a_sample * 1000:,.0f}"
+    return precise_number(a_sample * 1000)

@@ -31,6 +31,7 @@ from iobench.analysis.remedies import REMEDIES, ordered, without_gain
 from iobench.analysis.rules import RULES, found
 from iobench.analysis.sizing import Feeds, Supply, cost, feeds, scale
 from iobench.analysis.sizing import supplies as host_supplies
+from iobench.numbers import percent
 from iobench.result import Finding, Result
 from iobench.trial import Trial
 
@@ -191,8 +192,8 @@ def checked_words(found_checks: Sequence[Check], group: str) -> str:
         return "No measured loop tests the predictions: add its loader under loaders."
     many = f"{len(errors)} measured loop{'s' * (len(errors) != 1)}"
     if max(errors) <= ALLOWED:
-        return f"Predictions were checked on {many}: within {ALLOWED * 100:.0f} %."
-    return f"Predictions were checked on {many}: off by up to {max(errors) * 100:.0f} %."
+        return f"Predictions were checked on {many}: within {percent(ALLOWED, 0)}."
+    return f"Predictions were checked on {many}: off by up to {percent(max(errors), 0)}."
 
 
 def _primary(found_all: Sequence[Finding], loop: Loop | None) -> Finding | None:

@@ -30,6 +30,7 @@ from iobench.analysis.recommend import Recommendation
 from iobench.analysis.verdicts import Change, Figure, Sides, Verdict, judged, more_repeats
 from iobench.errors import NotComparable
 from iobench.ladder import RUNGS
+from iobench.numbers import exact_percent
 from iobench.result import STEADY_STATE, Result
 from iobench.stats import Estimate, has_ratio
 from iobench.words import params_words
@@ -158,11 +159,11 @@ class Comparison:
         parts = []
         if (loop := self._headline_loop) is not None:
             parts.append(_loop_words(loop))
-        size = f"{self.threshold * 100:.3g} %"
+        threshold = exact_percent(self.threshold)
         worse = len(with_verdict(self.deciding, "regression"))
         better = len(with_verdict(self.deciding, "improvement"))
         number = counted(len(self.deciding), "deciding figure")
-        parts.append(f"{worse} of {number} worse by {size} or more, {better} better")
+        parts.append(f"{worse} of {number} worse by {threshold} or more, {better} better")
         if self.more_repeats:
             more = counted(self.more_repeats, "more repeat")
             parts.append(

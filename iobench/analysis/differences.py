@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeGuard
 
 from dataprep.names import escape
+from iobench.numbers import size
 
 Sort = Literal["machine", "software", "config", "untold"]
 _SOFTWARE = {"iobench", "python", "kernel", "libraries", "governor", "transparent_huge_pages"}
@@ -125,6 +126,6 @@ def _said(key: str, value: Any) -> str:
     if value is None:
         return ""
     if key.endswith("_bytes") and isinstance(value, int) and value >= 10**9:
-        return f"{value / 1e9:,.1f} GB"
+        return size(value)
     text = escape(value if isinstance(value, str) else json.dumps(value, default=str))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -22,7 +22,7 @@ from iobench.analysis.points import (
     is_number,
     values,
 )
-from iobench.analysis.rules import found, percent
+from iobench.analysis.rules import found
 from iobench.analysis.store_limits import (
     TO_MEASURE,
     StorePoint,
@@ -32,6 +32,7 @@ from iobench.analysis.store_limits import (
     read_bytes_of,
 )
 from iobench.data.given import read_from
+from iobench.numbers import percent
 from iobench.result import Finding, Result
 from iobench.stats import Estimate
 from iobench.trial import Params, Trial

@@ -25,7 +25,6 @@ from iobench.analysis.rules import (
     REFUSED,
     SMALL_BYTES,
     found,
-    percent,
     share_words,
 )
 from iobench.analysis.store_limits import (
@@ -36,6 +35,7 @@ from iobench.analysis.store_limits import (
 )
 from iobench.analysis.watched import InputCost, input_cost
 from iobench.data.settings import AS_FILES
+from iobench.numbers import percent
 from iobench.result import Finding, Result
 from iobench.stats import Estimate
 from iobench.trial import Metrics, Trial

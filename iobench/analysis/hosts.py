@@ -10,8 +10,8 @@ from typing import Any
 from dataprep.counted import counted
 from iobench.analysis.points import cold_label, is_number, kept
 from iobench.analysis.rules import found as finding_of
-from iobench.analysis.rules import percent
 from iobench.ladder import RUNGS
+from iobench.numbers import percent
 from iobench.result import Finding, Result
 from iobench.stats import Estimate, estimate, median
 from iobench.together import main_rate

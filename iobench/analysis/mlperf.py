@@ -15,6 +15,7 @@ from iobench.analysis.loops import Loop
 from iobench.analysis.points import is_number, middle, values
 from iobench.consumers.accelerators import RATES, StorageWorkload
 from iobench.machine.coldness import HONEST_MULTIPLE
+from iobench.numbers import exact_percent, precise_percent
 from iobench.result import Result
 from iobench.words import model_words
 
@@ -94,12 +95,13 @@ def _utilisation(loop: Loop, workload: StorageWorkload) -> Requirement:
     """Each run must reach the pass mark; the first of more than ``RUNS`` runs is to warm up."""
     trials = sorted(loop.trials, key=lambda trial: trial.repeat)
     runs = trials[1:] if len(trials) > RUNS else trials
-    rule = f"accelerator utilisation (au_mlperf) of at least {workload.pass_mark * 100:.0f} %"
+    rule = f"accelerator utilisation (au_mlperf) of at least {exact_percent(workload.pass_mark)}"
     shares = values(runs, "au_mlperf")
     if not shares:
         return Requirement(rule, "unknown", None)
     lowest = min(shares)
-    return Requirement(rule, f"{lowest * 100:.1f} % in the worst run", lowest >= workload.pass_mark)
+    measured = f"{precise_percent(lowest)} in the worst run"
+    return Requirement(rule, measured, lowest >= workload.pass_mark)
 
 
 def _data(result: Result, loop: Loop) -> Requirement:

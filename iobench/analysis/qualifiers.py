@@ -8,12 +8,13 @@ from typing import Any
 from dataprep.counted import counted
 from iobench.analysis.loops import Loop, scatters
 from iobench.analysis.points import by_point, values
-from iobench.analysis.rules import ENOUGH, found, percent
+from iobench.analysis.rules import ENOUGH, found
 from iobench.data.given import read_from
 from iobench.machine.storage_kinds import kind_name, reach
+from iobench.numbers import percent, precise_number
 from iobench.result import Finding, Result
 from iobench.trial import Trial
-from iobench.words import number_words, params_words
+from iobench.words import params_words
 
 _METRICS = {"disk": "mb_per_s", "object": "mb_per_s"}
 _MEMORY_ADVICE = "use a data set of at least 5 times the memory"
@@ -88,7 +89,7 @@ def _cold(of: str, trials: Sequence[Trial]) -> Iterator[Finding]:
 def _scattered(named: str, trials: Sequence[Trial], metric: str, of: str = "") -> Finding:
     rates = values(trials, metric)
     unit = "MB/s" if metric == "mb_per_s" else "samples/s"
-    said = f"{named}: {number_words(min(rates))} to {number_words(max(rates))} {unit}"
+    said = f"{named}: {precise_number(min(rates))} to {precise_number(max(rates))} {unit}"
     return found("scattered", said, "repeat with nothing else running", of=of)
 
 

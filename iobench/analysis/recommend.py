@@ -20,6 +20,7 @@ from iobench.analysis.curve import FEWEST_COUNTS, REACH, at_workers, extrapolate
 from iobench.analysis.loops import FARTHEST, Loop
 from iobench.analysis.points import Repeats, kept, rate_of, times
 from iobench.loaders.own import FORMAT_READ, GIVE_UINT8
+from iobench.numbers import size
 from iobench.result import Result
 from iobench.stats import Estimate
 
@@ -265,7 +266,7 @@ def _why(found: Situation, to: Setting, basis: Basis, seen: str) -> str:
     taken, memory = found.known.memory_of(to), found.known.memory_bytes
     if to.workers == found.now.workers or not taken or not memory:
         return seen
-    return f"{seen}; takes about {taken / 1e9:.2g} of {memory / 1e9:.2g} GB of memory"
+    return f"{seen}; takes about {size(taken)} of {size(memory)} of memory"
 
 
 def _settings_of(found: Situation) -> list[str]:

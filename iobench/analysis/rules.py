@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from iobench.numbers import exact_percent, percent
 from iobench.result import Finding
 from iobench.stats import Estimate
 
@@ -51,7 +52,8 @@ class Rule:
     source: str = _OURS
 
 
-_PART = f"{FINE:.0%} of a step or more"
+_FINE = exact_percent(FINE)
+_PART = f"{_FINE} of a step or more"
 _CAUSES = (
     ("store-throttles", "The store refuses requests", "more than 1 % answers 503 or 429", _S3),
     ("tiny-files", "Samples are read as many small files", "a file below 1 MB a sample", _CLOUD),
@@ -74,7 +76,10 @@ _CAUSES = (
     ("slow-disk", "Reading from the disk is the bottleneck", _PART, _STALLS),
     ("input-bound", "The loop waits for input", _PART, _PROFILER),
 )
-_WAITS = f"a watched loop waits over {HIGH:.0%} of its time (with a replay: loses over {HIGH:.0%})"
+_WAITS = (
+    f"a watched loop waits over {exact_percent(HIGH)} of its time "
+    f"(with a replay: loses over {exact_percent(HIGH)})"
+)
 RULES = {
     rule.code: rule
     for rule in (
@@ -83,29 +88,30 @@ RULES = {
         Rule(
             "waiting-preparation",
             *("cause", "problem", "The loop waits for preparing: CPUs are busy"),
-            f"{_WAITS}, {BUSY:.0%} of the CPUs are busy",
+            f"{_WAITS}, {exact_percent(BUSY)} of the CPUs are busy",
             _CLOUD,
         ),
         Rule(
             "waiting-workers",
             *("cause", "problem", "The loop waits while CPUs are idle"),
-            f"{_WAITS}, less than {IDLE:.0%} of the CPUs are busy",
+            f"{_WAITS}, less than {exact_percent(IDLE)} of the CPUs are busy",
             _CLOUD,
         ),
         Rule("waiting", "cause", "problem", "The loop waits for data", _WAITS, _PROFILER),
         Rule(
             "epoch-starts",
             *("cause", "warning", "The starts of epochs take long"),
-            f"{FINE:.0%} of the time or more, from the request of an epoch to its first batch",
+            f"{exact_percent(FINE)} of the time or more, from the request of an epoch to its "
+            "first batch",
         ),
         Rule("uneven-ranks", "cause", "warning", "Ranks wait for a slower rank", "over 5 %"),
         Rule(
             "slow-device",
             *("grade", "info", "The device is the limit: its input keeps up"),
-            f"input takes less than {FINE:.0%} of a step",
+            f"input takes less than {exact_percent(FINE)} of a step",
             _STALLS,
         ),
-        Rule("input-fine", "grade", "info", "Input takes little time", f"below {FINE:.0%}"),
+        Rule("input-fine", "grade", "info", "Input takes little time", f"below {_FINE}"),
         Rule(
             "late-first-batch",
             *("start", "warning", "The first batch comes late"),
@@ -265,11 +271,6 @@ def found(
         share_high=share.high if share and share.repeats > 1 else None,
         recommendation=recommendation,
     )
-
-
-def percent(share: float) -> str:
-    """``32 %``; below ten percent with one digit more."""
-    return f"{share * 100:.0f} %" if abs(share) >= 0.095 else f"{share * 100:.1f} %"
 
 
 def share_words(share: Estimate) -> str:

@@ -14,8 +14,9 @@ from typing import Any
 
 from dataprep.counted import counted
 from iobench.analysis.loops import Loop, by_rank
-from iobench.analysis.rules import RULES, percent
+from iobench.analysis.rules import RULES
 from iobench.analysis.sizing import FeedsRow
+from iobench.numbers import percent
 from iobench.result import Finding
 
 FED = 0.90

@@ -30,8 +30,9 @@ from iobench.analysis.points import (
 from iobench.analysis.recommend import Advice
 from iobench.consumers.accelerators import RATES, Meaning, Rate, rental_of
 from iobench.loaders.own import BY_SAMPLE, UNDECODED
+from iobench.numbers import rough_duration
 from iobench.result import Result
-from iobench.words import duration_words, model_words, params_words
+from iobench.words import model_words, params_words
 
 _HOURS_A_MONTH = 365 * 24 / 12
 _GB = 2**30
@@ -407,9 +408,9 @@ def cost_lines(found: Cost) -> Iterator[str]:
         return
     yield f"{found.epochs} epochs of {found.samples:,.0f} samples, {found.group}:"
     for row in found.rows:
-        said = f"  {row.place:<6}  {duration_words(row.hours * 3600)} an epoch"
+        said = f"  {row.place:<6}  {rough_duration(row.hours * 3600)} an epoch"
         if row.waiting_hours is not None:
-            said += f", {duration_words(row.waiting_hours * 3600)} of it loss"
+            said += f", {rough_duration(row.waiting_hours * 3600)} of it loss"
         if row.usd is not None:
             all_usd = money(row.usd * found.epochs, found.currency)
             said += f"; {money(row.usd, found.currency)} an epoch, {all_usd} in all"

@@ -19,6 +19,7 @@ from dataprep.reading.read_ahead import WINDOW_BYTES, WINDOWS_AT_ONCE
 from iobench.analysis.curve import at_workers
 from iobench.analysis.points import by_point, figure
 from iobench.data.settings import LOCAL
+from iobench.numbers import size
 from iobench.result import Result
 from iobench.stats import Estimate
 from iobench.trial import Params, Trial
@@ -121,11 +122,11 @@ def points_of(result: Result, trials: Sequence[Trial]) -> list[StorePoint]:
             clients[client] = rate
     own = any(OWN_CLIENT in clients for clients in measured.values())
     points = []
-    for (size, connections), clients in sorted(measured.items()):
+    for (size_bytes, connections), clients in sorted(measured.items()):
         if own and OWN_CLIENT not in clients:
             continue
         best = max(clients.values(), key=lambda rate: rate.median)
-        points.append(StorePoint(size, connections, clients[OWN_CLIENT] if own else best))
+        points.append(StorePoint(size_bytes, connections, clients[OWN_CLIENT] if own else best))
     return points
 
 
@@ -216,17 +217,13 @@ def _steps_words(by_connections: _Step | None, by_size: _Step | None) -> Iterato
     if by_size is not None:
         lower, upper = by_size.lower, by_size.upper
         yield (
-            f"it gives {lower.mb_per_s:,.3g} MB/s for objects of {_size(lower.varied)} and "
-            f"{upper.mb_per_s:,.3g} MB/s for {_size(upper.varied)}"
+            f"it gives {lower.mb_per_s:,.3g} MB/s for objects of {size(lower.varied)} and "
+            f"{upper.mb_per_s:,.3g} MB/s for {size(upper.varied)}"
         )
 
 
 def _far(point: StorePoint, read_bytes: float) -> float:
     return abs(math.log(point.object_bytes / min(read_bytes, 1e12)))
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.3g} MB" if count >= 1e6 else f"{count / 1e3:.3g} kB"
 
 
 def _bucket(uri: str, endpoint_url: str | None) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from dataprep.counted import counted
 from iobench.analysis.loops import Loop, scatters
-from iobench.analysis.rules import ENOUGH, FINE, percent, range_words
+from iobench.analysis.rules import ENOUGH, FINE, range_words
 from iobench.analysis.watched import (
     UNKNOWN_RATE,
     InputCost,
@@ -19,6 +19,7 @@ from iobench.analysis.watched import (
     rate_words,
 )
 from iobench.loaders.own import SYNTHETIC
+from iobench.numbers import percent
 from iobench.result import Finding
 from iobench.stats import Estimate
 from iobench.words import samples_words
@@ -101,7 +102,7 @@ def _of_loop(loop: Loop, findings: Sequence[Finding], named: bool, doubt: str) -
     taker = "the emulated device" if loop.emulated else "the device"
     if loop.devices > 1:
         taker = f"its {loop.devices} {'emulated ' * loop.emulated}devices"
-    got = f"{subject} gets {min(share.median, 1.0) * 100:.0f} % of what {taker} can consume."
+    got = f"{subject} gets {percent(min(share.median, 1.0), 0)} of what {taker} can consume."
     if doubt:
         return f"{got} {_doubted(doubt)}"
     is_device = any(f.code == "slow-device" and f.of == loop.group for f in findings)

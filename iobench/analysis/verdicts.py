@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dataprep.counted import counted
+from iobench.numbers import duration, percent, percent_change, precise_number, size
 from iobench.stats import (
     SIGNIFICANCE,
     Estimate,
@@ -31,7 +32,6 @@ from iobench.stats import (
     ratio_apart,
     smallest_p_value,
 )
-from iobench.words import number_words
 
 Verdict = Literal["regression", "improvement", "underpowered", "no evidence"]
 VERDICTS: tuple[Verdict, ...] = ("regression", "improvement", "underpowered", "no evidence")
@@ -50,13 +50,10 @@ class Figure:
     def say(self, value: float) -> str:
         """``24,757``, ``12.3 ms``, ``412 MB``."""
         if self.unit == "bytes":
-            return f"{number_words(value / 1e6)} MB"
-        if self.unit == "":
-            return number_words(value)
-        for scale, unit in ((1.0, "s"), (1e-3, "ms")):
-            if value >= scale:
-                return f"{number_words(value / scale)} {unit}"
-        return f"{number_words(value * 1e6)} µs"
+            return size(value)
+        if self.unit == "s":
+            return duration(value)
+        return precise_number(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +128,10 @@ class Change:
     def words(self) -> str:
         """``+56.0 %, 1.560 (1.510 to 1.610)``; with its adjusted p-value if it decides."""
         ratio = self.ratio
-        text = f"{(ratio.ratio - 1) * 100:+.1f} %, {ratio.ratio:.3f}"
+        text = f"{percent_change(ratio.ratio - 1)}, {ratio.ratio:.3f}"
         if ratio.coverage == 0:
             return f"{text} (no interval)"
-        coverage = "" if ratio.told else f", {ratio.coverage * 100:.0f} %"
+        coverage = "" if ratio.told else f", {percent(ratio.coverage, 0)}"
         text += f" ({ratio.low:.3f} to {ratio.high:.3f}{coverage})"
         if self.correction is None:
             return text
@@ -192,7 +189,7 @@ def judge(
     level = SIGNIFICANCE / figures
     if smallest_p_value(len(base), len(new)) > level:
         repeats = f"{len(base)} against {len(new)} repeats"
-        why = f"{repeats} cover {ratio.coverage * 100:.0f} %"
+        why = f"{repeats} cover {percent(ratio.coverage, 0)}"
         if figures > 1:
             why = f"{repeats} are too few for {figures} figures that decide"
         has_no_spread = len(base) == len(new) == 1

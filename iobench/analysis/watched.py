@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from iobench.analysis.rules import FINE, HIGH, percent
+from iobench.analysis.rules import FINE, HIGH
+from iobench.numbers import percent, precise_number
 from iobench.stats import Estimate
-from iobench.words import number_words
 
 UNKNOWN_RATE = "unknown"
 
@@ -99,9 +99,9 @@ def rate_words(entry: Mapping[str, Any], name: str = "samples_per_s") -> str:
     rate = median_of(entry, name)
     low, high = (median_of(entry, f"{name}_{end}") for end in ("low", "high"))
     if rate is not None:
-        return number_words(rate)
+        return precise_number(rate)
     if low is not None and high is not None:
-        return f"{number_words(low)} to {number_words(high)}"
+        return f"{precise_number(low)} to {precise_number(high)}"
     return UNKNOWN_RATE if entry.get("samples") else ""
 
 

@@ -37,6 +37,7 @@ from iobench.data.copying import AT_ONCE, Part, copy
 from iobench.data.given import expanded
 from iobench.data.settings import DataSettings, side_of, split_name
 from iobench.errors import Unavailable
+from iobench.numbers import size
 from iobench.pixels import CHANNELS, packed
 from iobench.stored import open_shards
 from iobench.trial import ANY_FORMAT, Place
@@ -167,7 +168,7 @@ class Maker:
             )
             shard(config)
 
-        note = f"sharding at {wanted / 1e6:g} MB{said}"
+        note = f"sharding at {size(wanted)}{said}"
         made = self._once(f"{form}-{wanted}-{_digest(content)}", note, make)
         return Place(str(made), "shards", split=settings.split)
 
@@ -282,8 +283,8 @@ def _require_room(target: Place, what: str, remedy: str, needed_bytes: int) -> N
     free_bytes = open_store(target.uri, target.store).free_bytes()
     if free_bytes is not None and needed_bytes > free_bytes:
         raise StoreFull(
-            f"{what}: about {needed_bytes / 1e6:,.0f} MB would be written to {target.uri}, where "
-            f"{free_bytes / 1e6:,.0f} MB are free: {remedy}"
+            f"{what}: about {size(needed_bytes)} would be written to {target.uri}, where "
+            f"{size(free_bytes)} are free: {remedy}"
         )
 
 

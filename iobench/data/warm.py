@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dataprep.sources.imagefolder import ImageFolder
 from iobench.errors import Unavailable
 from iobench.machine.hardware import available_bytes
+from iobench.numbers import size
 from iobench.stored import image_files, open_shards
 from iobench.trial import Place
 
@@ -59,8 +60,8 @@ def warm_part(place: Place, limit_bytes: int | None = None) -> WarmPart:
             what = "file" if place.holds == "files" else "shard"
             remedy = "" if place.holds == "files" else "make smaller shards (data.shard_size) or "
             raise Unavailable(
-                f"the first {what} of {place.uri} has {sizes[0] / 1e6:,.1f} MB, and warm data may "
-                f"take {limit_bytes / 1e6:,.1f} MB, half of the free memory: {remedy}free memory"
+                f"the first {what} of {place.uri} has {size(sizes[0])}, and warm data may "
+                f"take {size(limit_bytes)}, half of the free memory: {remedy}free memory"
             )
         every *= 2
     share = float(sizes[::every].sum() / sizes.sum()) if every > 1 else 1.0

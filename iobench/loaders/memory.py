@@ -20,6 +20,7 @@ from dataprep.ordered import in_order
 from dataprep.processors import usable_processors
 from iobench.errors import TrialFailed
 from iobench.loaders.protocol import Batch, LoaderSettings, MemoryRung, augmentation_of
+from iobench.numbers import size
 from iobench.pixels import packed
 
 MOST_THREADS = 16
@@ -106,7 +107,7 @@ class HeldImages:
         """A note for readers of the loop's figures."""
         return (
             f"input {self.rung}: the loop takes {self.wanted:,} samples, {len(self.offsets) - 1:,} "
-            f"of which are in memory, {_PREPARED[self.rung]} ({len(self.data) / 1e6:,.1f} MB)"
+            f"of which are in memory, {_PREPARED[self.rung]} ({size(len(self.data))})"
         )
 
 

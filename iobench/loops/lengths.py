@@ -38,9 +38,10 @@ from iobench.loops.counted import (
 from iobench.loops.loader_grid import LoaderTrial, LoopTrial
 from iobench.loops.opening import steps_of_ranks
 from iobench.loops.training_plan import TrainingTrial
+from iobench.numbers import rough_duration
 from iobench.stored import Stored
 from iobench.trial import GIVE_UP_SHARE, TrialSpec
-from iobench.words import duration_words, params_words
+from iobench.words import params_words
 
 SLOWEST_SAMPLES_PER_S = 100.0
 """The lowest rate that is assumed of a loader: one processor that decodes large photographs."""
@@ -230,8 +231,8 @@ def _too_slow(spec: TrialSpec, need: _Need, best_per_s: float, timeout_s: float)
         return ""
     return (
         f"{params_words(spec.kind, spec.params)}: {need.described} take at least "
-        f"{duration_words(needed_s)} at {best_per_s:,.0f} samples/s, but the trial ends after "
-        f"{duration_words(limit_s)}: set trial_timeout_s to "
+        f"{rough_duration(needed_s)} at {best_per_s:,.0f} samples/s, but the trial ends after "
+        f"{rough_duration(limit_s)}: set trial_timeout_s to "
         f"{math.ceil(needed_s / need.give_up_share):,} or more, or {need.remedy}"
     )
 

@@ -30,6 +30,7 @@ from iobench.loaders import LOADERS, LoaderSettings
 from iobench.loaders.own import SYNTHETIC, UNDECODED
 from iobench.loaders.protocol import BatchSize, ItemSeconds, Prefetch, Workers
 from iobench.machine.page_cache import WHEN_NEEDED, DropCaches
+from iobench.numbers import percent_change
 from iobench.several import AlsoNull, Several, bare_null, grid
 from iobench.stats import median
 from iobench.trial import Trial, TrialSpec
@@ -239,7 +240,7 @@ def saturated(spec: TrialSpec, trials: Iterable[Trial], gain: float) -> str:
         gains = [rates[more][number] / rates[few][number] - 1 for number in rounds]
         if gains and median(gains) < gain:
             return (
-                f"{more} workers brought {median(gains):+.1%} over {few}: more are not tried "
-                "(more_workers_gain)"
+                f"{more} workers brought {percent_change(median(gains))} over {few}: more are not "
+                "tried (more_workers_gain)"
             )
     return ""

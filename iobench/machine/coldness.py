@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from iobench.machine.storage_kinds import has_server
+from iobench.numbers import percent_rounded_down
 from iobench.trial import Cold
 
 RESIDENT_AT_MOST = 0.01
@@ -154,11 +155,11 @@ def _why_not_cold(
     if resident is None:
         return f"the residency is unknown{where}"
     if resident > RESIDENT_AT_MOST:
-        return f"{_percent(resident)} of the pages were resident before{where}"
+        return f"{percent_rounded_down(resident)} of the pages were resident before{where}"
     if physical is None:
         return f"physical bytes are not counted{where}" if sequential else ""
     if physical < PHYSICAL_AT_LEAST:
-        return f"only {_percent(physical)} of the bytes read came from storage{where}"
+        return f"only {percent_rounded_down(physical)} of the bytes read came from storage{where}"
     return ""
 
 
@@ -166,16 +167,14 @@ def _why_not_the_device(physical: float | None, file_system: str) -> str:
     if physical is None or physical >= PHYSICAL_AT_LEAST:
         return ""
     where = f" on {file_system}" if file_system else ""
-    return f"only {_percent(physical)} of the bytes are counted as read from a device{where}"
+    share = percent_rounded_down(physical)
+    return f"only {share} of the bytes are counted as read from a device{where}"
 
 
 def _why_not_all_warm(resident: float | None, physical: float | None) -> str:
     if resident is not None and resident < 1 - RESIDENT_AT_MOST:
-        return f"only {_percent(resident)} of the pages were in memory before"
+        return f"only {percent_rounded_down(resident)} of the pages were in memory before"
     if physical is None or physical <= 1 - PHYSICAL_AT_LEAST:
         return ""
-    return f"{_percent(physical)} of the bytes read came from storage: not all stayed in memory"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.4g} %"
+    share = percent_rounded_down(physical)
+    return f"{share} of the bytes read came from storage: not all stayed in memory"

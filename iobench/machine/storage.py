@@ -21,6 +21,7 @@ from iobench.machine.storage_kinds import (
     kind_of_disk,
     kind_of_mount,
 )
+from iobench.numbers import size
 
 _HIDDEN_DEVICE = "its block device is not shown by /sys here"
 _NO_DEVICE = "no block device is behind it, and its type is not one of the known"
@@ -76,7 +77,7 @@ def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -
     lines = [] if exists else ["no such file or directory; this is the storage that it would be on"]
     way = " → ".join(target["stack"] or [target["file_system"]])
     if total := target.get("total_bytes"):
-        way += f", {total / 1e9:,.1f} GB, {target.get('free_bytes', 0) / 1e9:,.1f} GB free"
+        way += f", {size(total)}, {size(target.get('free_bytes', 0))} free"
     lines.append(way)
     device = target.get("device", {})
     scheduler, link = device.get("queue", {}).get("scheduler"), device.get("link_mb_per_s")

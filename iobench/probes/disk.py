@@ -29,6 +29,7 @@ from iobench.machine.coldness import IN_MEMORY
 from iobench.machine.mounts import file_system
 from iobench.machine.page_cache import physical_read_bytes, prepared
 from iobench.machine.processes import find_program, starting
+from iobench.numbers import size
 from iobench.probes.processes import Moved, Progress, drive
 from iobench.probes.settings import DiskOperation, DiskTrial
 from iobench.stats import QUANTILES, enough
@@ -142,9 +143,9 @@ def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
         free_bytes = shutil.disk_usage(folder).free
         if free_bytes < size_bytes + min(_SPARE_BYTES, size_bytes):
             raise TrialFailed(
-                f"target {target!r} is full: {free_bytes / 1e6:,.0f} MB are free in "
+                f"target {target!r} is full: {size(free_bytes)} are free in "
                 f"{folder.parent} ({file_system(folder)}), the test file takes "
-                f"{size_bytes / 1e6:,.0f} MB"
+                f"{size(size_bytes)}"
             )
         try:
             with path.open("xb") as file:

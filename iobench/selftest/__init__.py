@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 from iobench.clock import SystemClock
+from iobench.numbers import percent, percent_change
 from iobench.selftest import known, links
 from iobench.selftest.delays import Injected, Plan, Prefetched, Recovered, injected
 from iobench.selftest.known import Check, NotRun
@@ -71,7 +72,8 @@ def text(delays: Injected) -> Iterator[str]:
         )
         yield from _table([_PREFETCH, *map(_prefetch_cells, delays.prefetch)])
     if delays.others_busy_share is not None:
-        yield f"\nother programs took {delays.others_busy_share:.0%} of the processors meanwhile"
+        share = percent(delays.others_busy_share)
+        yield f"\nother programs took {share} of the processors meanwhile"
         if not delays.ok and delays.others_busy_share >= _BUSY:
             yield "which may be why: try again on a quiet machine, or with more --rounds"
     yield from map(str, delays.not_run)
@@ -87,8 +89,8 @@ def _ladder_cells(row: Recovered) -> tuple[str, ...]:
         row.rung,
         f"{row.injected_s * 1e3:11.1f}",
         f"{row.recovered_s * 1e3:9.2f}",
-        _percent(row.error),
-        f"{row.elsewhere.rung} {_percent(row.stray).strip()}",
+        percent_change(row.error),
+        f"{row.elsewhere.rung} {percent_change(row.stray)}",
         diagnosis,
         _verdict(row.ok),
     )
@@ -100,13 +102,9 @@ def _prefetch_cells(row: Prefetched) -> tuple[str, ...]:
         row.slowest,
         f"{row.expected_s * 1e3:9.1f}",
         f"{row.found_s * 1e3:5.1f}",
-        _percent(row.error),
+        percent_change(row.error),
         _verdict(row.ok),
     )
-
-
-def _percent(share: float) -> str:
-    return f"{round(share, 3) + 0.0:+6.1%}"  # + 0.0 turns -0.0 into 0.0
 
 
 def _verdict(ok: bool) -> str:

@@ -54,7 +54,7 @@ def test_nothing_to_change_is_said(tmp_path: Path) -> None:
     folder = saved(tmp_path / "run", run(SLOW_DEVICE))
     done = CliRunner().invoke(app, ["advise", str(folder)])
     assert done.exit_code == 0
-    assert "Nothing that was measured would make it faster." in done.stdout
+    assert "None of the measured changes would make the loop faster." in done.stdout
 
 
 def test_a_loop_that_is_not_there_is_named(photos: Path) -> None:

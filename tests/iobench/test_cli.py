@@ -19,8 +19,8 @@ from iobench.analysis.analyse import result_lines
 from iobench.cli import app
 from iobench.ladder import RUNGS
 from iobench.machine.storage import describe_target
+from iobench.numbers import rough_duration_range
 from iobench.rundir import read
-from iobench.words import range_words
 from tests.commandline import Finished, Running, files, iobench, wait_until
 from tests.iobench.small_runs import Configs, ThirdParty, loaders
 
@@ -307,7 +307,7 @@ class TestDryRun:
         assert "0 trials to come, 2 measured before" in left.stdout
         again = invoked("run", config, "--dry-run", "--like", folder)
         took = [trial.seconds for trial in read(folder).trials]
-        range_s = range_words(2 * min(took), 2 * max(took))
+        range_s = rough_duration_range(2 * min(took), 2 * max(took))
         assert f"2 trials to come, about {range_s} (at most 20 min)" in again.stdout
 
     @pytest.mark.parametrize("more", [("--verbose",), ("--like", "somewhere")])

@@ -19,7 +19,6 @@ from iobench.forecast import Forecast, forecast, require_leave
 from iobench.plan import trials
 from iobench.rundir import begin_log, open_run, read
 from iobench.trial import Params, Trial, TrialSpec
-from iobench.words import duration_words
 from tests.iobench.small_runs import Configs, loaders
 
 pytestmark = pytest.mark.slow
@@ -251,15 +250,6 @@ def test_a_run_follows_its_forecast(configs: Configs, tmp_path: Path) -> None:
         trial = trials_by_id[step.spec.id]
         assert trial.metrics["rate_rule"] == step.length.rate_rule, trial.id
         assert trial.metrics["seconds"] < step.length.most_s, trial.id
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(45.0, "45.0 s"), (700, "12 min"), (12_000, "3 h 20 min"), (3_600, "1 h"), (4e5, "5 days")],
-)
-def test_durations(seconds: float, words: str) -> None:
-    """In the unit that fits."""
-    assert duration_words(seconds) == words
 
 
 def test_nobody_pays_more_than_a_limit_without_having_agreed() -> None:

@@ -213,7 +213,8 @@ class TestUnpacked:
         needed_bytes = sum(path.stat().st_size for path in Path(written.uri).rglob("*.*"))
         monkeypatch.setattr(LocalStore, "free_bytes", lambda self: needed_bytes // 2)
         data = tmp_path / "data"
-        match = rf"{form}: about [\d,]+ MB would be written to {data}/.*: set another data\.folder"
+        size = r"[\d.,]+ [kMG]?B"
+        match = rf"{form}: about {size} would be written to {data}/.*: set another data\.folder"
         with pytest.raises(StoreFull, match=match):
             Made(data, shards=shards.uri).place(f"{form}@disk")
         assert [path for path in data.rglob("*") if path.suffix != ".lock"] == []

@@ -217,7 +217,7 @@ def test_more_are_tried_while_they_bring_something(
 def test_only_what_differs_in_workers_alone_counts() -> None:
     """Another batch size is another curve; a trial that failed is none."""
     said = saturated(asked(8), trials({2: [100.0], 4: [101.0]}), 0.02)
-    assert said == "4 workers brought +1.0% over 2: more are not tried (more_workers_gain)"
+    assert said == "4 workers brought +1.0 % over 2: more are not tried (more_workers_gain)"
     found = trials({1: [100.0], 2: [100.0]}, batch_size=8)
     assert saturated(asked(8), found, 0.02) == ""
     assert saturated(asked(8, batch_size=8), found, 0.02)
