@@ -207,11 +207,11 @@ class TestCost:
         assert files(here) == set()
 
     @pytest.mark.parametrize(("answer", "begun"), [("n", False), ("y", True)])
-    def test_on_a_terminal_a_person_decides(
+    def test_is_on_a_terminal_a_person_decides(
         self, dear: Path, here: Path, monkeypatch: pytest.MonkeyPatch, answer: str, begun: bool
     ) -> None:
         """Asked once; what is begun ends here for want of credentials."""
-        monkeypatch.setattr("iobench.cli._on_a_terminal", lambda: True)
+        monkeypatch.setattr("iobench.cli._is_on_a_terminal", lambda: True)
         done = CliRunner().invoke(app, ["run", str(dear)], input=f"{answer}\n")
         assert done.exit_code == 2
         assert "Begin? [y/N]" in done.output
@@ -505,7 +505,7 @@ class TestStopped:
         done = stopped.by(number)
         assert done.code == 130, done.err
         assert done.complaints == [
-            "iobench: interrupted: what was measured is kept, --resume goes on"
+            "iobench: interrupted: results so far are saved, continue with --resume"
         ]
         assert "odd-counted" in (stopped.folder / "report.html").read_text()
         assert read(stopped.folder).summary["verdict"].startswith("The fastest loader is odd-c")
