@@ -87,10 +87,7 @@ def built(trial: LoopTrial, place: Place | None, context: Context) -> Loader:
             f"{name} does not read images that are stored as pixels: take "
             f"{', '.join(sorted(TAKE_PIXELS))}"
         )
-    loader: Loader = context.around.loader(
-        made(LOADERS, name, Loader, lambda: kind(place, trial, context.clock))
-    )
-    return loader
+    return made(LOADERS, name, Loader, lambda: kind(place, trial, context.clock))
 
 
 def with_warm_part(context: Context, name: str, *, is_warm: bool) -> tuple[Context, float]:

@@ -76,9 +76,7 @@ def run(spec: TrialSpec, context: Context) -> Outcome:
         loader.hold(trial.input, samples, available_bytes() // 4)  # type: ignore[arg-type]
     kind = CONSUMERS.load(trial.consumer)
     settings = trial.model_copy(update={"classes": classes_of(data)})
-    consumer: Consumer = context.around.consumer(
-        made(CONSUMERS, trial.consumer, Consumer, lambda: kind(settings, context.clock))
-    )
+    consumer = made(CONSUMERS, trial.consumer, Consumer, lambda: kind(settings, context.clock))
     consumer.warm_up()
     if trial.input != "synthetic":
         check_frameworks(loader, consumer.framework)

@@ -16,6 +16,7 @@ from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeVar
+from unittest import mock
 
 import numpy as np
 import psutil
@@ -24,17 +25,18 @@ import dataprep
 from dataprep.adapters.augment import Augmentation
 from iobench.analysis.analyse import summarised
 from iobench.clock import Clock, Pauses
+from iobench.consumers.protocol import Consumer
 from iobench.errors import Unavailable
 from iobench.faults import Delay, FaultProxy, Match, Rule
 from iobench.loaders.protocol import Loader, need_framework
 from iobench.loaders.torch_loader import TorchLoader
-from iobench.loops import training, training_plan
+from iobench.loops import opening, training, training_plan
 from iobench.pixels import OfPixels
 from iobench.result import Result
 from iobench.selftest.known import NotRun
 from iobench.selftest.store import SHARDS, memory_store
 from iobench.stats import median
-from iobench.trial import Around, Context, Place, Trial, TrialSpec
+from iobench.trial import Context, Place, Trial, TrialSpec
 
 Stage = Literal["copy", "augment", "decode", "fetch"]
 Delays = Mapping[Stage, float]
@@ -250,8 +252,13 @@ def slow_down(owner: _T, method: str, clock: Clock, seconds: float) -> _T:
     return owner
 
 
-def slowed(case: Delays, clock: Clock, copy_s: float) -> Around:
-    """Slow down decoding and augmentation in a trial, and each step by a copy."""
+@contextmanager
+def slowed(case: Delays, clock: Clock, copy_s: float) -> Iterator[None]:
+    """Slow down the trials of the ``with`` block: decoding, augmentation, and each step by a copy.
+
+    Loaders and consumers are slowed down where the loops create them. No config can do this, so no
+    measurement can contain such a delay by mistake.
+    """
 
     def augmentation(plain: Augmentation) -> Augmentation:
         delay_s = case.get("augment", 0.0)
@@ -259,12 +266,23 @@ def slowed(case: Delays, clock: Clock, copy_s: float) -> Around:
             delay_s += case.get("decode", 0.0)
         return slow_down(copy(plain), "part", clock, delay_s)
 
-    def loader(made: Loader) -> Loader:
-        if isinstance(made, TorchLoader):
-            made.put_around(augmentation)
-        return made
+    create = opening.made
 
-    return Around(loader, lambda consumer: slow_down(consumer, "step", clock, copy_s))
+    def slow_loader(*arguments: Any) -> Loader:
+        loader: Loader = create(*arguments)
+        if isinstance(loader, TorchLoader):
+            loader.put_around(augmentation)
+        return loader
+
+    def slow_consumer(*arguments: Any) -> Consumer:
+        consumer: Consumer = create(*arguments)
+        return slow_down(consumer, "step", clock, copy_s)
+
+    with (
+        mock.patch.object(opening, "made", slow_loader),
+        mock.patch.object(training, "made", slow_consumer),
+    ):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,9 +318,9 @@ class Bench:
         spec = TrialSpec("train", params, repeat)
         # Synthetic batches are on the device already.
         copied = 0 if source == "synthetic" else self.plan.batch_size
-        around = slowed(case, self.clock, case.get("copy", 0.0) * copied)
-        context = Context(self.places, self.clock, lambda done, unit: None, around=around)
-        found = training.run(spec, context)
+        context = Context(self.places, self.clock, lambda done, unit: None)
+        with slowed(case, self.clock, case.get("copy", 0.0) * copied):
+            found = training.run(spec, context)
         return Trial(
             spec.id, spec.kind, params, repeat, "done", metrics=found.metrics, cold=found.cold
         )
