@@ -339,12 +339,12 @@ def _measure(request: _Request) -> None:
 
     from iobench import display
     from iobench import run as running
-    from iobench.forecast import require_leave
+    from iobench.forecast import require_approval
     from iobench.hosts.meeting import leading
 
     forecast = request.forecast()
     ask = typer.confirm if _is_on_a_terminal() else None
-    require_leave(forecast, request.config.cost_limit_usd, yes=request.yes, ask=ask)
+    require_approval(forecast, request.config.cost_limit_usd, yes=request.yes, ask=ask)
     folder, meeting = request.folder, request.meeting
     progress = display.choose()
     with ExitStack() as stack:

@@ -251,7 +251,7 @@ def _loop_figures(loops: Sequence[Loop]) -> Table:
     figures_by_loop = [loop.as_dict() for loop in loops]
     rows = []
     for title, key in _LOOP_FIGURES:
-        text_of = number
+        text_of: Callable[[float], str] = number
         if key in _SHARE_FIGURES:
             text_of = precise_percent
         elif key in _SECONDS_FIGURES:

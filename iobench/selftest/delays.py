@@ -27,6 +27,7 @@ from iobench.analysis.analyse import summarised
 from iobench.clock import Clock, Pauses
 from iobench.consumers.protocol import Consumer
 from iobench.errors import Unavailable
+from iobench.extensions import made
 from iobench.faults import Delay, FaultProxy, Match, Rule
 from iobench.loaders.protocol import Loader, need_framework
 from iobench.loaders.torch_loader import TorchLoader
@@ -266,16 +267,14 @@ def slowed(case: Delays, clock: Clock, copy_s: float) -> Iterator[None]:
             delay_s += case.get("decode", 0.0)
         return slow_down(copy(plain), "part", clock, delay_s)
 
-    create = opening.made
-
     def slow_loader(*arguments: Any) -> Loader:
-        loader: Loader = create(*arguments)
+        loader: Loader = made(*arguments)
         if isinstance(loader, TorchLoader):
             loader.put_around(augmentation)
         return loader
 
     def slow_consumer(*arguments: Any) -> Consumer:
-        consumer: Consumer = create(*arguments)
+        consumer: Consumer = made(*arguments)
         return slow_down(consumer, "step", clock, copy_s)
 
     with (

@@ -153,7 +153,7 @@ class TestRun:
         sums, kind, more = done.stdout.splitlines()
         assert sums.startswith("small: 4 trials to come, about 2.2 s (at most 40 min), no requests")
         assert kind.split()[:6] == ["loader", "4", "2.2", "s", "null,", "mock;"]
-        assert more == "Each trial: --verbose"
+        assert more == "Add --verbose for a line for each trial."
         verbose = invoked("run", config, "--dry-run", "--verbose").stdout.splitlines()
         assert verbose[0] == sums
         assert [line.rpartition(" #")[2] for line in verbose[1:]] == list("1122")
@@ -214,7 +214,7 @@ class TestCost:
         monkeypatch.setattr("iobench.cli._is_on_a_terminal", lambda: True)
         done = CliRunner().invoke(app, ["run", str(dear)], input=f"{answer}\n")
         assert done.exit_code == 2
-        assert "Begin? [y/N]" in done.output
+        assert "Start? [y/N]" in done.output
         assert ("no AWS credentials" in done.output) == begun
         assert ("nothing was measured" in done.output) != begun
         assert bool(files(here)) == begun
