@@ -25,7 +25,7 @@ from iobench.cli import app as iobench
 from iobench.config import BenchConfig
 from iobench.consumers.accelerators import ACCELERATORS, Accelerator
 from iobench.numbers import exact_percent, exact_size, precise_number
-from iobench.report.appendix import DEFINITIONS
+from iobench.report.glossary import COMMAND_TERMS, DEFINITIONS
 from iobench.words import model_words
 
 ROOT = Path(__file__).parents[1]
@@ -63,9 +63,10 @@ one JSON object. Exit codes: 0 done; 1 it ran, and the result is not acceptable;
 wrong and nothing was written; 130 interrupted, resumable.
 """
 _GLOSSARY = """\
-# Terms of the report
+# Glossary
 
-For readers of iobench's report: every term in it. The report has the same list at its end.
+For readers of `--help` and of iobench's report: every term in them, with its definition. The report
+has its own terms at its end, too.
 """
 _ACCELERATORS = """\
 # Accelerators
@@ -131,9 +132,12 @@ def _command(name: str, command: Any) -> str:
 
 
 def glossary() -> str:
-    """The definitions of the report, as Markdown."""
-    terms = [f"**{term}**\n: {meaning}\n" for term, meaning in DEFINITIONS.items()]
-    return "\n".join([_GLOSSARY + _MADE_BY, *terms])
+    """The terms of the commands and of the report, as Markdown."""
+    lines = [_GLOSSARY + _MADE_BY, "## Terms of the commands\n"]
+    lines += [f"**{term}**\n: {meaning}\n" for term, meaning in COMMAND_TERMS.items()]
+    lines.append("## Terms of the report\n")
+    lines += [f"**{term}**\n: {meaning}\n" for term, meaning in DEFINITIONS.items()]
+    return "\n".join(lines)
 
 
 def accelerators() -> str:

@@ -23,6 +23,7 @@ from iobench.machine.storage_kinds import kind_name
 from iobench.numbers import duration, number, precise_percent, size, with_interval
 from iobench.report import counted as counted_rates
 from iobench.report import hosts, latencies, ranks, starts, watched
+from iobench.report.glossary import DEFINITIONS
 from iobench.report.tables import Section, Table
 from iobench.result import Result
 from iobench.stats import Estimate
@@ -57,111 +58,6 @@ _SHARE_FIGURES = {
     *("au_ceiling", "au_mlperf", "au_mlperf_slowest", "stall_fraction", "waiting_fraction"),
     *("preparation_stall", "fetch_stall", "epoch_start_share"),
 }
-
-DEFINITIONS: Mapping[str, str] = {
-    "loss": (
-        "(T2 - T1) / T2. T1 is the time of a step on data in the device's memory. T2 is the time "
-        "of a step on data from the farthest location that was measured. The loss is the share of "
-        "the step T2 that is due to the input, contention for the CPUs included. For a watched "
-        "loop with a replay, T1 is the time of a step on repeated batches."
-    ),
-    "waiting": (
-        "The share of a step in which the device has no batch. It differs from the loss if "
-        "loading also slows down the device's own work."
-    ),
-    "au_ceiling": (
-        "1 - loss: the loop's samples/s, divided by the samples/s of the same loop on data in the "
-        "device's memory."
-    ),
-    "au_mlperf": (
-        "Accelerator utilisation as MLPerf Storage defines it: compute time / running time, "
-        "without the first step. The pass marks of MLPerf Storage apply to its own workloads only "
-        "(presets whose name ends in -mlperf). For these workloads the report also lists the other "
-        "rules. au_mlperf differs from au_ceiling because a host may wait while its device "
-        "computes. With several ranks it is the mean, as in DLIO, the program of MLPerf Storage. "
-        "The slowest rank is shown as well."
-    ),
-    "preparation stall": (
-        "(T3 - T1) / T2, where T3 is the time of a step on data from a warm page cache: the share "
-        "of a step spent on decoding, augmenting, collating and copying. The definition is from "
-        "Mohan et al., VLDB 2021."
-    ),
-    "fetch stall": "(T2 - T3) / T2: the share of a step spent on reads from the disk or the store.",
-    "ladder": (
-        "The same loop is run several times. The first run uses data in the device's memory. Each "
-        "further run, called a rung, replaces one simulated part of the input by the real part. "
-        "The difference between two rungs is the cost of that part, and the costs add up to the "
-        "loss. The bar shows medians of rungs. The verdict and the findings show medians of "
-        "shares, which can differ by one or two percent."
-    ),
-    "start of an epoch": (
-        "The time from the request of an epoch to its first batch. If whole epochs were measured, "
-        "the rate includes the starts, and the ladder has a rung for them. That rung is the time "
-        "per sample that the loop with samples from memory spent in starts. Loops that read from "
-        "farther away may spend more time in starts; the additional time is part of their rungs. A "
-        "rate in a steady state includes no start."
-    ),
-    "balance": (
-        "Fetched samples / consumed samples within the counted time. Samples of partial batches "
-        "are included. In a steady state the balance is 1."
-    ),
-    "replay": (
-        "A watched loop gets some of its batches again for a number of steps, so that it does not "
-        "wait for the loader. The second half of these steps gives the ceiling: the loop's rate "
-        "without its loader. If the loop copies batches to the device, it also copies them in "
-        "these steps."
-    ),
-    "cold, warm": (
-        "Cold: before the trial at most 1 % of the files' pages were in the page cache, and at "
-        "least 95 % of the bytes came from storage. Warm: any other trial. Direct: the trial read "
-        "with O_DIRECT, which bypasses the page cache. On NFS, Lustre and FUSE, cold is true for "
-        "this host only; the server's cache may still be warm."
-    ),
-    "5 times the memory": (
-        "If the data is smaller than 5 times the memory, later epochs may be read from the page "
-        "cache instead of the disk."
-    ),
-    "confidence": (
-        "High: at least 6 repeats, and an interval whose half-width is below 5 % of the median. "
-        "Medium: a half-width below 15 %. Low: all other cases, and also a smoke run of up to 3 "
-        "repeats, scattered repeats, figures that are no evidence, and trials whose cold state was "
-        "not verified. Storage measured with an emulated device, and a store on the same machine, "
-        "never have high confidence."
-    ),
-    "emulated device": (
-        "A simulation of an accelerator: it takes batches at a fixed rate and sleeps for each step."
-    ),
-    "hosts together": (
-        "Several hosts run each trial at the same time. The sum adds the rates of all hosts; each "
-        "rate is over the host's own measurement. All other figures and tables are from host 0, "
-        "while all hosts were measuring. Evenness is the rate of the slowest host / the rate of "
-        "the median host."
-    ),
-    "spread of starts": (
-        "The largest possible time between the first and the last start of a trial on several "
-        "hosts. Each host notes by its own clock when it last looked for the signal to begin "
-        "without seeing it, and when it first saw it. Clocks of different hosts are never compared."
-    ),
-    "measured at the same time": (
-        "For a trial on several hosts: the time from the last start to the first end, divided by "
-        "the time from the first start to the last end. If it is below 1, some hosts measured for "
-        "a while without the others, and the sum is more than all hosts get at the same time."
-    ),
-    "interval": (
-        "The exact order-statistic interval of a median. With 6 or more repeats it covers the true "
-        "median with a probability of at least 95 %."
-    ),
-    "predicted": (
-        "The minimum of the rates of device, loader and storage, which were measured separately. "
-        "Rates with more workers than were measured are predicted from a curve through at least "
-        "three numbers of workers, up to twice the largest of them."
-    ),
-    "scattered": (
-        "The repeats differ by more than a factor of 1.5, so only their range is shown. If they "
-        "differ by more than a factor of 2, no finding and no prediction uses the figure."
-    ),
-}
-"""The glossary of the report: a definition by its term. docs/glossary.md has the same entries."""
 
 
 def sections(analysis: Analysis) -> list[Section]:

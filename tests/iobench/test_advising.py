@@ -132,7 +132,7 @@ def test_a_place_that_is_taken_is_not_written_to(photos: Path, tmp_path: Path) -
 def test_a_source_that_is_not_there_is_named(photos: Path, tmp_path: Path) -> None:
     """Relative names are those of the folder where the run was started."""
     (tmp_path / "photos").rmdir()
-    with pytest.raises(NoAdvice, match=r"data\.source: no folder .*: change to the folder in which"):
+    with pytest.raises(NoAdvice, match=r"data\.source: no folder .*: change to the folder in"):
         advise_saved(photos).write_config(tmp_path / "advised.yaml")
 
 
