@@ -6,8 +6,8 @@ processes and threads (``M``). Each trial is a process of the trace, and each of
 thread.
 
 Times are microseconds since ``baseTimeNanoseconds``. This moment is chosen as in torch.profiler: it
-is the begin of the current interval of 7,889,238 s since 1970. Traces of both programs can be joined
-without a shift. Times are multiples of 125 ns, which are exact both in nanoseconds and as
+is the begin of the current interval of 7,889,238 s since 1970. So traces of both programs can be
+joined without a shift. Times are multiples of 125 ns, which are exact both in nanoseconds and as
 binary fractions of microseconds. Slices that touch each other therefore never overlap in a viewer.
 """
 
