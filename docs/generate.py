@@ -24,8 +24,9 @@ from iobench.analysis.finding_rules import RULES
 from iobench.cli import app as iobench
 from iobench.config import BenchConfig
 from iobench.consumers.accelerators import ACCELERATORS, Accelerator
-from iobench.report.appendix import DEFINITIONS
-from iobench.words import model_words, number_words, size_words
+from iobench.numbers import exact_percent, exact_size, precise_number
+from iobench.report.glossary import COMMAND_TERMS, DEFINITIONS
+from iobench.words import model_words
 
 ROOT = Path(__file__).parents[1]
 _SHARD = """\
@@ -62,9 +63,10 @@ one JSON object. Exit codes: 0 done; 1 it ran, and the result is not acceptable;
 wrong and nothing was written; 130 interrupted, resumable.
 """
 _GLOSSARY = """\
-# Terms of the report
+# Glossary
 
-For readers of iobench's report: every term in it. The report has the same list at its end.
+For readers of `--help` and of iobench's report: every term in them, with its definition. The report
+has its own terms at its end, too.
 """
 _ACCELERATORS = """\
 # Accelerators
@@ -130,9 +132,12 @@ def _command(name: str, command: Any) -> str:
 
 
 def glossary() -> str:
-    """The definitions of the report, as Markdown."""
-    terms = [f"**{term}**\n: {meaning}\n" for term, meaning in DEFINITIONS.items()]
-    return "\n".join([_GLOSSARY + _MADE_BY, *terms])
+    """The terms of the commands and of the report, as Markdown."""
+    lines = [_GLOSSARY + _MADE_BY, "## Terms of the commands\n"]
+    lines += [f"**{term}**\n: {meaning}\n" for term, meaning in COMMAND_TERMS.items()]
+    lines.append("## Terms of the report\n")
+    lines += [f"**{term}**\n: {meaning}\n" for term, meaning in DEFINITIONS.items()]
+    return "\n".join(lines)
 
 
 def accelerators() -> str:
@@ -142,8 +147,8 @@ def accelerators() -> str:
     lines += ["| --- | --- | --- | --- | --- | --- |"]
     for accelerator in ACCELERATORS:
         for rate in accelerator.rates:
-            mark = f"{rate.workload.pass_mark * 100:.0f} %" if rate.workload is not None else ""
-            cells = [f"`{rate.name}`", model_words(rate.model), number_words(rate.samples_per_s)]
+            mark = exact_percent(rate.workload.pass_mark) if rate.workload is not None else ""
+            cells = [f"`{rate.name}`", model_words(rate.model), precise_number(rate.samples_per_s)]
             lines.append(f"| {' | '.join([*cells, rate.meaning.value, mark, rate.source])} |")
     lines += ["\n## Prices\n", "| accelerator | $ an hour | from | source |"]
     lines += ["| --- | --- | --- | --- |", *(_price(one) for one in ACCELERATORS)]
@@ -250,7 +255,7 @@ def _default(key: str, schema: Any) -> str:
         if one in (None, "") or isinstance(one, dict):
             continue
         if _is_size(key):
-            one = size_words(int(one)).replace(" ", "")
+            one = exact_size(int(one)).replace(" ", "")
         shown.append(f"`{one if isinstance(one, str) else json.dumps(one)}`")
     return ", ".join(shown)
 

@@ -1,9 +1,9 @@
-"""Measures whether storage and loaders can feed a training loop.
+"""Measure whether storage and loaders can feed a training loop.
 
 >>> import iobench
 >>> loader = iobench.watch(loader, "reports/mine")                  # doctest: +SKIP
 
-Names are loaded when they are first used: ``import iobench`` alone is quick.
+``import iobench`` is quick, because the names below are imported when they are first used.
 """
 
 from __future__ import annotations

@@ -1,9 +1,14 @@
-"""The command line: options in, one call, its answer in words or as JSON, an exit code."""
+"""The commands of ``iobench``.
+
+Each command reads its options, makes one call, and prints the answer as text or as JSON.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
@@ -17,47 +22,60 @@ from dataprep.names import escape
 
 if TYPE_CHECKING:
     from iobench.config import BenchConfig
+    from iobench.forecast import Forecast
     from iobench.hosts.settings import HostSettings
 
-_DRY = "With --dry-run"
-_MORE = "More"
-_HOSTS = "Several hosts at the same time"
-_COST = "What training costs"
+_DRY_RUN_PANEL = "With --dry-run"
+_MORE_PANEL = "More"
+_HOSTS_PANEL = "Several hosts at the same time"
+_COST_PANEL = "Cost of a training"
 
 Config: TypeAlias = Annotated[
-    Path, typer.Argument(help="A YAML file; dataprep init copies examples.")
+    Path, typer.Argument(help="A config: a YAML file. dataprep init copies examples.")
 ]
 Output: TypeAlias = Annotated[
-    Path | None, typer.Option(help="The run's folder. (default: reports/NAME-TIME)")
+    Path | None, typer.Option(help="The folder of the run. (default: reports/NAME-TIME)")
 ]
 Set: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Any key: --set data.images=5000, --set training.0.steps=50.",
+        help="Set any key of the config: --set data.images=5000, --set training.0.steps=50.",
     ),
 ]
 Resume: TypeAlias = Annotated[bool, typer.Option("--resume", help="Continue the run in --output.")]
 DryRun: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Print trials, time and cost without measuring.")
+    bool,
+    typer.Option(
+        "--dry-run", help="Print the trials, their time and their cost without measuring."
+    ),
 ]
 Like: TypeAlias = Annotated[
     Path | None,
-    typer.Option(help="Estimate the time from this run's folder.", rich_help_panel=_DRY),
+    typer.Option(
+        help="Estimate the time from the saved run in this folder.", rich_help_panel=_DRY_RUN_PANEL
+    ),
 ]
 Verbose: TypeAlias = Annotated[
-    bool, typer.Option("--verbose", help="A line for each trial.", rich_help_panel=_DRY)
+    bool,
+    typer.Option("--verbose", help="Print a line for each trial.", rich_help_panel=_DRY_RUN_PANEL),
 ]
 Yes: TypeAlias = Annotated[
     bool,
     typer.Option(
-        "--yes", help="Begin although requests may cost over cost_limit_usd.", rich_help_panel=_MORE
+        "--yes",
+        help="Start even if requests to a store may cost more than cost_limit_usd.",
+        rich_help_panel=_MORE_PANEL,
     ),
 ]
 PrintConfig: TypeAlias = Annotated[
     bool,
-    typer.Option("--print-config", help="Print the whole config as YAML.", rich_help_panel=_MORE),
+    typer.Option(
+        "--print-config",
+        help="Print the config with all defaults as YAML.",
+        rich_help_panel=_MORE_PANEL,
+    ),
 ]
 Hosts: TypeAlias = Annotated[
     int | None,
@@ -66,7 +84,7 @@ Hosts: TypeAlias = Annotated[
         min=1,
         metavar="N",
         help="Number of hosts. (default: from Slurm, torchrun or MPI)",
-        rich_help_panel=_HOSTS,
+        rich_help_panel=_HOSTS_PANEL,
     ),
 ]
 Host: TypeAlias = Annotated[
@@ -75,26 +93,27 @@ Host: TypeAlias = Annotated[
         "--host",
         min=0,
         metavar="I",
-        help="Number of this host, from 0; host 0 writes the report. (default: likewise)",
-        rich_help_panel=_HOSTS,
+        help="Number of this host, from 0. Host 0 writes the report. "
+        "(default: from Slurm, torchrun or MPI)",
+        rich_help_panel=_HOSTS_PANEL,
     ),
 ]
-Meeting: TypeAlias = Annotated[
+Rendezvous: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--rendezvous",
         metavar="URI",
-        help="A folder that all hosts share, or s3://bucket/prefix.",
-        rich_help_panel=_HOSTS,
+        help="Where the hosts find each other: a folder that they share, or s3://bucket/prefix.",
+        rich_help_panel=_HOSTS_PANEL,
     ),
 ]
-MeetingStore: TypeAlias = Annotated[
+RendezvousSet: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--rendezvous-set",
         metavar="KEY=VALUE",
-        help="Store options of the rendezvous: --rendezvous-set endpoint_url=URL.",
-        rich_help_panel=_HOSTS,
+        help="An option of the store of the rendezvous: --rendezvous-set endpoint_url=URL.",
+        rich_help_panel=_HOSTS_PANEL,
     ),
 ]
 HostTimeout: TypeAlias = Annotated[
@@ -103,9 +122,9 @@ HostTimeout: TypeAlias = Annotated[
         "--host-timeout",
         min=1,
         metavar="SECONDS",
-        help="Longest wait for a host, at the start and before each trial. (default: "
+        help="Maximum wait for a host, at the start and before each trial. (default: "
         "trial_timeout_s)",
-        rich_help_panel=_HOSTS,
+        rich_help_panel=_HOSTS_PANEL,
     ),
 ]
 HostCounts: TypeAlias = Annotated[
@@ -113,25 +132,25 @@ HostCounts: TypeAlias = Annotated[
     typer.Option(
         "--host-counts",
         metavar="N,N...",
-        help="Also measure each point on so many of the hosts: 1,2,4.",
-        rich_help_panel=_HOSTS,
+        help="Also run each trial on these numbers of hosts: 1,2,4.",
+        rich_help_panel=_HOSTS_PANEL,
     ),
 ]
-Json: TypeAlias = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON object to stdout.")]
 Folder: TypeAlias = Annotated[Path, typer.Argument(help="The folder of a run.")]
 
 
 class IobenchCommands(Commands):
-    """iobench's commands."""
+    """The commands of iobench."""
 
     interrupted: ClassVar = dict.fromkeys(
-        ("run", "ladder"), ": what was measured is kept, --resume goes on"
+        ("run", "ladder"), ": results so far are saved, continue with --resume"
     )
 
 
 app = application(
     "iobench",
-    "Storage and loader throughput against what a training loop consumes.",
+    "Measure storage, loaders and training loops, and find the bottleneck.",
     IobenchCommands,
 )
 
@@ -150,17 +169,17 @@ def run(
     verbose: Verbose = False,
     hosts: Hosts = None,
     host: Host = None,
-    rendezvous: Meeting = None,
-    rendezvous_set: MeetingStore = None,
+    rendezvous: Rendezvous = None,
+    rendezvous_set: RendezvousSet = None,
     host_timeout: HostTimeout = None,
     host_counts: HostCounts = None,
 ) -> None:
     """Run the trials of a config and write a report.
 
-    With --rendezvous several hosts run each trial at the same time: start the same command on each
-    (docs/many-hosts.md).
+    With --rendezvous several hosts run each trial at the same time. Start the same command on each
+    host (docs/many-hosts.md).
 
-    Keys that people set (--set KEY=VALUE): data.source or data.shards, repeats,
+    Keys that are often set (--set KEY=VALUE): data.source or data.shards, repeats,
     training.0.consumer, .model, .batch_size, .loader, .workers, .inputs, and loaders.0.workers.
     docs/benchmark-config.md has all keys.
     """
@@ -169,17 +188,22 @@ def run(
     from iobench.hosts.settings import host_settings
 
     loaded = load(config, parse_settings(set_ or []))
-    wait_s = host_timeout or loaded.trial_timeout_s
-    meeting = host_settings(host, hosts, rendezvous, rendezvous_set or [], wait_s, host_counts)
-    begun = _begun(output, resume)
-    if print_config or dry_run:
-        _show(loaded, print_config, begun, like, as_json, verbose, meeting)
-    elif meeting is not None and meeting.host > 0:
-        _refuse_dry(like, verbose)
-        _follow(loaded, output, meeting)
-    else:
-        _refuse_dry(like, verbose)
-        _measure(loaded, output, begun, yes=yes, as_json=as_json, meeting=meeting)
+    timeout_s = host_timeout or loaded.trial_timeout_s
+    meeting = host_settings(host, hosts, rendezvous, rendezvous_set or [], timeout_s, host_counts)
+    _carry_out(
+        _Request(
+            config=loaded,
+            output=output,
+            resume=resume,
+            like=like,
+            as_json=as_json,
+            verbose=verbose,
+            yes=yes,
+            meeting=meeting,
+        ),
+        print_config=print_config,
+        dry_run=dry_run,
+    )
 
 
 @app.command(cls=GroupedCommand)
@@ -195,137 +219,186 @@ def ladder(
     print_config: PrintConfig = False,
     verbose: Verbose = False,
 ) -> None:
-    """Measure what each part of the input adds to a training step.
+    """Measure the cost of each part of the input in a training step.
 
-    The config's training loops run again with one real part more each time. A question mark: not
-    distinguishable from zero.
+    Each training loop of the config runs several times, each time with one more real part of the
+    input. '?' marks a cost that cannot be distinguished from zero.
     """
     from dataprep.config_file import parse_settings
     from iobench.config import load
     from iobench.plan import ladder_config
 
     loaded = ladder_config(load(config, parse_settings(set_ or [])))
-    begun = _begun(output, resume)
-    if print_config or dry_run:
-        _show(loaded, print_config, begun, like, as_json, verbose)
-    else:
-        _refuse_dry(like, verbose)
-        _measure(loaded, output, begun, yes=yes, as_json=as_json, tables=True)
+    _carry_out(
+        _Request(
+            config=loaded,
+            output=output,
+            resume=resume,
+            like=like,
+            as_json=as_json,
+            verbose=verbose,
+            yes=yes,
+            prints_ladders=True,
+        ),
+        print_config=print_config,
+        dry_run=dry_run,
+    )
 
 
-def _show(
-    config: BenchConfig,
-    whole: bool,
-    begun: Path | None,
-    like: Path | None,
-    as_json: bool,
-    verbose: bool,
-    meeting: HostSettings | None = None,
-) -> None:
-    """Print the ``whole`` config, or what running it will take."""
-    from iobench.config import dump
-    from iobench.forecast import forecast
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """The options that ``run`` and ``ladder`` share.
 
-    if whole:
-        typer.echo(dump(config), nl=False)
-        return
-    ahead = forecast(config, resumed=begun, like=like)
-    if meeting is not None:
-        ahead = ahead.on_hosts(meeting.hosts, meeting.counts)
-    typer.echo(json.dumps(ahead.content()) if as_json else ahead.text(verbose=verbose))
-
-
-def _refuse_dry(like: Path | None, verbose: bool) -> None:
-    if like is not None or verbose:
-        raise ConfigError("--like and --verbose go with --dry-run")
-
-
-def _begun(output: Path | None, resume: bool) -> Path | None:
-    """The folder of the run to continue, if any.
+    Args:
+        config: the loaded config.
+        output: the folder of the run, or None for a new one below ``reports``.
+        resume: whether to continue the run in ``output``.
+        like: the folder of a saved run from which the time is estimated.
+        as_json: whether to print JSON instead of text.
+        verbose: whether a dry run prints a line for each trial.
+        yes: whether requests to a store may cost more than the limit.
+        meeting: how several hosts meet; None for a single host.
+        prints_ladders: whether to print the ladders of training loops as tables.
 
     Raises:
-        ConfigError: none is named.
+        ConfigError: ``resume`` without ``output``.
     """
-    if resume and output is None:
-        raise ConfigError("--resume needs --output: the folder of the run to go on with")
-    return output if resume else None
+
+    config: BenchConfig
+    output: Path | None
+    resume: bool
+    like: Path | None
+    as_json: bool
+    verbose: bool
+    yes: bool
+    meeting: HostSettings | None = None
+    prints_ladders: bool = False
+
+    def __post_init__(self) -> None:
+        if self.resume and self.output is None:
+            raise ConfigError("--resume needs --output: name the folder of the run to continue")
+
+    @property
+    def resumed_folder(self) -> Path | None:
+        """The folder of the run to continue, if any."""
+        return self.output if self.resume else None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        from iobench.rundir import default_folder
+
+        return self.output or default_folder(self.config.name)
+
+    def forecast(self) -> Forecast:
+        """Estimate the time and the cost of the trials, on all hosts."""
+        from iobench.forecast import forecast
+
+        estimate = forecast(self.config, resumed=self.resumed_folder, like=self.like)
+        if self.meeting is not None:
+            return estimate.on_hosts(self.meeting.hosts, self.meeting.counts)
+        return estimate
 
 
-def _on_a_terminal() -> bool:
-    return sys.stdin.isatty() and sys.stderr.isatty()
-
-
-def _measure(
-    config: BenchConfig,
-    output: Path | None,
-    begun: Path | None,
-    *,
-    yes: bool,
-    as_json: bool,
-    tables: bool = False,
-    meeting: HostSettings | None = None,
-) -> None:
-    """Ask where requests may cost much, measure, and print the result, with ``tables`` of ladders.
+def _carry_out(request: _Request, *, print_config: bool, dry_run: bool) -> None:
+    """Print the config, print a forecast, or measure.
 
     Raises:
-        ConfigError: what ``iobench.run`` raises.
+        ConfigError: options of a dry run without ``--dry-run``, or a config that cannot be run.
+    """
+    if print_config:
+        from iobench.config import dump
+
+        typer.echo(dump(request.config), nl=False)
+        return
+    if dry_run:
+        forecast = request.forecast()
+        if request.as_json:
+            typer.echo(json.dumps(forecast.content()))
+        else:
+            typer.echo(forecast.text(verbose=request.verbose))
+        return
+    if request.like is not None or request.verbose:
+        raise ConfigError("--like and --verbose go with --dry-run: add it, or leave them out")
+    if request.meeting is not None and request.meeting.host > 0:
+        _follow(request, request.meeting)
+    else:
+        _measure(request)
+
+
+def _measure(request: _Request) -> None:
+    """Run the trials and print the result.
+
+    A person at a terminal is asked first if requests to a store may cost more than the limit.
+
+    Raises:
+        ConfigError: the config cannot be run.
+        NotApproved: requests may cost more than the limit, and nobody agreed.
     """
     from contextlib import ExitStack
 
     from iobench import display
     from iobench import run as running
-    from iobench.analysis.analyse import result_lines
-    from iobench.forecast import forecast, require_leave
+    from iobench.forecast import require_approval
     from iobench.hosts.joint_run import leading
-    from iobench.rundir import default_folder
-    from iobench.words import ladder_table
 
-    ahead = forecast(config, resumed=begun)
-    if meeting is not None:
-        ahead = ahead.on_hosts(meeting.hosts, meeting.counts)
-    ask = typer.confirm if _on_a_terminal() else None
-    require_leave(ahead, config.cost_limit_usd, yes=yes, ask=ask)
-    folder = output or default_folder(config.name)
-    shown = display.choose()
+    forecast = request.forecast()
+    ask = typer.confirm if _is_on_a_terminal() else None
+    require_approval(forecast, request.config.cost_limit_usd, yes=request.yes, ask=ask)
+    folder, meeting = request.folder, request.meeting
+    progress = display.choose()
     with ExitStack() as stack:
         leader = None
         if meeting is not None:
-            leader = stack.enter_context(leading(meeting, config, shown))
-        done = running.run(
-            config,
+            leader = stack.enter_context(leading(meeting, request.config, progress))
+        finished = running.run(
+            request.config,
             folder,
-            shown,
-            resume=begun is not None,
-            forecast=ahead.totals(),
+            progress,
+            resume=request.resume,
+            forecast=forecast.totals(),
             leader=leader,
             host_counts=meeting.counts if meeting is not None else (),
         )
         if leader is not None:
-            leader.exit_code = done.exit_code
-    summary, page = done.result.summary, escape(str(done.folder / "report.html"))
-    if as_json:
-        found = {key: summary.get(key) for key in ("verdict", "ladder")}
-        typer.echo(json.dumps({**found, "report": page}))
-    else:
-        if tables:
-            typer.echo("\n\n".join(map(ladder_table, summary["ladder"])))
-        for line in result_lines(summary):
-            typer.echo(escape(line))
-        typer.echo(page)
-    typer.echo(done.counts, err=True)
-    raise typer.Exit(done.exit_code)
+            leader.exit_code = finished.exit_code
+    _print_result(request, finished.result.summary, finished.folder / "report.html")
+    typer.echo(finished.counts, err=True)
+    raise typer.Exit(finished.exit_code)
 
 
-def _follow(config: BenchConfig, output: Path | None, meeting: HostSettings) -> None:
-    """Measure together with host 0, which writes the report."""
+def _is_on_a_terminal() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _print_result(request: _Request, summary: Mapping[str, Any], report: Path) -> None:
+    """Print the verdict, the ladders if requested, and the path of the report."""
+    from iobench.analysis.analyse import result_lines
+    from iobench.words import ladder_table
+
+    report_path = escape(str(report))
+    if request.as_json:
+        content = {"verdict": summary.get("verdict"), "ladder": summary.get("ladder")}
+        typer.echo(json.dumps({**content, "report": report_path}))
+        return
+    if request.prints_ladders:
+        typer.echo("\n\n".join(ladder_table(entry) for entry in summary["ladder"]))
+    for line in result_lines(summary):
+        typer.echo(escape(line))
+    typer.echo(report_path)
+
+
+def _follow(request: _Request, meeting: HostSettings) -> None:
+    """Run the trials together with host 0, which writes the report."""
     from iobench import display
     from iobench.hosts.joint_run import follow
-    from iobench.rundir import default_folder
 
-    folder = (output or default_folder(config.name)) / f"host-{meeting.host}"
-    code = follow(meeting, config, folder, display.choose())
-    typer.echo(f"host {meeting.host} of {meeting.hosts}: host 0 writes the report", err=True)
-    raise typer.Exit(code)
+    folder = request.folder / f"host-{meeting.host}"
+    exit_code = follow(meeting, request.config, folder, display.choose())
+    typer.echo(
+        f"host {meeting.host} of {meeting.hosts} has finished: host 0 writes the report", err=True
+    )
+    raise typer.Exit(exit_code)
 
 
 @app.command()
@@ -343,36 +416,47 @@ def report(run_dir: Folder) -> None:
 def export(
     run_dir: Folder,
     series: Annotated[
-        bool, typer.Option("--series", help="The steps of training loops, not the trials.")
+        bool,
+        typer.Option("--series", help="Print the steps of training loops instead of the trials."),
     ] = False,
     samples: Annotated[
-        bool, typer.Option("--samples", help="Readings of the machine, not the trials.")
+        bool,
+        typer.Option(
+            "--samples",
+            help="Print readings of the machine (CPU, disk, network, GPU) instead of the trials.",
+        ),
     ] = False,
     output: Annotated[
-        Path | None, typer.Option(help="A file, which is written anew. (default: stdout)")
+        Path | None,
+        typer.Option(help="Write to this file, and replace it if it exists. (default: stdout)"),
     ] = None,
     trace: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a timeline of loops, workers and readings for Perfetto: x.json, x.json.gz.",
+            help="Write a trace for Perfetto, a timeline of loops, workers and readings: x.json or "
+            "x.json.gz.",
         ),
     ] = None,
 ) -> None:
-    """Print a run's trials as CSV, or write a trace of it."""
+    """Print the trials of a run as CSV, or write a trace of the run."""
     from iobench.result import usable
     from iobench.rundir import Table, run_csv, write_file
 
     if series and samples:
-        raise ConfigError("--series and --samples are two tables: ask for one")
+        raise ConfigError("--series and --samples are two tables: give only one of them")
     if trace is not None:
         if series or samples or output is not None:
-            raise ConfigError("--trace writes a file of its own: give no other option")
+            raise ConfigError("--trace writes its own file: do not combine it with other options")
         _export_trace(run_dir, trace)
         return
-    table: Table = "samples" if samples else "trials"
+    table: Table = "trials"
+    if series:
+        table = "series"
+    if samples:
+        table = "samples"
     with usable(run_dir):
-        data = run_csv(run_dir, "series" if series else table)
+        data = run_csv(run_dir, table)
     if output is None:
         typer.echo(data, nl=False)
         return
@@ -381,10 +465,10 @@ def export(
 
 
 def _export_trace(run_dir: Path, file: Path) -> None:
-    """Write the trace of a run, and print what it has and what it lacks.
+    """Write the trace of a run, and print its size and what is missing in it.
 
     Raises:
-        ConfigError: there is no folder for the file.
+        ConfigError: the folder of the file does not exist.
     """
     from iobench.result import usable
     from iobench.rundir import run_trace, write_file
@@ -402,7 +486,9 @@ def _export_trace(run_dir: Path, file: Path) -> None:
 
 def _require_folder(file: Path) -> None:
     if not file.parent.is_dir():
-        raise ConfigError(f"no folder {str(file.parent)!r} to write {file.name} to")
+        raise ConfigError(
+            f"cannot write {str(file)!r}: there is no folder {str(file.parent)!r}, create it first"
+        )
 
 
 @app.command()
@@ -418,27 +504,25 @@ def schema() -> None:
 def targets(
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(help="Files or folders. (default: every mounted file system for data)"),
+        typer.Argument(help="Files or folders. (default: all mounted file systems that hold data)"),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Identify the storage behind each path, with evidence.
-
-    EBS, NVMe, NFS, FUSE and others.
-    """
+    """Identify the storage behind each path, such as EBS, NVMe, NFS or FUSE, with evidence."""
     from iobench.machine.mounts import data_mounts, mounts
     from iobench.machine.storage import describe_target, target_lines
 
-    table = mounts()
-    found = {path: describe_target(path, table) for path in paths or data_mounts(table)}
+    mount_table = mounts()
+    targets_by_path = {}
+    for path in paths or data_mounts(mount_table):
+        targets_by_path[path] = describe_target(path, mount_table)
     if as_json:
-        named = {
-            escape(str(path)): {"is_there": path.exists(), **target}
-            for path, target in found.items()
-        }
-        typer.echo(json.dumps({"targets": named}))
+        content = {}
+        for path, target in targets_by_path.items():
+            content[escape(str(path))] = {"is_there": path.exists(), **target}
+        typer.echo(json.dumps({"targets": content}))
         return
-    for path, target in found.items():
+    for path, target in targets_by_path.items():
         for line in target_lines(escape(str(path)), target, exists=path.exists()):
             typer.echo(line)
 
@@ -449,29 +533,38 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="RUN_DIR",
-            help="The base, then new ones: folders of runs or their result.json. With --against "
-            "only new ones.",
+            help="The base run, then newer runs: folders, or their result.json. "
+            "With --against, only the newer runs.",
         ),
     ],
     threshold: Annotated[
-        str, typer.Option(metavar="SHARE", help="The smallest change that matters.")
+        str,
+        typer.Option(
+            metavar="SHARE", help="Smallest change of a rate that counts as better or worse."
+        ),
     ] = "5%",
     against: Annotated[
         Path | None,
-        typer.Option(metavar="BASELINE", help="The base: a run's folder, or a kept result.json."),
+        typer.Option(metavar="BASELINE", help="The base run: a folder, or a saved result.json."),
     ] = None,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also with other machines, images, models or rules of rates."),
+        typer.Option(
+            "--force",
+            help="Compare even if images, models, machines or the rules of counting differ.",
+        ),
     ] = False,
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a page.")] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the comparison as an HTML page.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Compare saved runs: did a change help?
 
-    Loops are paired by their group, everything else by its settings. The rates of the loops decide;
-    without a loop in both runs, the rates of loaders and probes. Exit code 1 on a regression, 2
-    where runs cannot be compared. Of several runs the newest decides.
+    Training loops are paired by their group, other trials by their settings. The rates of the loops
+    decide. If no loop is in both runs, the rates of loaders and probes decide. The exit code is 1
+    for a regression and 2 if the runs cannot be compared. With several newer runs, the newest one
+    decides.
     """
     from iobench.comparing import compare_saved, page_name, threshold_share
     from iobench.result import usable
@@ -479,13 +572,14 @@ def compare(
     if html is not None:
         page_name(html)
     share = threshold_share(threshold)
-    with usable(*filter(None, (against, *runs))):
-        done = compare_saved(runs, against, share, force=force)
+    folders = [*runs] if against is None else [against, *runs]
+    with usable(*folders):
+        compared = compare_saved(runs, against, share, force=force)
         if html is not None:
-            done.write_page(html)
-        said = done.json if as_json else done.text
-    typer.echo(said)
-    raise typer.Exit(done.exit_code)
+            compared.write_page(html)
+        answer = compared.json if as_json else compared.text
+    typer.echo(answer)
+    raise typer.Exit(compared.exit_code)
 
 
 @app.command()
@@ -493,14 +587,15 @@ def advise(
     run_dir: Folder,
     emit_config: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a config that dataprep shard runs."),
+        typer.Option(metavar="FILE", help="Write a config for dataprep shard."),
     ] = None,
     group: Annotated[
-        str | None, typer.Option(help="The training loop. (default: that of the run's verdict)")
+        str | None,
+        typer.Option(help="Name of the training loop. (default: the loop of the verdict)"),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Recommend what to change, with the predicted gain.
+    """Recommend changes, with the predicted gain of each.
 
     --emit-config writes a config for dataprep shard and prints how to measure again.
     """
@@ -508,27 +603,31 @@ def advise(
     from iobench.result import usable
 
     with usable(run_dir):
-        found = advise_saved(run_dir, group)
-        said = found.json if as_json else found.text
-        then = found.write_config(emit_config) if emit_config is not None else ""
-    typer.echo(said)
-    if then:
-        typer.echo(then, err=as_json)
+        advice = advise_saved(run_dir, group)
+        answer = advice.json if as_json else advice.text
+        next_commands = ""
+        if emit_config is not None:
+            next_commands = advice.write_config(emit_config)
+    typer.echo(answer)
+    if next_commands:
+        typer.echo(next_commands, err=as_json)
 
 
 @app.command()
 def selftest(
     rounds: Annotated[
         int,
-        typer.Option(min=2, max=100, help="Rounds of delays; more on a busy machine."),
+        typer.Option(
+            min=2, max=100, help="Number of rounds of delays. Use more on a busy machine."
+        ),
     ] = 3,
     as_json: Json = False,
 ) -> None:
-    """Check the benchmark against known links and delays: about five minutes.
+    """Check that iobench measures known rates and delays correctly; about five minutes.
 
-    Rates behind a link of known bandwidth must be right. Injected delays at fetch, decode,
-    augmentation and copy must be found on their rungs of the ladder and named by a finding. Else
-    the exit code is 1.
+    Rates behind a link of known bandwidth must be right. Delays that are injected into fetch,
+    decode, augmentation and copy must be found on their rungs of the ladder and named by a finding.
+    Otherwise the exit code is 1.
     """
     from iobench.selftest import run
 
@@ -541,56 +640,72 @@ def selftest(
 def scale(
     run_dir: Folder,
     devices: Annotated[
-        int | None, typer.Option(min=1, help="Devices that train together. (default: the run's)")
+        int | None,
+        typer.Option(min=1, help="Number of devices that train together. (default: as in the run)"),
     ] = None,
     device: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="Rate of an accelerator, such as H100 or H100-mlperf (docs/accelerators.md).",
+            help="Use the published rate of an accelerator, such as H100 or H100-mlperf "
+            "(docs/accelerators.md).",
         ),
     ] = None,
     device_rate: Annotated[
-        float | None, typer.Option(help="Images/s of one device. (default: as measured)")
+        float | None, typer.Option(help="Images/s that one device consumes. (default: as measured)")
     ] = None,
-    images_per_s: Annotated[float | None, typer.Option(help="Images/s of all devices.")] = None,
+    images_per_s: Annotated[
+        float | None, typer.Option(help="Images/s that all devices consume together.")
+    ] = None,
     devices_per_host: Annotated[
-        int | None, typer.Option(min=1, help="Devices of a host. (default: GPUs of the run's)")
+        int | None,
+        typer.Option(
+            min=1, help="Devices in each host. (default: the number of GPUs in the run's host)"
+        ),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option(help="Epochs of the training.", rich_help_panel=_COST)
+        int | None,
+        typer.Option(help="Number of epochs of the training.", rich_help_panel=_COST_PANEL),
     ] = None,
     samples: Annotated[
         int | None,
-        typer.Option(help="Samples of an epoch. (default: as the run read)", rich_help_panel=_COST),
+        typer.Option(
+            help="Samples in an epoch. (default: as in the run)", rich_help_panel=_COST_PANEL
+        ),
     ] = None,
     prices: Annotated[
         Path | None,
         typer.Option(
-            help="A file such as configs/prices.yaml. (default: that one)", rich_help_panel=_COST
+            help="A YAML file of prices. (default: configs/prices.yaml)",
+            rich_help_panel=_COST_PANEL,
         ),
     ] = None,
     instance: Annotated[
         str | None,
-        typer.Option(help="Type of the machine in the file of prices.", rich_help_panel=_COST),
+        typer.Option(
+            help="Name of the host's instance type in the file of prices.",
+            rich_help_panel=_COST_PANEL,
+        ),
     ] = None,
     instance_usd_per_h: Annotated[
         float | None,
         typer.Option(
             *("--usd-per-h", "--instance-usd-per-h"),
-            help="Price of an hour of the machine.",
-            rich_help_panel=_COST,
+            help="Price of a host for one hour.",
+            rich_help_panel=_COST_PANEL,
         ),
     ] = None,
     disk_usd_per_gb_month: Annotated[
-        float | None, typer.Option(help="Price of a GB of disk for a month.", rich_help_panel=_COST)
+        float | None,
+        typer.Option(help="Price of one GB of disk for one month.", rich_help_panel=_COST_PANEL),
     ] = None,
     group: Annotated[
-        str | None, typer.Option(help="The training loop. (default: that of the run's verdict)")
+        str | None,
+        typer.Option(help="Name of the training loop. (default: the loop of the verdict)"),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Calculate hosts and cost for N devices from a run."""
+    """Calculate from a run how many hosts N devices need, and what the training costs."""
     from dataprep.config_file import read_config
     from iobench.analysis import sizing
     from iobench.analysis.analyse import analyse
@@ -603,7 +718,7 @@ def scale(
 
     if device is not None and device not in RATES:
         raise ConfigError(f"--device {device}: known are {', '.join(RATES)}")
-    costs = _given(
+    cost_options = _without_none(
         group=group,
         epochs=epochs,
         samples=samples,
@@ -612,35 +727,42 @@ def scale(
         disk_usd_per_gb_month=disk_usd_per_gb_month,
     )
     with usable(run_dir):
-        result, asked = priced(read(run_dir), costs, prices)
-        found = analyse(result, group)
-        told = _given(
-            devices=devices or (found.loop.devices if found.loop else 1),
+        result, cost_settings = priced(read(run_dir), cost_options, prices)
+        analysis = analyse(result, group)
+        loop = analysis.loop
+        scale_options = _without_none(
+            devices=devices or (loop.devices if loop is not None else 1),
             images_per_s=images_per_s,
             images_per_s_per_device=device_rate,
             devices_per_host=devices_per_host,
         )
-        read_config(ScaleSettings, None, told)  # refuses what does not go together
-        hosts = sizing.scale(result, found.capacities, found.loop, {**told, "device": device})
-        costing = epoch_cost(result, found.loop, asked)
-        fed = sizing.feeds(found.supplies, found.loop, found.advice, device_rate)
+        read_config(ScaleSettings, None, scale_options)  # refuses options that exclude each other
+        scaled = sizing.scale(
+            result, analysis.capacities, loop, {**scale_options, "device": device}
+        )
+        costs = epoch_cost(result, loop, cost_settings)
+        feeds = sizing.feeds(analysis.supplies, loop, analysis.advice, device_rate)
     if as_json:
-        stored = {"scale": hosts.as_dict(), "cost": costing.as_dict()}
-        typer.echo(json.dumps({**stored, "feeds": fed.as_dict() if fed else None}))
+        content = {"scale": scaled.as_dict(), "cost": costs.as_dict()}
+        typer.echo(json.dumps({**content, "feeds": feeds.as_dict() if feeds else None}))
     else:
-        feeds = [sizing.feeds_line(fed)] if fed is not None else []
-        for line in (*sizing.scale_lines(hosts), *feeds, *cost_lines(costing)):
+        lines = [*sizing.scale_lines(scaled)]
+        if feeds is not None:
+            lines.append(sizing.feeds_line(feeds))
+        lines += cost_lines(costs)
+        for line in lines:
             typer.echo(line)
-    if hosts.unknown and costing.unknown:
-        raise typer.Exit(2)  # nothing could be told
+    if scaled.unknown and costs.unknown:
+        raise typer.Exit(2)  # neither the hosts nor the cost could be calculated
 
 
-def _given(**values: Any) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}
+def _without_none(**options: Any) -> dict[str, Any]:
+    """The options that were given on the command line."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def main() -> None:
-    """Run a command."""
+    """Run the command that is named in the arguments of the process."""
     start(app)
 
 

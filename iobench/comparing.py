@@ -1,4 +1,4 @@
-"""Compare saved runs: as text, as JSON, or as a page."""
+"""Compare saved runs, and show the comparison as text, as JSON or as a page."""
 
 from __future__ import annotations
 
@@ -21,43 +21,46 @@ from iobench.analysis.comparison import (
     with_verdict,
 )
 from iobench.analysis.regressions import VERDICTS, Change, Verdict
+from iobench.report.tables import Table
 from iobench.result import RESULT, Result, read_result
 from iobench.rundir import read, write_file
 from iobench.stats import SIGNIFICANCE
 
 SCHEMA = 3
-"""The schema of the JSON: 2 pairs loops by their group, 3 has figures that decide the exit code."""
+"""The number of the JSON's schema. From 2 on, loops are paired by their group. From 3 on, some
+figures decide the exit code."""
 
-DRIFT = "The runs were not interleaved: drift between them is not excluded."
-_TITLES: Mapping[Verdict, str] = {
+DRIFT = "The runs were not interleaved, so a drift of the machine between them is possible."
+_VERDICT_TITLES: Mapping[Verdict, str] = {
     "regression": "Worse",
     "improvement": "Better",
-    "underpowered": "Underpowered: more repeats would tell",
+    "underpowered": "Underpowered: more repeats are needed",
     "no evidence": "No evidence of a change",
 }
-_SORTS = {
+_DIFFERENCE_TITLES = {
     "machine": "Machines differ",
-    "untold": "Known for one run only",
+    "untold": "Known for only one of the runs",
     "software": "Software differs",
     "config": "Configs differ",
 }
-_MOST = 20
+_COLUMNS = ("trial", "figure", "verdict", "change, ratio and its interval", "base", "new")
+_MAX_LINES = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Runs compared with a base, the newest last. ``exit_code``: 1 if the newest is worse."""
+    """Runs that were compared with a base, in the order of their time."""
 
-    found: Sequence[Comparison]
+    comparisons: Sequence[Comparison]
 
     @property
     def newest(self) -> Comparison:
         """The comparison of the latest run."""
-        return self.found[-1]
+        return self.comparisons[-1]
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the command."""
+        """The exit code of the command: 1 if the newest run is worse, else 0."""
         return self.newest.exit_code
 
     @property
@@ -66,19 +69,22 @@ class Compared:
         from iobench.report.page import from_template
 
         newest = self.newest
-        every = (*newest.environment, *newest.config)
+        all_differences = (*newest.environment, *newest.config)
+        differences = {}
+        for sort, title in _DIFFERENCE_TITLES.items():
+            differences[title] = [entry for entry in all_differences if entry.sort == sort]
         page = from_template(
             "compare.txt.j2",
-            found=self.found,
+            comparisons=self.comparisons,
             newest=newest,
             run=_run,
             plain=escape,
-            differences={t: [one for one in every if one.sort == s] for s, t in _SORTS.items()},
+            differences=differences,
             deciding=_by_title(newest.deciding),
             listed=_by_title(newest.listed),
             count=counted,
             trend=list(self._trend()),
-            most=_MOST,
+            max_lines=_MAX_LINES,
             drift=DRIFT,
         )
         return page.decode().rstrip("\n")
@@ -92,17 +98,20 @@ class Compared:
         """Write the comparison as one HTML file.
 
         Raises:
-            ConfigError: its name does not end in .html, or it cannot be written.
+            ConfigError: the name does not end in .html, or the file cannot be written.
         """
         from iobench.report.page import from_template, packed
 
         page_name(path)
+        tables: list[Table] = []
+        for comparison in self.comparisons:
+            tables += _tables(comparison)
         page = from_template(
             "compare.html.j2",
-            found=self.newest,
+            newest=self.newest,
             machines=[_machine(self.newest.base), _machine(self.newest.new)],
             lines=self.text.splitlines(),
-            tables=[table for comparison in self.found for table in _tables(comparison)],
+            tables=tables,
             raw=packed(self._object()),
         )
         try:
@@ -111,92 +120,104 @@ class Compared:
             raise ConfigError(str(error)) from None
 
     def _object(self) -> dict[str, Any]:
-        newest = comparison_object(self.newest)
-        if len(self.found) == 1:
-            return newest
-        return {**newest, "comparisons": [comparison_object(each) for each in self.found]}
+        content = comparison_object(self.newest)
+        if len(self.comparisons) > 1:
+            content["comparisons"] = [comparison_object(entry) for entry in self.comparisons]
+        return content
 
     def _trend(self) -> Iterator[str]:
-        """The medians of every figure in all runs."""
-        steps = [{(c.name, c.figure.metric): c for c in one.changes} for one in self.found]
-        for key, last in steps[-1].items():
-            medians = [last.figure.say(last.base.median)]
-            for step in steps:
-                change = step.get(key)
+        """A line for each figure with its medians in all runs."""
+        changes_of_runs = [_by_figure(comparison) for comparison in self.comparisons]
+        for key, newest in changes_of_runs[-1].items():
+            medians = [newest.figure.say(newest.base.median)]
+            for changes in changes_of_runs:
+                change = changes.get(key)
                 medians.append("none" if change is None else change.figure.say(change.new.median))
-            yield f"{last.name}, {last.figure.name}: {' -> '.join(medians)}"
+            yield f"{newest.name}, {newest.figure.name}: {' -> '.join(medians)}"
+
+
+def _by_figure(comparison: Comparison) -> dict[tuple[str, str], Change]:
+    """The changes of a comparison by the name of the trial and the metric."""
+    return {(change.name, change.figure.metric): change for change in comparison.changes}
 
 
 def compare_saved(
     runs: Sequence[Path], against: Path | None, threshold: float, *, force: bool = False
 ) -> Compared:
-    """Compare saved runs with the first one, or with ``against`` if it is given.
+    """Compare saved runs with a base.
+
+    Args:
+        runs: folders of runs or files ``result.json``. Without ``against``, the first is the base.
+        against: the base.
+        threshold: the smallest change that counts as better or worse, as a share of 1.
+        force: whether to compare although images, models, machines or rules differ.
 
     Raises:
-        ConfigError: nothing to compare with.
+        ConfigError: there is only one run.
         ResultError, SchemaTooNew: a run cannot be read.
-        NotComparable: they have nothing in common, or differ in images, model or sizes.
+        NotComparable: the runs have no trial in common, or differ in images, model or sizes.
     """
     paths = [against, *runs] if against else list(runs)
     if len(paths) < 2:
         raise ConfigError("compare takes two runs: BASE_DIR NEW_DIR, or NEW_DIR --against BASELINE")
-    base, *others = (Saved(label(path), read_saved(path)) for path in paths)
-    ordered = [saved for saved in in_order(base, others) if saved is not base]
-    return Compared([compare(base, other, threshold, force=force) for other in ordered])
+    saved_runs = [Saved(label(path), read_saved(path)) for path in paths]
+    base, newer = saved_runs[0], saved_runs[1:]
+    ordered = [saved for saved in in_order(base, newer) if saved is not base]
+    return Compared([compare(base, saved, threshold, force=force) for saved in ordered])
 
 
-def comparison_object(found: Comparison) -> dict[str, Any]:
-    """A comparison as JSON; ``changes`` has an object for each figure."""
+def comparison_object(comparison: Comparison) -> dict[str, Any]:
+    """A comparison as JSON. ``changes`` has an object for each figure."""
     return {
         "schema": SCHEMA,
-        "verdict": found.sentence,
-        "exit_code": found.exit_code,
-        "threshold": found.threshold,
-        "base": _run_object(found.base),
-        "new": _run_object(found.new),
-        "unlike_machines": bool(found.machine_differences),
+        "verdict": comparison.sentence,
+        "exit_code": comparison.exit_code,
+        "threshold": comparison.threshold,
+        "base": _run_object(comparison.base),
+        "new": _run_object(comparison.new),
+        "unlike_machines": bool(comparison.machine_differences),
         "deciding": {
-            "figures": len(found.deciding),
-            "by": found.decided_by,
+            "figures": len(comparison.deciding),
+            "by": comparison.decided_by,
             "significance": SIGNIFICANCE,
             "correction": "Holm",
-            "underpowered": found.more_repeats > 0,
-            "more_repeats": found.more_repeats or None,
+            "underpowered": comparison.more_repeats > 0,
+            "more_repeats": comparison.more_repeats or None,
         },
-        "environment": [asdict(each) for each in found.environment],
-        "config": [asdict(each) for each in found.config],
+        "environment": [asdict(difference) for difference in comparison.environment],
+        "config": [asdict(difference) for difference in comparison.config],
         "loops": [
             {
-                "group": one.group,
-                "device": one.device,
-                "changed": list(one.changed),
-                "applied": list(one.applied),
-                "predicted": asdict(one.predicted) if one.predicted else None,
-                "found": asdict(one.rate_change.ratio) if one.rate_change else None,
+                "group": loop.group,
+                "device": loop.device,
+                "changed": list(loop.changed),
+                "applied": list(loop.applied),
+                "predicted": asdict(loop.predicted) if loop.predicted else None,
+                "found": asdict(loop.rate_change.ratio) if loop.rate_change else None,
             }
-            for one in found.loops
+            for loop in comparison.loops
         ],
-        "changes": [_change_object(change) for change in found.changes],
-        "alone": list(found.unpaired),
-        "notes": [*filter(None, [found.rule_note]), DRIFT],
+        "changes": [_change_object(change) for change in comparison.changes],
+        "alone": list(comparison.unpaired),
+        "notes": [comparison.rule_note, DRIFT] if comparison.rule_note else [DRIFT],
     }
 
 
 def read_saved(path: Path) -> Result:
-    """The result of a run's folder, or of a file that was ``result.json`` in one.
+    """Read the result in a run's folder, or in a copy of its ``result.json``.
 
     Raises:
-        ResultError: there is none.
-        SchemaTooNew: written by a newer version.
+        ResultError: there is no result.
+        SchemaTooNew: a newer version wrote it.
     """
     return read_result(path, path) if path.is_file() else read(path)
 
 
 def threshold_share(text: str) -> float:
-    """``5%`` as 0.05.
+    """Parse the option ``--threshold``: ``5%`` is 0.05.
 
     Raises:
-        ConfigError: no share above 0 and below 1.
+        ConfigError: the text is not a share between 0 and 1.
     """
     try:
         share = float(parse_share(text))
@@ -208,76 +229,91 @@ def threshold_share(text: str) -> float:
 
 
 def page_name(path: Path) -> None:
-    """Refuse a name without .html, since the page overwrites the file.
+    """Check that a name ends in .html, because the page replaces the file.
 
     Raises:
-        ConfigError: it does not end in .html.
+        ConfigError: the name has another ending.
     """
     if path.suffix.lower() not in (".html", ".htm"):
         raise ConfigError(f"--html {path}: give a file that ends in .html")
 
 
 def label(path: Path) -> str:
-    """The name of a run: that of its folder or its file, without the path."""
-    named = Path(os.path.abspath(path))  # noqa: PTH100  a link keeps the name that it was given
-    return named.parent.name if named.name == RESULT else named.name
+    """The name of a run: the name of its folder or its file, without the path."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100  resolving would replace the name of a link
+    return absolute.parent.name if absolute.name == RESULT else absolute.name
 
 
 def _run(run: Saved) -> str:
+    """A run in a line: its folder and name, its time, its machine and its trials."""
     result = run.result
     done = sum(trial.status == "done" for trial in result.trials)
-    others = len(result.trials) - done
-    parts = [
-        *dict.fromkeys((run.where, result.name)),
-        result.started.replace("+00:00", "Z"),
-        _machine(run),
-        f"{done} trials done",
-        f"{others} not" if others else "",
-    ]
-    return ", ".join(map(escape, filter(None, parts)))
+    not_done = len(result.trials) - done
+    parts = [run.where]
+    if result.name != run.where:
+        parts.append(result.name)
+    parts += [result.started.replace("+00:00", "Z"), _machine(run), f"{done} trials done"]
+    if not_done:
+        parts.append(f"{not_done} not done")
+    return ", ".join(escape(part) for part in parts if part)
 
 
 def _machine(run: Saved) -> str:
-    """``AMD EPYC, 2 CPUs, 8 × NVIDIA H100``."""
+    """The machine of a run: ``AMD EPYC, 2 CPUs, 8 × NVIDIA H100``."""
     environment = run.result.environment
-    processor = str(environment.get("processor") or "")
-    parts = [processor, f"{environment.get('processors', '?')} CPUs"]
-    if gpus := environment.get("gpus") or ():
+    parts = []
+    if environment.get("processor"):
+        parts.append(str(environment["processor"]))
+    parts.append(f"{environment.get('processors', '?')} CPUs")
+    gpus = environment.get("gpus") or ()
+    if gpus:
         names = dict.fromkeys(str(gpu.get("name", "GPU")) for gpu in gpus)
         parts.append(f"{len(gpus)} × {', '.join(names)}")
-    return ", ".join(filter(None, parts))
+    return ", ".join(parts)
 
 
 def _by_title(changes: Sequence[Change]) -> dict[str, list[Change]]:
-    return {title: with_verdict(changes, verdict) for verdict, title in _TITLES.items()}
+    """The changes by the title of their verdict."""
+    return {title: with_verdict(changes, verdict) for verdict, title in _VERDICT_TITLES.items()}
 
 
-def _tables(comparison: Comparison) -> Iterator[dict[str, Any]]:
-    """The figures that decide and the listed ones, each as a table."""
-    runs = f"{comparison.new.where} / {comparison.base.where}"
-    yield {
-        **_table(comparison.deciding),
-        "title": f"{runs}: figures that decide the exit code ({comparison.decided_by})",
-        "note": "An adjusted p-value of at most 0.05 is significant. The adjustment is for the "
-        "number of these figures, by Holm's method.",
-    }
-    yield {
-        **_table(comparison.listed),
-        "title": f"{runs}: other figures",
-        "note": "These verdicts are not corrected for the number of figures: some of many figures "
+def _tables(comparison: Comparison) -> Iterator[Table]:
+    """A table of the figures that decide the exit code, and one of the other figures."""
+    runs = f"{comparison.new.where} compared with {comparison.base.where}"
+    yield Table(
+        title=f"{runs}: figures that decide the exit code ({comparison.decided_by})",
+        columns=_COLUMNS,
+        rows=_rows(comparison.deciding),
+        note="A change is significant if its adjusted p-value is at most 0.05. The p-values are "
+        "adjusted for the number of these figures by Holm's method.",
+    )
+    yield Table(
+        title=f"{runs}: other figures",
+        columns=_COLUMNS,
+        rows=_rows(comparison.listed),
+        note="These verdicts are not adjusted for the number of figures. Among many figures, some "
         "change by chance.",
-    }
+    )
 
 
-def _table(changes: Sequence[Change]) -> dict[str, Any]:
-    columns = ("point", "figure", "verdict", "change: ratio and interval", "base", "new")
-    rows = [
-        [change.name, change.figure.name, change.verdict_words, change.ratio_words]
-        + [change.figure.say(side.median) for side in (change.base, change.new)]
-        for verdict in VERDICTS
-        for change in with_verdict(changes, verdict)
+def _rows(changes: Sequence[Change]) -> list[list[str]]:
+    """A row for each figure, ordered by the verdict."""
+    rows: list[list[str]] = []
+    for verdict in VERDICTS:
+        rows += [_row(change) for change in with_verdict(changes, verdict)]
+    return rows
+
+
+def _row(change: Change) -> list[str]:
+    """The cells of a figure, in the order of ``_COLUMNS``."""
+    return [
+        change.name,
+        change.figure.name,
+        change.verdict_words,
+        change.ratio_words,
+        change.figure.say(change.base.median),
+        change.figure.say(change.new.median),
     ]
-    return {"columns": columns, "rows": rows}
 
 
 def _run_object(run: Saved) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""``make demo``: draw images, shard them to an S3 endpoint of its own, verify, benchmark."""
+"""``make demo``: draw images, convert them to shards on a local S3 endpoint, and measure."""
 
 from __future__ import annotations
 
@@ -22,36 +22,37 @@ _BENCHMARK = """\
 iobench run demo/configs/bench/smoke.yaml --output demo/bench --set data.shards=demo/shards \
 --set data.folder=demo/data"""
 _DONE = """
-done in {seconds:.0f} s. The endpoint kept everything in memory and is gone; this is left:
+done in {seconds:.0f} s. The S3 endpoint has ended, and its objects with it. These files remain:
   demo/photos/                        the images that were drawn
   demo/shards/tfrecord/               shards for TensorFlow and DALI
   demo/shards/recordio/               the same images for MXNet
   demo/shards/index/                  DALI's and MXNet's indexes, .lst
   demo/shards/train.samples.parquet   one row per image
-  demo/shards/train.manifest.json     what was made, of what, with what
+  demo/shards/train.manifest.json     the source, the options and the shards of the data set
   demo/bench/report.html              the benchmark: open it in a browser
-Next, with your own: {program} shard --source photos/ --output shards/ \
+Next, convert your own images: {program} shard --source photos/ --output shards/ \
 --format tfrecord --size 256"""
 
 
 def main() -> int:
-    """Run the demo in ``demo/``; the exit code."""
+    """Run the demo in ``demo/``, and return the exit code."""
     if Path("demo").exists():
-        _say("demo/ exists: remove it first, or start in another folder")
+        _say("demo/ already exists: remove it, or start in another folder")
         return 2
     started_s = time.monotonic()
     with MotoServer() as server:
         server.create_bucket("demo")
         environment = {**os.environ, **MotoServer.ENVIRONMENT, "AWS_ENDPOINT_URL": server.url}
         for step in _STEPS.splitlines():
-            if status := _run(step, environment):
-                return status
-    # The benchmark has a server of its own: the one above would share the processor with it.
-    status = _run(_BENCHMARK, dict(os.environ))
-    if not status:
+            exit_code = _run(step, environment)
+            if exit_code:
+                return exit_code
+    # The S3 server above has ended, because it would compete with the benchmark for the CPUs.
+    exit_code = _run(_BENCHMARK, dict(os.environ))
+    if not exit_code:
         program = os.path.relpath(Path(sys.executable).with_name("dataprep"))
         _say(_DONE.format(seconds=time.monotonic() - started_s, program=program))
-    return status
+    return exit_code
 
 
 def _run(command: str, environment: dict[str, str]) -> int:

@@ -1,4 +1,7 @@
-"""Progress of a run on stderr: a live bar on a terminal, else a line for each trial."""
+"""Show the progress of a run on stderr.
+
+On a terminal it is a live bar. Elsewhere it is a line for each trial.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,33 @@ from typing import IO
 
 from dataprep.counted import counted
 from iobench.clock import Clock, SystemClock
+from iobench.numbers import rate_with_unit
 from iobench.trial import Trial, TrialSpec
-from iobench.words import point_words, rate_words, result_words
+from iobench.words import point_words, result_words
 
 
 class Lines:
-    """A line for each trial that ended, for logs."""
+    """Progress as a line for each trial that has ended."""
 
     def __init__(self, stream: IO[str] | None = None, clock: Clock | None = None) -> None:
         self._stream = stream
         self._clock = clock or SystemClock()
-        self._begun_s = 0.0
-        self._seconds: dict[str, list[float]] = defaultdict(list)
-        self._skipped: set[str] = set()
+        self._trial_start_s = 0.0
+        self._durations_s: dict[str, list[float]] = defaultdict(list)
+        self._skip_reasons: set[str] = set()
 
     def start(self, kinds: Sequence[str], done: int) -> None:
-        """Begin a run: the kinds of the trials to come; ``done`` were measured before."""
+        """Begin a run.
+
+        Args:
+            kinds: the kinds of the trials to come.
+            done: the number of trials that were measured before.
+        """
         self._to_come = Counter(kinds)
-        self._ended, self._trials = done, done + len(kinds)
-        kept = f", {done} of them measured before" if done else ""
-        self.note(f"{counted(self._trials, 'trial')}{kept}")
+        self._ended = done
+        self._trials = done + len(kinds)
+        before = f", {done} of them measured before" if done else ""
+        self.note(f"{counted(self._trials, 'trial')}{before}")
 
     def note(self, line: str) -> None:
         """Print a line."""
@@ -37,44 +47,46 @@ class Lines:
 
     def begin(self, spec: TrialSpec) -> None:
         """Begin a trial."""
-        self._begun_s = self._clock.now_s()
+        self._trial_start_s = self._clock.now_s()
 
     def progress(self, done: float, unit: str) -> None:
-        """Show how much the trial has done; not in a log."""
+        """Show how much the trial has done. Lines do not show it."""
 
     def end(self, trial: Trial) -> None:
-        """Print the outcome of a trial; for skipped trials once for each reason."""
+        """Print the outcome of a trial. Trials skipped for the same reason are printed once."""
         self._ended += 1
         self._to_come[trial.kind] -= 1
         if trial.status == "skipped":
-            # Its time is no estimate for other trials.
-            if trial.reason in self._skipped:
+            # The duration of a skipped trial is no estimate for other trials.
+            if trial.reason in self._skip_reasons:
                 return
-            self._skipped.add(trial.reason)
+            self._skip_reasons.add(trial.reason)
         else:
-            self._seconds[trial.kind].append(self._clock.now_s() - self._begun_s)
+            self._durations_s[trial.kind].append(self._clock.now_s() - self._trial_start_s)
         self.note(f"{self._ended}/{self._trials}  {result_words(trial)}")
 
     def stop(self) -> None:
         """End the display."""
 
-    def left_s(self) -> float | None:
-        """Seconds left; None before the first trial has ended.
+    def remaining_s(self) -> float | None:
+        """The estimated remaining seconds; None before the first trial has ended.
 
-        Each trial to come takes as long as those of its kind, or of all kinds, took on average.
+        A trial is assumed to take the mean time of the trials of its kind, or else of all trials.
         """
-        every = [span for spans in self._seconds.values() for span in spans]
-        if not every:
+        all_durations_s: list[float] = []
+        for durations_s in self._durations_s.values():
+            all_durations_s += durations_s
+        if not all_durations_s:
             return None
-        left_s = 0.0
+        remaining_s = 0.0
         for kind, count in self._to_come.items():
-            spans = self._seconds.get(kind) or every
-            left_s += count * sum(spans) / len(spans)
-        return left_s
+            durations_s = self._durations_s.get(kind) or all_durations_s
+            remaining_s += count * sum(durations_s) / len(durations_s)
+        return remaining_s
 
 
 class Bar(Lines):
-    """A live bar on a terminal, with the results above it."""
+    """Progress as a live bar on a terminal, with the outcomes above it."""
 
     def __init__(self, clock: Clock | None = None) -> None:
         from rich.console import Console
@@ -102,17 +114,17 @@ class Bar(Lines):
         self._rich.console.print(line, highlight=False, markup=False)
 
     def begin(self, spec: TrialSpec) -> None:
-        """Show which trial it is."""
+        """Show the name of the trial."""
         from rich.markup import escape
 
         super().begin(spec)
         self._show(description=escape(point_words(spec)))
 
     def progress(self, done: float, unit: str) -> None:
-        """Show the rate over the trial so far, its preparation included."""
-        elapsed_s = self._clock.now_s() - self._begun_s
+        """Show the mean rate of the trial so far, preparation included."""
+        elapsed_s = self._clock.now_s() - self._trial_start_s
         if elapsed_s > 0:
-            self._show(f"{rate_words(done / elapsed_s, unit)} so far, ")
+            self._show(f"{rate_with_unit(done / elapsed_s, unit)} so far, ")
 
     def end(self, trial: Trial) -> None:
         """Print the outcome of a trial, and move the bar."""
@@ -120,18 +132,20 @@ class Bar(Lines):
         self._show()
 
     def stop(self) -> None:
-        """Leave the bar as it is."""
+        """Stop updating the bar."""
         self._rich.update(self._task, description="")
         self._rich.stop()
 
     def _show(self, rate: str = "", **fields: str) -> None:
-        """``1,234 samples/s so far, 0:02:10 left``."""
-        left_s = self.left_s()
-        left = "-:--" if left_s is None else datetime.timedelta(seconds=round(left_s))
-        line = f"{rate}{left} left"
+        """Update the bar: ``1,234 samples/s so far, 0:02:10 left``."""
+        remaining_s = self.remaining_s()
+        remaining = "-:--"
+        if remaining_s is not None:
+            remaining = str(datetime.timedelta(seconds=round(remaining_s)))
+        line = f"{rate}{remaining} left"
         self._rich.update(self._task, completed=self._ended, line=line, **fields)  # type: ignore[arg-type]
 
 
 def choose() -> Lines:
-    """A bar on a terminal, lines elsewhere."""
+    """The progress that fits stderr: a bar on a terminal, lines elsewhere."""
     return Bar() if sys.stderr.isatty() else Lines()

@@ -1,21 +1,21 @@
-"""The errors of measuring, as one tree below ``DataprepError``.
+"""The errors of iobench, as a tree below ``DataprepError``.
 
 ::
 
     DataprepError
     └── IobenchError
-        ├── Unavailable    RuntimeError   what a trial needs is not on this machine: skipped
-        ├── TrialFailed    RuntimeError   a trial ran and has no figure
-        ├── HostLost       RuntimeError   host 0 of several gives no sign any more
+        ├── Unavailable    RuntimeError   a requirement of a trial is missing here: it is skipped
+        ├── TrialFailed    RuntimeError   a trial ran and gave no figure
+        ├── HostLost       RuntimeError   host 0 of a run on several hosts does not answer
         ├── RequestFailed  OSError        an object store refused (probes.object_store.clients)
-        ├── NothingRan     RuntimeError   all trials of the config were skipped, or there are none
+        ├── NothingRan     RuntimeError   all trials were skipped, or the config has none
         ├── NotApproved    RuntimeError   the cost of the run was not approved
         ├── RunConflict    RuntimeError   the run directory holds another run
-        ├── ResultError    ValueError     no run, or none that this version can read
-        ├── NotComparable  ValueError     saved runs that share nothing, or unlike machines
-        └── NoAdvice       ValueError     a run lacks what a config for shards needs
+        ├── ResultError    ValueError     there is no run that this version can read
+        ├── NotComparable  ValueError     saved runs have no trial in common, or machines differ
+        └── NoAdvice       ValueError     a run has no figures for advice
 
-A wrong config is dataprep's ``ConfigError``.
+A wrong config raises dataprep's ``ConfigError``.
 """
 
 from __future__ import annotations
@@ -24,52 +24,55 @@ from dataprep.errors import DataprepError
 
 
 class IobenchError(DataprepError):
-    """Root of the tree. ``exit_code`` is the exit code of the command."""
+    """The base class of all errors of iobench.
+
+    ``exit_code`` is the exit code of the command that raises it.
+    """
 
 
 class Unavailable(IobenchError, RuntimeError):
-    """Something that a trial needs is not on this machine; the message says how to get it."""
+    """A requirement of a trial is missing on this machine. The message says how to get it."""
 
 
 class TrialFailed(IobenchError, RuntimeError):
-    """A trial ran, or began to, and has no figure."""
+    """A trial started, but it has no figure."""
 
 
 class HostLost(IobenchError, RuntimeError):
-    """Host 0, which leads the run of several hosts, gives no sign any more."""
+    """Host 0, which leads a run on several hosts, does not answer any more."""
 
 
 class NothingRan(IobenchError, RuntimeError):
-    """All trials of the config were skipped, or it asks for none."""
+    """All trials of the config were skipped, or it has no trials."""
 
     exit_code = 2
 
 
 class NotApproved(IobenchError, RuntimeError):
-    """The run may cost more than its limit, and that was not approved."""
+    """The run may cost more than its limit, and nobody approved it."""
 
     exit_code = 2
 
 
 class RunConflict(IobenchError, RuntimeError):
-    """The run directory holds another run: of this config, of another, of another machine."""
+    """The folder holds a run that cannot be continued or must not be replaced."""
 
     exit_code = 2
 
 
 class ResultError(IobenchError, ValueError):
-    """There is no run, or none that this version can read."""
+    """There is no run, or this version cannot read it."""
 
     exit_code = 2
 
 
 class NotComparable(IobenchError, ValueError):
-    """Saved runs have no point in common, or are of unlike machines."""
+    """Saved runs have no trial in common, or their machines or settings differ too much."""
 
     exit_code = 2
 
 
 class NoAdvice(IobenchError, ValueError):
-    """A run has no such loop, or lacks what a config for shards needs."""
+    """A run has no training loop of the name, or too few figures for advice."""
 
     exit_code = 2

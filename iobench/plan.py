@@ -1,4 +1,4 @@
-"""PURE. The trials of a config in the order in which they run, and what they use."""
+"""PURE. The trials of a config, the order in which they run, and the data that they use."""
 
 from __future__ import annotations
 
@@ -23,81 +23,95 @@ from iobench.probes.settings import plan_disks, plan_layouts, plan_objects
 from iobench.trial import Trial, TrialSpec
 
 Point = tuple[str, dict[str, Any]]
-Trialled = TypeVar("Trialled", TrialSpec, Trial)
+"""The kind and the parameters of a trial, without its repeat."""
+AnyTrial = TypeVar("AnyTrial", TrialSpec, Trial)
 
 
 def trials(config: BenchConfig) -> list[TrialSpec]:
-    """Every point ``repeats`` times, in rounds: all points of a part once, then all again.
+    """List the trials of a config in the order in which they run.
 
-    Each round has its own random order, so that no point always follows the same other point.
-    ``order_seed`` determines all orders. In the first round loaders with fewer workers come before
-    the same loaders with more workers, since ``more_workers_gain`` decides whether more are tried.
-    Equal points of overlapping sweeps are run once.
+    A point is a trial without its repeat. Related points form a group. A group runs in rounds:
+    first all points once, then all points again, until each has ``repeats`` trials. Each round has
+    its own random order, so that no point always follows the same other point. ``order_seed``
+    determines all orders. In the first round, a loader with fewer workers comes before the same
+    loader with more workers, because ``more_workers_gain`` decides whether more are tried. Points
+    that occur in several sweeps are run once.
     """
     specs = []
-    for part in _parts(config):
-        points = _distinct(part)
+    for group in _groups(config):
+        points = _distinct(group)
         for repeat in range(config.repeats):
             order = _shuffled(points, config.order_seed, repeat)
             if repeat == 0 and config.more_workers_gain is not None:
                 order = _fewer_workers_first(order)
-            specs += [TrialSpec(kind, _dropping(config, params), repeat) for kind, params in order]
+            specs += [
+                TrialSpec(kind, _with_drop_caches(config, params), repeat) for kind, params in order
+            ]
     return specs
 
 
-def in_config_order(config: BenchConfig, planned: Iterable[Trialled]) -> list[Trialled]:
-    """Trials in the order in which the config names their points, with the repeats of each in turn.
+def in_config_order(config: BenchConfig, planned: Iterable[AnyTrial]) -> list[AnyTrial]:
+    """Sort trials by the order in which the config names them, repeats one after another.
 
-    That is the order for readers; trials run in the order of ``trials``.
+    This is the order for readers. Trials run in the order of ``trials``.
     """
-    points = [
-        _point(TrialSpec(kind, _dropping(config, params)))
-        for part in _parts(config)
-        for kind, params in _distinct(part)
-    ]
-    numbers = {point: number for number, point in enumerate(points)}
-    return sorted(
-        planned,
-        key=lambda trial: (numbers.get(_point(on_all_hosts(trial)), len(numbers)), trial.repeat),
-    )
+    positions: dict[str, int] = {}
+    for group in _groups(config):
+        for kind, params in _distinct(group):
+            spec = TrialSpec(kind, _with_drop_caches(config, params))
+            positions[_point_id(spec)] = len(positions)
+
+    def position(trial: AnyTrial) -> tuple[int, int]:
+        point_id = _point_id(on_all_hosts(trial))
+        return positions.get(point_id, len(positions)), trial.repeat
+
+    return sorted(planned, key=position)
 
 
 def on_hosts(specs: Sequence[TrialSpec], counts: Sequence[int]) -> list[TrialSpec]:
-    """Each trial on all hosts, and next to it the same trial on fewer hosts.
+    """List each trial on all hosts, and next to it the same trial on fewer hosts.
 
-    The parameter ``hosts`` is the number of hosts of a trial; without it all hosts take part. The
-    order of the numbers is reversed in every second round.
+    Args:
+        specs: the trials.
+        counts: the smaller numbers of hosts. The parameter ``hosts`` of a trial is such a number; a
+            trial without it runs on all hosts.
+
+    Returns:
+        The trials. The order of the numbers of hosts is reversed in every second round.
     """
-    spread: list[TrialSpec] = []
+    specs_on_hosts: list[TrialSpec] = []
     for spec in specs:
-        fewer = [replace(spec, params={**spec.params, "hosts": count}) for count in counts]
-        turns = [*fewer, spec]
-        spread += reversed(turns) if spec.repeat % 2 else turns
-    return spread
+        on_fewer = [replace(spec, params={**spec.params, "hosts": count}) for count in counts]
+        versions = [*on_fewer, spec]
+        if spec.repeat % 2:
+            versions.reverse()
+        specs_on_hosts += versions
+    return specs_on_hosts
 
 
-def on_all_hosts(trial: Trialled) -> Trialled:
-    """The trial without its number of hosts."""
+def on_all_hosts(trial: AnyTrial) -> AnyTrial:
+    """The same trial on all hosts."""
     params = {key: value for key, value in trial.params.items() if key != "hosts"}
     return replace(trial, params=params)
 
 
 def places_of(spec: TrialSpec) -> list[str]:
-    """The places that a trial names: data, disk target, store."""
+    """The names of the data, the disk target and the store that a trial uses, sorted."""
     params = spec.params
-    named = [params.get("data"), params.get("over")]
+    names = {params.get("data"), params.get("over")}
     if spec.kind == "disk":
-        named.append(f"disk/{params['target']}")
+        names.add(f"disk/{params['target']}")
     if spec.kind == "object":
-        named.append(f"store/{params['store']}")
-    return sorted({name for name in named if name})
+        names.add(f"store/{params['store']}")
+    return sorted(name for name in names if name)
 
 
 def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None:
-    """The record formats that trials read of the data called ``name``.
+    """The record formats in which trials read the data called ``name``.
 
-    None if they may read all, as loaders of other packages do, or if no trial names such data.
-    ``ANY_FORMAT`` stands for the format in which data are opened if none is named.
+    Returns:
+        The formats. ``ANY_FORMAT`` is among them if a loader reads any format. None if all formats
+        may be read, as by loaders of other packages, or if no trial reads the data.
     """
     readers = [spec for spec in specs if name in places_of(spec)]
     if not readers:
@@ -114,16 +128,21 @@ def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None
 
 
 def others(specs: Sequence[TrialSpec]) -> dict[str, str]:
-    """What other packages bring: ``loader mine`` to ``package 1.0``."""
-    return {
-        f"{registry.noun} {name}": origin
-        for registry, name in _registered(specs)
-        if registry.has(name) and (origin := registry.origin(name))
-    }
+    """The loaders, consumers and clients that come from other packages.
+
+    Returns:
+        The package by the kind and the name: ``loader mine`` to ``package 1.0``.
+    """
+    origins = {}
+    for registry, name in _registered(specs):
+        origin = registry.origin(name) if registry.has(name) else ""
+        if origin:
+            origins[f"{registry.noun} {name}"] = origin
+    return origins
 
 
 def clashes(specs: Sequence[TrialSpec]) -> list[str]:
-    """A line for each name that another package has as well."""
+    """A warning for each name of this package that another package also registers."""
     return [
         f"{registry.noun} {name!r} of {package} is ignored: this package has the same name"
         for registry, name in _registered(specs)
@@ -132,50 +151,53 @@ def clashes(specs: Sequence[TrialSpec]) -> list[str]:
 
 
 def ladder_config(config: BenchConfig) -> BenchConfig:
-    """The training loops of a config on every rung that each can have, and nothing else.
+    """Reduce a config to its training loops, each with every rung of the ladder that it can have.
 
-    A loop that reads the store alone has no local rungs; one over a local copy has the store only
-    where the config names a bucket (``data.bucket``) or asks for input ``store``.
+    A loop that reads only from the store has no local rungs. A loop over local data has the rung
+    ``store`` only if the config names a bucket (``data.bucket``) or the input ``store``.
 
     Raises:
-        ConfigError: there is no training loop.
+        ConfigError: the config has no training loop.
     """
     if not config.training:
-        raise ConfigError("a ladder is of training loops, and this config has none: give training")
+        raise ConfigError(
+            "a ladder is of training loops, but this config has none: add the key training"
+        )
     bucket = "bucket" in config.data.model_fields_set
     loops = [
         {**loop.model_dump(mode="json"), "inputs": _rungs(loop, bucket=bucket)}
         for loop in config.training
     ]
-    kept = {"disk": None, "object_store": None, "loaders": ()}
+    without_others = {"disk": None, "object_store": None, "loaders": ()}
+    name = config.name if config.name.endswith("ladder") else f"{config.name}-ladder"
     return BenchConfig.model_validate(
         {
             **config.model_dump(mode="json", exclude_unset=True),
-            **kept,
-            "name": config.name if config.name.endswith("ladder") else f"{config.name}-ladder",
+            **without_others,
+            "name": name,
             "training": loops,
         }
     )
 
 
 def _registered(specs: Sequence[TrialSpec]) -> list[tuple[Registry[Any], str]]:
-    """Each loader, consumer and client that trials name, once."""
+    """The loaders, consumers and clients that trials name, with their registries, each once."""
     registries: dict[str, Registry[Any]] = {
         "loader": LOADERS,
         "consumer": CONSUMERS,
         "client": CLIENTS,
     }
-    found: dict[tuple[str, str], tuple[Registry[Any], str]] = {}
+    registered: dict[tuple[str, str], tuple[Registry[Any], str]] = {}
     for spec in specs:
         for key, registry in registries.items():
             if key in spec.params:
                 name = str(spec.params[key])
-                found[key, name] = registry, name
-    return list(found.values())
+                registered[key, name] = registry, name
+    return list(registered.values())
 
 
-def _parts(config: BenchConfig) -> Iterator[Sequence[Point]]:
-    """Points that belong together and are interleaved with each other."""
+def _groups(config: BenchConfig) -> Iterator[Sequence[Point]]:
+    """Groups of related points, whose trials are interleaved."""
     if config.disk is not None:
         yield [("disk", dict(params)) for params in plan_disks(config.disk)]
         yield [("layout", dict(params)) for params in plan_layouts(config.disk)]
@@ -184,67 +206,81 @@ def _parts(config: BenchConfig) -> Iterator[Sequence[Point]]:
     yield [
         ("loader", params) for grid in config.loaders for params in loader_grid.loader_points(grid)
     ]
-    for group in config.training:
-        yield [("train", params) for params in training_settings.training_points(group)]
+    for loop in config.training:
+        yield [("train", params) for params in training_settings.training_points(loop)]
 
 
-def _dropping(config: BenchConfig, params: dict[str, Any]) -> dict[str, Any]:
-    """Add ``drop_caches`` to the params of a cold trial, unless it is the default."""
-    cold = "cold" in (params.get("cache"), params.get("input"))
-    if not cold or config.drop_caches == WHEN_NEEDED:
+def _with_drop_caches(config: BenchConfig, params: dict[str, Any]) -> dict[str, Any]:
+    """Add ``drop_caches`` to the parameters of a cold trial, unless it has its default."""
+    is_cold = "cold" in (params.get("cache"), params.get("input"))
+    if not is_cold or config.drop_caches == WHEN_NEEDED:
         return params
     return {**params, "drop_caches": config.drop_caches}
 
 
 def _distinct(points: Sequence[Point]) -> list[Point]:
-    return list({json.dumps(point, sort_keys=True): point for point in points}.values())
+    points_by_text = {json.dumps(point, sort_keys=True): point for point in points}
+    return list(points_by_text.values())
 
 
 def _shuffled(points: Sequence[Point], seed: int, repeat: int) -> list[Point]:
-    """The points in the random order of one round, the same in every process.
+    """The points in the random order of a round, which is the same in every process.
 
-    Points are sorted by a hash of the seed, the round and the point. So the order of two points
-    does not change when other points are added or left out.
+    The points are sorted by a hash of the seed, the round and the point. The order of two points
+    does not change if other points are added or left out.
     """
 
-    def key(point: Point) -> bytes:
+    def digest(point: Point) -> bytes:
         text = json.dumps([seed, repeat, point], sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
-    return sorted(points, key=key)
+    return sorted(points, key=digest)
 
 
-def _point(trial: TrialSpec | Trial) -> str:
+def _point_id(trial: TrialSpec | Trial) -> str:
     """The id of a trial without its repeat."""
     return TrialSpec(trial.kind, trial.params).id.rpartition("/")[0]
 
 
 def _fewer_workers_first(points: Sequence[Point]) -> list[Point]:
-    """The order in which loaders that differ in workers alone exchange their turns."""
-    turns: dict[str, list[int]] = {}
-    for turn, (kind, params) in enumerate(points):
+    """Reorder loaders that differ only in workers, so that fewer workers come first.
+
+    They exchange their positions with each other. All other points keep their positions.
+    """
+    positions_by_sweep: dict[str, list[int]] = {}
+    for position, (kind, params) in enumerate(points):
         if kind == "loader" and "workers" in params:
             sweep = json.dumps({**params, "workers": None}, sort_keys=True)
-            turns.setdefault(sweep, []).append(turn)
-    order = list(points)
-    for of_sweep in turns.values():
-        ascending = sorted((points[turn] for turn in of_sweep), key=lambda one: one[1]["workers"])
-        for turn, point in zip(of_sweep, ascending, strict=True):
-            order[turn] = point
-    return order
+            positions_by_sweep.setdefault(sweep, []).append(position)
+    ordered = list(points)
+    for positions in positions_by_sweep.values():
+        sweep_points = [points[position] for position in positions]
+        sweep_points.sort(key=lambda point: point[1]["workers"])
+        for position, point in zip(positions, sweep_points, strict=True):
+            ordered[position] = point
+    return ordered
 
 
 def _rungs(loop: Training, *, bucket: bool) -> list[str]:
-    """The rungs that a loop can have, in order. ``bucket``: the config names a bucket."""
-    capabilities = capabilities_of(loop.loader)
-    if not capabilities.reads_data:
+    """The rungs that a loop can have, in their order.
+
+    Args:
+        loop: the training loop.
+        bucket: whether the config names a bucket.
+    """
+    if not capabilities_of(loop.loader).reads_data:
         return [rung for rung in RUNGS if rung in loop.inputs]
-    asked = set(loop.inputs)
-    remote = "store" in asked
-    wanted = {"synthetic", *(() if remote and not asked & {"warm", "cold"} else ("warm", "cold"))}
-    if remote or bucket:
-        wanted.add("store")
-    torch = loop.consumer not in ("tensorflow", "mxnet")
-    if capabilities.holds_samples and torch and loop.devices == 1:
-        wanted |= set(HOST_RUNGS) - ({"decode"} if loop.data == "pixels" else set())
-    return [rung for rung in RUNGS if rung in wanted]
+    inputs = set(loop.inputs)
+    has_store = "store" in inputs
+    has_local_inputs = bool(inputs & {"warm", "cold"})
+    rungs = {"synthetic"}
+    if has_local_inputs or not has_store:
+        rungs |= {"warm", "cold"}
+    if has_store or bucket:
+        rungs.add("store")
+    takes_torch_batches = loop.consumer not in ("tensorflow", "mxnet")
+    if capabilities_of(loop.loader).holds_samples and takes_torch_batches and loop.devices == 1:
+        rungs |= set(HOST_RUNGS)
+        if loop.data == "pixels":
+            rungs.discard("decode")
+    return [rung for rung in RUNGS if rung in rungs]

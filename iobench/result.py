@@ -1,17 +1,16 @@
 """The result of a run, as stored in ``result.json`` and ``trials.jsonl``.
 
-Schema history: 1, the first. Since then parts were added that may be missing: ``forecast``,
-``references``, ``rates``, ``run_id``, ``hosts``; of a trial ``hosts`` and ``time_zero_s``; of its
-coldness ``amplification`` and ``limits``; of findings ``title``, ``threshold``, ``share`` and
-``primary``.
-A reader ignores keys that it does not know, so that a version can add a part which older versions
-do not read. A version that removes a key or changes its meaning raises the number, and older
-versions refuse its files.
+The number of the schema is 1. Later versions added keys, which may be missing in older files:
+``forecast``, ``references``, ``rates``, ``run_id`` and ``hosts``; ``hosts`` and ``time_zero_s`` of
+a trial; ``amplification`` and ``limits`` of its ``cold``; ``title``, ``threshold``, ``share`` and
+``primary`` of a finding. A reader ignores unknown keys, so that a new version can add keys that
+older versions do not read. A version that removes a key or changes its meaning must raise the
+number; older versions then refuse its files.
 
-``trials.jsonl`` is the log of a run: a line for each trial, written when it ends. A line with
-``name`` is the run itself, as in ``result.json`` but without its trials; the last one counts. A
-line with ``trial`` has the trial, its ``series``, its ``samples`` and, from this version on, its
-``spans``. If the last line has no end, the run was killed while it wrote it.
+``trials.jsonl`` is the log of a run. Each trial writes a line when it ends. A line with the key
+``name`` describes the run as in ``result.json``, but without its trials; the last such line counts.
+A line with the key ``trial`` has the trial, its ``series``, its ``samples`` and, in newer files,
+its ``spans``. If the last line is incomplete, the run was killed while it wrote the line.
 """
 
 from __future__ import annotations
@@ -33,28 +32,30 @@ SCHEMA = 1
 RESULT = "result.json"
 LOG = "trials.jsonl"
 STEADY_STATE = "steady-state"
-"""The rule by which this version measures rates of loops and loaders: see ``Result.rates``."""
+"""The rule by which this version measures the rates of loops and loaders (``Result.rates``)."""
 
-# Parts that were added to a trial's coldness later; left out if they are empty.
-_ADDED_TO_COLD = ("amplification", "limits")
+# Keys that a later version added. They are left out if they are empty, as in older files.
+_LATER_KEYS_OF_COLD = ("amplification", "limits")
 
 Columns: TypeAlias = Mapping[str, Sequence[float | None]]
-"""Equally long columns by name."""
+"""Columns of equal length by their name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A finding. ``severity``: ``info``, ``warning`` or ``problem``.
+    """A sentence about the run, with its evidence.
 
     Attributes:
-        evidence: the figures behind it, with their intervals.
-        advice: what to do about it, in a sentence.
-        primary: whether it is the most important one; at most one of a result is.
-        title: a few words; empty in older results.
-        of: the training loop that it is about; empty if it is about the run.
-        share: the part of a loop's time that it explains, 0 to 1; None if it explains no time.
-        share_low, share_high: its interval; None without repeats.
-        recommendation: the change to make, as under ``recommendations`` of the summary.
+        code: the name of the rule that found it.
+        severity: ``info``, ``warning`` or ``problem``.
+        evidence: the figures on which it is based, with their intervals.
+        advice: a sentence that says what to do.
+        primary: whether it is the most important finding; at most one finding of a result is.
+        title: a short heading; empty in older results.
+        of: the group of the training loop that it is about; empty if it is about the whole run.
+        share: the share of a loop's time that it explains, 0 to 1; None if it explains no time.
+        share_low, share_high: the interval of the share; None without repeats.
+        recommendation: the change to make, as in ``recommendations`` of the summary.
     """
 
     code: str
@@ -72,11 +73,11 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """One host of a run of several hosts.
+    """One of the hosts of a run on several hosts.
 
     Attributes:
         host: its number, from 0. ``Result.environment`` is that of host 0.
-        differs: the parts of its environment that differ from those of host 0.
+        differs: the properties of its environment that differ from host 0.
         requests: its requests to the rendezvous: ``puts``, ``gets``, ``lists``, ``deletes``.
     """
 
@@ -87,19 +88,26 @@ class HostFacts:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One run. ``started`` is ISO 8601 in UTC; ``summary`` is empty until trials are done.
+    """A run: its machine, its config, its trials, and their analysis.
 
-    ``forecast`` is the prediction before it began; empty if there was none. ``references`` are the
-    limits and prices that its figures are compared with (``iobench.references``). ``run_id`` is in
-    the names of the files and objects that its probes write, also after ``--resume``; empty in
-    results of older versions and of ``iobench.watch``.
-
-    ``rates`` is the rule by which the rates of training loops and loaders were measured:
-    ``STEADY_STATE``, or empty in results of the former rule, which counted samples that had been
-    fetched before the clock started.
-
-    ``hosts`` are the hosts that measured at the same time; empty for a single host. The ``metrics``
-    of their trials are those of host 0, and ``hosts`` of a trial has the figures of all.
+    Attributes:
+        name: the name of the config.
+        started: the time of the start, in ISO 8601 and UTC.
+        environment: the machine, its storage and the versions of libraries.
+        config: the config with all defaults.
+        trials: all trials that have ended.
+        summary: the analysed figures; empty until trials are done.
+        findings: the findings, in no particular order.
+        run_id: a part of the names of files and objects that the probes write. It stays the same
+            after ``--resume``. Empty in results of older versions and of ``iobench.watch``.
+        forecast: the estimated time and cost before the run; empty if there was no estimate.
+        references: limits and prices that the figures are compared with (``iobench.references``).
+        rates: the rule by which the rates of loops and loaders were measured. ``STEADY_STATE``, or
+            empty for the rule of earlier versions, which also counted samples that had been
+            fetched before the clock started.
+        hosts: the hosts that measured at the same time; empty for a single host. The ``metrics`` of
+            a trial are then from host 0, and its ``hosts`` has the figures of all hosts.
+        schema: the number of the schema.
     """
 
     name: str
@@ -117,14 +125,14 @@ class Result:
     schema: int = SCHEMA
 
     def with_trial(self, trial: Trial) -> Result:
-        """The same run with one trial more."""
+        """The same run with another trial added."""
         return replace(self, trials=(*self.trials, trial))
 
     def to_json(self) -> bytes:
-        """The result as stored."""
+        """The content of ``result.json``."""
         content = asdict(replace(self, trials=()))
         content["trials"] = [trial_content(trial) for trial in self.trials]
-        if not self.rates:  # as in files of the former rule
+        if not self.rates:  # files of earlier versions do not have the key
             del content["rates"]
         if not self.hosts:
             del content["hosts"]
@@ -136,29 +144,31 @@ class Result:
         """Read what ``to_json`` wrote.
 
         Raises:
-            ResultError: no result of a run.
-            SchemaTooNew: written by a newer version.
+            ResultError: the data is not the result of a run.
+            SchemaTooNew: a newer version wrote it.
         """
         with malformed_as(ResultError, f"{name}: not the result of a run"):
             content = parse(data, name, SCHEMA)
-            json.dumps(content, allow_nan=False)  # Python reads NaN, which is no JSON
-            found = typed(cls, content)
+            json.dumps(content, allow_nan=False)  # Python also parses NaN, which is not JSON
+            result = typed(cls, content)
         return replace(
-            found,
-            trials=tuple(found.trials),
-            findings=tuple(found.findings),
-            hosts=tuple(found.hosts),
+            result,
+            trials=tuple(result.trials),
+            findings=tuple(result.findings),
+            hosts=tuple(result.hosts),
         )
 
 
 def trial_content(trial: Trial) -> dict[str, Any]:
-    """A trial as stored."""
+    """A trial as JSON."""
     content = asdict(trial)
     if trial.hosts is None:
         del content["hosts"]
-    if cold := content["cold"]:
-        unsaid = [key for key in _ADDED_TO_COLD if cold[key] in (None, ())]
-        content["cold"] = {key: value for key, value in cold.items() if key not in unsaid}
+    cold = content["cold"]
+    if cold:
+        for key in _LATER_KEYS_OF_COLD:
+            if cold[key] in (None, ()):
+                del cold[key]
     if not trial.time_zero_s:
         del content["time_zero_s"]
     return content
@@ -166,36 +176,40 @@ def trial_content(trial: Trial) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def usable(*runs: Path) -> Iterator[None]:
-    """Turn errors caused by the content of saved runs into one that names the runs.
+    """Turn errors that are caused by the content of saved runs into one that names the runs.
 
     Raises:
-        ResultError: a part of a run has an unexpected form; its cause is kept.
+        ResultError: a run has an unexpected form. The error has its cause.
     """
     try:
         yield
     except DataprepError:
         raise
     except MISSHAPEN as error:
-        named = ", ".join(str(run) for run in runs)
-        what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        paths = ", ".join(str(run) for run in runs)
+        cause = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise ResultError(
-            f"{named}: this version cannot read its result ({what}): the run was changed by "
-            "hand, or is damaged; --debug shows where"
+            f"{paths}: the result cannot be read by this version ({cause}): the run was changed by "
+            "hand, or it is damaged; --debug shows where"
         ) from error
 
 
-def read_result(file: Path, asked_for: Path) -> Result:
-    """The result in a file; ``asked_for`` is the path that the user gave.
+def read_result(file: Path, run: Path) -> Result:
+    """Read the result of a run.
+
+    Args:
+        file: the file that holds the result.
+        run: the path that the user gave, for the message.
 
     Raises:
-        ResultError: there is none.
-        SchemaTooNew: written by a newer version.
+        ResultError: the file cannot be read, or it holds no result.
+        SchemaTooNew: a newer version wrote it.
     """
     try:
         return Result.from_json(file.read_bytes(), str(file))
     except OSError as error:
         raise ResultError(
-            f"no run in {str(asked_for)!r} ({file}: {error.strerror}): give the --output folder of "
+            f"no run in {str(run)!r} ({file}: {error.strerror}): give the --output folder of "
             "iobench run"
         ) from None
 
@@ -204,7 +218,11 @@ def read_result(file: Path, asked_for: Path) -> Result:
 class Logged:
     """The content of a log.
 
-    ``series`` and ``samples`` are columns by the id of their trial, ``spans`` are lists by that id.
+    Attributes:
+        result: the run with its trials.
+        series: the columns of the steps, by the id of the trial.
+        samples: the columns of the readings, by the id of the trial.
+        spans: the spans, by the id of the trial.
     """
 
     result: Result
@@ -214,7 +232,7 @@ class Logged:
 
 
 def run_line(result: Result) -> bytes:
-    """The line of the run itself."""
+    """The line of a log that describes the run."""
     content = json.loads(replace(result, trials=(), summary={}, findings=()).to_json())
     return _line(content)
 
@@ -222,50 +240,55 @@ def run_line(result: Result) -> bytes:
 def trial_line(
     trial: Trial, series: Columns, samples: Columns, spans: Sequence[Span] = ()
 ) -> bytes:
-    """The line of a trial."""
+    """The line of a log for a trial."""
     content = {
         "trial": trial_content(trial),
-        "series": _plain(series),
-        "samples": _plain(samples),
+        "series": _without_nan(series),
+        "samples": _without_nan(samples),
         "spans": [asdict(span) for span in spans],
     }
     return _line(content)
 
 
 def read_log(data: bytes, name: str) -> Logged:
-    """Read a log; of a trial that ran again only the last outcome counts.
+    """Read a log. If a trial ran again, only its last outcome counts.
+
+    Args:
+        data: the content of the file.
+        name: the name of the file, for messages.
 
     Raises:
-        ResultError: no such log, or a damaged one.
-        SchemaTooNew: written by a newer version.
+        ResultError: the data is not the log of a run, or it is damaged.
+        SchemaTooNew: a newer version wrote it.
     """
     run: dict[str, Any] = {}
-    trials: dict[str, Any] = {}
+    contents_by_id: dict[str, Any] = {}
     with malformed_as(ResultError, f"{name}: not the log of a run"):
         for line in data.splitlines(keepends=True):
-            if line.endswith(b"\n"):
-                content = json.loads(line)
-                if "trial" in content:
-                    trials.pop(content["trial"]["id"], None)
-                    trials[content["trial"]["id"]] = content
-                else:
-                    run = content
-        run["trials"] = [content["trial"] for content in trials.values()]
+            if not line.endswith(b"\n"):
+                continue  # the run was killed while it wrote this line
+            content = json.loads(line)
+            if "trial" in content:
+                trial_id = content["trial"]["id"]
+                contents_by_id.pop(trial_id, None)  # the last outcome also comes last in order
+                contents_by_id[trial_id] = content
+            else:
+                run = content
+        run["trials"] = [content["trial"] for content in contents_by_id.values()]
         result = Result.from_json(json.dumps(run).encode(), name)
-        series, samples = (
-            {key: content[kind] for key, content in trials.items() if content[kind]}
-            for kind in ("series", "samples")
-        )
-        spans = {
-            key: typed(list[Span], content["spans"])
-            for key, content in trials.items()
-            if content.get("spans")
-        }
+        series, samples, spans = {}, {}, {}
+        for trial_id, content in contents_by_id.items():
+            if content["series"]:
+                series[trial_id] = content["series"]
+            if content["samples"]:
+                samples[trial_id] = content["samples"]
+            if content.get("spans"):
+                spans[trial_id] = typed(list[Span], content["spans"])
     return Logged(result, series, samples, spans)
 
 
-def _plain(columns: Columns) -> dict[str, list[float | None]]:
-    """Columns with None for NaN, which JSON does not have."""
+def _without_nan(columns: Columns) -> dict[str, list[float | None]]:
+    """Replace NaN by None, because JSON has no NaN."""
     return {
         name: [None if value is None or math.isnan(value) else value for value in values]
         for name, values in columns.items()

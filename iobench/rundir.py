@@ -1,4 +1,8 @@
-"""The folder of a run: config.yaml, a line of trials.jsonl for each trial, the rest at the end."""
+"""The folder of a run.
+
+``config.yaml`` is written first. Each trial adds a line to ``trials.jsonl`` when it ends. All other
+files are written at the end of the run.
+"""
 
 from __future__ import annotations
 
@@ -58,16 +62,16 @@ REPORT = "report.html"
 SCRATCH = ".scratch"
 _RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
 _RANK = re.compile(r"rank-([0-9]{1,6})")
-"""The folder of a rank within that of a watched job."""
-# Disks that are not measured come and go, and the governor of processors changes.
-_PASSING = {"disks", "governor"}
-_WITH_RATES = {"loader", "train"}
+"""The folder of a rank within the folder of a watched job."""
+# These properties of a machine may change between a run and its continuation.
+_CHANGING_PROPERTIES = {"disks", "governor"}
+_KINDS_WITH_RATE_RULE = {"loader", "train"}
 """Kinds of trials whose rates follow the rule that ``Result.rates`` names."""
-_LASTING_OF_TARGETS = {"file_system", "kind", "device", "read_ahead_kb"}
+_LASTING_TARGET_PROPERTIES = {"file_system", "kind", "device", "read_ahead_kb"}
 
 
 def new_run_id() -> str:
-    """A name that no other run has: the time in UTC, and 32 random bits."""
+    """A new name for a run: the time in UTC and 32 random bits."""
     return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
@@ -79,37 +83,53 @@ def open_run(
     resume: bool,
     hosts: int = 1,
 ) -> Result | None:
-    """Write the config of a run; returns the run in the folder that it continues, if any.
+    """Write the config of a run, and return the run in the folder that it continues.
+
+    Args:
+        folder: the folder of the run.
+        config: the config of the run.
+        environment: the machine.
+        resume: whether a run in the folder may be continued.
+        hosts: the number of hosts.
+
+    Returns:
+        The saved run to continue; None if the folder holds no run.
 
     Raises:
-        RunConflict: it holds a run of another config, machine or number of hosts, a run whose
-            rates follow the rule of an earlier version, or a run and ``resume`` is not set.
-        ResultError: what it holds is damaged.
+        RunConflict: the folder holds a run that cannot be continued: of another config, machine or
+            number of hosts, or with rates of an earlier rule. Or it holds a run and ``resume`` is
+            not set.
+        ResultError: the run in the folder is damaged.
         StoreError: the folder cannot be written.
     """
     if not holds_run(folder):
         write_file(folder / CONFIG, dump(config).encode())
         return None
-    found = read(folder)
-    if found.run_id and not _RUN_ID.fullmatch(found.run_id):
-        raise ResultError(f"{folder}: {found.run_id!r} is no run_id: the run was changed by hand")
+    saved = read(folder)
+    if saved.run_id and not _RUN_ID.fullmatch(saved.run_id):
+        raise ResultError(
+            f"{folder}: {saved.run_id!r} is not a run_id: the run was changed by hand"
+        )
     with usable(folder):
-        changed = differing_config(found.config, config)
-        differing = _other_machine(found.environment, environment)
-    if changed:
+        config_keys = differing_config(saved.config, config)
+        machine_keys = _other_machine(saved.environment, environment)
+    if config_keys:
         raise RunConflict(
-            f"{folder} holds a run of another config ({changed} differ): choose another --output"
+            f"{folder} holds a run of another config ({config_keys} differ): choose another "
+            "--output"
         )
-    if differing:
+    if machine_keys:
         raise RunConflict(
-            f"{folder} holds a run of another machine ({differing} differ): choose another --output"
+            f"{folder} holds a run of another machine ({machine_keys} differ): choose another "
+            "--output"
         )
-    if (earlier_hosts := max(1, len(found.hosts))) != hosts:
+    saved_hosts = max(1, len(saved.hosts))
+    if saved_hosts != hosts:
         raise RunConflict(
-            f"{folder} holds a run on {counted(earlier_hosts, 'host')}, and this one is on "
-            f"{hosts}: choose another --output"
+            f"{folder} holds a run on {counted(saved_hosts, 'host')}, but this run is on {hosts}: "
+            "choose another --output"
         )
-    if not found.rates and any(trial.kind in _WITH_RATES for trial in found.trials):
+    if not saved.rates and any(trial.kind in _KINDS_WITH_RATE_RULE for trial in saved.trials):
         raise RunConflict(
             f"{folder} holds rates of an earlier version, which counted samples that had been "
             "fetched before the clock started; new rates cannot be added to them: choose another "
@@ -117,42 +137,44 @@ def open_run(
         )
     if not resume:
         raise RunConflict(
-            f"{folder} holds a run already: --resume goes on with it, another --output begins anew"
+            f"{folder} already holds a run: continue it with --resume, or use another --output to "
+            "start again"
         )
     with usable(folder):
-        summarised(found)  # fails now rather than after hours of measuring
-    shutil.rmtree(folder / SCRATCH, ignore_errors=True)  # of a run that was killed
+        summarised(saved)  # a damaged run must fail now, not after hours of measuring
+    shutil.rmtree(folder / SCRATCH, ignore_errors=True)  # a killed run may have left it behind
     write_file(folder / CONFIG, dump(config).encode())
     return replace(
-        found,
+        saved,
         config=config.model_dump(mode="json"),
-        run_id=found.run_id or new_run_id(),  # a run of an older version has none
+        run_id=saved.run_id or new_run_id(),  # runs of older versions have none
     )
 
 
 def begin_log(folder: Path, result: Result) -> None:
-    """Start the log with the trials of ``result``, which are those of a continued run.
+    """Start the log of a run with the trials that a continued run already has.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: the log cannot be written.
     """
-    series, samples = (_columns(table) for table in read_tables(folder))
+    steps_table, readings_table = read_tables(folder)
+    series, samples = _columns_by_trial(steps_table), _columns_by_trial(readings_table)
     spans = read_spans(folder)
-    lines = [
-        trial_line(
+    lines = [run_line(result)]
+    for trial in result.trials:
+        line = trial_line(
             trial, series.get(trial.id, {}), samples.get(trial.id, {}), spans.get(trial.id, ())
         )
-        for trial in result.trials
-    ]
-    write_file(folder / LOG, b"".join([run_line(result), *lines]))
-    (folder / RESULT).unlink(missing_ok=True)  # of the continued run
+        lines.append(line)
+    write_file(folder / LOG, b"".join(lines))
+    (folder / RESULT).unlink(missing_ok=True)  # the log replaces it until the run ends
 
 
 def add_line(folder: Path, line: bytes) -> None:
-    """Append a line of ``iobench.result`` to the log.
+    """Append a line (``run_line`` or ``trial_line``) to the log.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: the log cannot be written.
     """
     try:
         with (folder / LOG).open("ab") as log:
@@ -162,11 +184,14 @@ def add_line(folder: Path, line: bytes) -> None:
 
 
 def write_results(folder: Path, result: Result) -> None:
-    """Write result, report and tables; the report before the tables, since people wait for it."""
+    """Write the result, the report and the tables of a run.
+
+    The report comes before the tables, because people wait for it.
+    """
     from iobench.report import render
 
     series, samples = read_tables(folder)
-    spans = [spans_table(trial, of_trial) for trial, of_trial in read_spans(folder).items()]
+    spans = [spans_table(trial_id, spans) for trial_id, spans in read_spans(folder).items()]
     write_file(folder / RESULT, result.to_json())
     write_file(folder / REPORT, render(result, series, samples))
     write_file(folder / TRIALS, trials_table(result.trials).to_parquet())
@@ -177,10 +202,10 @@ def write_results(folder: Path, result: Result) -> None:
 
 @contextlib.contextmanager
 def scratch_folder(folder: Path) -> Iterator[Path]:
-    """An empty folder for the files of a trial; it is removed afterwards, also after an error.
+    """Make an empty folder for the files of a trial, and remove it after the ``with`` block.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: the folder cannot be made.
     """
     scratch = (folder / SCRATCH).absolute()
     shutil.rmtree(scratch, ignore_errors=True)
@@ -192,10 +217,10 @@ def scratch_folder(folder: Path) -> Iterator[Path]:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all.
+    """Write a file so that it is either complete or unchanged.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: the file cannot be written.
     """
     partial = path.with_name(f"{path.name}.partial")
     try:
@@ -209,14 +234,14 @@ def write_file(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def run_lock(folder: Path) -> Iterator[None]:
-    """Make ``folder``, and keep other runs out of it for the ``with`` block.
+    """Make a folder, and lock it against other runs for the ``with`` block.
 
-    The folder itself is locked (flock(2)), which leaves no file and ends with the process. On a
-    file system without locks other runs are not kept out.
+    The lock is on the folder itself (flock(2)). It leaves no file and ends with the process. On a
+    file system without locks, other runs are not kept out.
 
     Raises:
-        RunConflict: another run is at work there.
-        ConfigError: the folder cannot be made, or not written.
+        RunConflict: another run uses the folder.
+        ConfigError: the folder cannot be made or written.
     """
     probe = folder / ".writable"
     try:
@@ -232,31 +257,30 @@ def run_lock(folder: Path) -> Iterator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RunConflict(
-                f"another run is at work in {folder}: wait until it has ended, or choose another "
-                "--output"
+                f"another run uses {folder}: wait until it has ended, or choose another --output"
             ) from None
         except OSError:
-            pass  # no locks here, or no permission to read: writing reports errors
+            pass  # no locks or no permission to read: if writing fails, it reports the error
         yield
 
 
 def default_folder(name: str) -> Path:
-    """``reports/NAME-20261121-143000``, in local time."""
-    plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
-    return Path("reports") / f"{plain}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+    """The folder of a run without ``--output``: ``reports/NAME-20261121-143000``, in local time."""
+    plain_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
+    return Path("reports") / f"{plain_name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
 
 
 def holds_run(folder: Path) -> bool:
-    """Whether there is a run, finished or not."""
+    """Whether a folder holds a run, finished or not."""
     return (folder / RESULT).exists() or (folder / LOG).exists()
 
 
 def read(folder: Path) -> Result:
-    """The result in a run's folder; if the run was stopped, what it has logged.
+    """Read the result in a run's folder. If the run was stopped, the result comes from its log.
 
     Raises:
-        ResultError: there is none.
-        SchemaTooNew: written by a newer version.
+        ResultError: the folder holds no run, or a damaged one.
+        SchemaTooNew: a newer version wrote it.
     """
     if (folder / LOG).exists() and not (folder / RESULT).exists():
         return _logged(folder).result
@@ -264,10 +288,10 @@ def read(folder: Path) -> Result:
 
 
 def read_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """A table of the steps of each loop, and one of the readings of the machine during trials.
+    """Read the table of the steps of loops, and the table of the readings of the machine.
 
     Raises:
-        ResultError: they are damaged.
+        ResultError: a table is damaged.
     """
     if (folder / LOG).exists():
         logged = _logged(folder)
@@ -278,9 +302,9 @@ def read_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def read_spans(folder: Path) -> Mapping[str, Sequence[Span]]:
-    """The epochs, batches of workers and steps of ranks, by the id of their trial.
+    """Read the epochs, batches of workers and steps of ranks, by the id of their trial.
 
-    Empty for a run of an earlier version.
+    There are none in a run of an earlier version.
 
     Raises:
         ResultError: they are damaged.
@@ -291,39 +315,47 @@ def read_spans(folder: Path) -> Mapping[str, Sequence[Span]]:
 
 
 def run_trace(folder: Path) -> Trace:
-    """The trace of a run, also of one that was killed.
+    """The trace of a run. The run may have been killed.
 
-    If ``folder`` holds the folders of watched ranks, ``rank-0`` and so on, it is that of all ranks.
+    If ``folder`` holds the folders of watched ranks (``rank-0`` and so on), the trace is of all
+    ranks.
 
     Raises:
         ResultError: there is no run, or it cannot be read.
-        SchemaTooNew: written by a newer version.
+        SchemaTooNew: a newer version wrote it.
     """
     folders = [folder]
     if not holds_run(folder):
-        ranks = {
-            int(match[1]): path
-            for path in folder.glob("rank-*")
-            if (match := _RANK.fullmatch(path.name)) and holds_run(path)
-        }
-        folders = [ranks[rank] for rank in sorted(ranks)] or folders
+        folders = _rank_folders(folder) or [folder]
     runs = []
-    for each in folders:
-        result = read(each)
-        series, samples = read_tables(each)
-        runs.append(SavedRun(result, series, samples, read_spans(each)))
+    for run_folder in folders:
+        result = read(run_folder)
+        series, samples = read_tables(run_folder)
+        runs.append(SavedRun(result, series, samples, read_spans(run_folder)))
     return trace_of(runs)
 
 
-def run_csv(folder: Path, table: Table = "trials") -> bytes:
-    """A table of a run, also of one that was killed, with the columns of its Parquet file.
+def _rank_folders(folder: Path) -> list[Path]:
+    """The folders of watched ranks that hold a run, in the order of the ranks."""
+    folders_by_rank = {}
+    for path in folder.glob("rank-*"):
+        match = _RANK.fullmatch(path.name)
+        if match and holds_run(path):
+            folders_by_rank[int(match[1])] = path
+    return [folders_by_rank[rank] for rank in sorted(folders_by_rank)]
 
-    It has a row for each trial, for each step of training loops (``series``), or for each reading
-    of the machine (``samples``).
+
+def run_csv(folder: Path, table: Table = "trials") -> bytes:
+    """A table of a run as CSV, with the columns of the Parquet file. The run may have been killed.
+
+    Args:
+        folder: the folder of the run.
+        table: ``trials`` for a row for each trial, ``series`` for a row for each step of training
+            loops, ``samples`` for a row for each reading of the machine.
 
     Raises:
         ResultError: there is no run, or its table cannot be read.
-        SchemaTooNew: written by a newer version.
+        SchemaTooNew: a newer version wrote it.
     """
     result = read(folder)
     if table == "trials":
@@ -340,23 +372,23 @@ def _logged(folder: Path) -> Logged:
         raise ResultError(f"cannot read {path}: {error.strerror}") from None
 
 
-def _columns(table: pd.DataFrame) -> dict[str, Columns]:
-    """The columns of each trial."""
-    plain = table.drop(columns=["step"], errors="ignore")
-    return {
-        str(trial): {
+def _columns_by_trial(table: pd.DataFrame) -> dict[str, Columns]:
+    """The columns of each trial; columns without any value are left out."""
+    without_steps = table.drop(columns=["step"], errors="ignore")
+    columns_by_trial: dict[str, Columns] = {}
+    for trial_id, group in without_steps.groupby("trial", sort=False):
+        rows = group.drop(columns="trial")
+        columns_by_trial[str(trial_id)] = {
             str(name): rows[name].tolist() for name in rows.columns if rows[name].notna().any()
         }
-        for trial, group in plain.groupby("trial", sort=False)
-        for rows in [group.drop(columns="trial")]
-    }
+    return columns_by_trial
 
 
 def redraw(folder: Path) -> Path:
-    """Draw the report of a saved run again.
+    """Draw the report of a saved run again, and return its path.
 
     Raises:
-        ResultError: there is no run.
+        ResultError: the folder holds no run.
     """
     from iobench.report import render
 
@@ -365,66 +397,84 @@ def redraw(folder: Path) -> Path:
 
 
 def differing_machine(environment: Mapping[str, Any]) -> str:
-    """Keys in which the machine of another run differs from this one; empty if none.
+    """The properties in which the machine of another run differs from this machine.
 
-    File systems do not count, since the other run may have other targets.
+    File systems are not compared, because the other run may have other targets.
+
+    Returns:
+        The names of the properties, separated by commas; empty if there is no difference.
     """
-    ours, theirs = ({**one, "targets": {}} for one in (describe({}), environment))
-    return _other_machine(theirs, ours)
+    this_machine = {**describe({}), "targets": {}}
+    other_machine = {**environment, "targets": {}}
+    return _other_machine(other_machine, this_machine)
 
 
 def differing_config(old: Mapping[str, Any], config: BenchConfig) -> str:
-    """Keys in which the config of a run differs from the one that is to continue it.
+    """The keys in which the config of a saved run differs from the config that continues it.
 
-    Keys that are newer than the run count as their default. Keys that do not change what is
+    A key that the saved config does not have counts as its default. Keys that do not change what is
     measured (``BOUNDS``) may differ.
+
+    Returns:
+        The keys, separated by commas; empty if there is no difference.
     """
     try:
-        then = BenchConfig.model_validate(old).model_dump(mode="json")
-    except ValidationError:  # of a version with other keys
-        then = dict(old)
-    now = config.model_dump(mode="json")
-    found = _differences(then, now)
-    return ", ".join(key for key in found if key.partition(".")[0] not in BOUNDS)
+        saved_values = BenchConfig.model_validate(old).model_dump(mode="json")
+    except ValidationError:  # a version with other keys wrote it
+        saved_values = dict(old)
+    keys = _differences(saved_values, config.model_dump(mode="json"))
+    return ", ".join(key for key in keys if key.partition(".")[0] not in BOUNDS)
 
 
 def _other_machine(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Keys in which two environments differ, of those that figures depend on.
+    """The properties in which two machines differ, if figures depend on them.
 
-    Keys that only one of them has do not count: an older version did not look for them, or a
-    metadata service did not answer this time.
+    A property that only one of them has is not compared: an older version did not record it, or a
+    metadata service did not answer.
     """
     return ", ".join(_differences(_lasting(old), _lasting(new), shared=True))
 
 
 def _lasting(environment: Mapping[str, Any]) -> dict[str, Any]:
-    """The environment without what changes from day to day, such as free space."""
-    found = {key: value for key, value in environment.items() if key not in _PASSING}
-    targets = environment.get("targets") or {}
-    found["targets"] = {
-        label: {key: value for key, value in target.items() if key in _LASTING_OF_TARGETS}
-        for label, target in targets.items()
+    """The properties of a machine that do not change from day to day, as free space does."""
+    lasting = {
+        name: value for name, value in environment.items() if name not in _CHANGING_PROPERTIES
     }
-    if "gpus" in found:
-        found["gpus"] = [
-            {key: value for key, value in gpu.items() if not key.endswith(".current")}
-            for gpu in environment["gpus"] or ()
-        ]
-    return found
+    targets = {}
+    for label, target in (environment.get("targets") or {}).items():
+        targets[label] = {
+            name: value for name, value in target.items() if name in _LASTING_TARGET_PROPERTIES
+        }
+    lasting["targets"] = targets
+    if "gpus" in lasting:
+        lasting["gpus"] = [_lasting_of_gpu(gpu) for gpu in environment["gpus"] or ()]
+    return lasting
+
+
+def _lasting_of_gpu(gpu: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of a GPU, without its current clocks and temperatures."""
+    return {name: value for name, value in gpu.items() if not name.endswith(".current")}
 
 
 def _differences(old: Any, new: Any, path: str = "", *, shared: bool = False) -> list[str]:
-    """Dotted keys whose values differ.
+    """The dotted keys whose values differ.
 
-    ``shared``: without keys that only one side has; a library more or less does count.
+    Args:
+        old, new: the values to compare.
+        path: the dotted key of both values.
+        shared: whether to ignore keys that only one side has. Libraries are always compared.
     """
     if isinstance(old, dict) and isinstance(new, dict):
-        both = shared and path != "libraries"
-        found = []
-        for key in sorted(old.keys() & new.keys() if both else old.keys() | new.keys()):
-            inner = f"{path}.{key}".lstrip(".")
-            found += _differences(old.get(key, ...), new.get(key, ...), inner, shared=shared)
-        return found
+        keys = old.keys() | new.keys()
+        if shared and path != "libraries":
+            keys = old.keys() & new.keys()
+        differing = []
+        for key in sorted(keys):
+            inner_path = f"{path}.{key}".lstrip(".")
+            differing += _differences(
+                old.get(key, ...), new.get(key, ...), inner_path, shared=shared
+            )
+        return differing
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         pairs = zip(old, new, strict=True)
         return [path] if any(_differences(*pair, shared=shared) for pair in pairs) else []

@@ -5,10 +5,10 @@ a JSON object whose ``traceEvents`` are complete events (``X``), counters (``C``
 processes and threads (``M``). Each trial is a process of the trace, and each of its tracks is a
 thread.
 
-Times are microseconds since ``baseTimeNanoseconds``, which is chosen as torch.profiler chooses it:
-the begin of the current interval of 7,889,238 s since 1970. So both traces fit together without a
-shift. They are multiples of 125 ns: these are exact both as nanoseconds and as binary fractions of
-microseconds, so that no viewer sees neighbours overlap that only meet.
+Times are microseconds since ``baseTimeNanoseconds``. This moment is chosen as in torch.profiler: it
+is the begin of the current interval of 7,889,238 s since 1970. So traces of both programs can be
+joined without a shift. Times are multiples of 125 ns, which are exact both in nanoseconds and as
+binary fractions of microseconds. Slices that touch each other therefore never overlap in a viewer.
 """
 
 from __future__ import annotations
@@ -34,27 +34,28 @@ from iobench.words import point_words
 Event = dict[str, Any]
 
 _BASE_S = 7_889_238
-"""Timestamps are relative to a multiple of this number of seconds (libkineto's output_json)."""
+"""Timestamps count from a multiple of this number of seconds, as in libkineto's output_json."""
 _TICKS_PER_S = 8_000_000
 _TICKS_PER_US = 8
 _FIRST_PROCESS = 10_000_000
-"""Larger than any process number of Linux, so that traces of real processes fit beside it."""
+"""Larger than any process id of Linux, so that a trace can be joined with one of real processes."""
 
-_LOOPS = {"train", "watch"}
-_OF_SPANS = {
+_KINDS_OF_LOOPS = {"train", "watch"}
+_SPAN_CATEGORIES = {
     "epochs": ("epoch", "first batch", "until the first batch"),
     "steps": ("step", "wait", "wait"),
     "worker": ("batch", "", ""),
     "rank": ("rank step", "rank wait", "wait"),
 }
-"""Categories of stored spans and of their waits, and the name of these, by the word of a track."""
-_BATCHING = {"loader", "train"}
+"""For each kind of track: the category of its spans, the category of waits within them, and the
+name of these waits."""
+_KINDS_WITH_WORKERS = {"loader", "train"}
 _UNIT = re.compile(r"(.+)_(share|cores|bytes_per_s|bytes|mhz|w)")
 
 
 @dataclass(frozen=True, slots=True)
 class SavedRun:
-    """A run as it is stored: its result, and the tables of its steps, readings and spans."""
+    """A saved run: its result, and the tables of its steps, readings and spans."""
 
     result: Result
     series: pd.DataFrame
@@ -64,7 +65,13 @@ class SavedRun:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A trace of runs. ``lacking`` says in sentences what the runs did not store."""
+    """A trace of runs.
+
+    Attributes:
+        base_s: the moment from which timestamps count, in seconds since 1970.
+        events: the events in the format of Chrome's trace viewer.
+        lacking: sentences that say what the runs did not store.
+    """
 
     base_s: int
     events: Sequence[Event]
@@ -72,11 +79,11 @@ class Trace:
 
     @property
     def processes(self) -> int:
-        """Number of trials in it."""
+        """The number of trials in the trace."""
         return len({event["pid"] for event in self.events})
 
     def encoded(self, *, compress: bool = False) -> bytes:
-        """The bytes of the file; compressed ones are the same for the same trace."""
+        """The content of the file. The same trace always gives the same bytes."""
         content = {
             "displayTimeUnit": "ms",
             "baseTimeNanoseconds": self.base_s * 10**9,
@@ -88,7 +95,7 @@ class Trace:
 
 
 class _Slice(NamedTuple):
-    """A part of a track, timed like the steps of its trial, and the slices within it."""
+    """A part of a track, with the slices inside it. Its times are those of the trial's steps."""
 
     begin_s: float
     end_s: float
@@ -100,18 +107,19 @@ class _Slice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Track:
-    """A thread of the trace; ``slices`` that are not within each other do not overlap."""
+    """A row of the trace. Its slices do not overlap, except that one may be inside another."""
 
     name: str
     slices: Sequence[_Slice]
 
 
 @dataclass(frozen=True, slots=True)
-class _Recorded:
-    """Everything that is stored of one trial.
+class _SavedTrial:
+    """The saved data of a trial.
 
-    Its times count from ``zero_s``, in seconds since 1970. They are not added to it as floating
-    point numbers, which would round them to a quarter of a microsecond.
+    Its times count from ``zero_s``, which is in seconds since 1970. The times are not added to
+    ``zero_s`` as floating point numbers, because the sum would be rounded to a quarter of a
+    microsecond.
     """
 
     trial: Trial
@@ -122,39 +130,41 @@ class _Recorded:
 
 
 def trace_of(runs: Sequence[SavedRun]) -> Trace:
-    """The trace of all trials of these runs that were begun."""
-    recorded = [recording for run in runs for recording in _recorded(run)]
+    """The trace of all trials in saved runs that were started."""
+    saved_trials: list[_SavedTrial] = []
+    for run in runs:
+        saved_trials += _started_trials(run)
     begins_s: list[float] = []
-    for recording in recorded:
-        moments_s = (recording.trial.started_s, recording.zero_s)
-        # A moment of 0 was not stored.
+    for saved in saved_trials:
+        moments_s = (saved.trial.started_s, saved.zero_s)
+        # 0 means that the moment was not stored.
         begins_s.append(min(moment_s for moment_s in moments_s if moment_s))
     base_s = int(min(begins_s, default=0.0)) // _BASE_S * _BASE_S
     threads = count(_FIRST_PROCESS + 1_000_000)
     names: list[Event] = []
     events: list[Event] = []
-    for number, recording in enumerate(recorded):
+    for number, saved in enumerate(saved_trials):
         process = _FIRST_PROCESS + number
-        zero = _ticks(recording.zero_s - base_s)
-        names += _process_names(recording.trial, process, number)
-        for position, track in enumerate(_tracks(recording)):
+        zero = _ticks(saved.zero_s - base_s)
+        names += _process_names(saved.trial, process, number)
+        for position, track in enumerate(_tracks(saved)):
             thread = next(threads)
             names += _thread_names(track.name, process, thread, position)
             events += _slice_events(track.slices, process, thread, zero, 0, math.inf)
-        events += _counter_events(recording, process, zero)
-    # Events of one track that begin together keep their order: the outer one comes first.
+        events += _counter_events(saved, process, zero)
+    # Sorting keeps the order of events that begin together, so that the outer one comes first.
     events.sort(key=lambda event: float(event["ts"]))
-    return Trace(base_s, [*names, *events], _lacking(recorded))
+    return Trace(base_s, [*names, *events], _lacking(saved_trials))
 
 
-def _recorded(run: SavedRun) -> Iterator[_Recorded]:
+def _started_trials(run: SavedRun) -> Iterator[_SavedTrial]:
     steps, readings = by_trial(run.series), readings_by_trial(run.samples)
     for trial in run.result.trials:
         if not trial.started_s and not trial.time_zero_s:
             continue
-        yield _Recorded(
+        yield _SavedTrial(
             trial,
-            # Of an earlier version, the begin of the trial stands for that of its loop.
+            # Earlier versions did not store when the loop began; the trial's begin is used instead.
             trial.time_zero_s or trial.started_s,
             steps.get(trial.id, {}),
             readings.get(trial.id, {}),
@@ -162,21 +172,21 @@ def _recorded(run: SavedRun) -> Iterator[_Recorded]:
         )
 
 
-def _tracks(recorded: _Recorded) -> Iterator[_Track]:
-    """The tracks of a trial: itself, its epochs, its steps, then its ranks and workers."""
-    trial = recorded.trial
+def _tracks(saved: _SavedTrial) -> Iterator[_Track]:
+    """The tracks of a trial: the trial, its epochs, its steps, then its ranks and workers."""
+    trial = saved.trial
     if trial.started_s:
         status = {"status": trial.status, "id": trial.id}
         if trial.reason:
             status["reason"] = trial.reason
-        begin_s = trial.started_s - recorded.zero_s
+        begin_s = trial.started_s - saved.zero_s
         end_s = begin_s + trial.seconds
         yield _Track("trial", [_Slice(begin_s, end_s, "trial", "trial", status)])
     spans: dict[str, list[Span]] = {}
-    for span in recorded.spans:
+    for span in saved.spans:
         spans.setdefault(span.track, []).append(span)
-    steps = [*_first_steps(recorded), *_steps(recorded)]
-    epochs = [_slice_of(span) for span in spans.pop("epochs", ())] or _epochs(recorded)
+    steps = [*_first_steps(saved), *_steps(saved)]
+    epochs = [_slice_of(span) for span in spans.pop("epochs", ())] or _epochs(saved)
     if epochs:
         yield _Track("epochs", epochs)
     steps += [_slice_of(span) for span in spans.pop("steps", ())]
@@ -188,34 +198,35 @@ def _tracks(recorded: _Recorded) -> Iterator[_Track]:
 
 
 def _by_number(track: str) -> tuple[str | int, ...]:
-    """``rank 2``, ``rank 10``, ``worker 2``, ``worker 10``: in the order of their numbers."""
+    """A sort key for tracks: ``rank 2``, ``rank 10``, ``worker 2``, ``worker 10``."""
     return tuple(int(word) if word.isdecimal() else word for word in re.findall(r"\d+|\D+", track))
 
 
 def _slice_of(span: Span) -> _Slice:
-    """A stored span, with its wait within it."""
-    track = span.track.rstrip("0123456789 ").rpartition(" ")[2]
-    category, waiting, name = _OF_SPANS.get(track, (track, f"{track} wait", "wait"))
+    """A stored span as a slice, with its wait inside it."""
+    kind = span.track.rstrip("0123456789 ").rpartition(" ")[2]
+    category, wait_category, wait_name = _SPAN_CATEGORIES.get(kind, (kind, f"{kind} wait", "wait"))
     inner = []
     if span.wait_s > 0:
-        inner = [_Slice(span.begin_s, span.begin_s + span.wait_s, name, waiting)]
+        wait_end_s = span.begin_s + span.wait_s
+        inner = [_Slice(span.begin_s, wait_end_s, wait_name, wait_category)]
     end_s = span.begin_s + span.seconds
     return _Slice(span.begin_s, end_s, span.name, category, inner=inner)
 
 
-def _steps(recorded: _Recorded) -> Iterator[_Slice]:
-    """The steps that count, each with its wait and its work."""
-    steps = recorded.steps
+def _steps(saved: _SavedTrial) -> Iterator[_Slice]:
+    """The counted steps, each with its wait and its work."""
+    steps = saved.steps
     step_ends_s, waits_s = steps.get("step_end_s", ()), steps.get("wait_s", ())
     ends_s = steps.get("time_s") or step_ends_s
     computes_s = steps.get("compute_s", ())
     elsewhere_s = steps.get("elsewhere_s") or [0.0] * len(ends_s)
     if not len(step_ends_s) == len(waits_s) == len(ends_s) == len(elsewhere_s):
-        return  # A table that was changed by hand.
-    before_s = 0.0
+        return  # the table was changed by hand
+    last_end_s = 0.0
     for number, end_s in enumerate(ends_s):
-        length_s = step_ends_s[number] - before_s + elsewhere_s[number]
-        before_s = step_ends_s[number]
+        length_s = step_ends_s[number] - last_end_s + elsewhere_s[number]
+        last_end_s = step_ends_s[number]
         begin_s = end_s - length_s
         arrived_s = begin_s + waits_s[number]
         arguments: dict[str, Any] = {"step": number}
@@ -230,18 +241,18 @@ def _steps(recorded: _Recorded) -> Iterator[_Slice]:
         yield _Slice(begin_s, end_s, "step", "step", arguments, inner)
 
 
-def _first_steps(recorded: _Recorded) -> Iterator[_Slice]:
-    """The steps before those that count, as far as they are known."""
-    steps, metrics = recorded.steps, recorded.trial.metrics
+def _first_steps(saved: _SavedTrial) -> Iterator[_Slice]:
+    """The steps before the counted ones, as far as they were stored."""
+    steps, metrics = saved.steps, saved.trial.metrics
     first_batch_s = metrics.get("time_to_first_batch_s")
     if not steps.get("time_s") or not first_batch_s:
         return
     elsewhere_s = (steps.get("elsewhere_s") or [0.0])[0]
     begin_s = steps["time_s"][0] - steps["step_end_s"][0] - elsewhere_s
-    if recorded.trial.kind == "watch":
+    if saved.trial.kind == "watch":
         end_s, name = first_batch_s + metrics.get("first_step_s", 0.0), "first step"
-    elif left_out := metrics.get("left_out"):
-        end_s, name = begin_s, f"{counted(left_out, 'step')} before the rate"
+    elif metrics.get("left_out"):
+        end_s, name = begin_s, f"{counted(metrics['left_out'], 'step')} before the rate"
     else:
         return
     if first_batch_s <= end_s <= begin_s + 1e-6:
@@ -249,10 +260,10 @@ def _first_steps(recorded: _Recorded) -> Iterator[_Slice]:
         yield _Slice(first_batch_s, end_s, name, "not counted")
 
 
-def _epochs(recorded: _Recorded) -> list[_Slice]:
-    """The epochs of a loop that stored none, from its steps."""
-    numbers = recorded.steps.get("epoch", ())
-    steps = list(_steps(recorded))
+def _epochs(saved: _SavedTrial) -> list[_Slice]:
+    """The epochs of a loop that stored no epochs, computed from its steps."""
+    numbers = saved.steps.get("epoch", ())
+    steps = list(_steps(saved))
     if len(numbers) != len(steps):
         return []
     spans: dict[int, tuple[float, float]] = {}
@@ -273,9 +284,14 @@ def _slice_events(
     first: float,
     last: float,
 ) -> Iterator[Event]:
-    """Complete events between the ticks ``first`` and ``last``; ``zero`` is that of time 0.
+    """The events of slices and of the slices inside them.
 
-    They nest: where rounding makes neighbours overlap, the later one is cut.
+    Args:
+        slices: the slices in the order of their begin.
+        process, thread: the ids of the process and of the thread.
+        zero: the tick of time 0.
+        first, last: the ticks between which the events must be. If rounding makes neighbours
+            overlap, the later one is cut.
     """
     for part in slices:
         begin = min(max(zero + _ticks(part.begin_s), first), last)
@@ -296,9 +312,9 @@ def _slice_events(
         yield from _slice_events(part.inner, process, thread, zero, begin, end)
 
 
-def _counter_events(recorded: _Recorded, process: int, zero: int) -> Iterator[Event]:
-    """The readings of the machine: ``cpu.user_share`` is the counter ``cpu user`` in shares."""
-    for column, points in recorded.readings.items():
+def _counter_events(saved: _SavedTrial, process: int, zero: int) -> Iterator[Event]:
+    """The readings of the machine as counters: ``cpu.user_share`` is ``cpu user`` in shares."""
+    for column, points in saved.readings.items():
         sampler, _, key = column.partition(".")
         match = _UNIT.fullmatch(key)
         quantity, unit = (match[1], match[2]) if match else (key, "value")
@@ -320,53 +336,53 @@ def _ticks(seconds: float) -> int:
 
 def _process_names(trial: Trial, process: int, position: int) -> Iterator[Event]:
     name = point_words(TrialSpec(trial.kind, trial.params, trial.repeat))
-    # Viewers cut long names: what distinguishes the loops of a run comes first.
+    # Viewers cut long names, so the parts in which the loops of a run differ come first.
     if "input" in trial.params:
         name = f"{trial.params['input']}: {name}"
     if "rank" in trial.params:
         name = f"rank {trial.params['rank']}: {name}"
-    yield _name("process_name", process, 0, {"name": name})
-    yield _name("process_labels", process, 0, {"labels": f"iobench {trial.status}"})
-    yield _name("process_sort_index", process, 0, {"sort_index": position})
+    yield _metadata("process_name", process, 0, {"name": name})
+    yield _metadata("process_labels", process, 0, {"labels": f"iobench {trial.status}"})
+    yield _metadata("process_sort_index", process, 0, {"sort_index": position})
 
 
 def _thread_names(name: str, process: int, thread: int, position: int) -> Iterator[Event]:
-    yield _name("thread_name", process, thread, {"name": name})
-    yield _name("thread_sort_index", process, thread, {"sort_index": position})
+    yield _metadata("thread_name", process, thread, {"name": name})
+    yield _metadata("thread_sort_index", process, thread, {"sort_index": position})
 
 
-def _name(name: str, process: int, thread: int, arguments: Mapping[str, Any]) -> Event:
+def _metadata(name: str, process: int, thread: int, arguments: Mapping[str, Any]) -> Event:
     return {"name": name, "ph": "M", "pid": process, "tid": thread, "args": arguments}
 
 
-def _lacking(recorded: Sequence[_Recorded]) -> list[str]:
-    """What the trials did not store, each with the number of trials that it is about."""
+def _lacking(saved_trials: Sequence[_SavedTrial]) -> list[str]:
+    """Sentences about data that was not stored, each with the number of trials that lack it."""
     numbers: Counter[str] = Counter()
-    for recording in recorded:
-        if recording.trial.status == "done":
-            numbers.update(_gaps(recording))
+    for saved in saved_trials:
+        if saved.trial.status == "done":
+            numbers.update(_gaps(saved))
     return [f"{counted(number, 'trial')}: no {gap}" for gap, number in numbers.items()]
 
 
-def _gaps(recorded: _Recorded) -> Iterator[str]:
-    trial, steps = recorded.trial, recorded.steps
+def _gaps(saved: _SavedTrial) -> Iterator[str]:
+    trial, steps = saved.trial, saved.steps
     if trial.kind == "watch":
-        yield "batches of workers: those of your own loader are not seen"
+        yield "batches of workers: iobench.watch cannot see the workers of your loader"
         if trial.metrics.get("steps", 0) > len(steps.get("step_end_s", ())):
-            yield "first steps of a long loop: the last ones are stored"
+            yield "first steps: only the last steps of a long loop are stored"
     if trial.kind == "loader":
-        yield "steps: of a loader alone, its epochs and the batches of its workers are stored"
-    if trial.kind in _LOOPS and not steps:
+        yield "steps: a loader without training has only epochs and batches of workers"
+    if trial.kind in _KINDS_OF_LOOPS and not steps:
         yield "steps"
     if trial.kind == "train" and steps and not trial.time_zero_s:
-        yield "moment at which the loop began: its steps are shown from the begin of the trial"
-    if _has_workers(trial) and not any("worker" in span.track for span in recorded.spans):
-        yield "batches of workers: torch-map, torch-iterable and torch-folder note them"
-    if not recorded.readings:
-        yield "readings of the machine (sampling.samplers)"
+        yield "begin of the loop: its steps are shown from the begin of the trial"
+    if _has_workers(trial) and not any("worker" in span.track for span in saved.spans):
+        yield "batches of workers: only torch-map, torch-iterable and torch-folder store them"
+    if not saved.readings:
+        yield "readings of the machine: see the key sampling.samplers"
 
 
 def _has_workers(trial: Trial) -> bool:
     params = trial.params
-    reads = trial.kind in _BATCHING and params.get("input") not in ("synthetic", "copy")
+    reads = trial.kind in _KINDS_WITH_WORKERS and params.get("input") not in ("synthetic", "copy")
     return reads and bool(params.get("workers"))

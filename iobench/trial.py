@@ -1,4 +1,4 @@
-"""A trial: what is measured, as JSON values, and its outcome."""
+"""Trials: the parameters of a measurement, what it gets, and its outcome."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ Metrics: TypeAlias = Mapping[str, Any]
 Status = Literal["done", "failed", "skipped"]
 
 GIVE_UP_SHARE = 0.8
-"""Share of ``trial_timeout_s`` after which a trial ends by itself, with a reason."""
+"""A trial ends by itself after this share of ``trial_timeout_s``, and says why."""
 
 ANY_FORMAT = ""
-"""Stands for the format in which a data set is read if a loader does not need a particular one."""
+"""The format of a data set for a loader that reads any format."""
 
 
 @dataclass(frozen=True, slots=True)
 class TrialSpec:
-    """One measurement: ``params`` are JSON values that describe it fully, without addresses."""
+    """One measurement that is planned.
+
+    ``params`` are JSON values that describe it fully. They hold names of data, never paths or
+    addresses.
+    """
 
     kind: str
     params: Params
@@ -33,18 +37,23 @@ class TrialSpec:
     @property
     def id(self) -> str:
         """``loader/loader=torch-map,workers=2/0``: the same in every run of a config."""
-        shown = ",".join(f"{key}={_shown(value)}" for key, value in self.params.items())
-        return f"{self.kind}/{shown}/{self.repeat}"
+        params = ",".join(f"{key}={_id_part(value)}" for key, value in self.params.items())
+        return f"{self.kind}/{params}/{self.repeat}"
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where data are stored: a directory or ``s3://bucket/prefix``, and how to reach it.
+    """The location of data, and how to reach it.
 
-    ``holds``: ``shards`` (an output of ``dataprep shard``), ``files`` (class folders) or
-    ``empty`` (somewhere to write). ``decoded``: the images in its shards are stored as pixels
-    (``iobench.pixels``). ``every``: 1 to read all shards or image files, 2 to read every second
-    one, and so on, in the order of the manifest or of the listing.
+    Attributes:
+        uri: a directory or ``s3://bucket/prefix``.
+        holds: ``shards`` (an output of ``dataprep shard``), ``files`` (folders of images, one for
+            each class) or ``empty`` (a location to write to).
+        store: options of the object store.
+        split: the split that is read.
+        decoded: whether the images in the shards are stored as pixels (``iobench.pixels``).
+        every: 1 to read all shards or image files, 2 to read every second one, and so on. The order
+            is that of the manifest or of the listing.
     """
 
     uri: str
@@ -56,21 +65,27 @@ class Place:
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is an object store."""
+        """Whether the data is in an object store."""
         return "://" in self.uri
 
 
 @dataclass(frozen=True, slots=True)
 class Cold:
-    """The state of the page cache: the one asked for, and the one shown.
+    """The state of the page cache in a trial: as requested, and as verified.
 
-    ``label``: ``cold`` (proved), ``first epoch cold`` (later ones as the page cache left them),
-    ``warm``, ``direct`` (O_DIRECT), ``server cache unknown`` or ``not applicable``.
-    ``resident_before`` is the share of pages in the page cache before the trial,
-    ``physical_ratio`` physical bytes read / logical bytes read; None where not known.
-    ``amplification``: that ratio where parts of files were read, with what read-ahead brought.
-    ``cache_resident``: below 5 times the memory, so that later epochs may come from the cache.
-    ``limits``: what could not be done or seen on this machine.
+    Attributes:
+        asked: the requested state.
+        label: the verified state: ``cold``, ``first epoch cold`` (the page cache was not reset
+            between epochs), ``warm``, ``direct`` (O_DIRECT), ``server cache unknown`` or
+            ``not applicable``.
+        resident_before: the share of pages that were in the page cache before the trial; None if
+            unknown.
+        physical_ratio: bytes read from storage / bytes read by the trial; None if unknown.
+        cache_resident: whether the data is smaller than 5 times the memory, so that later epochs
+            may be read from the page cache.
+        why: the reason for the label.
+        amplification: the physical ratio if parts of files were read; read-ahead increases it.
+        limits: what could not be done or observed on this machine.
     """
 
     asked: str
@@ -85,14 +100,14 @@ class Cold:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a trial that lasted: an epoch, a batch in a worker, or the step of a rank.
+    """A part of a trial with its duration: an epoch, a batch in a worker, or a step of a rank.
 
     Attributes:
-        track: what it belongs to, such as ``worker 0``. Spans of one track do not overlap.
-        name: what it was, such as ``epoch 2``.
+        track: the row of the timeline, such as ``worker 0``. Spans of a track do not overlap.
+        name: its name, such as ``epoch 2``.
         begin_s: its begin, on the clock of a series' ``time_s``.
-        seconds: its length.
-        wait_s: how long it waited for data at its beginning.
+        seconds: its duration.
+        wait_s: how long it waited for data at its begin.
     """
 
     track: str
@@ -104,15 +119,18 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a trial found. ``series`` maps a name to equally long columns of numbers.
+    """The result of a trial that was carried out.
 
     Attributes:
-        origin_s: the moment, on the clock of the trial, from which a series' ``time_s`` counts;
-            None if no loop ran.
-        counted_s: begin and end of the steps that its rates are of, in seconds after that; None
-            if no loop ran.
-        samples: readings of the machine meanwhile, their ``time_s`` from the same moment.
-        pauses: parts of ``counted_s`` without steps that count, such as between epochs.
+        metrics: the figures by their name.
+        cold: the state of the page cache.
+        series: columns of numbers by their name, with a row for each step.
+        origin_s: the moment on the trial's clock from which ``time_s`` counts; None if no loop ran.
+        counted_s: begin and end of the steps whose rate is reported, in seconds after
+            ``origin_s``; None if no loop ran.
+        samples: readings of the machine during the trial; their ``time_s`` counts from the same
+            moment.
+        pauses: parts of ``counted_s`` without counted steps, such as the time between epochs.
         spans: epochs, batches of workers and steps of ranks, for a trace of the run.
     """
 
@@ -126,38 +144,26 @@ class Outcome:
     spans: Sequence[Span] = ()
 
 
-def _as_it_is(made: Any) -> Any:
-    return made
-
-
 def begin_at_once() -> float:
-    """Begin without waiting for other hosts; returns the seconds that this took: none."""
+    """Begin without waiting for other hosts. Returns the seconds of waiting, which are 0."""
     return 0.0
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
-    """Wrappers of loader and consumer, by which the self-test injects delays.
-
-    No config can set them, and a trial in a process of its own has none, so no measurement can
-    contain such a delay by mistake.
-    """
-
-    loader: Callable[[Any], Any] = _as_it_is
-    consumer: Callable[[Any], Any] = _as_it_is
-
-
-@dataclass(frozen=True, slots=True)
 class Context:
-    """What a trial gets beside its params.
+    """What a trial gets in addition to its parameters.
 
-    ``places`` resolves the names that params use. ``progress(samples, unit)`` may be called
-    at any rate with all that was done so far; ``unit`` is ``samples`` or ``bytes``, for instance.
-    ``scratch`` is removed when the trial has ended; None if the trial needs no such folder.
-    ``give_up_s`` is the moment on ``clock`` after which a trial ends by itself, with a reason,
-    since it would be killed soon after. A trial calls ``begin`` once, between its preparation and
-    its measurement; of several hosts, all begin together. It returns the seconds that the trial
-    waited for the others, by which ``give_up_s`` is then later.
+    Attributes:
+        places: the locations of data by the names that the parameters use.
+        clock: the clock by which the trial measures.
+        progress: called as ``progress(amount, unit)`` with the amount done so far; ``unit`` is
+            ``samples`` or ``bytes``, for instance. It may be called at any rate.
+        scratch: a folder that is removed after the trial; None if the trial needs none.
+        give_up_s: the moment on ``clock`` after which the trial ends by itself and says why. Soon
+            after it the trial would be killed.
+        begin: called once, between the preparation and the measurement. On several hosts, all
+            begin together. It returns the seconds that the trial waited for the other hosts.
+            ``give_up_s`` is later by this time.
     """
 
     places: Mapping[str, Place]
@@ -165,7 +171,6 @@ class Context:
     progress: Callable[[float, str], None]
     scratch: Path | None = None
     give_up_s: float = math.inf
-    around: Around = Around()
     begin: Callable[[], float] = begin_at_once
 
 
@@ -176,8 +181,8 @@ class HostPart:
     Attributes:
         host: the number of the host, from 0.
         status, reason, metrics, cold: the outcome of this host's own measurement.
-        began_s: the earliest and the latest possible start, in seconds after the hosts were told
-            to begin; None if the host did not begin. Both come from the clock of this host alone.
+        began_s: the earliest and the latest possible start, in seconds after the signal to begin;
+            None if the host did not begin. Only the clock of this host is used.
         ended_s: the end of the measurement, in seconds after its start.
     """
 
@@ -195,13 +200,13 @@ class Together:
     """A trial that several hosts ran at the same time.
 
     Attributes:
-        hosts: the number of hosts that were to run it.
+        hosts: the number of hosts that should have run it.
         parts: the part of each of these hosts, in the order of their numbers.
-        sums: rates by the name of their metric, summed over the hosts that measured.
+        sums: rates by the name of their metric, summed over the hosts that have a result.
         slowest: the number of the host with the lowest rate; None if no host has a rate.
         start_spread_s: the largest possible time between the first and the last start.
-        together_share: the part of the time from the first start to the last end in which all
-            hosts measured; below 1, ``sums`` is more than the hosts get at the same time.
+        together_share: the share of the time from the first start to the last end in which all
+            hosts measured. If it is below 1, ``sums`` is more than all hosts get at the same time.
     """
 
     hosts: int
@@ -213,20 +218,25 @@ class Together:
 
     @property
     def missing(self) -> Sequence[int]:
-        """Numbers of the hosts that have no result."""
+        """The numbers of the hosts that have no result."""
         return [part.host for part in self.parts if part.status != "done"]
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A trial as stored in a result. ``reason`` says why it failed or was skipped.
+    """A trial as stored in a result.
 
-    ``started_s`` and ``time_zero_s`` are moments in seconds since 1970. From the second one the
-    ``time_s`` of its steps, spans and readings count; 0 if it has none, or an earlier version
-    measured it.
-
-    If several hosts ran it, ``metrics`` and ``cold`` are those of host 0, and ``hosts`` has the
-    parts of all hosts. Of a trial that one of the hosts failed, only ``hosts`` has figures.
+    Attributes:
+        id, kind, params, repeat: as in ``TrialSpec``.
+        status: whether it is done, has failed or was skipped.
+        metrics, cold: its figures and the state of the page cache. On several hosts they are from
+            host 0, and they are empty if the trial failed on any host.
+        reason: why it failed or was skipped.
+        started_s: when it started, in seconds since 1970.
+        seconds: its duration.
+        time_zero_s: the moment in seconds since 1970 from which the ``time_s`` of its steps, spans
+            and readings counts; 0 if it has none or was measured by an earlier version.
+        hosts: the parts of all hosts, if several hosts ran it.
     """
 
     id: str
@@ -243,5 +253,7 @@ class Trial:
     hosts: Together | None = None
 
 
-def _shown(value: Any) -> str:
-    return "+".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+def _id_part(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return "+".join(str(item) for item in value)
+    return str(value)

@@ -8,6 +8,7 @@ from typing import Any
 from dataprep.counted import counted
 from dataprep.names import escape
 from iobench import badges
+from iobench.numbers import exact_size, percent, precise_number, rate_with_unit
 from iobench.stats import Estimate
 from iobench.together import main_rate
 from iobench.trial import Params, Together, Trial, TrialSpec
@@ -20,14 +21,6 @@ _MODELS = {
 }
 
 
-_SIZE_UNITS = {
-    "GiB": 2**30,
-    "GB": 10**9,
-    "MiB": 2**20,
-    "MB": 10**6,
-    "KiB": 2**10,
-    "kB": 10**3,
-}
 _LOADER_KEYS_SHOWN = {
     "loader",
     "data",
@@ -74,7 +67,7 @@ def result_words(trial: Trial) -> str:
     if samples := samples_words(trial.metrics):
         figures.append(samples)
     if "mb_per_s" in trial.metrics:
-        figures.append(rate_words(trial.metrics["mb_per_s"] * 1e6, "bytes"))
+        figures.append(rate_with_unit(trial.metrics["mb_per_s"] * 1e6, "bytes"))
     if has_hosts:
         figures[-1] += " on host 0"
     marks = ["emulated"] if trial.metrics.get("emulated") else []
@@ -89,9 +82,9 @@ def rates_words(rates: Mapping[str, float], number: Callable[[float], str] | Non
 
     Args:
         rates: the rates by the names of their metrics.
-        number: the format of a number; None for ``number_words``.
+        number: the format of a number; None for ``precise_number``.
     """
-    number = number or number_words
+    number = number or precise_number
     figures = []
     if samples := samples_words(rates, number):
         figures.append(samples)
@@ -106,12 +99,12 @@ def samples_words(metrics: Mapping[str, Any], number: Callable[[float], str] | N
 
     Args:
         metrics: the metrics of a trial.
-        number: the format of a number; None for ``number_words``.
+        number: the format of a number; None for ``precise_number``.
 
     Returns:
         The text; empty without a rate.
     """
-    number = number or number_words
+    number = number or precise_number
     rate = metrics.get("samples_per_s")
     if rate is not None:
         return f"{number(rate)} samples/s"
@@ -135,68 +128,21 @@ def _hosts_words(hosts: Together) -> Iterator[str]:
         yield f"all started within {hosts.start_spread_s:.2f} s"
 
 
-def rate_words(per_s: float, unit: str) -> str:
-    """Return a rate with its unit: ``1,234 samples/s``, ``12.3 MB/s``."""
-    if unit == "bytes":
-        return f"{number_words(per_s / 1e6)} MB/s"
-    return f"{number_words(per_s)} {unit}/s"
-
-
-def number_words(value: float) -> str:
-    """Return a number with three digits or more: ``24,757``, ``12.3``."""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def percent_words(share: float) -> str:
-    """Return a share as ``32 %``; below ten percent with one more digit: ``4.2 %``."""
-    return f"{share * 100:.0f} %" if abs(share) >= 0.095 else f"{share * 100:.1f} %"
-
-
 def share_words(share: Estimate) -> str:
     """Return a share with its interval: ``40 % (36 to 44 %)``."""
     if share.repeats < 2:
-        return percent_words(share.median)
-    return f"{percent_words(share.median)} ({share_range_words(share)})"
+        return percent(share.median)
+    return f"{percent(share.median)} ({share_range_words(share)})"
 
 
 def share_range_words(share: Estimate) -> str:
     """Return the interval of a share: ``36 to 44 %``."""
-    return f"{percent_words(share.low).removesuffix(' %')} to {percent_words(share.high)}"
-
-
-def duration_words(seconds: float) -> str:
-    """Return ``45.0 s``, ``12 min``, ``3 h 20 min`` or ``4 days``."""
-    if seconds < 100:
-        return f"{seconds:.1f} s"
-    hours, minutes = divmod(int(seconds / 60 + 0.5), 60)
-    if hours >= 72:
-        return f"{hours / 24:,.0f} days"
-    if not hours:
-        return f"{minutes} min"
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
-
-
-def duration_range_words(low_s: float, high_s: float) -> str:
-    """Return ``3 to 8 min`` or ``45.0 s to 3 min``; one duration if both are the same in words."""
-    low, high = duration_words(low_s), duration_words(high_s)
-    if low == high:
-        return low
-    low_number, _, low_unit = low.partition(" ")
-    has_same_unit = low_unit == high.partition(" ")[2]
-    return f"{low_number if has_same_unit else low} to {high}"
+    return f"{percent(share.low).removesuffix(' %')} to {percent(share.high)}"
 
 
 def model_words(name: str) -> str:
     """Return ``ResNet-50`` for ``resnet50``; other names are returned as they are."""
     return _MODELS.get(name, name)
-
-
-def size_words(size_bytes: int) -> str:
-    """Return a size in the largest unit in which it is a whole number: ``64 KiB``, ``128 MB``."""
-    for unit, unit_bytes in _SIZE_UNITS.items():
-        if size_bytes and size_bytes % unit_bytes == 0:
-            return f"{size_bytes // unit_bytes:,} {unit}"
-    return f"{size_bytes:,} B"
 
 
 def ladder_table(entry: Mapping[str, Any]) -> str:
@@ -250,7 +196,7 @@ def _of_1000_samples(sample_s: float) -> str:
 def _disk(params: Params) -> str:
     text = (
         f"disk {params['target']} {params['operation']} {params['pattern']} "
-        f"{size_words(params['block_bytes'])} x{params['parallelism']} {params['cache']}"
+        f"{exact_size(params['block_bytes'])} x{params['parallelism']} {params['cache']}"
     )
     return f"{text} by {params['engine']}" if "engine" in params else text
 
@@ -262,7 +208,7 @@ def _layout(params: Params) -> str:
 def _object(params: Params) -> str:
     return (
         f"store {params['store']} {params['client']} {params['operation']} "
-        f"{size_words(params['object_bytes'])} x{params['connections']}"
+        f"{exact_size(params['object_bytes'])} x{params['connections']}"
     )
 
 

@@ -29,7 +29,7 @@ ORDER = {
         *("cli", "__main__"),
     ),
     "iobench": (
-        *("errors", "clock", "stats", "ladder", "several", "trial", "together"),
+        *("errors", "clock", "stats", "numbers", "ladder", "several", "trial", "together"),
         *("machine", "badges", "words"),
         *("child_process", "trial_timeout"),
         *("extensions", "stored", "pixels", "data", "loaders"),
@@ -56,7 +56,7 @@ ORDER = {
 }
 PURE = {"image", "assign", "formats", "keys", "names", "counted"}
 PURE |= {"schema", "credentials", "manifest"}
-PURE_BENCH = {"stats", "ladder", "words", "analysis", "report"}
+PURE_BENCH = {"stats", "numbers", "ladder", "words", "analysis", "report"}
 PURE_BENCH |= {"machine/coldness", "machine/storage_kinds", "machine/usage"}
 PURE_BENCH |= {"plan", "pixels", "badges", "together", "trace", "loops/spans"}
 IMPURE = {"boto3", "botocore", "dask", "distributed", "pathlib", "shutil", "socket", "subprocess"}

@@ -40,6 +40,7 @@ from iobench.analysis.regressions import (
 from iobench.analysis.repeats import Repeats, by_settings, cold_label, data_name, metric_values
 from iobench.errors import NotComparable
 from iobench.ladder import RUNGS
+from iobench.numbers import exact_percent
 from iobench.result import STEADY_STATE, Result
 from iobench.stats import Estimate, has_ratio
 from iobench.words import params_words
@@ -196,12 +197,12 @@ class Comparison:
         loop = self._headline_loop
         if loop is not None:
             parts.append(_loop_words(loop))
-        size = f"{self.threshold * 100:.3g} %"
+        threshold = exact_percent(self.threshold)
         worse = len(with_verdict(self.deciding, "regression"))
         better = len(with_verdict(self.deciding, "improvement"))
         underpowered = len(with_verdict(self.deciding, "underpowered"))
         number = counted(len(self.deciding), "deciding figure")
-        parts.append(f"{worse} of {number} worse by {size} or more, {better} better")
+        parts.append(f"{worse} of {number} worse by {threshold} or more, {better} better")
         if self.more_repeats:
             more = counted(self.more_repeats, "more repeat")
             parts.append(

@@ -10,8 +10,8 @@ from dataprep.prices import Price
 from iobench.analysis.loops import FARTHEST, Loop, Source
 from iobench.analysis.repeats import is_number, median_of, rate_of
 from iobench.loaders.capabilities import capabilities_of
+from iobench.numbers import rough_duration
 from iobench.result import Result
-from iobench.words import duration_words
 
 _HOURS_PER_MONTH = 365 * 24 / 12
 _GIB = 2**30
@@ -125,9 +125,9 @@ def cost_lines(cost: Cost) -> Iterator[str]:
         return
     yield f"{cost.epochs} epochs of {cost.samples:,.0f} samples, {cost.group}:"
     for row in cost.rows:
-        line = f"  {row.place:<6}  {duration_words(row.hours * 3600)} an epoch"
+        line = f"  {row.place:<6}  {rough_duration(row.hours * 3600)} an epoch"
         if row.waiting_hours is not None:
-            line += f", {duration_words(row.waiting_hours * 3600)} of it loss"
+            line += f", {rough_duration(row.waiting_hours * 3600)} of it loss"
         if row.usd is not None:
             all_epochs = money(row.usd * cost.epochs, cost.currency)
             line += f"; {money(row.usd, cost.currency)} an epoch, {all_epochs} in all"

@@ -34,10 +34,11 @@ from iobench.analysis.store_limits import (
     store_points,
 )
 from iobench.data.existing import folder_key
+from iobench.numbers import percent
 from iobench.result import Finding, Result
 from iobench.stats import Estimate
 from iobench.trial import Params, Trial
-from iobench.words import params_words, percent_words
+from iobench.words import params_words
 
 MAX_SPREAD = 2.0
 """Maximum of the largest repeat / the smallest repeat of a figure that is evidence."""
@@ -289,7 +290,7 @@ def _unbalanced_trials(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     for trial in trials:
         balance = trial.metrics.get("balance")
         if trial.status == "done" and is_number(balance) and abs(balance - 1) > MAX_UNBALANCED:
-            yield trial.id, f"fetched samples are {percent_words(balance)} of the consumed ones"
+            yield trial.id, f"fetched samples are {percent(balance)} of the consumed ones"
 
 
 def _disagreeing_trials(trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:

@@ -16,8 +16,8 @@ from dataprep.counted import counted
 from iobench.analysis.finding_rules import RULES
 from iobench.analysis.loops import Loop, median_by_rank
 from iobench.analysis.sizing import FeedsRow
+from iobench.numbers import percent
 from iobench.result import Finding
-from iobench.words import percent_words
 
 MIN_UTILISATION = 0.90
 """Minimum utilisation of the slowest rank: the pass mark of MLPerf Storage."""
@@ -121,7 +121,7 @@ def _basis(family: Sequence[AcceleratorCount], largest: AcceleratorCount | None)
     sentences = []
     if largest is not None:
         fed_accelerators = largest.accelerators
-        busy = percent_words(largest.au_slowest)
+        busy = percent(largest.au_slowest)
         name = f"{counted(fed_accelerators, 'accelerator')} ({largest.name})"
         sentences.append(f"With {name}, the slowest computes {busy} of the time (AU).")
     more = [count for count in family if count.accelerators > fed_accelerators]
@@ -132,7 +132,7 @@ def _basis(family: Sequence[AcceleratorCount], largest: AcceleratorCount | None)
     name = str(following.accelerators)
     if largest is None:
         name = f"{counted(following.accelerators, 'accelerator')} ({following.name})"
-    busy = percent_words(following.au_slowest)
+    busy = percent(following.au_slowest)
     limit = following.limit or "the reason was not measured"
     sentences.append(f"With {name}, the slowest computes {busy} of the time: {limit}.")
     return " ".join(sentences)

@@ -12,11 +12,12 @@ from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import cold_label, estimate_as_dict, is_number
 from iobench.ladder import RUNGS
+from iobench.numbers import percent
 from iobench.result import Finding, Result
 from iobench.stats import Estimate, estimate, median
 from iobench.together import main_rate
 from iobench.trial import HostPart, Params, Together, Trial
-from iobench.words import params_words, percent_words, rates_words
+from iobench.words import params_words, rates_words
 
 KINDS = {
     "train": "Training loops",
@@ -232,7 +233,7 @@ def hosts_findings(result: Result) -> Iterator[Finding]:
         evenness, worst = min(uneven, key=lambda share_and_point: share_and_point[0])
         yield make_finding(
             "hosts-uneven",
-            f"host {worst.slowest.host} gets {percent_words(evenness)} of the rate of the median "
+            f"host {worst.slowest.host} gets {percent(evenness)} of the rate of the median "
             f"host: {worst.description}",
             advice_on("hosts-uneven"),
         )
@@ -240,7 +241,7 @@ def hosts_findings(result: Result) -> Iterator[Finding]:
         share, worst = min(apart, key=lambda share_and_point: share_and_point[0])
         yield make_finding(
             "hosts-apart",
-            f"all hosts measured in {percent_words(share)} of the time: {worst.description}",
+            f"all hosts measured in {percent(share)} of the time: {worst.description}",
             advice_on("hosts-apart"),
         )
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from iobench.analysis.finding_rules import FINE_SHARE, HIGH_SHARE
+from iobench.numbers import percent, precise_number
 from iobench.stats import Estimate
-from iobench.words import number_words, percent_words
 
 UNKNOWN_RATE = "unknown"
 
@@ -54,8 +54,8 @@ class InputCost:
         """``32 %``, ``28 to 36 %``; a loss below zero is shown as no loss."""
         low, high = max(0.0, self.low), max(0.0, self.high)
         if low == high:
-            return percent_words(low)
-        return f"{percent_words(low).removesuffix(' %')} to {percent_words(high)}"
+            return percent(low)
+        return f"{percent(low).removesuffix(' %')} to {percent(high)}"
 
     @property
     def as_estimate(self) -> Estimate:
@@ -106,10 +106,10 @@ def entry_rate_words(entry: Mapping[str, Any], metric: str = "samples_per_s") ->
     """
     rate = entry_median(entry, metric)
     if rate is not None:
-        return number_words(rate)
+        return precise_number(rate)
     low, high = entry_median(entry, f"{metric}_low"), entry_median(entry, f"{metric}_high")
     if low is not None and high is not None:
-        return f"{number_words(low)} to {number_words(high)}"
+        return f"{precise_number(low)} to {precise_number(high)}"
     return UNKNOWN_RATE if entry.get("samples") else ""
 
 

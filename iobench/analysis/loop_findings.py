@@ -28,10 +28,11 @@ from iobench.analysis.loops import Loop, median_by_rank
 from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import by_settings, data_name, median_of
 from iobench.analysis.store_limits import TO_MEASURE, connections_of, limit_of, read_bytes_of
+from iobench.numbers import percent
 from iobench.result import Finding
 from iobench.stats import Estimate
 from iobench.trial import Trial
-from iobench.words import params_words, percent_words, share_words
+from iobench.words import params_words, share_words
 
 _RUNG_CAUSES = {
     "copy": ("slow-copy", "copying to the device"),
@@ -282,7 +283,7 @@ def _cpu_words(loop: Loop, capacities: Capacities) -> str:
         text += f" on {capacities.processors:g} CPUs"
     busy_share = loop.metric("cpu_busy_share")
     if busy_share is not None:
-        text += f", which were {percent_words(busy_share)} busy"
+        text += f", which were {percent(busy_share)} busy"
     return text
 
 
@@ -351,7 +352,7 @@ def _get_words(loop: Loop) -> str:
     first_byte_s, get_s = loop.metric("store_first_byte_s"), loop.metric("store_get_s")
     if first_byte_s is None or not get_s:
         return ""
-    share = percent_words(first_byte_s / get_s)
+    share = percent(first_byte_s / get_s)
     return f"; a GET takes {get_s * 1e3:,.0f} ms, {share} of it to the first byte"
 
 
@@ -362,7 +363,7 @@ def _disk_words(loop: Loop) -> str:
     if mb_per_s is not None:
         text += f"; disks gave {mb_per_s:,.0f} MB/s"
     if waiting_share is not None:
-        text += f", iowait {percent_words(waiting_share)}"
+        text += f", iowait {percent(waiting_share)}"
     return text
 
 
@@ -380,7 +381,7 @@ def _rank_findings(loop: Loop) -> Iterator[Finding]:
             slowest = waits_s.index(max(waits_s))
             yield make_finding(
                 "uneven-ranks",
-                f"{name}: ranks wait for a slower one {percent_words(share)} of the time; rank "
+                f"{name}: ranks wait for a slower one {percent(share)} of the time; rank "
                 f"{slowest} waits {waits_s[slowest] * 1e3:,.3g} ms in each step, the fastest "
                 f"{min(waits_s) * 1e3:,.3g} ms",
                 advice_on("uneven-ranks"),

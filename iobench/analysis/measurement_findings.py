@@ -12,9 +12,10 @@ from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import Repeats, by_settings, metric_values
 from iobench.data.existing import folder_key
 from iobench.machine.storage_kinds import kind_name, reach
+from iobench.numbers import percent, precise_number
 from iobench.result import Finding, Result
 from iobench.trial import Trial
-from iobench.words import number_words, params_words, percent_words
+from iobench.words import params_words
 
 _RATE_METRICS = {"disk": "mb_per_s", "object": "mb_per_s"}
 """The metric of a rate by kind of trial; other kinds have ``samples_per_s``."""
@@ -135,7 +136,7 @@ def _cache_findings(group: str, trials: Sequence[Trial]) -> Iterator[Finding]:
 def _scattered(name: str, repeats: Repeats, metric: str, group: str = "") -> Finding:
     rates = metric_values(repeats, metric)
     unit = "MB/s" if metric == "mb_per_s" else "samples/s"
-    evidence = f"{name}: {number_words(min(rates))} to {number_words(max(rates))} {unit}"
+    evidence = f"{name}: {precise_number(min(rates))} to {precise_number(max(rates))} {unit}"
     return make_finding("scattered", evidence, advice_on("scattered"), of=group)
 
 
@@ -164,7 +165,7 @@ def _timing_overhead(done: Sequence[Trial]) -> Iterator[Finding]:
     shares = {trial.id: float(trial.metrics.get("harness_share") or 0.0) for trial in done}
     worst = max(shares, key=lambda trial_id: shares[trial_id], default="")
     if worst and shares[worst] > _MAX_OVERHEAD:
-        evidence = f"timing a step takes {percent_words(shares[worst])} of it in {worst}"
+        evidence = f"timing a step takes {percent(shares[worst])} of it in {worst}"
         yield make_finding("instrumentation", evidence, advice_on("instrumentation"))
 
 
@@ -177,7 +178,7 @@ def _sampling_overhead(done: Sequence[Trial]) -> Iterator[Finding]:
             total_s += trial.seconds
             cpu_s += float(cpu_share) * trial.seconds
     if total_s >= _MIN_SAMPLED_S and cpu_s / total_s > _MAX_OVERHEAD:
-        evidence = f"sampling the machine takes {percent_words(cpu_s / total_s)} of a CPU"
+        evidence = f"sampling the machine takes {percent(cpu_s / total_s)} of a CPU"
         yield make_finding("sampling", evidence, advice_on("sampling"))
 
 

@@ -15,6 +15,7 @@ from iobench.analysis.loops import Loop
 from iobench.analysis.repeats import is_number, median_of, metric_values
 from iobench.consumers.accelerators import RATES, StorageWorkload
 from iobench.machine.coldness import UNCACHED_MULTIPLE
+from iobench.numbers import precise_percent
 from iobench.result import Result
 from iobench.words import model_words
 
@@ -108,7 +109,8 @@ def _utilisation(loop: Loop, workload: StorageWorkload) -> Requirement:
     if not shares:
         return Requirement(rule, "unknown", None)
     lowest = min(shares)
-    return Requirement(rule, f"{lowest * 100:.1f} % in the worst run", lowest >= workload.pass_mark)
+    measured = f"{precise_percent(lowest)} in the worst run"
+    return Requirement(rule, measured, lowest >= workload.pass_mark)
 
 
 def _data(result: Result, loop: Loop) -> Requirement:

@@ -9,9 +9,10 @@ from iobench.analysis.recommendations import advice_on, shard_command
 from iobench.analysis.repeats import by_settings, cold_label, data_name, median_of, rate_of
 from iobench.analysis.summary_rows import processes_rows
 from iobench.data.settings import AS_FILES
+from iobench.numbers import percent
 from iobench.result import Finding, Result
 from iobench.trial import Trial
-from iobench.words import params_words, percent_words
+from iobench.words import params_words
 
 _FILES_SLOW = 0.5
 """Rate of small files / rate of shards, below which small files are slow."""
@@ -48,7 +49,7 @@ def _refused_requests(result: Result) -> Iterator[Finding]:
         refused = median_of(repeats, "refused") or 0.0
         requests = median_of(repeats, "requests") or 0.0
         if refused and refused / (refused + requests) > MAX_REFUSED_SHARE:
-            share = percent_words(refused / (refused + requests))
+            share = percent(refused / (refused + requests))
             evidence = f"{params_words('object', params)}: {share} of its requests were refused"
             yield make_finding("store-throttles", evidence, advice_on("store-throttles"))
             return

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dataprep.counted import counted
+from iobench.numbers import precise_number
 from iobench.stats import (
     SIGNIFICANCE,
     Estimate,
@@ -31,7 +32,6 @@ from iobench.stats import (
     ratio_apart,
     smallest_p_value,
 )
-from iobench.words import number_words
 
 Verdict = Literal["regression", "improvement", "underpowered", "no evidence"]
 VERDICTS: tuple[Verdict, ...] = ("regression", "improvement", "underpowered", "no evidence")
@@ -57,14 +57,14 @@ class Figure:
     def say(self, value: float) -> str:
         """Return a value with its unit: ``24,757``, ``12.3 ms``, ``412 MB``."""
         if self.unit == "bytes":
-            return f"{number_words(value / 1e6)} MB"
+            return f"{precise_number(value / 1e6)} MB"
         if self.unit == "":
-            return number_words(value)
+            return precise_number(value)
         if value >= 1:
-            return f"{number_words(value)} s"
+            return f"{precise_number(value)} s"
         if value >= 1e-3:
-            return f"{number_words(value * 1e3)} ms"
-        return f"{number_words(value * 1e6)} µs"
+            return f"{precise_number(value * 1e3)} ms"
+        return f"{precise_number(value * 1e6)} µs"
 
 
 @dataclass(frozen=True, slots=True)

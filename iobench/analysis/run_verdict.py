@@ -22,9 +22,10 @@ from iobench.analysis.input_cost import (
 )
 from iobench.analysis.loops import Loop, scatters
 from iobench.loaders.capabilities import capabilities_of
+from iobench.numbers import percent
 from iobench.result import Finding
 from iobench.stats import Estimate
-from iobench.words import percent_words, samples_words, share_range_words
+from iobench.words import samples_words, share_range_words
 
 _BOTTLENECKS = {
     "slow-decode": "Decoding is the bottleneck.",
@@ -116,7 +117,7 @@ def confidence(loop: Loop, findings: Sequence[Finding], doubt: str = "") -> Conf
     if doubtful is not None:
         return Confidence("low", f"{doubtful.title.lower()}; {repeats_words}")
     half_width = _half_width(share)
-    interval = f"{repeats_words}, half-width {percent_words(half_width)}"
+    interval = f"{repeats_words}, half-width {percent(half_width)}"
     if half_width >= _MEDIUM_HALF_WIDTH:
         return Confidence("low", interval)
     if half_width >= _HIGH_HALF_WIDTH or repeats < ENOUGH_REPEATS:
@@ -303,7 +304,7 @@ def _watched_verdict(entries: Sequence[Mapping[str, Any]]) -> str:
     elif rate:
         verdict += f", at {rate} samples/s"
     if cost.by == "device" and longest["wait_share"]:
-        verdict += f"; the host waits {percent_words(longest['wait_share']['median'])}"
+        verdict += f"; the host waits {percent(longest['wait_share']['median'])}"
     if ceiling:
         verdict += f"; without its loader it takes {ceiling} samples/s"
     elif cost.by != "device":
@@ -318,6 +319,6 @@ def _loss_verdict(entry: Mapping[str, Any], cost: InputCost, subject: str, few_s
         f"{few_steps}: {entry_rate_words(entry)} of {entry_ceiling_words(entry)} samples/s"
     )
     if entry["wait_share"]:
-        share = percent_words(entry["wait_share"]["median"])
+        share = percent(entry["wait_share"]["median"])
         verdict += f"; the host waits for data {share} of its time"
     return f"{verdict}."

@@ -14,10 +14,10 @@ from iobench.analysis.finding_rules import (
 from iobench.analysis.input_cost import InputCost, input_cost
 from iobench.analysis.loop_findings import outlier_findings
 from iobench.analysis.recommendations import advice_on
+from iobench.numbers import percent
 from iobench.result import Finding
 from iobench.stats import Estimate
 from iobench.trial import Metrics, Trial
-from iobench.words import percent_words
 
 
 def watched_findings(trials: Sequence[Trial]) -> Iterator[Finding]:
@@ -61,12 +61,12 @@ def _cause_of_waiting(metrics: Metrics) -> str:
 def _cpu_words(metrics: Metrics, code: str) -> str:
     """Return how busy the CPUs were, and the figure from which the cause was concluded."""
     busy_share = metrics.get("cpu_busy_share")
-    text = "" if busy_share is None else f"; CPUs {percent_words(busy_share)} busy"
+    text = "" if busy_share is None else f"; CPUs {percent(busy_share)} busy"
     mb_per_s = metrics.get("disk_read_mb_per_s")
     if code == "waiting-workers" and mb_per_s is not None:
         text += f", disks gave {mb_per_s:,.0f} MB/s"
     if code == "waiting-others":
-        text += f", {percent_words(metrics['loop_cpu_share'])} by the loop and its workers"
+        text += f", {percent(metrics['loop_cpu_share'])} by the loop and its workers"
     return text
 
 
@@ -76,12 +76,12 @@ def _cost_words(name: str, metrics: Metrics, cost: InputCost) -> str:
     if cost.by == "loss":
         text = f"{name}: its loader costs {cost.words} of its rate"
         if host_share is not None:
-            text += f"; it waits {percent_words(host_share)} of its time"
+            text += f"; it waits {percent(host_share)} of its time"
         return text
     subject = f"{name}: its GPU" if cost.by == "device" else f"{name}:"
     text = f"{subject} waits for data {cost.words} of its time"
     if cost.by == "device" and host_share is not None:
-        text += f", the host {percent_words(host_share)}"
+        text += f", the host {percent(host_share)}"
     return text
 
 
@@ -109,7 +109,7 @@ def _epoch_starts(name: str, metrics: Metrics) -> Iterator[Finding]:
         start_s = metrics.get("epoch_start_s") or 0.0
         yield make_finding(
             "epoch-starts",
-            f"{name}: the starts of epochs take {percent_words(share)} of {owner} time, "
+            f"{name}: the starts of epochs take {percent(share)} of {owner} time, "
             f"{start_s:.2g} s each",
             advice_on("watched-epoch-starts"),
             share=Estimate(share, share, share, 0.0, 1),

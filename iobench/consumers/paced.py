@@ -12,7 +12,7 @@ from iobench.clock import Clock, Pauses
 from iobench.consumers.accelerators import RATES
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders.protocol import Batch, Framework
-from iobench.words import number_words
+from iobench.numbers import precise_number
 
 
 class PacedConsumer:
@@ -34,7 +34,7 @@ class PacedConsumer:
         if rate is not None:
             self.images_per_s = rate.samples_per_s
             source = f"{rate.meaning.value}; {rate.source}"
-        self.device = f"emulated {name} ({number_words(self.images_per_s)} images/s)"
+        self.device = f"emulated {name} ({precise_number(self.images_per_s)} images/s)"
         self.notes: Sequence[str] = (f"emulated, without computing: {source}",)
         self._settings = settings
         self._pauses = Pauses(clock)

@@ -83,7 +83,7 @@ def create_loader(trial: LoopTrial, location: Place | None, context: Context) ->
             f"{name} does not read images that are stored as pixels: use {', '.join(readers)}"
         )
     new_loader = partial(loader_class, location, trial, context.clock)
-    loader: Loader = context.around.loader(create(LOADERS, name, Loader, new_loader))
+    loader: Loader = create(LOADERS, name, Loader, new_loader)
     return loader
 
 

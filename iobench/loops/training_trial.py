@@ -109,9 +109,7 @@ def _create_consumer(trial: TrainingTrial, context: Context, data: DataSummary |
     consumer_class = CONSUMERS.load(trial.consumer)
     settings = trial.model_copy(update={"classes": network_classes(data)})
     new_consumer = partial(consumer_class, settings, context.clock)
-    consumer: Consumer = context.around.consumer(
-        create(CONSUMERS, trial.consumer, Consumer, new_consumer)
-    )
+    consumer: Consumer = create(CONSUMERS, trial.consumer, Consumer, new_consumer)
     return consumer
 
 

@@ -32,9 +32,10 @@ from iobench.loops.samples_in_flight import SampleFlow, sample_flow
 from iobench.loops.training_settings import TrainingTrial
 from iobench.loops.window import MAX_EXTRA_ROUNDS, MIN_EPOCHS, MIN_ROUNDS
 from iobench.loops.window_rules import RateRule, choose_rule
+from iobench.numbers import rough_duration
 from iobench.stored import DataSummary
 from iobench.trial import GIVE_UP_SHARE, TrialSpec
-from iobench.words import duration_words, params_words
+from iobench.words import params_words
 
 SLOWEST_SAMPLES_PER_S = 100.0
 """The lowest rate that is assumed of a loader: one processor that decodes large photographs."""
@@ -236,8 +237,8 @@ def _too_slow(spec: TrialSpec, need: _SampleNeed, fastest_per_s: float, timeout_
         return ""
     return (
         f"{params_words(spec.kind, spec.params)}: {need.description} take at least "
-        f"{duration_words(needed_s)} at {fastest_per_s:,.0f} samples/s, but the trial ends after "
-        f"{duration_words(limit_s)}: set trial_timeout_s to "
+        f"{rough_duration(needed_s)} at {fastest_per_s:,.0f} samples/s, but the trial ends after "
+        f"{rough_duration(limit_s)}: set trial_timeout_s to "
         f"{math.ceil(needed_s / need.give_up_share):,} or more, or {need.remedy}"
     )
 

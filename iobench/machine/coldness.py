@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from iobench.machine.storage_kinds import has_server
+from iobench.numbers import percent_rounded_down, precise_percent
 from iobench.trial import Cold
 
 MAX_RESIDENT_SHARE = 0.01
@@ -169,11 +170,11 @@ def _why_not_cold(
     if resident is None:
         return f"the residency is unknown{where}"
     if resident > MAX_RESIDENT_SHARE:
-        return f"{_percent(resident)} of the pages were resident before{where}"
+        return f"{precise_percent(resident)} of the pages were resident before{where}"
     if physical is None:
         return f"physical bytes are not counted{where}" if sequential else ""
     if physical < MIN_PHYSICAL_SHARE:
-        return f"only {_percent(physical)} of the bytes read came from storage{where}"
+        return f"only {precise_percent(physical)} of the bytes read came from storage{where}"
     return ""
 
 
@@ -181,16 +182,14 @@ def _why_not_the_device(physical: float | None, file_system: str) -> str:
     if physical is None or physical >= MIN_PHYSICAL_SHARE:
         return ""
     where = f" on {file_system}" if file_system else ""
-    return f"only {_percent(physical)} of the bytes are counted as read from a device{where}"
+    share = percent_rounded_down(physical)
+    return f"only {share} of the bytes are counted as read from a device{where}"
 
 
 def _why_not_all_warm(resident: float | None, physical: float | None) -> str:
     if resident is not None and resident < 1 - MAX_RESIDENT_SHARE:
-        return f"only {_percent(resident)} of the pages were in memory before"
+        return f"only {precise_percent(resident)} of the pages were in memory before"
     if physical is None or physical <= 1 - MIN_PHYSICAL_SHARE:
         return ""
-    return f"{_percent(physical)} of the bytes read came from storage: not all stayed in memory"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.4g} %"
+    share = percent_rounded_down(physical)
+    return f"{share} of the bytes read came from storage: not all stayed in memory"

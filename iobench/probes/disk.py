@@ -19,6 +19,7 @@ from dataprep.schema import typed
 from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.mounts import file_system
 from iobench.machine.page_cache import prepare_cache
+from iobench.numbers import size
 from iobench.probes.blocks import move_by_processes
 from iobench.probes.fio import move_by_fio
 from iobench.probes.parallel import Moved
@@ -136,9 +137,9 @@ def file_to_write(folder: Path, size_bytes: int, target: str) -> Iterator[Path]:
         free_bytes = shutil.disk_usage(folder).free
         if free_bytes < size_bytes + min(_SPARE_BYTES, size_bytes):
             raise TrialFailed(
-                f"target {target!r} is full: {free_bytes / 1e6:,.0f} MB are free in "
+                f"target {target!r} is full: {size(free_bytes)} are free in "
                 f"{folder.parent} ({file_system(folder)}), the test file takes "
-                f"{size_bytes / 1e6:,.0f} MB"
+                f"{size(size_bytes)}"
             )
         try:
             with path.open("xb") as file:

@@ -1,4 +1,4 @@
-"""A saved result as one HTML file that needs no network."""
+"""Draw a saved result as one HTML file that needs no network."""
 
 from __future__ import annotations
 

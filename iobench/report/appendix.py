@@ -1,9 +1,9 @@
-"""PURE. The collapsed part of the page: tables of all results."""
+"""PURE. The collapsed part of the page: tables of all results, and the glossary."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -13,6 +13,7 @@ from iobench import badges
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.epoch_cost import cost_lines, epoch_cost
 from iobench.analysis.hosts import on_all_hosts
+from iobench.analysis.loops import Loop
 from iobench.analysis.mlperf import pass_marks
 from iobench.analysis.repeats import is_number
 from iobench.analysis.sizing import scale, scale_lines
@@ -20,26 +21,27 @@ from iobench.analysis.summary_rows import access_rows, processes_rows
 from iobench.consumers.accelerators import ACCELERATORS
 from iobench.ladder import RUNGS
 from iobench.machine.storage_kinds import kind_name
+from iobench.numbers import duration, number, precise_percent, size, with_interval
 from iobench.report import counted as counted_rates
 from iobench.report import hosts, latencies, ranks, starts, watched
-from iobench.report.numbers import number, percent, seconds, size, with_interval
+from iobench.report.glossary import DEFINITIONS
 from iobench.report.tables import Section, Table
 from iobench.result import Result
 from iobench.stats import Estimate
 from iobench.trial import Trial
 from iobench.words import model_words, params_words, samples_words
 
-_MOST_ROWS = 400
-_RATES = {
+_MAX_ROWS = 400
+_RATE_UNITS = {
     "mb_per_s": "MB/s",
     "iops": "IOPS",
     "requests_per_s": "requests/s",
 }
 _LOOP_FIGURES = (
-    ("the device consumes, samples/s", "consumes"),
-    ("warm, samples/s", "warm"),
-    ("cold, samples/s", "cold"),
-    ("from the object store, samples/s", "store"),
+    ("samples/s that the device can consume", "consumes"),
+    ("samples/s, warm", "warm"),
+    ("samples/s, cold", "cold"),
+    ("samples/s from the object store", "store"),
     ("share of the device's rate (au_ceiling)", "au_ceiling"),
     ("au_mlperf", "au_mlperf"),
     ("au_mlperf of the slowest rank", "au_mlperf_slowest"),
@@ -48,258 +50,240 @@ _LOOP_FIGURES = (
     ("preparation stall", "preparation_stall"),
     ("fetch stall", "fetch_stall"),
     ("time to first batch", "time_to_first_batch_s"),
-    ("start of later epochs", "epoch_start_s"),
-    ("starts, share of the time", "epoch_start_share"),
+    ("start of a later epoch", "epoch_start_s"),
+    ("share of the time in starts of epochs", "epoch_start_share"),
 )
-_SECONDS = ("time_to_first_batch_s", "epoch_start_s")
-_MET = {True: "yes", False: "no", None: "unknown"}
-_SHARES = {
+_SECONDS_FIGURES = ("time_to_first_batch_s", "epoch_start_s")
+_ANSWERS = {True: "yes", False: "no", None: "unknown"}
+_SHARE_FIGURES = {
     *("au_ceiling", "au_mlperf", "au_mlperf_slowest", "stall_fraction", "waiting_fraction"),
     *("preparation_stall", "fetch_stall", "epoch_start_share"),
 }
 
-DEFINITIONS: Mapping[str, str] = {
-    "loss": (
-        "(T2 - T1) / T2, where T1 are the loop's seconds on data in the device's memory and T2 "
-        "from the farthest place measured: how much longer a step takes, as a share of the longer "
-        "step. Contention for the CPUs is included. Of a watched loop with a replay, T1 is the "
-        "time of a step on repeated batches."
-    ),
-    "waiting": (
-        "The share of a step in which the device has no batch. It differs from the loss where "
-        "loading also slows the device's own work."
-    ),
-    "au_ceiling": (
-        "1 - loss: samples/s, divided by those of the same loop on data in the device's memory."
-    ),
-    "au_mlperf": (
-        "Compute time / running time, without the first step, as MLPerf Storage defines it. Its "
-        "pass marks are for its own workloads (presets named -mlperf); beside them the report "
-        "lists what else its rules ask for. A host may wait while its device computes, so it "
-        "differs from au_ceiling. Of several ranks it is the mean, as MLPerf Storage's DLIO "
-        "computes it; the slowest rank stands beside it."
-    ),
-    "preparation stall": (
-        "(T3 - T1) / T2, where T3 are the seconds from a warm page cache: decoding, "
-        "augmenting, collating and copying. After Mohan et al., VLDB 2021."
-    ),
-    "fetch stall": "(T2 - T3) / T2: reading from the disk or the store.",
-    "ladder": (
-        "The same loop run again with one real part more each time. A part costs the difference to "
-        "the rung above, and the parts add up to the loss. The bar is made of medians of rungs; "
-        "verdict and findings give medians of shares, which can differ by a percent or two."
-    ),
-    "start of an epoch": (
-        "The time from the request of an epoch to its first batch. Where whole epochs were "
-        "measured, the rate includes the starts, and the ladder has a rung for them: the seconds a "
-        "sample that the nearest loop with samples from memory spent in starts. What the starts of "
-        "farther loops take beyond that is in their rungs. A rate in a steady state has no start "
-        "in it."
-    ),
-    "balance": (
-        "Fetched samples / consumed samples in the time that counts, samples of partial batches "
-        "included. In a steady state both are equal."
-    ),
-    "replay": (
-        "Of a watched loop: some of its batches are handed out again for a number of steps, so "
-        "that the loader is not waited for. The last half of these steps gives the ceiling, the "
-        "loop's rate without its loader. Batches that are copied to the device are copied in these "
-        "steps, too."
-    ),
-    "cold, warm": (
-        "Cold: at most 1 % of the files' pages were in the page cache before, and storage "
-        "gave at least 95 % of the bytes. Warm: anything else. Direct: O_DIRECT, past the cache. "
-        "On NFS, Lustre and FUSE: cold on this host; server cache unknown."
-    ),
-    "5 times the memory": (
-        "Of smaller data, later epochs may come from the page cache instead of the disk."
-    ),
-    "confidence": (
-        "High: at least 6 repeats and an interval whose half-width is below 5 % of the median; "
-        "medium: below 15 %; else low. Low as well for a smoke run of up to 3 repeats, for "
-        "scattered repeats, for figures that are no evidence, and where cold was not proved. "
-        "Storage under an emulated device, or a store on the same machine, is never high."
-    ),
-    "emulated device": "Batches are taken at a fixed rate and nothing is computed.",
-    "hosts together": (
-        "Several hosts run each trial at the same time. The sum adds the rates of all hosts, each "
-        "over its own measurement. All other figures and tables are those of host 0 while all "
-        "hosts measured. Evenness is the rate of the slowest host / that of the median host."
-    ),
-    "spread of starts": (
-        "The largest possible time between the first and the last start of a trial on several "
-        "hosts. Each host knows by its own clock when the signal to begin was not there yet and "
-        "when it was there. Clocks of different hosts are never compared."
-    ),
-    "measured at the same time": (
-        "The time from the last start to the first end on several hosts / the time from the first "
-        "start to the last end. Below 1, a host had the storage to itself for a while, and the sum "
-        "is more than all hosts get at the same time."
-    ),
-    "interval": (
-        "Of a median: the exact order-statistic interval. From 6 repeats on it covers 95 %."
-    ),
-    "predicted": (
-        "The minimum of the rates of device, loader and storage, each measured separately. More "
-        "workers than were measured are predicted from a curve of at least three counts, up to "
-        "twice the largest."
-    ),
-    "scattered": (
-        "Repeats differ by more than a factor of 1.5: the range is shown. By more than a factor "
-        "of 2: no finding and no prediction uses the figure."
-    ),
-}
-"""Every term on the page."""
 
-
-def sections(found: Analysis) -> list[Section]:
-    """All parts that have content."""
-    result = found.result
-    compared = on_all_hosts(result)
-    made = [
-        Section("findings", f"Findings ({len(found.findings)})", _findings(found)),
+def sections(analysis: Analysis) -> list[Section]:
+    """All sections that have content."""
+    result = analysis.result
+    on_most_hosts = on_all_hosts(result)
+    watched_rows = watched.rows(analysis.summary["watched"])
+    all_sections = [
+        Section("findings", f"Findings ({len(analysis.findings)})", [_findings(analysis)]),
         Section("together", "Several hosts", list(hosts.tables(result)), lines=hosts.notes(result)),
-        Section("loops", "Training loops", list(_loops(found))),
+        Section("loops", "Training loops", list(_loops(analysis))),
         Section(
             "watched",
             "Watched loops",
-            [Table("", watched.COLUMNS, watched.rows(found.summary["watched"]))],
+            [Table("", watched.COLUMNS, watched_rows)],
             lines=list(watched.notes(result.trials)),
         ),
-        Section("counted", "How the rates were counted", counted_rates.tables(compared)),
-        Section("first-batch", "Starts of epochs", starts.tables(compared)),
-        Section("latencies", "Latencies of steps and requests", latencies.tables(compared)),
-        Section("compared", "Access modes, processes, devices", list(_compared(found, compared))),
-        Section("predictions", "Prediction beside measurement", _predictions(found)),
-        Section("hosts", "Hosts and cost", lines=list(_hosts(found))),
-        Section("cold", "Cold or warm: the proof of each trial", _cold(result)),
-        Section("trials", f"All trials ({len(result.trials)})", _trials(result)),
-        Section("machine", "Machine, storage, versions", list(_machine(result.environment))),
+        Section("counted", "How the rates were counted", counted_rates.tables(on_most_hosts)),
+        Section("first-batch", "Starts of epochs", starts.tables(on_most_hosts)),
+        Section("latencies", "Latencies of steps and requests", latencies.tables(on_most_hosts)),
+        Section(
+            "compared",
+            "Access modes, processes and devices",
+            list(_side_by_side(analysis, on_most_hosts)),
+        ),
+        Section("predictions", "Predicted and measured rates", [_predictions(analysis)]),
+        Section("hosts", "Hosts and cost", lines=list(_hosts_and_cost(analysis))),
+        Section("cold", "Whether each trial was cold or warm", [_page_cache(result)]),
+        Section("trials", f"All trials ({len(result.trials)})", [_trials(result)]),
+        Section("machine", "Machine, storage and versions", list(_machine(result.environment))),
         Section("config", "How to run it again", lines=_again(result), code=_config(result)),
-        Section("definitions", "Definitions and sources", [_rates()], terms=DEFINITIONS),
+        Section(
+            "definitions", "Definitions and sources", [_accelerator_rates()], terms=DEFINITIONS
+        ),
     ]
-    return [one for one in made if any(t.rows for t in one.tables) or one.lines or one.terms]
+    return [section for section in all_sections if _has_content(section)]
 
 
-def _findings(found: Analysis) -> list[Table]:
-    order = {"problem": 0, "warning": 1, "info": 2}
-    ranked = sorted(found.findings, key=lambda f: (not f.primary, order.get(f.severity, 3)))
-    rows = [[f.severity, f.title or f.code, f.evidence, f.advice, f.code] for f in ranked]
-    return [Table("", ("severity", "finding", "evidence", "what to do", "code"), rows)]
+def _has_content(section: Section) -> bool:
+    has_rows = any(table.rows for table in section.tables)
+    return bool(has_rows or section.lines or section.terms)
 
 
-def _loops(found: Analysis) -> Iterator[Table]:
-    stored = [loop.as_dict() for loop in found.loops]
-    if not stored:
-        return
-    rows = []
-    for words, key in _LOOP_FIGURES:
-        say = percent if key in _SHARES else seconds if key in _SECONDS else number
-        cells = [_told(one.get(key), say) for one in stored]
-        rows += [[words, *cells]] if any(cells) else []
-    for key in ("loader", "data", "workers", "batch_size", "device", "precision", "label"):
-        rows.append([key.replace("_", " "), *(str(one.get(key) or "") for one in stored)])
-    yield Table("", ("figure", *(str(one["group"]) for one in stored)), rows)
-    for loop in found.loops:
-        rungs = [
-            [
-                loop.rung_words(rung),
-                with_interval(rung.seconds, seconds),
-                with_interval(rung.part, seconds) if rung.part is not None else "",
-                percent(rung.share.median) if rung.share is not None else "",
-                ""
-                if rung.part is None or rung.differs_from_zero
-                else "not distinguishable from zero",
-            ]
-            for rung in loop.ladder.rungs
+def _findings(analysis: Analysis) -> Table:
+    ranks_of_severity = {"problem": 0, "warning": 1, "info": 2}
+    ranked = sorted(
+        analysis.findings,
+        key=lambda finding: (not finding.primary, ranks_of_severity.get(finding.severity, 3)),
+    )
+    rows = [
+        [
+            finding.severity,
+            finding.title or finding.code,
+            finding.evidence,
+            finding.advice,
+            finding.code,
         ]
-        missing = [f"{r}: {loop.not_measured[r]}" for r in RUNGS if r in loop.not_measured]
-        note = f"Not measured: {'; '.join(missing)}." if missing else ""
-        columns = ("rung", "a sample", "adds", "share of the whole", "")
-        yield Table(f"Ladder: {loop.group}", columns, rungs, note)
-    for mark in pass_marks(found.result, found.loops):
-        rules = [[one.rule, one.measured, _MET[one.is_met]] for one in mark.requirements]
-        note = "Only mlpstorage, the benchmark's own program, gives results of MLPerf Storage."
-        asked = ("MLPerf Storage asks for", "measured", "met")
-        yield Table(f"{mark.group}: {mark.model} on {mark.device}", asked, rules, note)
-    for loop in found.loops:
+        for finding in ranked
+    ]
+    return Table("", ("severity", "finding", "evidence", "advice", "code"), rows)
+
+
+def _loops(analysis: Analysis) -> Iterator[Table]:
+    """The figures of all loops, their ladders, the rules of MLPerf Storage, and their ranks."""
+    if not analysis.loops:
+        return
+    yield _loop_figures(analysis.loops)
+    for loop in analysis.loops:
+        yield _ladder(loop)
+    for mark in pass_marks(analysis.result, analysis.loops):
+        rows = [
+            [requirement.rule, requirement.measured, _ANSWERS[requirement.is_met]]
+            for requirement in mark.requirements
+        ]
+        yield Table(
+            f"{mark.group}: {mark.model} on {mark.device}",
+            ("MLPerf Storage asks for", "measured", "met"),
+            rows,
+            "Only mlpstorage, the benchmark's own program, gives results of MLPerf Storage.",
+        )
+    for loop in analysis.loops:
         yield from ranks.tables(loop)
 
 
-def _compared(found: Analysis, result: Result) -> Iterator[Table]:
-    trials = result.trials
+def _loop_figures(loops: Sequence[Loop]) -> Table:
+    """A row for each figure and a column for each loop."""
+    figures_by_loop = [loop.as_dict() for loop in loops]
+    rows = []
+    for title, key in _LOOP_FIGURES:
+        text_of: Callable[[float], str] = number
+        if key in _SHARE_FIGURES:
+            text_of = precise_percent
+        elif key in _SECONDS_FIGURES:
+            text_of = duration
+        cells = [_estimate_cell(figures.get(key), text_of) for figures in figures_by_loop]
+        if any(cells):
+            rows.append([title, *cells])
+    for key in ("loader", "data", "workers", "batch_size", "device", "precision", "label"):
+        cells = [str(figures.get(key) or "") for figures in figures_by_loop]
+        rows.append([key.replace("_", " "), *cells])
+    groups = [str(figures["group"]) for figures in figures_by_loop]
+    return Table("", ("figure", *groups), rows)
+
+
+def _ladder(loop: Loop) -> Table:
+    """A row for each rung of a loop's ladder."""
+    rows = []
+    for rung in loop.ladder.rungs:
+        cost, share, remark = "", "", ""
+        if rung.part is not None:
+            cost = with_interval(rung.part, duration)
+            remark = "" if rung.differs_from_zero else "not distinguishable from zero"
+        if rung.share is not None:
+            share = precise_percent(rung.share.median)
+        rows.append(
+            [loop.rung_words(rung), with_interval(rung.seconds, duration), cost, share, remark]
+        )
+    missing = [f"{rung}: {loop.not_measured[rung]}" for rung in RUNGS if rung in loop.not_measured]
+    note = f"Not measured: {'; '.join(missing)}." if missing else ""
+    columns = ("rung", "time per sample", "cost of the part", "share of the step", "remark")
+    return Table(f"Ladder: {loop.group}", columns, rows, note)
+
+
+def _side_by_side(analysis: Analysis, result: Result) -> Iterator[Table]:
+    """Access modes, numbers of loader processes, emulated accelerators, and devices."""
     modes = [
         [
-            f"{row['access']}, {row['loader']}, {row.get('workers', 0)} workers",
-            _told(row["first_epoch_s"], seconds),
-            _told(row["steady_samples_per_s"], number),
-            _told(row["disk_needed_bytes"], size),
-            _told(row["memory_needed_bytes"], size),
-            _told(row["store_requests"], number),
+            f"{row.params['access']}, {row.params['loader']}, "
+            f"{row.params.get('workers', 0)} workers",
+            _interval_cell(row.figures.get("first_epoch_s"), duration),
+            _interval_cell(row.figures.get("steady_samples_per_s"), number),
+            _interval_cell(row.figures.get("disk_needed_bytes"), size),
+            _interval_cell(row.figures.get("memory_needed_bytes"), size),
+            _interval_cell(row.figures.get("store_requests"), number),
         ]
-        for row in (row.as_dict() for row in access_rows(trials))
+        for row in access_rows(result.trials)
     ]
-    columns = ("mode", "first epoch", "later epochs, samples/s", "disk", "memory", "requests")
-    yield Table("Access modes", columns, modes)
+    yield Table(
+        "Access modes",
+        (
+            "access mode",
+            "first epoch",
+            "samples/s in later epochs",
+            "disk space",
+            "memory",
+            "requests to the store",
+        ),
+        modes,
+    )
     processes = [
         [
-            f"{row['loader']}, {row['data']}",
-            str(row["processes"]),
-            _told(row["samples_per_s"], number),
-            _told(row["efficiency"], percent),
+            f"{row.params['loader']}, {row.params['data']}",
+            str(row.processes),
+            _interval_cell(row.samples_per_s, number),
+            _interval_cell(row.efficiency, precise_percent),
         ]
-        for row in (row.as_dict() for row in processes_rows(trials))
+        for row in processes_rows(result.trials)
     ]
-    yield Table("Loader processes", ("loader", "processes", "samples/s", "efficiency"), processes)
-    scaled = [
+    yield Table(
+        "Loader processes", ("loader", "processes", "samples/s", "scaling efficiency"), processes
+    )
+    yield ranks.side_by_side(analysis.summary["accelerators"])
+    devices = [
         [
-            f"{row['model']}, {row['input']}",
-            str(row["devices"]),
-            _told(row["samples_per_s"], number),
-            _told(row["efficiency"], percent),
+            f"{entry['model']}, {entry['input']}",
+            str(entry["devices"]),
+            _estimate_cell(entry["samples_per_s"], number),
+            _estimate_cell(entry["efficiency"], precise_percent),
         ]
-        for row in found.summary["scaling"]
+        for entry in analysis.summary["scaling"]
     ]
-    yield ranks.side_by_side(found.summary["accelerators"])
-    note = "Published: 97.5 % from 4 to 8 GPUs, 92 % at 64, 90 % at 256."
-    yield Table("Devices", ("loop", "devices", "samples/s", "scaling efficiency"), scaled, note)
+    yield Table(
+        "Devices",
+        ("loop", "devices", "samples/s", "scaling efficiency"),
+        devices,
+        "Published efficiencies: 97.5 % from 4 to 8 GPUs, 92 % at 64 GPUs, 90 % at 256 GPUs.",
+    )
 
 
-def _predictions(found: Analysis) -> list[Table]:
+def _predictions(analysis: Analysis) -> Table:
     rows = []
-    for check in found.checks:
-        rate, error = check.prediction.rate, check.error
-        workers = counted(check.setting.workers, "worker")
+    for check in analysis.checks:
+        prediction, setting = check.prediction, check.setting
+        limit = prediction.limit or f"not measured: {', '.join(prediction.missing)}"
         rows.append(
             [
-                f"{check.group}, {check.setting.source}, {workers}",
-                number(rate.median) if rate is not None else "",
+                f"{check.group}, {setting.source}, {counted(setting.workers, 'worker')}",
+                number(prediction.rate.median) if prediction.rate is not None else "",
                 with_interval(check.measured),
-                percent(error) if error is not None else "",
-                check.prediction.limit or f"not measured: {', '.join(check.prediction.missing)}",
+                precise_percent(check.error) if check.error is not None else "",
+                limit,
             ]
         )
-    note = "Predicted from loaders and device alone, without having seen the loop."
-    return [Table("", ("loop", "predicted", "measured", "error", "limit"), rows, note)]
+    return Table(
+        "",
+        ("loop", "predicted samples/s", "measured samples/s", "error", "predicted limit"),
+        rows,
+        "The predictions use measurements of the loaders and of the device, not of the loop.",
+    )
 
 
-def _hosts(found: Analysis) -> Iterator[str]:
-    config, loop = found.result.config, found.loop
-    if asked := config.get("scale"):
-        yield from scale_lines(scale(found.result, found.capacities, loop, asked))
-    elif found.supplies:
-        for one in found.supplies:
-            rate = f"{number(one.samples_per_s)} samples/s: " if one.samples_per_s else ""
-            yield f"{one.part}: {rate}{one.basis}"
-    if asked := config.get("cost"):
-        yield from cost_lines(epoch_cost(found.result, loop, asked))
+def _hosts_and_cost(analysis: Analysis) -> Iterator[str]:
+    config, loop = analysis.result.config, analysis.loop
+    scale_settings = config.get("scale")
+    if scale_settings:
+        yield from scale_lines(scale(analysis.result, analysis.capacities, loop, scale_settings))
+    elif analysis.supplies:
+        for supply in analysis.supplies:
+            rate = f"{number(supply.samples_per_s)} samples/s: " if supply.samples_per_s else ""
+            yield f"{supply.part}: {rate}{supply.basis}"
+    cost_settings = config.get("cost")
+    if cost_settings:
+        yield from cost_lines(epoch_cost(analysis.result, loop, cost_settings))
 
 
-def _cold(result: Result) -> list[Table]:
+def _page_cache(result: Result) -> Table:
+    """For each trial, whether it was cold or warm, and the evidence."""
     rows = []
+    limits: dict[str, None] = {}
     for trial in result.trials:
         cold = trial.cold
-        if cold is None or trial.status != "done":
+        if cold is None:
+            continue
+        limits.update(dict.fromkeys(map(str, cold.limits)))
+        if trial.status != "done":
             continue
         before, ratio = cold.resident_before, cold.physical_ratio
         rows.append(
@@ -307,108 +291,113 @@ def _cold(result: Result) -> list[Table]:
                 _named(trial),
                 cold.asked,
                 cold.label,
-                percent(before) if is_number(before) else "unknown",
+                precise_percent(before) if is_number(before) else "unknown",
                 number(ratio) if is_number(ratio) else "unknown",
                 cold.why,
             ]
         )
-    columns = ("trial", "asked", "shown", "in memory before", "physical / logical", "why")
-    note = "Before: pages in memory, by cachestat or mincore. After: bytes that storage gave."
-    limits = dict.fromkeys(
-        str(limit) for trial in result.trials if trial.cold for limit in trial.cold.limits
+    columns = (
+        "trial",
+        "requested",
+        "verified as",
+        "share in the page cache before",
+        "bytes from storage / bytes read",
+        "reason",
     )
-    return [Table("", columns, rows[:_MOST_ROWS], " ".join([note, *limits]))]
+    note = (
+        "The share in the page cache is counted by cachestat or mincore before the trial. The "
+        "bytes from storage are counted by the kernel."
+    )
+    return Table("", columns, rows[:_MAX_ROWS], " ".join([note, *limits]))
 
 
-def _trials(result: Result) -> list[Table]:
+def _trials(result: Result) -> Table:
     rows = []
     for trial in result.trials:
-        rates = [
-            f"{number(trial.metrics[name])} {unit}"
-            for name, unit in _RATES.items()
-            if is_number(trial.metrics.get(name))
-        ]
-        if samples := samples_words(trial.metrics, number):
-            rates.insert(0, samples)
-        shown = ", ".join(rates) if trial.status == "done" else trial.reason
-        rows.append(
-            [
-                _named(trial),
-                trial.status,
-                shown,
-                badges.trial_badge(trial.cold),
-                seconds(trial.seconds),
-            ]
-        )
-    note = f"The first {_MOST_ROWS}; the raw result has all." if len(rows) > _MOST_ROWS else ""
-    columns = ("trial", "status", "result", "cache", "took")
-    return [Table("", columns, rows[:_MOST_ROWS], note)]
+        rates = []
+        samples = samples_words(trial.metrics, number)
+        if samples:
+            rates.append(samples)
+        for name, unit in _RATE_UNITS.items():
+            if is_number(trial.metrics.get(name)):
+                rates.append(f"{number(trial.metrics[name])} {unit}")
+        outcome = ", ".join(rates) if trial.status == "done" else trial.reason
+        cold = badges.trial_badge(trial.cold)
+        rows.append([_named(trial), trial.status, outcome, cold, duration(trial.seconds)])
+    note = ""
+    if len(rows) > _MAX_ROWS:
+        note = f"These are the first {_MAX_ROWS} trials. The raw result has all."
+    columns = ("trial", "status", "result", "page cache", "duration")
+    return Table("", columns, rows[:_MAX_ROWS], note)
 
 
 def _named(trial: Trial) -> str:
+    """The name of a trial in a table."""
     try:
-        words = params_words(trial.kind, trial.params)
-    except (LookupError, TypeError, ValueError):  # params of another version
-        words = trial.kind
-    return f"{words} #{trial.repeat + 1}"
+        point = params_words(trial.kind, trial.params)
+    except (LookupError, TypeError, ValueError):
+        # A trial of another version of iobench may lack parameters, or have others.
+        point = trial.kind
+    return f"{point} #{trial.repeat + 1}"
 
 
 def _machine(environment: Mapping[str, Any]) -> Iterator[Table]:
     targets = environment.get("targets") or {}
     stores = environment.get("stores") or {}
-    storage = [
-        [
-            label,
-            kind_name(str(one.get("kind", ""))),
-            str(one.get("name", "")),
-            str(one.get("why", "")),
-        ]
-        for label, one in {**targets, **stores}.items()
-        if isinstance(one, Mapping)
-    ]
-    yield Table("Storage", ("label", "kind", "name", "evidence"), storage)
-    apart = ("targets", "stores", "libraries")
-    rest = {key: value for key, value in environment.items() if key not in apart}
-    yield Table("Machine", ("what", "value"), [list(pair) for pair in _flat(rest)])
+    storage_rows = []
+    for label, storage in {**targets, **stores}.items():
+        if isinstance(storage, Mapping):
+            kind = kind_name(str(storage.get("kind", "")))
+            name, evidence = str(storage.get("name", "")), str(storage.get("why", ""))
+            storage_rows.append([label, kind, name, evidence])
+    yield Table("Storage", ("label", "kind", "name", "evidence"), storage_rows)
+    shown_elsewhere = ("targets", "stores", "libraries")
+    machine = {key: value for key, value in environment.items() if key not in shown_elsewhere}
+    yield Table("Machine", ("property", "value"), [list(pair) for pair in _flat(machine)])
     libraries = environment.get("libraries") or {}
     rows = [[str(name), str(version)] for name, version in libraries.items()]
     yield Table("Libraries", ("library", "version"), rows)
 
 
-def _flat(value: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
-    for key, below in value.items():
-        name = f"{above} / {key}" if above else str(key).replace("_", " ")
-        if isinstance(below, Mapping):
-            yield from _flat(below, name)
-        elif isinstance(below, (list, tuple)) and any(isinstance(b, Mapping) for b in below):
-            yield from _flat({str(i): item for i, item in enumerate(below, start=1)}, name)
-        elif str(key).endswith("_bytes") and isinstance(below, int) and below > 0:
-            yield name.removesuffix(" bytes"), size(below)
-        elif below not in (None, "", [], ()):
-            yield name, json.dumps(below) if isinstance(below, (list, tuple)) else str(below)
+def _flat(properties: Mapping[str, Any], parent: str = "") -> Iterator[tuple[str, str]]:
+    """The names and values of nested properties: ``gpus / 1 / name``, ``H100``."""
+    for key, value in properties.items():
+        name = f"{parent} / {key}" if parent else str(key).replace("_", " ")
+        is_list = isinstance(value, (list, tuple))
+        if isinstance(value, Mapping):
+            yield from _flat(value, name)
+        elif is_list and any(isinstance(item, Mapping) for item in value):
+            yield from _flat({str(i): item for i, item in enumerate(value, start=1)}, name)
+        elif str(key).endswith("_bytes") and isinstance(value, int) and value > 0:
+            yield name.removesuffix(" bytes"), size(value)
+        elif value not in (None, "", [], ()):
+            yield name, json.dumps(value) if is_list else str(value)
 
 
 def _again(result: Result) -> list[str]:
+    """How to measure again."""
     if "watch" in result.config:
-        sentences = "The script was watched with iobench.watch(loader)."
+        sentences = "The loop was watched with iobench.watch(loader)."
         if not any("replay_steps" in trial.metrics for trial in result.trials):
             sentences += " To measure the loop without its loader: iobench.watch(loader, replay=8)."
-        command = "dataprep init, then iobench run configs/bench/train-resnet50.yaml"
-        return [f"{sentences} To measure each part of the input: {command}"]
+        commands = "dataprep init, then iobench run configs/bench/train-resnet50.yaml"
+        return [f"{sentences} To measure each part of the input: {commands}"]
     if result.hosts:
         return [
-            f"Save this as config.yaml and run on each of {len(result.hosts)} hosts: iobench run "
+            f"Save this as config.yaml, then run on each of {len(result.hosts)} hosts: iobench run "
             f"config.yaml --hosts {len(result.hosts)} --host I --rendezvous URI"
         ]
-    return ["Save this as config.yaml and run: iobench run config.yaml"]
+    return ["Save this as config.yaml, then run: iobench run config.yaml"]
 
 
 def _config(result: Result) -> str:
+    """The config as YAML; empty if the result has none."""
     plain = json.loads(json.dumps(result.config, default=str))
     return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True)).rstrip() if plain else ""
 
 
-def _rates() -> Table:
+def _accelerator_rates() -> Table:
+    """The published rates of accelerators, with their sources."""
     rows = [
         [
             rate.name,
@@ -420,9 +409,15 @@ def _rates() -> Table:
         for accelerator in ACCELERATORS
         for rate in accelerator.rates
     ]
-    columns = ("accelerator", "model", "img/s", "the rate of", "source")
+    columns = ("accelerator", "model", "images/s", "kind of rate", "source")
     return Table("Accelerators", columns, rows)
 
 
-def _told(stored: Any, say: Any) -> str:
-    return with_interval(Estimate(**stored), say) if stored else ""
+def _interval_cell(estimate: Estimate | None, text_of: Callable[[float], str]) -> str:
+    """An estimate with its interval; empty if there is none."""
+    return with_interval(estimate, text_of) if estimate is not None else ""
+
+
+def _estimate_cell(estimate: Mapping[str, Any] | None, text_of: Callable[[float], str]) -> str:
+    """An estimate of the summary with its interval; empty if there is none."""
+    return with_interval(Estimate(**estimate), text_of) if estimate else ""

@@ -1,6 +1,8 @@
-"""PURE. Charts as HTML and SVG: no script, readable in print, in dark mode and by screen readers.
+"""PURE. Draw charts as HTML and SVG.
 
-Colours are classes of the style sheet, each with one meaning (``device``, ``decode``, ``storage``).
+The charts need no script and are readable in print, in dark mode and by screen readers. A colour is
+a class of the style sheet. Classes such as ``device``, ``decode`` and ``storage`` stand for a part
+of a training step.
 """
 
 from __future__ import annotations
@@ -12,16 +14,25 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from iobench.numbers import percent
+from iobench.report.typesetting import typeset
+
 _WIDTH, _HEIGHT = 520, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 42
-_PERCENT_A_LETTER = 0.8
+_MARGIN = 8  # free space between the axis and the first point
+_SMALLEST = 1e-12  # avoids a division by zero where all values are zero
+_PERCENT_PER_LETTER = 0.8  # width of a letter in the stacked bar, in percent of the bar
+
 SERIES = ("s0", "s1", "s2", "s3", "s4", "s5")
-"""Classes of curves that have no meaning of their own."""
+"""Classes of curves that stand for nothing in particular."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A row of a bar chart; ``text`` is its value in words."""
+    """A bar with its label, and its value as a number and as text.
+
+    ``low`` and ``high`` are the ends of the interval, which is drawn as a line.
+    """
 
     label: str
     value: float
@@ -33,20 +44,26 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A point with its interval; ``tip`` is shown on hovering."""
+    """A point with its interval. ``tooltip`` is shown while the mouse is over the point."""
 
     x: float
     y: float
     low: float | None = None
     high: float | None = None
-    tip: str = ""
+    tooltip: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Points joined by lines, with a mark on each where ``marks``.
+    """Points joined by lines.
 
-    No line crosses a number of ``breaks``: nothing was measured after it for a while.
+    Args:
+        name: the name in the legend.
+        colour: a class of the style sheet.
+        points: the points, from left to right.
+        marks: whether each point has a mark.
+        breaks: x values at which the line is interrupted, because nothing was measured for a while
+            after them.
     """
 
     name: str
@@ -65,46 +82,58 @@ class Guide:
 
 
 def bars(rows: Sequence[Bar], caption: str) -> Markup:
-    """Horizontal bars from 0 on a linear axis, as a table with a bar in each row."""
-    most = max([*(row.high or row.value for row in rows), 1e-12])
-    made = [_bar(row, most) for row in rows]
+    """Draw horizontal bars from 0 on a linear axis, as a table with a bar in each row."""
+    ends = [row.high or row.value for row in rows]
+    maximum = max([*ends, _SMALLEST])
+    table_rows = [_bar(row, maximum) for row in rows]
     return Markup('<table class="bars"><caption>{}</caption>{}</table>').format(
-        caption, Markup("").join(made)
+        caption, Markup("").join(table_rows)
     )
 
 
-def _bar(row: Bar, most: float) -> Markup:
+def _bar(row: Bar, maximum: float) -> Markup:
     whisker = Markup("")
     if row.low is not None and row.high is not None and row.high > row.low:
-        left, width = _share(row.low, most), _share(row.high - row.low, most)
+        left = _percent_of(row.low, maximum)
+        width = _percent_of(row.high - row.low, maximum)
         whisker = Markup('<i class="whisker" style="left:{}%;width:{}%"></i>').format(left, width)
     return Markup(
         '<tr><th scope="row">{}</th><td class="track"><b class="fill {}" style="width:{}%"></b>{}'
         "</td><td class=n>{}</td></tr>"
-    ).format(row.label, row.colour, _share(row.value, most), whisker, row.text)
+    ).format(row.label, row.colour, _percent_of(row.value, maximum), whisker, typeset(row.text))
 
 
-def _share(value: float, most: float) -> str:
-    return f"{max(0.0, value) / most * 100:.2f}"
+def _percent_of(value: float, maximum: float) -> str:
+    """A length for the style sheet, in percent."""
+    return f"{max(0.0, value) / maximum * 100:.2f}"
 
 
 def pile(parts: Sequence[Bar], label: str) -> Markup:
-    """One stacked bar; parts too short for their text carry none, the legend has them all."""
+    """Draw a stacked bar with a legend.
+
+    A part that is too short for its text has none. The legend has all parts.
+
+    Args:
+        parts: the parts, from left to right.
+        label: the text for screen readers.
+    """
     total = sum(part.value for part in parts) or 1.0
     spans = []
     for part in parts:
-        percent = part.value / total * 100
-        text = f"{part.label} {percent:.0f} %"
-        shown = text if percent > _PERCENT_A_LETTER * len(text) else ""
+        share = part.value / total
+        text = typeset(f"{part.label} {percent(share, 0)}")
+        fits = share * 100 > _PERCENT_PER_LETTER * len(text)
         span = Markup('<span class="fill {}" style="flex:{}">{}</span>')
-        spans.append(span.format(part.colour, f"{percent:.2f}", shown))
-    keys = [
-        Markup('<li><i class="fill {}"></i>{} {}</li>').format(part.colour, part.label, part.text)
+        spans.append(span.format(part.colour, _percent_of(part.value, total), text if fits else ""))
+    legend = [
+        Markup('<li><i class="fill {}"></i>{} {}</li>').format(
+            part.colour, part.label, typeset(part.text)
+        )
         for part in parts
     ]
     return Markup(
         '<div class="pile" role="img" aria-label="{}">{}</div><ul class="legend">{}</ul>'
-    ).format(label, Markup("").join(spans), Markup("").join(keys))
+    ).format(typeset(label), Markup("").join(spans), Markup("").join(legend))
 
 
 def lines(
@@ -117,10 +146,20 @@ def lines(
     log_x: bool = False,
     x_ticks: Sequence[tuple[float, str]] = (),
 ) -> Markup:
-    """Curves from 0 on a linear axis upwards; ``label`` is the text alternative."""
+    """Draw curves above a linear axis that begins at 0.
+
+    Args:
+        curves: the curves.
+        x_label: the name of the horizontal axis.
+        y_label: the name of the vertical axis.
+        label: the text for screen readers.
+        guides: horizontal lines across the chart.
+        log_x: whether the horizontal axis is logarithmic.
+        x_ticks: values and texts of the ticks. The default is about five round numbers.
+    """
     xs = [point.x for curve in curves for point in curve.points]
     tops = [point.high or point.y for curve in curves for point in curve.points]
-    top = max([*tops, *(guide.y for guide in guides), 1e-12]) * 1.05
+    top = max([*tops, *(guide.y for guide in guides), _SMALLEST]) * 1.05
     frame = _Frame(min(xs), max(xs), top, log_x)
     drawn = [_grid(frame, x_label, y_label, x_ticks)]
     for guide in guides:
@@ -132,18 +171,18 @@ def lines(
             ).format(_LEFT, _WIDTH - _RIGHT, y, y, _WIDTH - _RIGHT, max(y - 5, 10), guide.name)
         )
     drawn += [_curve(frame, curve) for curve in curves]
-    keys = [
+    legend = [
         Markup('<li><i class="fill {}"></i>{}</li>').format(curve.colour, curve.name)
         for curve in curves
     ]
     return Markup(
         '<svg viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg><ul class="legend">{}</ul>'
-    ).format(_WIDTH, _HEIGHT, label, Markup("").join(drawn), Markup("").join(keys))
+    ).format(_WIDTH, _HEIGHT, typeset(label), Markup("").join(drawn), Markup("").join(legend))
 
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Places of values in the drawing."""
+    """The scales of a chart: values to positions in the drawing."""
 
     first: float
     last: float
@@ -151,28 +190,32 @@ class _Frame:
     log_x: bool
 
     def x(self, value: float) -> float:
-        low, high, at = self.first, self.last, value
+        """The horizontal position of a value."""
+        first, last = self.first, self.last
         if self.log_x:
-            low, high, at = math.log(low), math.log(high), math.log(value)
-        share = 0.5 if high <= low else (at - low) / (high - low)
-        inner = _WIDTH - _LEFT - _RIGHT - 16
-        return round(_LEFT + 8 + share * inner, 1)
+            first, last, value = math.log(first), math.log(last), math.log(value)
+        share = 0.5 if last <= first else (value - first) / (last - first)
+        inner_width = _WIDTH - _LEFT - _RIGHT - 2 * _MARGIN
+        return round(_LEFT + _MARGIN + share * inner_width, 1)
 
     def y(self, value: float) -> float:
+        """The vertical position of a value; values above the chart are drawn at its top."""
         share = min(1.0, max(0.0, value / self.top))
         return round(_HEIGHT - _BOTTOM - share * (_HEIGHT - _TOP - _BOTTOM), 1)
 
 
 def _curve(frame: _Frame, curve: Curve) -> Markup:
-    parts: dict[int, list[str]] = {}
+    lines_between_breaks: dict[int, list[str]] = {}
     for point in curve.points:
-        part = bisect.bisect_left(curve.breaks, point.x)
-        parts.setdefault(part, []).append(f"{frame.x(point.x)},{frame.y(point.y)}")
+        line = lines_between_breaks.setdefault(bisect.bisect_left(curve.breaks, point.x), [])
+        line.append(f"{frame.x(point.x)},{frame.y(point.y)}")
     drawn = [
-        Markup('<polyline class="line {}" points="{}"/>').format(curve.colour, " ".join(places))
-        for places in parts.values()
+        Markup('<polyline class="line {}" points="{}"/>').format(curve.colour, " ".join(positions))
+        for positions in lines_between_breaks.values()
     ]
-    for point in curve.points if curve.marks else ():
+    if not curve.marks:
+        return Markup("").join(drawn)
+    for point in curve.points:
         x, y = frame.x(point.x), frame.y(point.y)
         if point.low is not None and point.high is not None and point.high > point.low:
             drawn.append(
@@ -183,7 +226,7 @@ def _curve(frame: _Frame, curve: Curve) -> Markup:
         drawn.append(
             Markup(
                 '<circle class="mark {}" cx="{}" cy="{}" r="4"><title>{}</title></circle>'
-            ).format(curve.colour, x, y, point.tip)
+            ).format(curve.colour, x, y, typeset(point.tooltip))
         )
     return Markup("").join(drawn)
 
@@ -200,15 +243,15 @@ def _grid(
                 '<text x="{}" y="{}" text-anchor="end">{}</text>'
             ).format(_LEFT, _WIDTH - _RIGHT, y, y, _LEFT - 6, y + 4, _tick(value))
         )
-    ticks = x_ticks or [(v, _tick(v)) for v in round_ticks(frame.first, frame.last)]
-    last = -math.inf
-    for value, words in ticks:
+    ticks = x_ticks or [(value, _tick(value)) for value in round_ticks(frame.first, frame.last)]
+    last_x = -math.inf
+    for value, text in ticks:
         x = frame.x(value)
-        if x - last > 6 * len(words) + 8:  # those that would overlap are left out
-            last = x
+        if x - last_x > 6 * len(text) + 8:  # ticks that would overlap the last one are left out
+            last_x = x
             drawn.append(
                 Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
-                    x, _HEIGHT - _BOTTOM + 16, words
+                    x, _HEIGHT - _BOTTOM + 16, text
                 )
             )
     drawn.append(
@@ -230,7 +273,7 @@ def _grid(
 
 
 def _tick(value: float) -> str:
-    """``0.5``, ``1,500``."""
+    """A value of an axis: ``0.5``, ``1,500``."""
     return f"{round(value, 6):,}".removesuffix(".0")
 
 
@@ -240,18 +283,25 @@ def round_ticks(low: float, high: float) -> list[float]:
         return [low]
     rough = (high - low) / 5
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(times * power for times in (1, 2, 5, 10) if times * power >= rough * 0.999)
-    return [k * step for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    steps = [factor * power for factor in (1, 2, 5, 10)]
+    step = min(step for step in steps if step >= rough * 0.999)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [count * step for count in range(first, last + 1)]
 
 
-def thinned(points: Sequence[Point], most: int) -> list[Point]:
-    """Reduce to at most so many points; each group keeps its least and greatest."""
-    if len(points) <= most:
+def thinned(points: Sequence[Point], max_points: int) -> list[Point]:
+    """Reduce a curve to at most ``max_points`` points.
+
+    The points are divided into groups, and each group keeps its lowest and its highest point, so
+    that peaks stay visible.
+    """
+    if len(points) <= max_points:
         return list(points)
-    group = math.ceil(len(points) * 2 / most)
+    group_size = math.ceil(len(points) * 2 / max_points)
     kept: list[Point] = []
-    for start in range(0, len(points), group):
-        part = points[start : start + group]
-        ends = {id(min(part, key=lambda p: p.y)), id(max(part, key=lambda p: p.y))}
-        kept += [point for point in part if id(point) in ends]
+    for start in range(0, len(points), group_size):
+        group = points[start : start + group_size]
+        ys = [point.y for point in group]
+        extremes = sorted({ys.index(min(ys)), ys.index(max(ys))})
+        kept += [group[index] for index in extremes]
     return kept

@@ -1,4 +1,4 @@
-"""PURE. The charts below the first screen, each with a sentence that says what to see."""
+"""PURE. The charts below the first screen, each with a caption."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from iobench.analysis.repeats import (
     rate_of,
 )
 from iobench.ladder import START, THREE
+from iobench.numbers import duration, exact_size, number, precise_percent, with_interval
 from iobench.report import hosts
 from iobench.report.charts import SERIES, Bar, Curve, Guide, Point, bars, lines, thinned
-from iobench.report.numbers import number, percent, seconds, with_interval
 from iobench.stats import Estimate
 from iobench.trial import Params, Trial
-from iobench.words import params_words, size_words
+from iobench.words import params_words
 
-Pair = tuple[float, float]
+TimeAndValue = tuple[float, float]
 Series = Mapping[str, Mapping[str, Sequence[float]]]
-Readings = Mapping[str, Mapping[str, Sequence[Pair]]]
+Readings = Mapping[str, Mapping[str, Sequence[TimeAndValue]]]
 
-_MOST_BARS, _MOST_POINTS = 10, 240
+_MAX_BARS, _MAX_POINTS = 10, 240
 _RUNG_COLOURS = {"synthetic": "device", "warm": "read", "cold": "storage"}
 _PANELS = (
     ("CPUs and device", r"cpu\.(user|system|iowait)_share|gpu\.(.*utilisation)_share", 100, "%"),
@@ -51,31 +51,47 @@ class Card:
     wide: bool = False
 
 
-def cards(found: Analysis, series: Series, readings: Readings) -> list[Card]:
-    """The charts for which there is data."""
-    made = [_hosts(found), _over_hosts(found)]
-    found = replace(found, result=on_all_hosts(found.result))
-    made += [_loops(found), _ladder(found.loop), _workers(found), _loaders(found)]
-    made += [_disk(found), _store(found)]
-    made += _meanwhile(found, series, readings)
-    return [card for card in made if card is not None]
+def cards(analysis: Analysis, series: Series, readings: Readings) -> list[Card]:
+    """The charts for which the run has data.
+
+    Args:
+        analysis: the analysed result.
+        series: the columns of the steps of each trial.
+        readings: the readings of the machine during each trial.
+    """
+    possible_cards = [_hosts(analysis), _over_hosts(analysis)]
+    on_most_hosts = replace(analysis, result=on_all_hosts(analysis.result))
+    possible_cards += [
+        _loops(on_most_hosts),
+        _ladder(on_most_hosts.loop),
+        _workers(on_most_hosts),
+        _loaders(on_most_hosts),
+        _disk(on_most_hosts),
+        _store(on_most_hosts),
+        _over_time(on_most_hosts, series, readings),
+    ]
+    return [card for card in possible_cards if card is not None]
 
 
-def _hosts(found: Analysis) -> Card | None:
-    """The rate of each host of the point that stands for the run."""
-    rates = hosts.rates(found.result)
+def _hosts(analysis: Analysis) -> Card | None:
+    """The rate of each host in the trial that represents the run."""
+    rates = hosts.rates(analysis.result)
     if rates is None:
         return None
     point, rows = rates
-    named = f"{point.description}: the sum is {number(point.total.median)} {hosts.unit(point)}."
-    more = f" The {len(rows)} slowest of {point.hosts}." if len(rows) < point.hosts else ""
-    return Card("Hosts at the same time", f"{named}{more}", bars(rows, hosts.unit(point)))
+    caption = (
+        f"{point.description}: the sum over hosts is {number(point.total.median)} "
+        f"{hosts.unit(point)}."
+    )
+    if len(rows) < point.hosts:
+        caption += f" The chart shows the {len(rows)} slowest of {point.hosts} hosts."
+    return Card("Rate of each host, all at the same time", caption, bars(rows, hosts.unit(point)))
 
 
-def _over_hosts(found: Analysis) -> Card | None:
-    """How the sum grows with the number of hosts, where several numbers were measured."""
+def _over_hosts(analysis: Analysis) -> Card | None:
+    """How the sum grows with the number of hosts, if several numbers were measured."""
     drawn: list[Curve] = []
-    for name, growth in hosts.growth(found.result)[: len(SERIES)]:
+    for name, growth in hosts.growth(analysis.result)[: len(SERIES)]:
         points = [_point(count, times) for count, times in growth.items()]
         drawn.append(Curve(name, SERIES[len(drawn)], points))
     if not drawn:
@@ -83,56 +99,68 @@ def _over_hosts(found: Analysis) -> Card | None:
     counts = sorted({point.x for curve in drawn for point in curve.points})
     ticks = [(count, f"{count:.0f}") for count in counts]
     caption = (
-        "The sum over hosts / the rate of a host where the fewest measured. In proportion it is "
-        "the number of hosts; where it no longer grows, the hosts share what there is."
+        "The sum over hosts, divided by the rate of a host in the trial on the fewest hosts. If "
+        "this multiple is as large as the number of hosts, the hosts do not slow each other down. "
+        "Where the curve no longer grows, the storage or the network is the limit."
     )
-    chart = lines(drawn, "hosts", "times one host", label=caption, x_ticks=ticks)
-    return Card("Sum by the number of hosts", caption, chart)
+    chart = lines(drawn, "hosts", "multiple of one host's rate", label=caption, x_ticks=ticks)
+    return Card("Sum over hosts by the number of hosts", caption, chart)
 
 
-def _loops(found: Analysis) -> Card | None:
-    """Several loops beside each other."""
+def _loops(analysis: Analysis) -> Card | None:
+    """The rates of several loops as shares of their devices' rates."""
     rows = []
-    for loop in found.loops:
+    for loop in analysis.loops:
         share = loop.au_ceiling
         if share is not None:
-            text = with_interval(share, percent)
+            text = with_interval(share, precise_percent)
             rows.append(Bar(loop.group, share.median, text, "device", share.low, share.high))
     if len(rows) < 2:
         return None
-    caption = "Samples/s of each loop as a share of what its device consumes from its own memory."
-    return Card("Training loops", caption, bars(rows[:_MOST_BARS], "share of the device's rate"))
+    caption = (
+        "The samples/s of each loop as a share of the samples/s with data in the device's memory."
+    )
+    return Card("Training loops", caption, bars(rows[:_MAX_BARS], "share of the device's rate"))
 
 
 def _ladder(loop: Loop | None) -> Card | None:
+    """The time per sample on each rung of the ladder."""
     if loop is None or len(loop.ladder.rungs) < 2:
         return None
     rows = []
     for rung in loop.ladder.rungs:
-        found = rung.seconds
-        scaled = Estimate(
-            *(found.median * 1e3, found.low * 1e3, found.high * 1e3),
-            *(found.coverage, found.repeats),
+        milliseconds = replace(
+            rung.seconds,
+            median=rung.seconds.median * 1e3,
+            low=rung.seconds.low * 1e3,
+            high=rung.seconds.high * 1e3,
         )
-        prepares = rung.rung == "warm" and "decode" not in loop.inputs
-        colour = "prepare" if prepares else _RUNG_COLOURS.get(rung.rung, rung.rung)
-        text = with_interval(scaled)
-        words = loop.rung_words(rung)
-        rows.append(Bar(words, scaled.median, text, colour, scaled.low, scaled.high))
-    most = costliest_rung(loop)
-    caption = "Milliseconds a sample as one real part more is added each time."
-    if most is not None:
-        caption += f" The rung {most[0]} adds most: {percent(most[1].median)} of the whole."
+        includes_decoding = rung.rung == "warm" and "decode" not in loop.inputs
+        colour = _RUNG_COLOURS.get(rung.rung, rung.rung)
+        if includes_decoding:
+            colour = "prepare"
+        text = with_interval(milliseconds)
+        name = loop.rung_words(rung)
+        rows.append(
+            Bar(name, milliseconds.median, text, colour, milliseconds.low, milliseconds.high)
+        )
+    largest_part = costliest_rung(loop)
+    caption = (
+        "Milliseconds per sample. Each row adds one real part of the input to the row above it."
+    )
+    if largest_part is not None:
+        name, share = largest_part
+        caption += f" The rung {name} costs most: {precise_percent(share.median)} of the step."
     elif loop.has_all_rungs and all(rung in (*THREE, START) for rung in loop.ladder.path):
-        caption += " iobench ladder CONFIG measures the parts in between."
-    return Card("One real part more at a time", caption, bars(rows, "ms per sample"))
+        caption += " iobench ladder CONFIG measures the parts between them."
+    return Card("Cost per pipeline stage", caption, bars(rows, "ms per sample"))
 
 
-def _workers(found: Analysis) -> Card | None:
+def _workers(analysis: Analysis) -> Card | None:
     """Rates by number of workers: the loader alone, and loops."""
-    if found.situation is None:
+    if analysis.situation is None:
         return None
-    now, capacities = found.situation.setting, found.capacities
+    now, capacities = analysis.situation.setting, analysis.capacities
     curves = []
     for name, colour, table in (
         ("loader alone", "s0", capacities.loaders),
@@ -140,13 +168,19 @@ def _workers(found: Analysis) -> Card | None:
     ):
         points: dict[int, Estimate] = {}
         for setting, repeats in table.items():
-            alike = (setting.loader, setting.data, setting.source, setting.work)
-            wanted = (now.loader, now.data, now.source if colour == "s1" else "warm", now.work)
+            source = now.source if colour == "s1" else "warm"
+            differs_only_in_workers = (
+                setting.loader == now.loader
+                and setting.data == now.data
+                and setting.source == source
+                and setting.work == now.work
+            )
             rate = rate_of(repeats)
-            if alike == wanted and rate is not None:
+            if differs_only_in_workers and rate is not None:
                 points[setting.all_workers] = rate
         if points:
-            curves.append(Curve(name, colour, [_point(w, points[w]) for w in sorted(points)]))
+            drawn = [_point(workers, points[workers]) for workers in sorted(points)]
+            curves.append(Curve(name, colour, drawn))
     counts = sorted({point.x for curve in curves for point in curve.points})
     if len(counts) < 2:
         return None
@@ -154,84 +188,106 @@ def _workers(found: Analysis) -> Card | None:
     if capacities.consumption is not None:
         guides.append(Guide("the device's rate", capacities.consumption.median))
     best = max((point for curve in curves for point in curve.points), key=lambda point: point.y)
-    most = f"the best is {number(best.y)} with {counted(int(best.x), 'worker')}"
-    caption = f"{now.loader} over {now.data}: {most}."
+    caption = (
+        f"{now.loader} over {now.data}: the highest rate is {number(best.y)} samples/s with "
+        f"{counted(int(best.x), 'worker')}."
+    )
     ticks = [(count, f"{count:.0f}") for count in counts]
     chart = lines(curves, "workers", "samples/s", label=caption, guides=guides, x_ticks=ticks)
-    return Card("Workers", caption, chart)
+    return Card("Rate by the number of workers", caption, chart)
 
 
-def _loaders(found: Analysis) -> Card | None:
-    """The fastest loaders alone, where no training loop has the page."""
-    if found.loop is not None:
+def _loaders(analysis: Analysis) -> Card | None:
+    """The fastest loaders without training, if the run has no training loop."""
+    if analysis.loop is not None:
         return None
     rows = []
-    for params, repeats in by_settings(found.result.trials, "loader"):
+    for params, repeats in by_settings(analysis.result.trials, "loader"):
         rate = rate_of(repeats)
-        words = params_words("loader", params).removeprefix("loader ")
+        bounds = rate_bounds(repeats)
+        name = params_words("loader", params).removeprefix("loader ")
         if rate is not None:
             text = with_interval(rate)
-            rows.append(Bar(words, rate.median, text, "s0", rate.low, rate.high))
-        elif (bounds := rate_bounds(repeats)) is not None:
+            rows.append(Bar(name, rate.median, text, "s0", rate.low, rate.high))
+        elif bounds is not None:
             low, high = bounds
             text = f"between {number(low)} and {number(high)}"
-            rows.append(Bar(words, low, text, "s0", low, high))
+            rows.append(Bar(name, low, text, "s0", low, high))
     rows.sort(key=lambda row: -row.value)
     if not rows:
         return None
-    more = f" The {_MOST_BARS} fastest of {len(rows)}." if len(rows) > _MOST_BARS else ""
-    caption = f"Loaders with nothing behind them.{more}"
-    return Card("Loaders alone", caption, bars(rows[:_MOST_BARS], "samples/s"))
+    caption = "The rates of loaders whose batches are discarded."
+    if len(rows) > _MAX_BARS:
+        caption += f" The chart shows the {_MAX_BARS} fastest of {len(rows)}."
+    return Card("Loader throughput without training", caption, bars(rows[:_MAX_BARS], "samples/s"))
 
 
-def _disk(found: Analysis) -> Card | None:
-    """MB/s by block size; where one size was measured, by reads in parallel."""
-    points = by_settings(found.result.trials, "disk")
-    proved = [one for one in points if cold_label(one[1]) in ("cold", "direct")]
-    named = []
-    for params, repeats in proved or points:
+def _disk(analysis: Analysis) -> Card | None:
+    """MB/s by block size, or by reads in parallel if only one block size was measured."""
+    points = by_settings(analysis.result.trials, "disk")
+    from_storage = []
+    for params, repeats in points:
+        if cold_label(repeats) in ("cold", "direct"):
+            from_storage.append((params, repeats))
+    named_points = []
+    for params, repeats in from_storage or points:
         state = cold_label(repeats) or str(params.get("cache"))
         name = f"{params['target']}, {params['pattern']} {params['operation']}, {state}"
-        named.append((name, params, repeats))
-    return _storage_card(found, "Disk", named, ("block_bytes", "parallelism"))
+        named_points.append((name, params, repeats))
+    return _storage_card(analysis, "Disk", named_points, ("block_bytes", "parallelism"))
 
 
-def _store(found: Analysis) -> Card | None:
-    """MB/s by object size; where one size was measured, by connections."""
-    named = [
+def _store(analysis: Analysis) -> Card | None:
+    """MB/s by object size, or by connections if only one size was measured."""
+    named_points = [
         (f"{params['store']}, {params['operation']} by {params['client']}", params, repeats)
-        for params, repeats in by_settings(found.result.trials, "object")
+        for params, repeats in by_settings(analysis.result.trials, "object")
     ]
-    return _storage_card(found, "Object store", named, ("object_bytes", "connections"))
+    return _storage_card(analysis, "Object store", named_points, ("object_bytes", "connections"))
 
 
 def _storage_card(
-    found: Analysis, title: str, named: Sequence[tuple[str, Params, Repeats]], axes: tuple[str, str]
+    analysis: Analysis,
+    title: str,
+    named_points: Sequence[tuple[str, Params, Repeats]],
+    axes: tuple[str, str],
 ) -> Card | None:
-    """The best rate at each size, or at each number of lanes where there is one size."""
-    sizes = {params[axes[0]] for _, params, _ in named}
+    """The highest rate at each size, or at each parallelism if there is only one size.
+
+    Args:
+        analysis: the analysed result.
+        title: the heading of the card.
+        named_points: the name of a curve, and the parameters and trials of one of its points.
+        axes: the parameter that holds the size, and the one that holds the parallelism.
+    """
+    sizes = {params[axes[0]] for _, params, _ in named_points}
     axis = axes[0] if len(sizes) > 1 else axes[1]
     curves: dict[str, dict[float, Estimate]] = {}
-    for name, params, repeats in named:
+    for name, params, repeats in named_points:
         x, rate = float(params[axis]), estimate_of(repeats, "mb_per_s")
         points = curves.setdefault(name, {})
         if rate is not None and (x not in points or rate.median > points[x].median):
             points[x] = rate
-    drawn = [
-        Curve(name, SERIES[place % len(SERIES)], [_point(x, points[x]) for x in sorted(points)])
-        for place, (name, points) in enumerate(list(curves.items())[: len(SERIES)])
-        if points
-    ]
+    drawn = []
+    for colour, (name, points) in zip(SERIES, curves.items(), strict=False):
+        if points:
+            drawn.append(Curve(name, colour, [_point(x, points[x]) for x in sorted(points)]))
     if not drawn:
         return None
     best = max(point.y for curve in drawn for point in curve.points)
-    caption, guides = f"At most {number(best)} MB/s.", []
-    demand = _demand(found)
+    caption, guides = f"The highest rate is {number(best)} MB/s.", []
+    demand = _demand(analysis)
     if demand is not None:
-        guides = [Guide("what the device would read", demand)]
-        caption = f"The device would read {number(demand)} MB/s; this gives up to {number(best)}."
+        guides = [Guide("demand of the device", demand)]
+        caption = (
+            f"At its own rate the device would need {number(demand)} MB/s. The highest measured "
+            f"rate is {number(best)} MB/s."
+        )
     xs = sorted({point.x for curve in drawn for point in curve.points})
-    ticks = [(x, size_words(int(x)) if axis.endswith("bytes") else f"{x:.0f}") for x in xs]
+    if axis.endswith("bytes"):
+        ticks = [(x, exact_size(int(x))) for x in xs]
+    else:
+        ticks = [(x, f"{x:.0f}") for x in xs]
     names = {
         "block_bytes": "block size",
         "object_bytes": "object size",
@@ -243,81 +299,93 @@ def _storage_card(
     return Card(title, caption, chart)
 
 
-def _demand(found: Analysis) -> float | None:
-    """MB/s that the leading loop would read at its device's rate."""
-    loop = found.loop
-    if loop is None or loop.device_rate is None or (rate := loop.rate()) is None:
+def _demand(analysis: Analysis) -> float | None:
+    """The MB/s that the leading loop would read if it ran at its device's rate."""
+    loop = analysis.loop
+    if loop is None or loop.device_rate is None or not loop.farthest:
         return None
-    read = loop.metric("mb_per_s")
-    return read * loop.device_rate.median / rate.median if read and loop.farthest else None
+    rate, read_mb_per_s = loop.rate(), loop.metric("mb_per_s")
+    if rate is None or not read_mb_per_s:
+        return None
+    return read_mb_per_s * loop.device_rate.median / rate.median
 
 
-def _meanwhile(found: Analysis, series: Series, readings: Readings) -> list[Card]:
+def _over_time(analysis: Analysis, series: Series, readings: Readings) -> Card | None:
     """Steps, CPUs, device, disk and network of the leading loop's first repeat, over time."""
-    trial = _shown_trial(found, readings)
+    trial = _shown_trial(analysis, readings)
     if trial is None:
-        return []
+        return None
     charts = [*_steps(series.get(trial.id, {})), *_panels(readings.get(trial.id, {}))]
     if not charts:
-        return []
+        return None
     params = trial.params
-    named = ", ".join(str(params[key]) for key in ("group", "input", "loader") if params.get(key))
-    caption = f"One trial: {named}. Time since the first batch was asked for."
+    name = ", ".join(str(params[key]) for key in ("group", "input", "loader") if params.get(key))
+    caption = f"One trial: {name}. The time is counted from the request of the first batch."
     drawn = Markup("").join(Markup("<div>{}</div>").format(chart) for chart in charts)
-    return [Card("During the run", caption, drawn, wide=True)]
+    return Card("During the trial", caption, drawn, wide=True)
 
 
-def _shown_trial(found: Analysis, readings: Readings) -> Trial | None:
-    if found.loop is not None and found.loop.trials:
-        return found.loop.trials[0]
-    done = [trial for trial in found.result.trials if trial.id in readings]
-    watched = [trial for trial in done if trial.kind == "watch"]
-    loaders = [trial for trial in done if trial.kind == "loader"]
+def _shown_trial(analysis: Analysis, readings: Readings) -> Trial | None:
+    """The first trial of the leading loop, or else of a watched loop or the fastest loader."""
+    if analysis.loop is not None and analysis.loop.trials:
+        return analysis.loop.trials[0]
+    with_readings = [trial for trial in analysis.result.trials if trial.id in readings]
+    watched = [trial for trial in with_readings if trial.kind == "watch"]
+    loaders = [trial for trial in with_readings if trial.kind == "loader"]
     loaders.sort(key=lambda trial: -float(trial.metrics.get("samples_per_s") or 0))
-    return next(iter([*watched, *loaders]), None)
+    candidates = [*watched, *loaders]
+    return candidates[0] if candidates else None
 
 
 def _steps(steps: Mapping[str, Sequence[float]]) -> Iterator[Markup]:
-    """How long each step took, and how much of it was waiting; older runs have no times."""
-    times, ends, waits = (steps.get(name, ()) for name in ("time_s", "step_end_s", "wait_s"))
+    """How long each step took, and how much of it was waiting.
+
+    Runs of earlier versions have no times, and so no chart.
+    """
+    times = steps.get("time_s", ())
+    ends = steps.get("step_end_s", ())
+    waits = steps.get("wait_s", ())
     if len(times) < 3 or len(times) != len(ends) or len(times) != len(waits):
         return
-    lasted = [after - before for before, after in pairwise(ends)]
-    steps_s = _over_time(list(zip(times[1:], lasted, strict=True)), 1e3)
-    waits_s = _over_time(list(zip(times, waits, strict=True)), 1e3)
-    # Between some steps the loop did something else: a replay, a validation, a cache to prepare.
+    durations_s = [after - before for before, after in pairwise(ends)]
+    step_points = _curve_points(list(zip(times[1:], durations_s, strict=True)), 1e3)
+    wait_points = _curve_points(list(zip(times, waits, strict=True)), 1e3)
+    # Between some steps the loop did other work: a replay, a validation, preparing a cache.
     breaks = [
         before_s
-        for (before_s, time_s), step_s in zip(pairwise(times), lasted, strict=True)
-        if time_s - step_s - before_s > max(lasted)
+        for (before_s, time_s), step_s in zip(pairwise(times), durations_s, strict=True)
+        if time_s - step_s - before_s > max(durations_s)
     ]
     curves = [
-        Curve("step", "s0", steps_s, marks=False, breaks=breaks),
-        Curve("waiting for data", "s1", waits_s, marks=False, breaks=breaks),
+        Curve("step", "s0", step_points, marks=False, breaks=breaks),
+        Curve("waiting for data", "s1", wait_points, marks=False, breaks=breaks),
     ]
-    label = f"Steps over time: the longest takes {seconds(max(lasted))}"
-    yield lines(curves, "seconds", "ms of a step", label=label)
+    label = f"Durations of steps over time. The longest step takes {duration(max(durations_s))}"
+    yield lines(curves, "seconds", "ms per step", label=label)
 
 
-def _panels(readings: Mapping[str, Sequence[Pair]]) -> Iterator[Markup]:
+def _panels(readings: Mapping[str, Sequence[TimeAndValue]]) -> Iterator[Markup]:
     for title, pattern, scale, unit in _PANELS:
         curves: list[Curve] = []
         for column, points in readings.items():
-            named = re.fullmatch(pattern, column)
-            shown = [pair for pair in points if pair[0] >= 0]
-            moves = any(value for _, value in shown)
-            if named and moves and len(shown) > 1 and len(curves) < len(SERIES):
-                words = next(filter(None, named.groups())).replace("_", " ").replace(".", ", ")
-                colour = SERIES[len(curves)]
-                curves.append(Curve(words, colour, _over_time(shown, scale), marks=False))
+            match = re.fullmatch(pattern, column)
+            shown = [(time_s, value) for time_s, value in points if time_s >= 0]
+            is_always_zero = not any(value for _, value in shown)
+            if match is None or is_always_zero or len(shown) < 2 or len(curves) == len(SERIES):
+                continue
+            groups = [group for group in match.groups() if group]
+            name = groups[0].replace("_", " ").replace(".", ", ")
+            colour = SERIES[len(curves)]
+            curves.append(Curve(name, colour, _curve_points(shown, scale), marks=False))
         if curves:
             label = f"{title} over time, {unit}"
             yield lines(curves, "seconds", f"{title}, {unit}", label=label)
 
 
-def _over_time(pairs: Sequence[Pair], scale: float) -> list[Point]:
-    return thinned([Point(time_s, value * scale) for time_s, value in pairs], _MOST_POINTS)
+def _curve_points(pairs: Sequence[TimeAndValue], scale: float) -> list[Point]:
+    return thinned([Point(time_s, value * scale) for time_s, value in pairs], _MAX_POINTS)
 
 
-def _point(x: float, found: Estimate) -> Point:
-    return Point(x, found.median, found.low, found.high, f"{number(x)}: {with_interval(found)}")
+def _point(x: float, estimate: Estimate) -> Point:
+    tooltip = f"{number(x)}: {with_interval(estimate)}"
+    return Point(x, estimate.median, estimate.low, estimate.high, tooltip)

@@ -1,4 +1,8 @@
-"""PURE. The first screen: verdict, where a step's time goes, what to change, accelerators fed."""
+"""PURE. The first screen of the report.
+
+It has the verdict, how the time of a step is spent, the recommended changes, and how many
+accelerators the storage can feed.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +21,9 @@ from iobench.analysis.loops import Loop, step_parts
 from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.run_verdict import best_loader
 from iobench.analysis.sizing import Feeds, FeedsRow
+from iobench.numbers import number, precise_percent, size
 from iobench.report import starts, watched
 from iobench.report.charts import Bar, pile
-from iobench.report.numbers import number, percent, size
 from iobench.result import Result
 from iobench.words import model_words
 
@@ -30,43 +34,48 @@ PART_WORDS = {
     "read": "read, from memory",
     "storage": "read, cold",
     "store": "read, object store",
-    "input": "input, not split",
+    "input": "input (stages not measured separately)",
 }
-"""Parts of a step in words; others are called as they are."""
+"""Names of parts of a step; a part that is not listed is shown by its own name."""
 
-_BADGES = {
+_BADGE_TEXTS = {
     "emulated": "emulated device",
     "few-repeats": "smoke run",
-    "cache-resident": "data below 5 times the memory: later epochs may read no disk",
+    "cache-resident": "data smaller than 5 times the memory: later epochs may not read the disk",
     "store-on-this-machine": "the store runs on this machine",
-    "not-shown-cold": "cold was not proved",
-    "not-all-warm": "warm, but some storage was read",
+    "not-shown-cold": "cold requested, not verified",
+    "not-all-warm": "warm, but some reads came from storage",
     "scattered": "repeats differ widely",
     "unfinished": "the run was stopped early",
-    "stood-still": "a trial was suspended",
-    "beyond-limit": "faster than the link: a cache answered",
-    "faster-than-storage": "faster than its storage: measure again",
-    "ceiling-not-measured": "the storage was not measured by itself",
+    "stood-still": "a process was suspended during a trial",
+    "beyond-limit": "faster than the network link: data came from a cache",
+    "faster-than-storage": "a loop is faster than its storage: measure again",
+    "ceiling-not-measured": "the storage was not measured separately",
     "target-in-memory": "the target is memory, not a disk",
 }
-_NOTHING_HELPS = "Nothing that was measured would make it faster."
-_NO_EVIDENCE = "No change is recommended, since the figures are no evidence. Measure again."
-_SETTINGS = {
+_NOTHING_HELPS = "None of the measured changes would make the loop faster."
+_NO_EVIDENCE = (
+    "No change is recommended, because the figures are not reliable enough. Measure again."
+)
+_SETTING_NAMES = {
     "workers": "workers",
     "prefetch": "prefetch",
-    "resize": "resizing beforehand",
+    "resize": "resizing before training",
     "normalise": "uint8 batches, normalised on the device",
-    "sharding": "packing into shards",
+    "sharding": "packing images into shards",
     "shard_size": "shard size",
     "stage": "copying to a local disk",
-    "loader": "reading in sequence",
+    "loader": "sequential reads",
     "pin_memory": "pinned memory",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A recommendation as the page shows it."""
+    """A recommended change as the page shows it.
+
+    ``more`` follows the gain in the same line. ``how`` are commands and code.
+    """
 
     action: str
     gain: str
@@ -76,7 +85,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Front:
-    """Everything above the evidence."""
+    """The content of the page above the evidence."""
 
     name: str
     meta: Sequence[str]
@@ -91,67 +100,71 @@ class Front:
     feeds_note: str
 
 
-def front(found: Analysis) -> Front:
+def front(analysis: Analysis) -> Front:
     """The first screen of a result."""
-    loop = found.loop if found.loop is not None and found.loop.farthest else None
-    lead = _lead(loop) if loop is not None else _lead_of_loader(found)
-    if (point := leading_point(found.result)) is not None:
-        lead = f"All hosts: {point.description}. Host 0: {lead}"
-    changes = [_change(change) for change in found.advice.changes]
-    bar = _pile(loop) if loop is not None else None
-    if watched_loops := found.summary["watched"]:
+    watched_loops = analysis.summary["watched"]
+    if watched_loops:
         lead = watched.lead(watched_loops[0])
-        bar = watched.step_bar(watched_loops[0])
+        step_bar = watched.step_bar(watched_loops[0])
+        gain = watched.gain_words(watched_loops)
         changes = [
-            Change(action[0].upper() + action[1:], watched.gain_words(watched_loops), "", ())
-            for action in watched.actions(found.findings)
+            Change(action[0].upper() + action[1:], gain, "", ())
+            for action in watched.actions(analysis.findings)
         ]
+    else:
+        lead = _lead(analysis)
+        step_bar = _step_bar(analysis.loop)
+        changes = [_change(recommendation) for recommendation in analysis.advice.changes]
     return Front(
-        name=found.result.name,
-        meta=tuple(_meta(found.result, found.loop)),
-        headline=found.verdict,
+        name=analysis.result.name,
+        meta=tuple(_meta(analysis.result, analysis.loop)),
+        headline=analysis.verdict,
         lead=lead,
-        badges=tuple(_badges(found)),
-        pile=bar,
+        badges=tuple(_badges(analysis)),
+        pile=step_bar,
         changes=changes,
-        no_changes=no_changes_words(found),
-        note=_note(found),
-        feeds=found.feeds,
-        feeds_note=_feeds_note(found.feeds),
+        no_changes=no_changes_words(analysis),
+        note=_note(analysis),
+        feeds=analysis.feeds,
+        feeds_note=_feeds_note(analysis.feeds),
     )
 
 
 def no_changes_words(analysis: Analysis) -> str:
-    """The sentence that stands in the place of the changes where none is recommended."""
+    """The sentence that is shown if no change is recommended."""
     return _NO_EVIDENCE if analysis.doubt else _NOTHING_HELPS
 
 
 def settings_words(names: Sequence[str]) -> str:
-    """Settings in words."""
-    return ", ".join(_SETTINGS.get(name, name) for name in names)
+    """The names of settings, separated by commas."""
+    return ", ".join(_SETTING_NAMES.get(name, name) for name in names)
 
 
-def no_effect_words(found: Advice) -> str:
-    """Settings that bring nothing, or nothing more after the recommended changes."""
-    further = "further " if found.changes else ""
-    return f"No {further}effect expected: {settings_words(found.without_effect)}."
+def no_effect_words(advice: Advice) -> str:
+    """A sentence about the settings that bring nothing after the recommended changes."""
+    further = "further " if advice.changes else ""
+    return f"No {further}effect is expected from: {settings_words(advice.without_effect)}."
 
 
 def feeds_cell(row: FeedsRow, name: str) -> str:
-    """``0.3``, or ``1.0 or more`` where the device was the limit; empty if it is not known."""
+    """The number of accelerators that are fed, such as ``0.3``.
+
+    ``1.0 or more`` if the device was the limit; empty if the number is unknown.
+    """
     count = row.feeds.get(name)
     if count is None:
         return ""
-    shown = f"{count:.2g}" if count < 100 else f"{count:,.0f}"
-    return f"{shown} or more" if row.at_least else shown
+    text = f"{count:.2g}" if count < 100 else f"{count:,.0f}"
+    return f"{text} or more" if row.at_least else text
 
 
 def how_fed(row: FeedsRow) -> str:
-    """``measured``, or ``computed from the loop's rate``."""
+    """Where a row's numbers come from: ``measured``, or ``computed from the loop's rate``."""
     return "measured" if row.how == "measured" else f"computed from {row.basis}"
 
 
 def _meta(result: Result, loop: Loop | None) -> Iterator[str]:
+    """The time, the machine, the model and its data, the device, and the number of trials."""
     try:
         moment = datetime.fromisoformat(result.started)
         yield f"{moment:%Y-%m-%d %H:%M} UTC"
@@ -159,8 +172,9 @@ def _meta(result: Result, loop: Loop | None) -> Iterator[str]:
         yield result.started
     environment = result.environment
     machine = [f"{environment.get('processors', '?')} CPUs"]
-    if memory := environment.get("memory_bytes"):
-        machine.append(size(memory))
+    memory_bytes = environment.get("memory_bytes")
+    if memory_bytes:
+        machine.append(size(memory_bytes))
     gpus = environment.get("gpus") or ()
     names = dict.fromkeys(str(gpu.get("name", "GPU")) for gpu in gpus)
     machine.append(f"{len(gpus)} × {', '.join(names)}" if gpus else "no GPU")
@@ -171,122 +185,154 @@ def _meta(result: Result, loop: Loop | None) -> Iterator[str]:
         yield f"{model_words(str(params.get('model', '')))}, batch {params.get('batch_size')}{data}"
         if loop.facts.get("device"):
             yield str(loop.facts["device"])
-    yield _counts(result)
+    yield _trial_counts(result)
 
 
-def _counts(result: Result) -> str:
-    said = []
+def _trial_counts(result: Result) -> str:
+    """``48 trials: 46 done, 2 failed``."""
+    counts = []
     for status in ("done", "failed", "skipped"):
         count = sum(trial.status == status for trial in result.trials)
         if count or status == "done":
-            said.append(f"{count} {status}")
-    return f"{counted(len(result.trials), 'trial')}: {', '.join(said)}"
+            counts.append(f"{count} {status}")
+    return f"{counted(len(result.trials), 'trial')}: {', '.join(counts)}"
 
 
-def _lead(loop: Loop) -> str:
-    """The rate, the loss and the waiting, which are two figures, and the starts of epochs."""
-    said = [_rate_sentence(loop)]
-    if (loss := loop.loss) is not None:
-        between = ""
+def _lead(analysis: Analysis) -> str:
+    """The sentences below the verdict."""
+    loop = _loop_with_data(analysis.loop)
+    lead = _lead_of_loop(loop) if loop is not None else _lead_of_loader(analysis)
+    point = leading_point(analysis.result)
+    if point is not None:
+        return f"All hosts: {point.description}. Host 0: {lead}"
+    return lead
+
+
+def _loop_with_data(loop: Loop | None) -> Loop | None:
+    """The loop, if it was measured with data."""
+    return loop if loop is not None and loop.farthest else None
+
+
+def _lead_of_loop(loop: Loop) -> str:
+    """The rate of a loop, its loss, its waiting, and the starts of its epochs."""
+    sentences = [_rate_sentence(loop)]
+    loss = loop.loss
+    if loss is not None:
+        interval = ""
         if loss.repeats > 1:
-            between = f" ({percent(loss.low)} to {percent(loss.high)})"
-        said.append(
-            f"Loss {percent(loss.median)}{between}: a step on data in the device's memory takes "
-            "that much less time."
+            interval = f" ({precise_percent(loss.low)} to {precise_percent(loss.high)})"
+        sentences.append(
+            f"Loss {precise_percent(loss.median)}{interval}: a step on data in the device's memory "
+            "takes that much less time."
         )
-    if (waiting := loop.waiting) is not None:
-        share = percent(waiting.median)
-        said.append(f"Waiting {share}: in that share of the time the device has no batch.")
-    first_s, later_s, share_of_starts = (
-        loop.metric(name)
-        for name in ("time_to_first_batch_s", "epoch_start_s", "epoch_start_share")
+    waiting = loop.waiting
+    if waiting is not None:
+        share = precise_percent(waiting.median)
+        sentences.append(f"Waiting {share}: in that share of the time the device has no batch.")
+    share_of_starts = loop.metric("epoch_start_share")
+    starts_text = starts.sentences(
+        loop.metric("time_to_first_batch_s"), loop.metric("epoch_start_s"), share_of_starts
     )
-    starting = starts.sentence(first_s, later_s, share_of_starts)
-    if share_of_starts is not None and share_of_starts > starts.MAIN:
-        said.insert(0, starting)
+    if share_of_starts is not None and share_of_starts > starts.MAIN_SHARE:
+        sentences.insert(0, starts_text)
     else:
-        said.append(starting)
-    return " ".join(filter(None, said))
+        sentences.append(starts_text)
+    return " ".join(sentence for sentence in sentences if sentence)
 
 
 def _rate_sentence(loop: Loop) -> str:
-    """``877 of 2,000 samples/s.``"""
+    """``877 of 2,000 samples/s.``: the loop's rate, and what its device can consume."""
     consumes = f" of {number(loop.device_rate.median)}" if loop.device_rate is not None else ""
-    if (bounds := loop.bounds) is not None:
+    bounds = loop.bounds
+    if bounds is not None:
         low, high = bounds
         return f"Between {number(low)} and {number(high)}{consumes} samples/s."
     rate = loop.rate()
     return f"{number(rate.median)}{consumes} samples/s." if rate is not None else ""
 
 
-def _lead_of_loader(found: Analysis) -> str:
-    """The starts of epochs of the fastest loader, where there is no loop; and the trials."""
-    entry = best_loader(found.summary["loaders"])
-    starting = ""
-    if entry is not None:
-        starting = starts.sentence(
-            entry_median(entry, "time_to_first_batch_s"),
-            entry_median(entry, "epoch_start_s"),
-            entry_median(entry, "epoch_start_share"),
+def _lead_of_loader(analysis: Analysis) -> str:
+    """For a run without a loop: the starts of epochs of the fastest loader, and the trials."""
+    loader = best_loader(analysis.summary["loaders"])
+    starts_text = ""
+    if loader is not None:
+        starts_text = starts.sentences(
+            entry_median(loader, "time_to_first_batch_s"),
+            entry_median(loader, "epoch_start_s"),
+            entry_median(loader, "epoch_start_share"),
         )
-    return f"{starting} {_counts(found.result)}.".strip()
+    return f"{starts_text} {_trial_counts(analysis.result)}.".strip()
 
 
-def _badges(found: Analysis) -> Iterator[str]:
-    """Confidence, then qualifications of the leading loop or the whole run."""
-    if found.confidence is not None:
-        yield f"confidence: {found.confidence}"
-    loop, seen = found.loop, set[str]()
-    for finding in found.findings:
-        text = _BADGES.get(finding.code)
-        if text is None or text in seen or finding.of not in ("", loop.group if loop else ""):
+def _badges(analysis: Analysis) -> Iterator[str]:
+    """The confidence, then what limits the figures of the leading loop or of the whole run."""
+    if analysis.confidence is not None:
+        yield f"confidence: {analysis.confidence}"
+    loop = analysis.loop
+    shown: set[str] = set()
+    for finding in analysis.findings:
+        text = _BADGE_TEXTS.get(finding.code)
+        if text is None or text in shown:
             continue
-        if finding.code == "store-on-this-machine" and loop and loop.farthest != "store":
+        if finding.of == "":
+            # Without a loop's name these two are about probes and loaders, not about the loop.
+            if loop is not None and finding.code in ("cache-resident", "scattered"):
+                continue
+        elif loop is None or finding.of != loop.group:
             continue
-        if finding.of == "" and loop and finding.code in ("cache-resident", "scattered"):
-            continue  # of probes and loaders alone
-        seen.add(text)
+        reads_store = loop is None or loop.farthest == "store"
+        if finding.code == "store-on-this-machine" and not reads_store:
+            continue
+        shown.add(text)
         yield text
 
 
-def _pile(loop: Loop) -> Markup | None:
-    parts = step_parts(loop)
+def _step_bar(loop: Loop | None) -> Markup | None:
+    """How the time of a sample is divided between the parts of a step."""
+    loop = _loop_with_data(loop)
+    parts = step_parts(loop) if loop is not None else []
     if not parts:
         return None
-    rows, shares = [], []
+    bars, shares = [], []
     for part in parts:
-        words = PART_WORDS.get(part.name, part.name)
-        shares.append(f"{words} {percent(part.share)}")
+        name = PART_WORDS.get(part.name, part.name)
+        shares.append(f"{name} {precise_percent(part.share)}")
         if part.seconds > 0:
-            rows.append(Bar(words, part.seconds, f"{number(part.seconds * 1e3)} ms", part.name))
-    return pile(rows, f"Where the time of a step goes: {', '.join(shares)}")
+            bars.append(Bar(name, part.seconds, f"{number(part.seconds * 1e3)} ms", part.name))
+    return pile(bars, f"How the time of a step is spent: {', '.join(shares)}")
 
 
-def _change(change: Recommendation) -> Change:
-    gain = gain_words(change.gain) if change.gain is not None else "gain not predicted"
+def _change(recommendation: Recommendation) -> Change:
+    gain = "gain not predicted"
+    if recommendation.gain is not None:
+        gain = gain_words(recommendation.gain)
     more = ""
-    if change.rate is not None:
-        more = f", to {number(change.rate)} samples/s, {change.basis}."
-        if change.limit:
-            limit = {"decode": "Decoding", "disk": "The disk", "store": "The store"}
-            more += f" {limit.get(change.limit, f'The {change.limit}')} is then the limit."
-    return Change(change.action, gain, more, how_words(change))
+    if recommendation.rate is not None:
+        more = f", to {number(recommendation.rate)} samples/s, {recommendation.basis}."
+        if recommendation.limit:
+            limits = {"decode": "Decoding", "disk": "The disk", "store": "The store"}
+            limit = limits.get(recommendation.limit, f"The {recommendation.limit}")
+            more += f" {limit} is the limit after this change."
+    return Change(recommendation.action, gain, more, how_words(recommendation))
 
 
-def _note(found: Analysis) -> str:
-    said = []
-    if found.advice.without_effect:
-        said.append(no_effect_words(found.advice))
-    if found.advice.not_measured:
-        said.append(f"No prediction: {settings_words(found.advice.not_measured)}.")
-    if len([change for change in found.advice.changes if change.gain]) > 1:
-        said.insert(0, "Each gain comes on top of those above it.")
-    if found.advice.changes and found.loop is not None:
-        said.append(prediction_accuracy_words(found.checks, found.loop.group))
-    return " ".join(said)
+def _note(analysis: Analysis) -> str:
+    """The sentences below the recommended changes."""
+    advice = analysis.advice
+    sentences = []
+    if len([change for change in advice.changes if change.gain]) > 1:
+        sentences.append("Each gain assumes that the changes above it are made.")
+    if advice.without_effect:
+        sentences.append(no_effect_words(advice))
+    if advice.not_measured:
+        sentences.append(f"There is no prediction for: {settings_words(advice.not_measured)}.")
+    if advice.changes and analysis.loop is not None:
+        sentences.append(prediction_accuracy_words(analysis.checks, analysis.loop.group))
+    return " ".join(sentences)
 
 
 def _feeds_note(feeds: Feeds | None) -> str:
+    """The sentences below the table of accelerators."""
     if feeds is None:
         return ""
     limits = {
@@ -295,14 +341,16 @@ def _feeds_note(feeds: Feeds | None) -> str:
         "store": "The store is the limit.",
         "network": "The network is the limit.",
     }
-    said = [limits.get(feeds.limit, "")]
+    sentences = [limits.get(feeds.limit, "")]
     if feeds.rates:
         rates = ", ".join(f"{name} {number(rate)}" for name, rate in feeds.rates.items())
-        said.append(f"Images/s of one device: {rates}.")
-    hows = {row.how for row in feeds.rows}
-    if "measured" in hows:
-        said.append("Measured: the devices were emulated side by side, each with its own loader.")
-        said += [row.basis for row in feeds.rows if row.how == "measured"]
-    if "computed" in hows:
-        said.append("Computed: samples/s divided by the rate of one device.")
-    return " ".join(said).strip()
+        sentences.append(f"Images/s of one device: {rates}.")
+    measured = [row for row in feeds.rows if row.how == "measured"]
+    if measured:
+        sentences.append(
+            "Measured: the devices were emulated side by side, each with its own loader."
+        )
+        sentences += [row.basis for row in measured]
+    if any(row.how == "computed" for row in feeds.rows):
+        sentences.append("Computed: samples/s divided by the rate of one device.")
+    return " ".join(sentences).strip()

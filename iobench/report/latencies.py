@@ -1,20 +1,20 @@
-"""PURE. Tails on the page: latencies of steps and of requests to a store."""
+"""PURE. Latencies on the page: of steps, and of requests to a store."""
 
 from __future__ import annotations
 
 from dataprep.counted import counted
 from iobench.analysis.repeats import Repeats, by_settings, median_of
-from iobench.report.numbers import number, seconds
+from iobench.numbers import duration, number
 from iobench.report.tables import Table
 from iobench.result import Result
 from iobench.stats import QUANTILES, missing
 from iobench.words import params_words
 
-_SHOWN = ("p50", "p90", "p99")
+_SHOWN_QUANTILES = ("p50", "p90", "p99")
 
 
 def tables(result: Result) -> list[Table]:
-    """Steps of loops, GETs of loops and loaders, and requests of the probe."""
+    """Latencies of steps, of the GETs of loops and loaders, and of the probe's requests."""
     return [_steps(result), _gets(result), _requests(result)]
 
 
@@ -23,34 +23,47 @@ def _steps(result: Result) -> Table:
     for params, repeats in by_settings(result.trials, "train"):
         if median_of(repeats, "step_s_p50") is None:
             continue
-        steps = _counted_steps(repeats)
-        cells = [_quantile(repeats, f"step_s_{name}", name, steps, "step") for name in _SHOWN]
-        shown = number(steps) if steps is not None else ""
-        rows.append([str(params.get("group")), str(params.get("input")), shown, *cells])
+        steps = _min_steps(repeats)
+        cells = [
+            _quantile(repeats, f"step_s_{name}", name, steps, "step") for name in _SHOWN_QUANTILES
+        ]
+        steps_text = number(steps) if steps is not None else ""
+        rows.append([str(params.get("group")), str(params.get("input")), steps_text, *cells])
     note = (
-        "Medians over repeats. The steps are those of one repeat, without the first step of each "
-        "epoch. Set training.steps to measure more."
+        "The latencies are medians over repeats. The number of steps is that of the repeat with "
+        "the fewest, without the first step of each epoch. Set training.steps to measure more."
     )
     columns = ("loop", "input", "steps", "median", "p90", "p99")
     return Table("Steps", columns, rows, note)
 
 
-def _counted_steps(repeats: Repeats) -> int | None:
-    """Steps behind the quantiles of a repeat: those that begin no epoch."""
+def _min_steps(repeats: Repeats) -> int | None:
+    """The smallest number of steps in a repeat, without the first step of each epoch."""
     counts = []
     for trial in repeats:
         steps = trial.metrics.get("batches")
-        if steps is not None:
-            is_whole = trial.metrics.get("rate_rule") == "epochs"
-            counts.append(int(steps) - (len(trial.metrics.get("epochs") or ()) if is_whole else 0))
+        if steps is None:
+            continue
+        first_steps = 0
+        if trial.metrics.get("rate_rule") == "epochs":
+            first_steps = len(trial.metrics.get("epochs") or ())
+        counts.append(int(steps) - first_steps)
     return min(counts) if counts else None
 
 
 def _quantile(repeats: Repeats, metric: str, name: str, count: int | None, unit: str) -> str:
-    """A quantile, or how many more steps or requests it needs."""
-    value = median_of(repeats, metric)
-    if value is not None:
-        return seconds(value)
+    """A quantile, or how many more steps or requests are needed to estimate it.
+
+    Args:
+        repeats: the trials.
+        metric: the name of the quantile's metric.
+        name: the quantile, such as ``p99``.
+        count: the number of measured steps or requests.
+        unit: ``step`` or ``request``.
+    """
+    quantile_s = median_of(repeats, metric)
+    if quantile_s is not None:
+        return duration(quantile_s)
     lacking = missing(count, QUANTILES[name]) if count is not None else 0
     return f"needs {counted(lacking, f'more {unit}')}" if lacking else ""
 
@@ -59,14 +72,18 @@ def _gets(result: Result) -> Table:
     rows = []
     for kind in ("train", "loader"):
         for params, repeats in by_settings(result.trials, kind):
-            first_s, whole_s = (
-                median_of(repeats, name) for name in ("store_first_byte_s", "store_get_s")
-            )
+            first_byte_s = median_of(repeats, "store_first_byte_s")
+            request_s = median_of(repeats, "store_get_s")
             requests = median_of(repeats, "store_requests")
-            if first_s is not None and whole_s is not None and requests is not None:
-                cells = [number(requests), seconds(first_s), seconds(whole_s)]
+            if first_byte_s is not None and request_s is not None and requests is not None:
+                cells = [number(requests), duration(first_byte_s), duration(request_s)]
                 rows.append([params_words(kind, params), *cells])
-    columns = ("loop or loader", "GETs", "to the first byte, mean", "whole, mean")
+    columns = (
+        "loop or loader",
+        "GET requests",
+        "mean time to the first byte",
+        "mean time of a request",
+    )
     return Table("Requests of loops and loaders to the store", columns, rows)
 
 
@@ -78,15 +95,24 @@ def _requests(result: Result) -> Table:
         cells = []
         for metric in ("first_byte_s", "total_s"):
             is_measured = median_of(repeats, f"{metric}_p50") is not None
-            for name in _SHOWN:
+            for name in _SHOWN_QUANTILES:
                 cell = _quantile(repeats, f"{metric}_{name}", name, count, "request")
                 cells.append(cell if is_measured else "")
         if any(cells):
-            shown = number(requests) if requests is not None else ""
-            rows.append([params_words("object", params), shown, *cells])
+            requests_text = number(requests) if requests is not None else ""
+            rows.append([params_words("object", params), requests_text, *cells])
     columns = (
-        *("request", "number", "first byte, median", "p90", "p99"),
-        *("whole, median", "p90", "p99"),
+        "request",
+        "requests",
+        "time to the first byte, median",
+        "p90",
+        "p99",
+        "time of a request, median",
+        "p90",
+        "p99",
     )
-    note = "Medians over repeats. Whole: from the call to the last byte, with retries."
+    note = (
+        "Medians over repeats. The time of a request is from the call to the last byte, retries "
+        "included."
+    )
     return Table("Requests of the object-store probe", columns, rows, note)

@@ -1,4 +1,7 @@
-"""A result as one HTML file: everything inlined, every name escaped, no network, no script."""
+"""Draw a result as one HTML file.
+
+Styles and charts are inside the file, every name is escaped, and there is no script and no network.
+"""
 
 from __future__ import annotations
 
@@ -17,53 +20,67 @@ from iobench.report.appendix import sections
 from iobench.report.evidence import cards
 from iobench.report.front import feeds_cell, front, how_fed
 from iobench.report.series import by_trial, readings_by_trial
+from iobench.report.typesetting import typeset
 from iobench.result import Result
 
-_NUMBER = re.compile(r"[−+]?\d[^a-z]*(\b[a-zµ]{1,3}\b[^a-z]*)*$")
+_NUMBER_WITH_UNITS = re.compile(r"[-+]?\d[^a-z]*(\b[a-zµ]{1,3}\b[^a-z]*)*$")
 
 
 def render(
     result: Result, series: pd.DataFrame | None = None, samples: pd.DataFrame | None = None
 ) -> bytes:
-    """The page, UTF-8. A pure function of what was saved.
+    """Draw the report of a run. The same result always gives the same bytes.
 
-    ``series`` has a row a step: ``trial`` (its id), ``step_end_s``, ``wait_s``, ``compute_s`` and,
-    of newer runs, ``time_s``. ``samples`` has a row a reading of the machine: ``trial``,
-    ``time_s``, ``SAMPLER.NAME``.
+    Args:
+        result: the saved result.
+        series: a row for each step, with the columns ``trial`` (the trial's id), ``step_end_s``,
+            ``wait_s`` and ``compute_s``. Runs of newer versions also have ``time_s``.
+        samples: a row for each reading of the machine, with the columns ``trial``, ``time_s`` and
+            one named ``SAMPLER.NAME`` for each sampler's value.
+
+    Returns:
+        The page in UTF-8.
     """
-    found = analyse(result)
+    analysis = analyse(result)
     return from_template(
         "report.html.j2",
-        front=front(found),
-        cards=cards(found, by_trial(series), readings_by_trial(samples)),
-        sections=sections(found),
+        front=front(analysis),
+        cards=cards(analysis, by_trial(series), readings_by_trial(samples)),
+        sections=sections(analysis),
         raw=packed(json.loads(result.to_json())),
     )
 
 
 def from_template(name: str, **values: Any) -> bytes:
-    """Render a template, as UTF-8."""
+    """Render a template of this package, as UTF-8."""
     page = _environment().get_template(name).render(**values)
-    # Lone surrogates (names that are not UTF-8) cannot be encoded, and must not stop a page.
+    # A file name that is not UTF-8 has lone surrogates, which cannot be encoded. It must not stop
+    # the whole page.
     return page.encode("utf-8", "replace")
 
 
 def packed(raw: Any) -> str:
-    """JSON as gzip in base64, for a link that downloads it."""
+    """Compress JSON for a link that downloads it: gzip in base64."""
     data = gzip.compress(json.dumps(raw, allow_nan=False).encode(), mtime=0)
     return base64.b64encode(data).decode()
 
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("iobench.report"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["is_number"] = lambda text: bool(_NUMBER.match(str(text)))
-    made.globals["feeds_cell"] = feeds_cell
-    made.globals["how_fed"] = how_fed
-    return made
+    environment.filters["is_number"] = _is_number
+    environment.filters["typeset"] = typeset
+    environment.globals["feeds_cell"] = feeds_cell
+    environment.globals["how_fed"] = how_fed
+    return environment
+
+
+def _is_number(cell: str) -> bool:
+    """Whether a cell holds a number, perhaps with its unit and interval."""
+    return bool(_NUMBER_WITH_UNITS.match(cell))

@@ -1,4 +1,4 @@
-"""PURE. Ranks on the page: each beside the mean and the slowest, and accelerators side by side."""
+"""PURE. Ranks on the page, and emulated accelerators that ran side by side."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from iobench.analysis.loops import Loop, median_by_rank
-from iobench.report.numbers import number, percent
+from iobench.numbers import number, precise_percent
 from iobench.report.tables import Table
 
 
 def tables(loop: Loop) -> Iterator[Table]:
-    """Utilisation, rate and waiting of each rank with the farthest input."""
+    """Utilisation, rate and waiting of each rank, with the farthest input that was measured."""
     utilisations = median_by_rank(loop.trials, "rank_au_mlperf")
     if not utilisations:
         return
@@ -20,17 +20,17 @@ def tables(loop: Loop) -> Iterator[Table]:
     rows = []
     for rank, utilisation in enumerate(utilisations):
         rate = number(rates[rank]) if rank < len(rates) else ""
-        wait = percent(waits[rank]) if rank < len(waits) else ""
-        rows.append([f"rank {rank}", percent(utilisation), rate, wait])
-    for words, metric in (
-        ("mean, as MLPerf Storage's DLIO computes it", "au_mlperf"),
+        wait = precise_percent(waits[rank]) if rank < len(waits) else ""
+        rows.append([f"rank {rank}", precise_percent(utilisation), rate, wait])
+    for name, metric in (
+        ("mean, computed like in MLPerf Storage's DLIO", "au_mlperf"),
         ("slowest rank", "au_mlperf_slowest"),
     ):
         value = loop.metric(metric)
         if value is not None:
-            rows.append([words, percent(value), "", ""])
-    columns = ("rank", "AU (au_mlperf)", "samples/s", "waiting")
-    note = "Medians over repeats: the slowest is chosen within each repeat."
+            rows.append([name, precise_percent(value), "", ""])
+    columns = ("rank", "accelerator utilisation (au_mlperf)", "samples/s", "waiting")
+    note = "Medians over repeats. The slowest rank is chosen within each repeat."
     yield Table(f"Ranks: {loop.group}, {loop.farthest}", columns, rows, note)
 
 
@@ -38,21 +38,36 @@ def side_by_side(entries: Sequence[Mapping[str, Any]]) -> Table:
     """A row for each number of emulated accelerators that ran side by side."""
     rows = []
     for entry in entries:
-        each = [number(rate) for rate in entry["rank_samples_per_s"]]
+        rates = [number(rate) for rate in entry["rank_samples_per_s"]]
         rows.append(
             [
                 f"{entry['name']}, {entry['loader']}, {entry['source']}",
                 str(entry["accelerators"]),
                 number(entry["samples_per_s"]),
-                ", ".join(each),
-                percent(entry["au_mean"]),
-                percent(entry["au_slowest"]),
-                "yes" if entry["is_fed"] else f"no: {entry['limit'] or 'the cause is unknown'}",
+                ", ".join(rates),
+                precise_percent(entry["au_mean"]),
+                precise_percent(entry["au_slowest"]),
+                _fed_words(entry),
             ]
         )
     columns = (
-        *("accelerator, loader, input", "side by side", "samples/s", "of each"),
-        *("mean AU", "slowest AU", "slowest at 90 % or more"),
+        "accelerator, loader, input",
+        "accelerators",
+        "samples/s of all",
+        "samples/s of each",
+        "mean utilisation",
+        "utilisation of the slowest",
+        "slowest at 90 % or more",
     )
-    note = "Each accelerator is emulated: a process with its own loader that keeps the pace."
+    note = (
+        "Each accelerator is simulated by a process that has its own loader and sleeps for each "
+        "step."
+    )
     return Table("Accelerators side by side", columns, rows, note)
+
+
+def _fed_words(entry: Mapping[str, Any]) -> str:
+    """Whether the slowest accelerator gets enough batches, and if not, why."""
+    if entry["is_fed"]:
+        return "yes"
+    return f"no: {entry['limit'] or 'the cause is unknown'}"

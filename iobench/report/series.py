@@ -1,54 +1,68 @@
-"""Series of a run, from its table to columns by trial."""
+"""The series of a run: from its table to columns for each trial."""
 
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import pandas as pd
+
+Columns: TypeAlias = dict[str, list[float]]
+Readings: TypeAlias = dict[str, list[tuple[float, float]]]
 
 _COLUMNS = ("step_end_s", "wait_s", "compute_s", "time_s", "epoch", "elsewhere_s")
 
 
-def by_trial(table: pd.DataFrame | None) -> dict[str, dict[str, list[float]]]:
-    """``{trial id: {column: values}}``, rows in their order; values that are missing left out.
+def by_trial(table: pd.DataFrame | None) -> dict[str, Columns]:
+    """The columns of the steps of each trial.
 
-    The table has a column ``trial`` and any of ``step_end_s``, ``wait_s``, ``compute_s``,
-    ``time_s``, ``epoch`` and ``elsewhere_s``.
+    Args:
+        table: a row for each step, with the column ``trial`` and any of ``step_end_s``,
+            ``wait_s``, ``compute_s``, ``time_s``, ``epoch`` and ``elsewhere_s``.
+
+    Returns:
+        For each trial's id, the columns by their name. Missing values are left out.
     """
     if table is None or table.empty or "trial" not in table.columns:
         return {}
-    present = [name for name in _COLUMNS if name in table.columns]
-    return {
-        str(trial): {
-            name: [float(value) for value in rows[name] if _is_finite(value)] for name in present
-        }
-        for trial, rows in table.groupby("trial", sort=False)
-    }
+    names = [name for name in _COLUMNS if name in table.columns]
+    columns_by_trial = {}
+    for trial, rows in table.groupby("trial", sort=False):
+        columns: Columns = {}
+        for name in names:
+            columns[name] = [float(value) for value in rows[name] if _is_finite(value)]
+        columns_by_trial[str(trial)] = columns
+    return columns_by_trial
 
 
-def readings_by_trial(
-    table: pd.DataFrame | None,
-) -> dict[str, dict[str, list[tuple[float, float]]]]:
-    """``{trial id: {column: [(time_s, value)]}}``; what was not read is left out.
+def readings_by_trial(table: pd.DataFrame | None) -> dict[str, Readings]:
+    """The readings of the machine during each trial.
 
-    The table has the columns ``trial`` and ``time_s`` and any others of numbers.
+    Args:
+        table: a row for each reading, with the columns ``trial``, ``time_s``, and a column of
+            numbers for each sampler's value.
+
+    Returns:
+        For each trial's id and each column, pairs of the time and the value. Missing values and
+        empty columns are left out.
     """
     if table is None or table.empty or not {"trial", "time_s"} <= set(table.columns):
         return {}
     names = [name for name in table.columns if name not in ("trial", "time_s")]
-    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    all_readings: dict[str, Readings] = {}
     for trial, rows in table.groupby("trial", sort=False):
-        times = [float(value) for value in rows["time_s"]]
-        columns = {
-            str(name): [
+        times = [float(time_s) for time_s in rows["time_s"]]
+        readings: Readings = {}
+        for name in names:
+            points = [
                 (time_s, float(value))
                 for time_s, value in zip(times, rows[name], strict=True)
                 if _is_finite(value) and math.isfinite(time_s)
             ]
-            for name in names
-        }
-        found[str(trial)] = {name: points for name, points in columns.items() if points}
-    return found
+            if points:
+                readings[str(name)] = points
+        all_readings[str(trial)] = readings
+    return all_readings
 
 
 def _is_finite(value: object) -> bool:

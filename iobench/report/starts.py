@@ -1,39 +1,56 @@
-"""PURE. Starts of epochs on the page: the time to the first batch, and the later ones."""
+"""PURE. The starts of epochs on the page: the time to the first batch, and later epochs."""
 
 from __future__ import annotations
 
-from iobench.analysis.repeats import by_settings, median_of
-from iobench.report.numbers import percent, seconds
+from iobench.analysis.repeats import Repeats, by_settings, median_of
+from iobench.numbers import duration, precise_percent
 from iobench.report.tables import Table
 from iobench.result import Result
 from iobench.words import params_words
 
-MAIN = 0.5
-"""Share of the time from which on the starts of epochs are the main figure."""
+MAIN_SHARE = 0.5
+"""If the starts of epochs take a larger share of the time, they are the main figure."""
 
-_PARTS = ("listing", "worker_start", "fetch", "decode", "rest")
-_MOST_ROWS = 400
+_FIRST_BATCH_PARTS = ("listing", "worker_start", "fetch", "decode", "rest")
+_COLUMNS = (
+    "loop or loader",
+    "time to first batch",
+    "listing",
+    "worker start",
+    "fetch",
+    "decode",
+    "rest",
+    "start of a later epoch",
+    "share of the time in starts",
+)
+_NOTE = (
+    "Medians over repeats. The five columns after the time to the first batch are its parts. A "
+    "rate in a steady state does not include starts."
+)
+_MAX_ROWS = 400
 
 
-def sentence(first_s: float | None, later_s: float | None, share: float | None = None) -> str:
-    """``The first batch came after 2.2 s. Later epochs wait 0.1 s for theirs.``
+def sentences(
+    first_batch_s: float | None, later_start_s: float | None, share: float | None = None
+) -> str:
+    """``The first batch came after 2.2 s. Later epochs wait 0.1 s for their first batch.``
 
     Args:
-        first_s: seconds to the first batch.
-        later_s: mean seconds from the request of a later epoch to its first batch.
-        share: the part of the counted time that starts take, if whole epochs were measured.
+        first_batch_s: seconds to the first batch.
+        later_start_s: mean seconds from the request of a later epoch to its first batch.
+        share: the share of the counted time that starts take, if whole epochs were measured.
     """
-    said = []
-    if share is not None and share > MAIN:
-        said.append(
-            "The data fit into the loader's read-ahead: the starts of epochs are the main figure, "
-            f"{percent(share)} of the time."
+    texts = []
+    if share is not None and share > MAIN_SHARE:
+        texts.append(
+            "The data fits into the loader's read-ahead, so the starts of epochs are the main "
+            f"figure: {precise_percent(share)} of the time."
         )
-    if first_s is not None:
-        said.append(f"The first batch came after {seconds(first_s)}.")
-    if later_s is not None:
-        said.append(f"Later epochs wait {seconds(later_s)} for theirs.")
-    return " ".join(said)
+    if first_batch_s is not None:
+        texts.append(f"The first batch came after {duration(first_batch_s)}.")
+    if later_start_s is not None:
+        texts.append(f"Later epochs wait {duration(later_start_s)} for their first batch.")
+    return " ".join(texts)
 
 
 def tables(result: Result) -> list[Table]:
@@ -41,22 +58,21 @@ def tables(result: Result) -> list[Table]:
     rows = []
     for kind in ("train", "loader"):
         for params, repeats in by_settings(result.trials, kind):
-            first_s = median_of(repeats, "time_to_first_batch_s")
-            if first_s is None or params.get("input") in ("synthetic", "copy"):
-                continue
-            row = [params_words(kind, params), seconds(first_s)]
-            for part in _PARTS:
-                part_s = median_of(repeats, f"first_batch_{part}_s")
-                row.append("" if part_s is None else seconds(part_s))
-            later_s, share = (
-                median_of(repeats, name) for name in ("epoch_start_s", "epoch_start_share")
-            )
-            row.append("" if later_s is None else seconds(later_s))
-            row.append("" if not share else percent(share))
-            rows.append(row)
-    columns = (
-        *("loop or loader", "first batch", "listing", "worker start", "fetch", "decode", "rest"),
-        *("start of a later epoch", "starts, share of the time"),
-    )
-    note = "Medians over repeats. A rate in a steady state has no start in its time."
-    return [Table("", columns, rows[:_MOST_ROWS], note)]
+            reads_data = params.get("input") not in ("synthetic", "copy")
+            if reads_data and median_of(repeats, "time_to_first_batch_s") is not None:
+                rows.append([params_words(kind, params), *_cells(repeats)])
+    return [Table("", _COLUMNS, rows[:_MAX_ROWS], _NOTE)]
+
+
+def _cells(repeats: Repeats) -> list[str]:
+    """The cells of a row after its name; a cell without a value is empty."""
+    metrics = ["time_to_first_batch_s"]
+    metrics += [f"first_batch_{part}_s" for part in _FIRST_BATCH_PARTS]
+    metrics.append("epoch_start_s")
+    cells = []
+    for metric in metrics:
+        seconds = median_of(repeats, metric)
+        cells.append("" if seconds is None else duration(seconds))
+    share = median_of(repeats, "epoch_start_share")
+    cells.append(precise_percent(share) if share else "")
+    return cells

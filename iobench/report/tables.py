@@ -1,4 +1,4 @@
-"""Parts of the page's appendix: tables of text."""
+"""The parts of the page's appendix: tables and sections."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of text; a cell that begins with a digit is set to the right."""
+    """A table of text.
+
+    Numbers are aligned to the right. A table without rows is not shown.
+    """
 
     title: str
     columns: Sequence[str]
@@ -18,7 +21,16 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One collapsed part: tables, lines of text, and code."""
+    """A collapsed part of the appendix.
+
+    Args:
+        id: the name by which links lead to the section.
+        title: its heading.
+        tables: its tables.
+        lines: sentences below the tables.
+        code: text that is shown as it is, such as a config.
+        terms: definitions by their term.
+    """
 
     id: str
     title: str

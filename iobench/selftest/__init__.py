@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 from iobench.clock import SystemClock
+from iobench.numbers import percent, percent_change
 from iobench.selftest import known_rates, links
 from iobench.selftest.delays import Injected, Plan, Prefetched, Recovered, injected
 from iobench.selftest.known_rates import Check, NotRun
@@ -83,7 +84,8 @@ def text(delays: Injected) -> Iterator[str]:
         rows = [_prefetch_cells(row) for row in delays.prefetch]
         yield from _table([_PREFETCH_HEAD, *rows])
     if delays.others_busy_share is not None:
-        yield f"\nother programs took {delays.others_busy_share:.0%} of the processors' time"
+        share = percent(delays.others_busy_share)
+        yield f"\nother programs took {share} of the processors meanwhile"
         if not delays.ok and delays.others_busy_share >= _BUSY_SHARE:
             yield "this may be the cause: try again on a quiet machine, or with more --rounds"
     yield from map(str, delays.not_run)
@@ -102,8 +104,8 @@ def _ladder_cells(row: Recovered) -> tuple[str, ...]:
         row.rung,
         f"{row.injected_s * 1e3:13.1f}",
         f"{row.recovered_s * 1e3:9.2f}",
-        _percent(row.error),
-        f"{row.elsewhere.rung} {_percent(row.stray).strip()}",
+        percent_change(row.error),
+        f"{row.elsewhere.rung} {percent_change(row.stray)}",
         diagnosis,
         _verdict(row.ok),
     )
@@ -113,15 +115,11 @@ def _prefetch_cells(row: Prefetched) -> tuple[str, ...]:
     return (
         row.case,
         row.slowest,
-        f"{row.expected_s * 1e3:11.1f}",
-        f"{row.found_s * 1e3:8.1f}",
-        _percent(row.error),
+        f"{row.expected_s * 1e3:9.1f}",
+        f"{row.found_s * 1e3:5.1f}",
+        percent_change(row.error),
         _verdict(row.ok),
     )
-
-
-def _percent(share: float) -> str:
-    return f"{round(share, 3) + 0.0:+6.1%}"  # Adding 0.0 turns -0.0 into 0.0.
 
 
 def _verdict(ok: bool) -> str:

@@ -16,6 +16,7 @@ from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeVar
+from unittest import mock
 
 import numpy as np
 import psutil
@@ -24,18 +25,20 @@ import dataprep
 from dataprep.adapters.augment import Augmentation
 from iobench.analysis.analyse import summarised
 from iobench.clock import Clock, Pauses
+from iobench.consumers.protocol import Consumer
 from iobench.errors import Unavailable
+from iobench.extensions import create
 from iobench.faults import Delay, FaultProxy, Match, Rule
 from iobench.loaders.frameworks import need_framework
 from iobench.loaders.protocol import Loader
 from iobench.loaders.torch_loader import TorchLoader
-from iobench.loops import training_settings, training_trial
+from iobench.loops import loader_opening, training_settings, training_trial
 from iobench.pixels import PixelAugmentation
 from iobench.result import Result
 from iobench.selftest.known_rates import NotRun
 from iobench.selftest.memory_store import SHARDS, memory_store
 from iobench.stats import median
-from iobench.trial import Around, Context, Place, Trial, TrialSpec
+from iobench.trial import Context, Place, Trial, TrialSpec
 
 Stage = Literal["copy", "augment", "decode", "fetch"]
 Delays = Mapping[Stage, float]
@@ -259,8 +262,13 @@ def slow_down(owner: _T, method: str, clock: Clock, seconds: float) -> _T:
     return owner
 
 
-def slowed(case: Delays, clock: Clock, copy_s: float) -> Around:
-    """Slow down decoding and augmentation in a trial, and each step by a copy."""
+@contextmanager
+def slowed(case: Delays, clock: Clock, copy_s: float) -> Iterator[None]:
+    """Slow down the trials of the ``with`` block: decoding, augmentation, and each step by a copy.
+
+    Loaders and consumers are slowed down where the loops create them. No config can do this, so no
+    measurement can contain such a delay by mistake.
+    """
 
     def augmentation(plain: Augmentation) -> Augmentation:
         delay_s = case.get("augment", 0.0)
@@ -268,12 +276,21 @@ def slowed(case: Delays, clock: Clock, copy_s: float) -> Around:
             delay_s += case.get("decode", 0.0)
         return slow_down(copy(plain), "part", clock, delay_s)
 
-    def loader(made: Loader) -> Loader:
-        if isinstance(made, TorchLoader):
-            made.put_around(augmentation)
-        return made
+    def slow_loader(*arguments: Any) -> Loader:
+        loader: Loader = create(*arguments)
+        if isinstance(loader, TorchLoader):
+            loader.put_around(augmentation)
+        return loader
 
-    return Around(loader, lambda consumer: slow_down(consumer, "step", clock, copy_s))
+    def slow_consumer(*arguments: Any) -> Consumer:
+        consumer: Consumer = create(*arguments)
+        return slow_down(consumer, "step", clock, copy_s)
+
+    with (
+        mock.patch.object(loader_opening, "create", slow_loader),
+        mock.patch.object(training_trial, "create", slow_consumer),
+    ):
+        yield
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,16 +319,18 @@ class Bench:
             "steps": self.plan.steps,
         }
         loop = training_settings.Training.model_validate({**defaults, **changed})
-        params = next(point for point in training_settings.training_points(loop) if point["input"] == source)
+        params = next(
+            point for point in training_settings.training_points(loop) if point["input"] == source
+        )
         # All requests of a batch wait at the same time. Tables and manifests are not delayed.
         delay = Delay(case.get("fetch", 0.0) * self.plan.batch_size)
         self.proxy.replace_rules([Rule(Match("GET", SHARDS), delay)])
         spec = TrialSpec("train", params, repeat)
-        # Synthetic batches are on the device already, and are not copied.
-        copied_samples = 0 if source == "synthetic" else self.plan.batch_size
-        around = slowed(case, self.clock, case.get("copy", 0.0) * copied_samples)
-        context = Context(self.places, self.clock, lambda done, unit: None, around=around)
-        outcome = training_trial.run(spec, context)
+        # Synthetic batches are on the device already.
+        copied = 0 if source == "synthetic" else self.plan.batch_size
+        context = Context(self.places, self.clock, lambda done, unit: None)
+        with slowed(case, self.clock, case.get("copy", 0.0) * copied):
+            outcome = training_trial.run(spec, context)
         return Trial(
             spec.id, spec.kind, params, repeat, "done", metrics=outcome.metrics, cold=outcome.cold
         )

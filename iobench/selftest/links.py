@@ -14,6 +14,7 @@ from iobench.errors import Unavailable
 from iobench.faults import Delay, Match, RateLimit, Rule
 from iobench.loaders.frameworks import need_framework
 from iobench.loops import loader_grid, loader_trial, training_settings, training_trial
+from iobench.numbers import number
 from iobench.selftest.known_rates import MAX_ERROR_SHARE, Check, NotRun
 from iobench.selftest.memory_store import MemoryStore, memory_store
 from iobench.trial import Context, Metrics, TrialSpec
@@ -39,7 +40,7 @@ class Link:
     latency_s: float = 0.0
 
     def __str__(self) -> str:
-        name = f"link of {self.bytes_per_s / 1e6:g} MB/s"
+        name = f"link of {number(self.bytes_per_s / 1e6)} MB/s"
         return f"{name} and {self.latency_s * 1e3:g} ms" if self.latency_s else name
 
     @property

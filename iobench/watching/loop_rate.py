@@ -31,8 +31,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
+from iobench.numbers import precise_number
 from iobench.watching.session import END_OF_EPOCH
-from iobench.words import number_words
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -102,13 +102,13 @@ class LoopRate:
             return ""
         if self.metrics:
             return (
-                f"the rate is a range: {number_words(bounds.low)} samples/s since the first "
-                f"request, {number_words(bounds.high)} without the start and the batches that were "
-                f"ready early; {remedy}"
+                f"the rate is a range: {precise_number(bounds.low)} samples/s since the first "
+                f"request, {precise_number(bounds.high)} without the start and the batches that "
+                f"were ready early; {remedy}"
             )
         return (
             f"the rate is unknown: the first {self.ready:,} batches came at once, so they may have "
-            f"been ready before the first request; it is at most {number_words(bounds.high)} "
+            f"been ready before the first request; it is at most {precise_number(bounds.high)} "
             f"samples/s; {remedy} if the loop waits for some of their batches"
         )
 

@@ -62,7 +62,11 @@ def test_changes_and_accelerators_are_on_the_first_screen(
 ) -> None:
     """Without scrolling."""
     page = opened(pages["one worker"]).page
-    for words in ("What to change, best first", "Feeds how many accelerators?", "1.60 times"):
+    for words in (
+        "Recommended changes, the largest gain first",
+        "How many accelerators can be fed?",
+        "1.60 times",
+    ):
         box = page.get_by_text(words).first.bounding_box()
         assert box is not None
         assert box["y"] + box["height"] < DESKTOP[1], words

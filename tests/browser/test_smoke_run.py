@@ -55,8 +55,8 @@ def test_the_report_opens(opened: Open, finished: Finished, folder: Path) -> Non
     found = opened(folder / "run" / "report.html")
     page = found.page
     assert page.locator("h1").inner_text() == finished.out.splitlines()[0]
-    assert page.get_by_text("What to change, best first").is_visible()
-    assert page.get_by_text("Feeds how many accelerators?").is_visible()
+    assert page.get_by_text("Recommended changes, the largest gain first").is_visible()
+    assert page.get_by_text("How many accelerators can be fed?").is_visible()
     assert page.locator("svg").count() > 2
     found.assert_quiet()
     assert (folder / "run" / "report.html").stat().st_size < 1e6

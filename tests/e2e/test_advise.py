@@ -161,7 +161,7 @@ def test_a_loop_that_its_device_limits_is_left_alone(
     done = iobench("advise", tmp_path / "run", "--emit-config", tmp_path / "advised.yaml")
     assert (done.code, done.out) == (2, "")
     (line,) = done.err.splitlines()
-    assert "no other shards are recommended" in line
+    assert "no change of the shards is recommended" in line
     assert not (tmp_path / "advised.yaml").exists()
 
 

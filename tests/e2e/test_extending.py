@@ -117,8 +117,8 @@ def test_a_dry_run_names_them(measured: Measured) -> None:
     """As words and as JSON."""
     said = measured.run("--dry-run").out
     assert "one-by-one" in said.splitlines()[2]
-    assert "  loader one-by-one: brought by shelf-iobench 1.0" in said
-    assert "  object-store client plain-http: brought by shelf-iobench 1.0" in said
+    assert "  loader one-by-one: provided by shelf-iobench 1.0" in said
+    assert "  object-store client plain-http: provided by shelf-iobench 1.0" in said
     found = json.loads(measured.run("--dry-run", "--json").out)
     assert found["from_other_packages"]["loader one-by-one"] == "shelf-iobench 1.0"
 

@@ -93,7 +93,7 @@ def test_a_run_without_rates_is_continued(old: Path) -> None:
     assert [trial.id for trial in continued.trials] == [trial.id for trial in probes]
     done = sum(trial.status == "done" for trial in probes)
     ahead = forecast(config, resumed=old)
-    assert ahead.before == done
+    assert ahead.measured_before == done
     assert len(ahead.steps) == len(trials(config)) - done
 
 

@@ -19,8 +19,8 @@ from iobench.analysis.analyse import result_lines
 from iobench.cli import app
 from iobench.ladder import RUNGS
 from iobench.machine.storage import describe_target
+from iobench.numbers import rough_duration_range
 from iobench.rundir import read
-from iobench.words import duration_range_words
 from tests.commandline import Finished, Running, files, iobench, wait_until
 from tests.iobench.small_runs import Configs, ThirdParty, loaders
 
@@ -153,7 +153,7 @@ class TestRun:
         sums, kind, more = done.stdout.splitlines()
         assert sums.startswith("small: 4 trials to come, about 2.2 s (at most 40 min), no requests")
         assert kind.split()[:6] == ["loader", "4", "2.2", "s", "null,", "mock;"]
-        assert more == "Each trial: --verbose"
+        assert more == "Add --verbose for a line for each trial."
         verbose = invoked("run", config, "--dry-run", "--verbose").stdout.splitlines()
         assert verbose[0] == sums
         assert [line.rpartition(" #")[2] for line in verbose[1:]] == list("1122")
@@ -207,14 +207,14 @@ class TestCost:
         assert files(here) == set()
 
     @pytest.mark.parametrize(("answer", "begun"), [("n", False), ("y", True)])
-    def test_on_a_terminal_a_person_decides(
+    def test_is_on_a_terminal_a_person_decides(
         self, dear: Path, here: Path, monkeypatch: pytest.MonkeyPatch, answer: str, begun: bool
     ) -> None:
         """Asked once; what is begun ends here for want of credentials."""
-        monkeypatch.setattr("iobench.cli._on_a_terminal", lambda: True)
+        monkeypatch.setattr("iobench.cli._is_on_a_terminal", lambda: True)
         done = CliRunner().invoke(app, ["run", str(dear)], input=f"{answer}\n")
         assert done.exit_code == 2
-        assert "Begin? [y/N]" in done.output
+        assert "Start? [y/N]" in done.output
         assert ("no AWS credentials" in done.output) == begun
         assert ("nothing was measured" in done.output) != begun
         assert bool(files(here)) == begun
@@ -307,7 +307,7 @@ class TestDryRun:
         assert "0 trials to come, 2 measured before" in left.stdout
         again = invoked("run", config, "--dry-run", "--like", folder)
         took = [trial.seconds for trial in read(folder).trials]
-        range_s = duration_range_words(2 * min(took), 2 * max(took))
+        range_s = rough_duration_range(2 * min(took), 2 * max(took))
         assert f"2 trials to come, about {range_s} (at most 20 min)" in again.stdout
 
     @pytest.mark.parametrize("more", [("--verbose",), ("--like", "somewhere")])
@@ -505,7 +505,7 @@ class TestStopped:
         done = stopped.by(number)
         assert done.code == 130, done.err
         assert done.complaints == [
-            "iobench: interrupted: what was measured is kept, --resume goes on"
+            "iobench: interrupted: results so far are saved, continue with --resume"
         ]
         assert "odd-counted" in (stopped.folder / "report.html").read_text()
         assert read(stopped.folder).summary["verdict"].startswith("The fastest loader is odd-c")

@@ -65,7 +65,7 @@ def test_what_decides_is_told_from_what_is_listed(tmp_path: Path) -> None:
         comparison.text.index("Other figures"),
     )
     assert decides < comparison.text.index("samples/s") < others
-    assert others < comparison.text.index("memory: 1,000 MB -> 1,500 MB")
+    assert others < comparison.text.index("memory: 1 GB -> 1.50 GB")
     content = json.loads(comparison.json)
     rate, memory = content["changes"]
     assert (rate["verdict"], rate["decides"], memory["decides"]) == ("improvement", True, False)

@@ -49,26 +49,26 @@ class TestTimeLeft:
     def test_the_rest_takes_as_long_as_what_was_seen(self, spans: list[float], kept: int) -> None:
         """The mean of the trials so far for each that is left; unknown before the first."""
         timed = Timed(["train"] * (20 - kept), kept)
-        assert timed.lines.left_s() is None
+        assert timed.lines.remaining_s() is None
         for span in spans:
             timed.took(span, ended())
         mean_s = sum(spans) / len(spans)
-        assert timed.lines.left_s() == pytest.approx(mean_s * (20 - kept - len(spans)))
+        assert timed.lines.remaining_s() == pytest.approx(mean_s * (20 - kept - len(spans)))
 
     def test_kinds_take_their_own_time(self) -> None:
         """What is to come of a kind takes as long as that kind did; others the mean of all."""
         timed = Timed(["disk", "disk", "train", "object"])
         timed.took(2.0, Trial("disk//0", "disk", DISK, 0, "done"))
-        assert timed.lines.left_s() == 2.0 * 3
+        assert timed.lines.remaining_s() == 2.0 * 3
         timed.took(40.0, ended())
-        assert timed.lines.left_s() == 2.0 + (2.0 + 40.0) / 2
+        assert timed.lines.remaining_s() == 2.0 + (2.0 + 40.0) / 2
 
     def test_skipped_trials_do_not_shorten_the_rest(self) -> None:
         """One that took no time says nothing of the others."""
         timed = Timed(["train"] * 3)
         timed.took(60.0, ended())
         timed.took(0.0, ended("skipped"))
-        assert timed.lines.left_s() == 60.0
+        assert timed.lines.remaining_s() == 60.0
 
 
 class TestLines:

@@ -131,7 +131,7 @@ class TestCommand:
         assert iobench("export", folder, "--series").out == run_csv(folder, "series").decode()
         assert iobench("export", folder, "--samples").out == run_csv(folder, "samples").decode()
         both = iobench("export", folder, "--series", "--samples")
-        assert (both.code, "ask for one" in both.err) == (2, True)
+        assert (both.code, "give only one" in both.err) == (2, True)
 
     def test_no_run(self, tmp_path: Path) -> None:
         """One line, and no file."""

@@ -15,11 +15,10 @@ from iobench import run
 from iobench.config import BenchConfig
 from iobench.display import Lines
 from iobench.errors import NotApproved
-from iobench.forecast import Forecast, forecast, require_leave
+from iobench.forecast import Forecast, forecast, require_approval
 from iobench.plan import trials
 from iobench.rundir import begin_log, open_run, read
 from iobench.trial import Params, Trial, TrialSpec
-from iobench.words import duration_words
 from tests.iobench.small_runs import Configs, loaders
 
 pytestmark = pytest.mark.slow
@@ -199,7 +198,7 @@ class TestFailures:
         """Warnings about one loop on an emulated device of 100 images/s, in 60 s."""
         described = {"group": "slow", "consumer": "paced", "images_per_s": 100, "inputs": ["warm"]}
         config = {"training": [{**described, **loop}], "data": {"images": 4_000}, "repeats": 2}
-        return list(forecast_of(**config, trial_timeout_s=60).problems)
+        return list(forecast_of(**config, trial_timeout_s=60).warnings)
 
     def test_epochs_take_too_long(self) -> None:
         """Three epochs of 4,000 images take 120 s at 100 images/s."""
@@ -253,15 +252,6 @@ def test_a_run_follows_its_forecast(configs: Configs, tmp_path: Path) -> None:
         assert trial.metrics["seconds"] < step.length.max_s, trial.id
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(45.0, "45.0 s"), (700, "12 min"), (12_000, "3 h 20 min"), (3_600, "1 h"), (4e5, "5 days")],
-)
-def test_durations(seconds: float, words: str) -> None:
-    """In the unit that fits."""
-    assert duration_words(seconds) == words
-
-
 def test_nobody_pays_more_than_a_limit_without_having_agreed() -> None:
     """A person is asked with the sum and the limit; without one it is refused."""
     found = forecast_of(object_store={**STORE, "max_requests": 100_000, "seconds": 3600})
@@ -271,14 +261,14 @@ def test_nobody_pays_more_than_a_limit_without_having_agreed() -> None:
         asked.append(question)
         return len(asked) == 1
 
-    require_leave(found, 1.0, yes=False, ask=None)
-    require_leave(found, 0.1, yes=True, ask=None)
-    require_leave(found, 0.1, yes=False, ask=answer)
-    with pytest.raises(NotApproved, match="not begun"):
-        require_leave(found, 0.1, yes=False, ask=answer)
-    assert asked[0].endswith("at most; cost_limit_usd is 0.1. Begin?")
+    require_approval(found, 1.0, yes=False, ask=None)
+    require_approval(found, 0.1, yes=True, ask=None)
+    require_approval(found, 0.1, yes=False, ask=answer)
+    with pytest.raises(NotApproved, match="not started"):
+        require_approval(found, 0.1, yes=False, ask=answer)
+    assert asked[0].endswith("at most; cost_limit_usd is 0.1. Start?")
     with pytest.raises(NotApproved, match=r"for \$0\.50 at most.*--yes") as caught:
-        require_leave(found, 0.1, yes=False, ask=None)
+        require_approval(found, 0.1, yes=False, ask=None)
     assert caught.value.exit_code == 2
 
 
@@ -290,7 +280,7 @@ def test_amazons_store_is_billed(monkeypatch: pytest.MonkeyPatch, endpoint: str 
     found = forecast_of(object_store=STORE)
     assert [store.uri for store in found.requests] == ([] if endpoint else ["s3://bucket"])
     assert bool(found.usd) != bool(endpoint)
-    require_leave(found, 1.0, yes=False, ask=None)
+    require_approval(found, 1.0, yes=False, ask=None)
 
 
 def test_a_price_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,7 +290,7 @@ def test_a_price_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.usd is None
     assert "requests to S3 at an unknown price" in found.text()
     with pytest.raises(NotApproved):
-        require_leave(found, 1.0, yes=False, ask=None)
+        require_approval(found, 1.0, yes=False, ask=None)
 
 
 @pytest.mark.parametrize("given", ["source", "shards", "none"])
@@ -342,19 +332,19 @@ class TestEarlier:
     def test_a_resumed_run_has_the_rest_to_come(self, config: BenchConfig, folder: Path) -> None:
         """And knows how long that takes; a folder without a run begins anew."""
         found = forecast(config, resumed=folder)
-        assert (len(found.steps), found.before) == (2, 1)
+        assert (len(found.steps), found.measured_before) == (2, 1)
         assert found.likely_s == (80.0, 0)
-        assert forecast(config, resumed=folder / "none").before == 0
+        assert forecast(config, resumed=folder / "none").measured_before == 0
 
     def test_another_run_tells_the_times(self, config: BenchConfig, folder: Path) -> None:
         """All trials are to come; another machine's times are remarked."""
         found = forecast(config, like=folder)
-        assert (len(found.steps), found.before, found.likely_s) == (3, 0, (120.0, 0))
-        assert found.problems == []
+        assert (len(found.steps), found.measured_before, found.likely_s) == (3, 0, (120.0, 0))
+        assert found.warnings == []
         result = read(folder)
         moved = replace(result, environment={**result.environment, "processor": "another"})
         begin_log(folder, moved)
-        (said,) = forecast(config, like=folder).problems
+        (said,) = forecast(config, like=folder).warnings
         assert "another machine (processor differ)" in said
 
     def test_times_of_the_former_rule_are_not_used(self, config: BenchConfig, folder: Path) -> None:
@@ -362,7 +352,7 @@ class TestEarlier:
         begin_log(folder, replace(read(folder), rates=""))
         found = forecast(config, like=folder)
         assert found.likely_s[0] < 40
-        (warning,) = found.problems
+        (warning,) = found.warnings
         assert "measured rates by an earlier rule" in warning
 
     def test_a_rate_tells_the_time_of_another_length(

@@ -359,7 +359,7 @@ def test_stored_pixels_are_not_decoded() -> None:
 
 def test_a_config_without_loops_is_refused() -> None:
     """In words."""
-    with pytest.raises(ConfigError, match="this config has none: give training"):
+    with pytest.raises(ConfigError, match="but this config has none: add the key training"):
         climbed(loaders=[{"loader": "null"}])
 
 

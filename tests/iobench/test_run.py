@@ -385,7 +385,7 @@ class TestResume:
         values = {**values, "loaders": NULL}
         measured(values, folder)
         before = {path.name: path.read_bytes() for path in folder.iterdir()}
-        with pytest.raises(RunConflict, match="--resume goes on with it") as caught:
+        with pytest.raises(RunConflict, match="continue it with --resume") as caught:
             measured(values, folder)
         assert caught.value.exit_code == 2
         other = {**values, "repeats": 7, "data": {**values["data"], "images": 41}}
@@ -400,7 +400,7 @@ class TestResume:
 
         class Second(Lines):
             def begin(self, spec: TrialSpec) -> None:
-                with pytest.raises(RunConflict, match="another run is at work in") as caught:
+                with pytest.raises(RunConflict, match="another run uses") as caught:
                     measured(values, folder, resume=True)
                 refused.append(str(caught.value))
 

@@ -107,7 +107,7 @@ class TestOpen:
     def test_a_run_is_continued_on_as_many_hosts(self, opened: Path) -> None:
         """Figures of other numbers of hosts are not those of one point."""
         begin_log(opened, replace(begun(), hosts=[HostFacts(0), HostFacts(1), HostFacts(2)]))
-        with pytest.raises(RunConflict, match="holds a run on 3 hosts, and this one is on 1"):
+        with pytest.raises(RunConflict, match="holds a run on 3 hosts, but this run is on 1"):
             open_run(opened, CONFIG, begun().environment, resume=True)
         assert open_run(opened, CONFIG, begun().environment, resume=True, hosts=3) is not None
 
@@ -411,7 +411,7 @@ def test_a_second_is_kept_out_until_the_first_has_ended(tmp_path: Path) -> None:
     """By its name, and with the exit code of a wrong request; no file is left."""
     folder = tmp_path / "a" / "run"
     with run_lock(folder):
-        with pytest.raises(RunConflict, match=r"another run is at work in .*/a/run:") as caught:
+        with pytest.raises(RunConflict, match=r"another run uses .*/a/run:") as caught:
             run_lock(folder).__enter__()
         with run_lock(tmp_path / "a" / "other"):
             """Another folder is another run's."""

@@ -11,18 +11,11 @@ from hypothesis import strategies as st
 
 from iobench.analysis.loops import training_loops
 from iobench.config import BenchConfig
+from iobench.numbers import rough_duration_range
 from iobench.plan import trials
 from iobench.together import combine_host_parts
 from iobench.trial import Cold, HostPart, Trial, TrialSpec
-from iobench.words import (
-    duration_range_words,
-    ladder_table,
-    params_words,
-    point_words,
-    rate_words,
-    result_words,
-    size_words,
-)
+from iobench.words import ladder_table, params_words, point_words, result_words
 from tests.iobench.analysis.made import COLD, GPU, UNPROVED, loop
 
 LOADER = {
@@ -153,47 +146,6 @@ def test_names_of_others_are_shown_in_one_line(group: str) -> None:
     assert shown.isprintable() or not group.isprintable()
 
 
-@pytest.mark.parametrize(
-    ("per_s", "unit", "words"),
-    [
-        (1234.4, "samples", "1,234 samples/s"),
-        (12_340_000, "bytes", "12.3 MB/s"),
-        (0.5, "samples", "0.5 samples/s"),
-        (99.96, "requests", "100 requests/s"),
-    ],
-)
-def test_rates(per_s: float, unit: str, words: str) -> None:
-    """Three digits, or whole numbers from 100 on."""
-    assert rate_words(per_s, unit) == words
-
-
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [
-        (5000, "5 kB"),
-        (2**16, "64 KiB"),
-        (2**20, "1 MiB"),
-        (128_000_000, "128 MB"),
-        (2**30, "1 GiB"),
-        (3 * 10**9, "3 GB"),
-        (4097, "4,097 B"),
-        (1024**2 + 1, "1,048,577 B"),
-        (0, "0 B"),
-    ],
-)
-def test_sizes_are_exact(count: int, words: str) -> None:
-    """The largest unit in which a size is whole: MB and MiB are not mixed up."""
-    assert size_words(count) == words
-
-
-@given(st.integers(1, 2**40))
-def test_size_says_exactly_how_many(count: int) -> None:
-    """Number times unit is the size."""
-    number, unit = size_words(count).split(" ")
-    factors = {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-    assert int(number.replace(",", "")) * factors[unit] == count
-
-
 def shown(trials: list[Trial]) -> str:
     """The tables."""
     return "\n\n".join(ladder_table(one.ladder_dict()) for one in training_loops(trials))
@@ -251,7 +203,7 @@ def test_the_last_column_says_what_was_shown_of_the_cache() -> None:
 )
 def test_a_range_of_durations(low_s: float, high_s: float, words: str) -> None:
     """A range names its unit once, and is one duration if both ends read the same."""
-    assert duration_range_words(low_s, high_s) == words
+    assert rough_duration_range(low_s, high_s) == words
 
 
 def test_a_trial_of_several_hosts_begins_with_their_sum() -> None:

@@ -187,7 +187,7 @@ def test_workers_whose_memory_is_not_there_are_not_recommended() -> None:
     assert small.advice.changes[0].value == 4
     large = analysed(*trials, processors=32, environment={"memory_bytes": 64e9})
     assert large.advice.changes[0].value == 8
-    assert "takes about 24 of 64 GB" in large.advice.changes[0].why
+    assert "takes about 24 GB of 64 GB" in large.advice.changes[0].why
 
 
 def test_more_processors_need_the_curve_and_have_an_interval() -> None:

@@ -137,13 +137,13 @@ def test_samples_from_memory_are_counted() -> None:
         (
             "decode",
             2,
-            "input decode: the loop takes 2 samples, 2 of which are in memory, encoded (0.0 MB)",
+            "input decode: the loop takes 2 samples, 2 of which are in memory, encoded (8 B)",
         ),
         (
             "collate",
             9,
             "input collate: the loop takes 9 samples, 2 of which are in memory, decoded and "
-            "augmented (0.0 MB)",
+            "augmented (8 B)",
         ),
     ],
 )

@@ -12,7 +12,7 @@ from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import Batch
 from iobench.loops import loader_opening, training_trial
 from iobench.loops.training_settings import Training, training_points
-from iobench.trial import Around, Cold, Context, Outcome, Place, TrialSpec
+from iobench.trial import Cold, Context, Outcome, Place, TrialSpec
 from tests.iobench.loops.fakes import (
     SAMPLES,
     START_S,
@@ -151,29 +151,17 @@ class TestRun:
         assert (metrics["steps"], metrics["samples"]) == (21, 21 * SAMPLES)
         assert metrics["dropped_samples"] == 3 * 4
 
-    def test_a_context_may_put_something_around_loader_and_consumer(self) -> None:
-        """What it gives is what is run, and closed."""
-
-        class Twice(SlowConsumer):
-            def step(self, batch: Batch) -> None:
-                super().step(batch)
-                super().step(batch)
-
+    def test_the_loader_is_closed_after_the_trial(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A loader may hold worker processes, which must end."""
         loaders: list[SlowLoader] = []
 
-        def twice(consumer: SlowConsumer) -> SlowConsumer:
-            return Twice(consumer.settings, consumer.clock)
+        class NotedLoader(SlowLoader):
+            def __init__(self, *arguments: Any) -> None:
+                super().__init__(*arguments)
+                loaders.append(self)
 
-        def noted(loader: SlowLoader) -> SlowLoader:
-            loaders.append(loader)
-            return loader
-
-        (params,) = points(inputs="warm", loader="mock", batch_size=SAMPLES, steps=8, workers=1)
-        around = Around(loader=noted, consumer=twice)
-        context = Context({}, VirtualClock(), lambda done, unit: None, around=around)
-        metrics = training_trial.run(TrialSpec("train", params), context).metrics
-        seconds = START_S + 24 * (2 * STEP_S + WAIT_S)
-        assert metrics["samples_per_s"] == 3 * EPOCH / seconds
+        monkeypatch.setattr(loader_opening, "LOADERS", Only(NotedLoader))
+        self.trial("warm")
         assert [loader.closed for loader in loaders] == [True]
 
     def test_the_parts_of_the_first_batch_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -407,7 +407,7 @@ def test_lines_for_a_terminal() -> None:
     }
     assert target_lines("/mnt", target) == [
         "/mnt: EC2 instance store",
-        "    xfs → md RAID (raid0) of 2 → 2 × EC2 instance store, 3,800.0 GB, 1.0 GB free",
+        "    xfs → md RAID (raid0) of 2 → 2 × EC2 instance store, 3.80 TB, 1 GB free",
         "    reads 4096 KiB ahead; scheduler none; a link of 3,938 MB/s; rotational",
         "    mounted rw, noatime",
         "    because its model is Amazon EC2 NVMe Instance Storage",

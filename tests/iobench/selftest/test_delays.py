@@ -186,13 +186,13 @@ class TestOutput:
         lines = said(FOUND)
         assert lines[1] == "delays without prefetch, and the rungs on which the ladder finds them:"
         assert [cell.strip() for cell in lines[5].split("|")[1:-1]] == [
-            *("fetch (and decode)", "store", "125.0", "125.00", "+0.0%"),
-            *("copy +0.0%", "slow-store, primary", "yes"),
+            *("fetch (and decode)", "store", "125.0", "125.00", "+0.0 %"),
+            *("copy +0.0 %", "slow-store, primary", "yes"),
         ]
         assert len({len(line) for line in lines[3:6]}) == 1
         assert lines[7] == "without any delay, ms per sample: synthetic 10.00, copy 10.10"
         assert lines[9].startswith("delays with prefetch, 2 workers: ")
-        assert lines[13] == ("| device | copy and device |       100.0 |    102.3 |  +2.3% | yes |")
+        assert lines[13] == ("| device | copy and device |     100.0 | 102.3 | +2.3 % | yes |")
 
     def test_what_was_not_named_says_what_was(self) -> None:
         """The line shows the findings instead."""
@@ -212,7 +212,7 @@ class TestOutput:
         """There is a hint only if a figure is wrong and other programs were busy."""
         delays = replace(FOUND, prefetch=[replace(STEP, ok=ok)], others_busy_share=share)
         lines = said(delays)
-        assert f"other programs took {share:.0%} of the processors' time" in lines
+        assert f"other programs took {round(share * 100)} % of the processors meanwhile" in lines
         assert any("more --rounds" in line for line in lines) is hinted
 
     def test_json_rows(self) -> None:

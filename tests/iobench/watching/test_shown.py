@@ -78,7 +78,7 @@ def test_the_first_batch_and_the_starts_of_epochs_are_on_the_page(tmp_path: Path
     page = text_of((folder / "report.html").read_bytes())
     first_screen = page[: page.index("Appendix")]
     assert "The first batch came after 3.45 s." in first_screen
-    assert "Later epochs wait 3.45 s for theirs." in first_screen
+    assert "Later epochs wait 3.45 s for their first batch." in first_screen
     table = Finished([folder])._repr_html_()
     assert table.count("<td>3.45</td>") == 2
     assert "GPU" not in table
@@ -131,7 +131,9 @@ def test_a_gpu_that_computes_while_the_host_waits_is_fine() -> None:
         "The GPU of your loop waits for data 1.0 % of its time, which is fine; the host waits 50 %."
     )
     assert not waits_said(found)
-    assert "Nothing that was measured would make it faster." in text_of(render(found.result))
+    assert "None of the measured changes would make the loop faster." in text_of(
+        render(found.result)
+    )
 
 
 def test_a_gpu_that_waits_is_a_finding_and_a_change() -> None:
@@ -142,8 +144,8 @@ def test_a_gpu_that_waits_is_a_finding_and_a_change() -> None:
     assert "its GPU waits for data 40 % of its time, the host 50 %" in finding.evidence
     assert finding.share == 0.4
     page = text_of(render(found.result))
-    assert "Nothing that was measured would make it faster." not in page
-    assert "Use more workers: DataLoader(num_workers=..., prefetch_factor=...)" in page
+    assert "None of the measured changes would make the loop faster." not in page
+    assert "More workers: DataLoader(num_workers=..., prefetch_factor=...)" in page
 
 
 LOSS = {"samples": 9000, "samples_per_s": 90.0, "ceiling_samples_per_s": 180.0, "loss_share": 0.5}
@@ -182,7 +184,9 @@ def test_a_loop_that_waits_and_loses_nothing_is_fine() -> None:
     assert not waits_said(found)
     (finding,) = [finding for finding in found.findings if finding.code == "slow-device"]
     assert finding.primary
-    assert "Nothing that was measured would make it faster." in text_of(render(found.result))
+    assert "None of the measured changes would make the loop faster." in text_of(
+        render(found.result)
+    )
 
 
 def test_a_loss_below_zero_is_none() -> None:
