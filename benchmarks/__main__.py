@@ -59,7 +59,7 @@ def _chosen(place: Workplace, only: set[str]) -> Iterator[Contest]:
 
 
 def _drawn(folder: Path) -> Path:
-    from dataprep.sample import draw_tree
+    from dataprep.drawn import draw_tree
 
     return draw_tree(folder / "drawn", images=600, classes=20).root
 

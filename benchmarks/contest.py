@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from iobench.stats import Estimate, estimate, ratio
+from iobench.results.statistics import Estimate, estimate, ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,8 @@ def page(contests: Iterable[tuple[Contest, Rounds]]) -> str:
 def table(contest: Contest, rounds: Rounds) -> str:
     """A line for each contender: its rate, ours divided by it, its other figures.
 
-    Medians with intervals, see ``iobench.stats``. A contender without figures has the reason.
+    Medians with intervals, see ``iobench.results.statistics``. A contender without figures
+    has the reason.
     """
     measured = rounds.measured
     others = sorted({name for runs in measured.values() for one in runs for name in one.others})

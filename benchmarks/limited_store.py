@@ -1,7 +1,7 @@
 """An object store limited in rate and latency, in a process of its own.
 
-The proxy of ``iobench.faults`` with ``MemoryS3`` behind it: one hop, so that what the store itself
-takes of the processors is little. How much it took is measured.
+The proxy of ``iobench.servers.fault_proxy`` with ``MemoryS3`` behind it: one hop, so
+that what the store itself takes of the processors is little. How much it took is measured.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dataprep.stores import StoreOptions
-from iobench.faults import Delay, FaultProxy, Match, RateLimit, Rule
 from iobench.machine.processes import end_with, find_program
-from iobench.memory_s3 import MemoryS3
-from iobench.s3_server import MotoServer
+from iobench.servers.fault_proxy import Delay, FaultProxy, Match, RateLimit, Rule
+from iobench.servers.memory_s3 import MemoryS3
+from iobench.servers.moto_server import MotoServer
 
 BUCKET = "bench"
 

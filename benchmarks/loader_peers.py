@@ -23,8 +23,8 @@ from benchmarks.loading_peers import (
     tf_batches,
     torchvision_crop,
 )
-from dataprep.adapters.augment import AREA, ASPECT, TRIES
-from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
+from dataprep.reading.augment import AREA, ASPECT, TRIES
+from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from iobench.machine.processes import find_program
 
 Epoch: TypeAlias = Callable[[int], Iterator[tuple[Any, Any]]]

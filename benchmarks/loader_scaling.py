@@ -30,17 +30,17 @@ from iobench.clock import SystemClock
 from iobench.consumers.null import NullConsumer
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders.protocol import Batch, ReadPattern
-from iobench.loops.loop_timings import combine_epochs
-from iobench.loops.rate_measurement import measure_rate
-from iobench.loops.rate_plan import RatePlan
-from iobench.loops.samples_in_flight import sample_flow
-from iobench.loops.window import Minimum
-from iobench.loops.window_rules import choose_rule
+from iobench.trials.loop_timings import combine_epochs
+from iobench.trials.rate_measurement import measure_rate
+from iobench.trials.rate_plan import RatePlan
+from iobench.trials.samples_in_flight import sample_flow
+from iobench.trials.window import Minimum
+from iobench.trials.window_rules import choose_rule
 
 PREFETCH = 2
 """Batches that each worker has ready: the default of ``DataLoader``."""
 
-_IMPORTED_BEFORE = ["torch", "torch.utils.data", "cv2", "dataprep.adapters.torch"]
+_IMPORTED_BEFORE = ["torch", "torch.utils.data", "cv2", "dataprep.reading.torch"]
 
 
 @dataclass(frozen=True, slots=True)

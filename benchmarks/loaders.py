@@ -325,7 +325,7 @@ def _difference(labels: Counter[int], expected: Counter[int], number: int) -> st
 
 
 def _import(name: str) -> None:
-    from dataprep.adapters import import_framework
+    from dataprep.reading.frameworks import import_framework
 
     if name in ("tensorflow", "mxnet", "torch"):
         import_framework(name)

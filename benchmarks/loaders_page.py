@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contest import Contender, Contest, Measured, Rounds, page, worded
-from iobench.stats import estimate, median, ratio
+from iobench.results.statistics import estimate, median, ratio
 
 ROOT = Path(__file__).parents[1]
 RESULT = ROOT / "reports" / "examples" / "loaders"

@@ -11,8 +11,8 @@ from typing import Any
 import dataprep
 from benchmarks.contest import Measured
 from benchmarks.workplace import photographs
-from dataprep.adapters.augment import AREA, ASPECT, TRIES
-from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
+from dataprep.reading.augment import AREA, ASPECT, TRIES
+from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
 
 SIZE = 224
 BATCH = 64
@@ -57,7 +57,7 @@ def tf_batches(place: str, normalise: bool) -> Any:
     flipped, resized bilinearly. Order may depend on timing, which is faster. Pixels are
     normalised a row at a time: as the example does it, by the last axis of 3, takes longer.
     """
-    from dataprep.adapters import import_framework
+    from dataprep.reading.frameworks import import_framework
 
     tf: Any = import_framework("tensorflow")
     paths = [f"{place}/{shard.key}" for shard in dataprep.open(place, format="tfrecord").shards()]

@@ -24,7 +24,7 @@ _ALONE = "the slower of the two alone"
 _S5CMD = "s5cmd cp"
 _STORE = (
     "store cpu share: processors that the limited store took, which runs on the same ones: the "
-    "proxy of iobench.faults with objects in its memory."
+    "proxy of iobench.servers.fault_proxy with objects in its memory."
 )
 
 

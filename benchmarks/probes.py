@@ -15,7 +15,7 @@ from iobench.clock import SystemClock
 from iobench.probes import disk
 from iobench.probes.object_store import objects as probe_objects
 from iobench.probes.object_store import probe as objects
-from iobench.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Outcome, Place, TrialSpec
 
 _FIO = "fio"
 _S5CMD = "s5cmd cp"

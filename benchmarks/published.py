@@ -29,10 +29,10 @@ from benchmarks.contest import worded
 from benchmarks.limited_store import Limits, limited_store
 from benchmarks.workplace import Workplace, photographs
 from dataprep import Part
-from dataprep.staging import stage
+from dataprep.reading.staging import stage
 from iobench.analysis.repeats import metric_values
-from iobench.rundir import holds_run, read
-from iobench.stats import Estimate, estimate, median
+from iobench.results.statistics import Estimate, estimate, median
+from iobench.runner.run_folder import holds_run, read
 
 ROOT = Path(__file__).parents[1]
 CPUS = len(os.sched_getaffinity(0))

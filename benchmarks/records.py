@@ -18,8 +18,8 @@ from typing import Any
 import dataprep
 from benchmarks.contest import Contender, Contest, Measured
 from benchmarks.workplace import Workplace
-from dataprep.adapters import import_framework
 from dataprep.formats.recordio import mxnet_index
+from dataprep.reading.frameworks import import_framework
 
 IMAGES = 3_000
 PASSES = 8

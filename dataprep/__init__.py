@@ -17,13 +17,9 @@ from typing import TYPE_CHECKING, Any
 from dataprep._version import __version__
 
 if TYPE_CHECKING:
-    from dataprep.adapters import to_mxnet, to_tf, to_torch
-    from dataprep.adapters.augment import Augmentation, PillowTransform
-    from dataprep.adapters.normalisation import normalise
-    from dataprep.assign import per_rank_batch
-    from dataprep.config import DaskOptions, PlanOptions, ShardConfig
-    from dataprep.dataset import Dataset, Images, Place, Shard
-    from dataprep.dataset import open_dataset as open
+    from dataprep.checking import Fault, Verification, verify
+    from dataprep.checking.inspection import Inspection, inspect
+    from dataprep.config.shard_config import DaskOptions, PlanOptions, ShardConfig
     from dataprep.errors import (
         ConfigError,
         CorruptArchive,
@@ -67,19 +63,27 @@ if TYPE_CHECKING:
     )
     from dataprep.formats import Box, RecordOptions, Sample
     from dataprep.formats.protocol import RawRecord
+    from dataprep.formats.record_file import RecordFile
     from dataprep.formats.recordio import RecordIOWriter, read_recordio
     from dataprep.formats.tfrecord import TFRecordWriter, read_tfrecords
     from dataprep.image import Converted, ImagePolicy, convert
     from dataprep.image.geometry import Geometry
-    from dataprep.inspection import Inspection, inspect
-    from dataprep.job import Part, PartSummary, Summary, finalize, shard, shard_part
+    from dataprep.job.finish import finalize
     from dataprep.job.plan_command import plan
     from dataprep.job.plan_report import Estimate, SplitEstimate
-    from dataprep.job.report import Understood, ValidationShare
+    from dataprep.job.report import PartSummary, Summary, Understood, ValidationShare
+    from dataprep.job.run import shard, shard_part
+    from dataprep.job.split_plan import Part
     from dataprep.labels.options import BoxOptions, LabelOptions
-    from dataprep.manifest import Manifest
+    from dataprep.output.manifest import Manifest
+    from dataprep.reading.augment import Augmentation, PillowTransform
+    from dataprep.reading.dataset import Dataset, Images, Place, Shard
+    from dataprep.reading.dataset import open_dataset as open
+    from dataprep.reading.epoch_order import per_rank_batch
+    from dataprep.reading.frameworks import to_mxnet, to_tf, to_torch
+    from dataprep.reading.normalisation import normalise
     from dataprep.reading.read_counter import ReadCounter, ReadTotals, WindowsInUse
-    from dataprep.record_file import RecordFile
+    from dataprep.reading.staging import Staged, stage
     from dataprep.sources.options import (
         ILSVRCOptions,
         ListingOptions,
@@ -87,12 +91,10 @@ if TYPE_CHECKING:
         RecordsOptions,
         WebDatasetOptions,
     )
-    from dataprep.staging import Staged, stage
     from dataprep.stores import StoreOptions
-    from dataprep.verification import Fault, Verification, verify
 
 _MODULE_BY_NAME = {
-    "Augmentation": "dataprep.adapters.augment",
+    "Augmentation": "dataprep.reading.augment",
     "Box": "dataprep.formats",
     "BoxOptions": "dataprep.labels.options",
     "ConfigError": "dataprep.errors",
@@ -100,15 +102,15 @@ _MODULE_BY_NAME = {
     "CorruptArchive": "dataprep.errors",
     "CorruptImage": "dataprep.errors",
     "CorruptRecord": "dataprep.errors",
-    "DaskOptions": "dataprep.config",
+    "DaskOptions": "dataprep.config.shard_config",
     "DataprepError": "dataprep.errors",
-    "Dataset": "dataprep.dataset",
+    "Dataset": "dataprep.reading.dataset",
     "DatasetChanged": "dataprep.errors",
     "DatasetError": "dataprep.errors",
     "DecoderCrashed": "dataprep.errors",
     "DecoderHung": "dataprep.errors",
     "Estimate": "dataprep.job.plan_report",
-    "Fault": "dataprep.verification",
+    "Fault": "dataprep.checking",
     "FormatMissing": "dataprep.errors",
     "Geometry": "dataprep.image.geometry",
     "ILSVRCOptions": "dataprep.sources.options",
@@ -116,31 +118,31 @@ _MODULE_BY_NAME = {
     "ImagePolicy": "dataprep.image",
     "ImageTooLarge": "dataprep.errors",
     "ImageTooSmall": "dataprep.errors",
-    "Images": "dataprep.dataset",
-    "Inspection": "dataprep.inspection",
+    "Images": "dataprep.reading.dataset",
+    "Inspection": "dataprep.checking.inspection",
     "JobError": "dataprep.errors",
     "LabelOptions": "dataprep.labels.options",
     "LeaseLost": "dataprep.errors",
     "ListingOptions": "dataprep.sources.options",
-    "Manifest": "dataprep.manifest",
+    "Manifest": "dataprep.output.manifest",
     "ManifestMissing": "dataprep.errors",
     "NotAnArchive": "dataprep.errors",
     "NotAnImage": "dataprep.errors",
     "ObjectNotFound": "dataprep.errors",
     "OutputConflict": "dataprep.errors",
     "ParquetOptions": "dataprep.sources.options",
-    "Part": "dataprep.job",
-    "PartSummary": "dataprep.job",
+    "Part": "dataprep.job.split_plan",
+    "PartSummary": "dataprep.job.report",
     "PermissionRefused": "dataprep.errors",
-    "PillowTransform": "dataprep.adapters.augment",
-    "Place": "dataprep.dataset",
-    "PlanOptions": "dataprep.config",
+    "PillowTransform": "dataprep.reading.augment",
+    "Place": "dataprep.reading.dataset",
+    "PlanOptions": "dataprep.config.shard_config",
     "RawRecord": "dataprep.formats.protocol",
     "ReadCounter": "dataprep.reading.read_counter",
     "ReadTotals": "dataprep.reading.read_counter",
     "WindowsInUse": "dataprep.reading.read_counter",
     "RecordError": "dataprep.errors",
-    "RecordFile": "dataprep.record_file",
+    "RecordFile": "dataprep.formats.record_file",
     "RecordIOWriter": "dataprep.formats.recordio",
     "RecordOptions": "dataprep.formats",
     "RecordsOptions": "dataprep.sources.options",
@@ -148,20 +150,20 @@ _MODULE_BY_NAME = {
     "Sample": "dataprep.formats",
     "SampleLost": "dataprep.errors",
     "SchemaTooNew": "dataprep.errors",
-    "Shard": "dataprep.dataset",
-    "ShardConfig": "dataprep.config",
+    "Shard": "dataprep.reading.dataset",
+    "ShardConfig": "dataprep.config.shard_config",
     "ShardsMissing": "dataprep.errors",
     "SourceChanged": "dataprep.errors",
     "SourceError": "dataprep.errors",
     "SourceNotFound": "dataprep.errors",
     "SplitEstimate": "dataprep.job.plan_report",
-    "Staged": "dataprep.staging",
+    "Staged": "dataprep.reading.staging",
     "StoreError": "dataprep.errors",
     "StoreFull": "dataprep.errors",
     "StoreOptions": "dataprep.stores",
     "StoreUnreachable": "dataprep.errors",
     "StoredBytesDiffer": "dataprep.errors",
-    "Summary": "dataprep.job",
+    "Summary": "dataprep.job.report",
     "TFRecordWriter": "dataprep.formats.tfrecord",
     "TooManyFailures": "dataprep.errors",
     "TruncatedArchive": "dataprep.errors",
@@ -170,25 +172,25 @@ _MODULE_BY_NAME = {
     "UnreadableImage": "dataprep.errors",
     "UnsupportedImage": "dataprep.errors",
     "ValidationShare": "dataprep.job.report",
-    "Verification": "dataprep.verification",
+    "Verification": "dataprep.checking",
     "WebDatasetOptions": "dataprep.sources.options",
     "WorkerLost": "dataprep.errors",
     "convert": "dataprep.image",
-    "finalize": "dataprep.job",
-    "inspect": "dataprep.inspection",
-    "normalise": "dataprep.adapters.normalisation",
-    "open": "dataprep.dataset:open_dataset",
-    "per_rank_batch": "dataprep.assign",
+    "finalize": "dataprep.job.finish",
+    "inspect": "dataprep.checking.inspection",
+    "normalise": "dataprep.reading.normalisation",
+    "open": "dataprep.reading.dataset:open_dataset",
+    "per_rank_batch": "dataprep.reading.epoch_order",
     "plan": "dataprep.job.plan_command",
     "read_recordio": "dataprep.formats.recordio",
     "read_tfrecords": "dataprep.formats.tfrecord",
-    "shard": "dataprep.job",
-    "shard_part": "dataprep.job",
-    "stage": "dataprep.staging",
-    "to_mxnet": "dataprep.adapters",
-    "to_tf": "dataprep.adapters",
-    "to_torch": "dataprep.adapters",
-    "verify": "dataprep.verification",
+    "shard": "dataprep.job.run",
+    "shard_part": "dataprep.job.run",
+    "stage": "dataprep.reading.staging",
+    "to_mxnet": "dataprep.reading.frameworks",
+    "to_tf": "dataprep.reading.frameworks",
+    "to_torch": "dataprep.reading.frameworks",
+    "verify": "dataprep.checking",
 }
 """The module of each public name; after a colon, the name there if it is another."""
 

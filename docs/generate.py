@@ -17,16 +17,16 @@ import typer
 from pydantic import BaseModel
 
 from dataprep.cli.main import app as dataprep
-from dataprep.config import ShardConfig
-from dataprep.config_file import editor_schema
+from dataprep.config.files import editor_schema
+from dataprep.config.shard_config import ShardConfig
 from dataprep.stores import StoreOptions
 from iobench.analysis.finding_rules import RULES
-from iobench.cli import app as iobench
-from iobench.config import BenchConfig
+from iobench.cli.main import app as iobench
+from iobench.config.benchmark import BenchConfig
 from iobench.consumers.accelerators import ACCELERATORS, Accelerator
-from iobench.numbers import exact_percent, exact_size, precise_number
 from iobench.report.glossary import COMMAND_TERMS, DEFINITIONS
-from iobench.words import model_words
+from iobench.results.numbers import exact_percent, exact_size, precise_number
+from iobench.results.wording import model_words
 
 ROOT = Path(__file__).parents[1]
 _SHARD = """\

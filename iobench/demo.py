@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 
 _STEPS = """\
 dataprep init demo

@@ -20,7 +20,7 @@ import dataprep as library
 from dataprep.cli.main import app
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.s3 import S3Store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 
 PATIENCE_S = 180.0
 IN_ONE_PROCESS = ("--set", "dask.processes=false")

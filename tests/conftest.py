@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from dataprep.config import DaskOptions
-from iobench.s3_server import MotoServer
+from dataprep.config.shard_config import DaskOptions
+from iobench.servers.moto_server import MotoServer
 from tests.servers.radosgw import RadosGateway, missing
 
 # A suite in the background of a shell ignores Ctrl-C, and so would every command that it starts.
@@ -53,7 +53,7 @@ def _jobs_in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     """Small jobs need no worker processes, but in tests that are marked ``process``."""
     if request.node.get_closest_marker("process") is None:
         workers = property(_asks_for_workers)
-        monkeypatch.setattr("dataprep.config.DaskOptions.uses_workers", workers)
+        monkeypatch.setattr("dataprep.config.shard_config.DaskOptions.uses_workers", workers)
 
 
 def _asks_for_workers(options: DaskOptions) -> bool:
@@ -127,7 +127,7 @@ def _bucket(server: MotoServer | RadosGateway, monkeypatch: pytest.MonkeyPatch) 
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A drawn ImageNet-like tree: 120 sound images in 6 classes. Read only."""
-    from dataprep.sample import draw_tree
+    from dataprep.drawn import draw_tree
 
     dest = tmp_path_factory.mktemp("tree") / "photos"
     return draw_tree(dest, images=120, classes=6, seed=21).root

@@ -12,7 +12,7 @@ import numpy as np
 import simplejpeg
 from PIL import Image, ImageCms
 
-from dataprep.sample.drawing import Pixels
+from dataprep.drawn.drawing import Pixels
 
 _SOI_BYTES = 2
 _ORIENTATION = 0x0112

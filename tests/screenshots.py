@@ -12,7 +12,7 @@ from pathlib import Path
 from playwright.sync_api import sync_playwright
 
 import dataprep
-from dataprep.sample import draw_tree
+from dataprep.drawn import draw_tree
 from tests.browser.conftest import CHROMIUM, FLAGS
 
 ROOT = Path(__file__).parents[1]

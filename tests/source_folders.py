@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from iobench.faults import FaultProxy
+from iobench.servers.fault_proxy import FaultProxy
 from tests.commandline import IN_ONE_PROCESS, Finished, in_process
 
 

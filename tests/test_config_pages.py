@@ -12,8 +12,8 @@ import pytest
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
-from dataprep.config import ShardConfig
-from iobench.config import BenchConfig, dump
+from dataprep.config.shard_config import ShardConfig
+from iobench.config.benchmark import BenchConfig, dump
 from tests.commandline import iobench
 from tests.json_schema import problems
 

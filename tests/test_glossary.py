@@ -11,7 +11,7 @@ import pytest
 import typer
 
 from dataprep.cli.main import app as dataprep_app
-from iobench.cli import app as iobench_app
+from iobench.cli.main import app as iobench_app
 
 GLOSSARY = Path(__file__).parents[1] / "docs/glossary.md"
 PROGRAMS = {"dataprep": dataprep_app, "iobench": iobench_app}

@@ -53,7 +53,7 @@ def build(target: Path, pythons: Sequence[str], photos: Path | None) -> int:
     if photos is not None:
         write_photos(photos, kit / "photos")
     else:
-        from dataprep.sample import draw_tree
+        from dataprep.drawn import draw_tree
 
         with tempfile.TemporaryDirectory() as folder:
             drawn = draw_tree(Path(folder) / "drawn", images=PHOTOS, classes=20).root

@@ -18,8 +18,8 @@ from benchmarks.loader_scaling import LoaderRate
 from benchmarks.shard_scaling import JobTimes
 from dataprep.errors import DataprepError
 from iobench.analysis.analyse import summarised
-from iobench.result import Result
-from iobench.rundir import holds_run, read, read_tables
+from iobench.results.result import Result
+from iobench.runner.run_folder import holds_run, read, read_tables
 
 _READINGS = {
     "utilisation_share": ("utilisation", 100.0, "%"),

@@ -35,8 +35,8 @@ def submit(
     as_json: Json = False,
 ) -> None:
     """Submit child jobs that write the shards, and a job that finalizes the splits."""
-    from dataprep.batch import submit as submit_job
     from dataprep.cli.output import show
+    from dataprep.job.aws_batch import submit as submit_job
 
     array_job, finalize_job = submit_job(
         config, queue=queue, definition=definition, children=children
@@ -58,10 +58,10 @@ def status(
     as_json: Json = False,
 ) -> None:
     """Show how many child jobs are in each state, and why some failed."""
-    from dataprep.batch import Status
-    from dataprep.batch import status as job_status
-    from dataprep.batch import wait as wait_for_end
     from dataprep.cli.output import Terminal, show
+    from dataprep.job.aws_batch import Status
+    from dataprep.job.aws_batch import status as job_status
+    from dataprep.job.aws_batch import wait as wait_for_end
 
     latest_status = job_status(job)
     if wait:

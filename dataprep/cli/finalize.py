@@ -33,7 +33,7 @@ def finalize(
 ) -> None:
     """Write the manifest of a split after all parts of its job."""
     from dataprep.cli.output import Terminal, show, split_text, splits_json
-    from dataprep.config import allowed_failures
+    from dataprep.config.shard_config import allowed_failures
     from dataprep.errors import ConfigError, DataprepError, DatasetError, JobError
     from dataprep.job.finish import finalize as finalize_split
     from dataprep.reading.splits import splits_in

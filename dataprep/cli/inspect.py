@@ -61,8 +61,8 @@ def inspect(
     as_json: Json = False,
 ) -> None:
     """Show what an output, a shard or a record contains."""
+    from dataprep.checking.inspection import inspect as inspect_target
     from dataprep.cli.output import show
-    from dataprep.inspection import inspect as inspect_target
 
     inspection = inspect_target(
         target,

@@ -155,8 +155,8 @@ def takes_job(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def with_job(config: str | None, set_: list[str] | None, **arguments: Any) -> None:
-        from dataprep.config import load
-        from dataprep.config_file import parse_settings
+        from dataprep.config.files import parse_settings
+        from dataprep.config.shard_config import load
 
         settings: dict[str, Any] = {}
         flags: dict[str, str] = {}
@@ -182,8 +182,8 @@ def takes_job(command: Callable[..., None]) -> Callable[..., None]:
 
 def store_options(endpoint_url: str | None, pairs: list[str] | None) -> StoreOptions:
     """Return the options of a store from ``--endpoint-url`` and ``--set``. Raise ConfigError."""
-    from dataprep.config import store_options
-    from dataprep.config_file import parse_settings
+    from dataprep.config.files import parse_settings
+    from dataprep.config.shard_config import store_options
 
     endpoint = {"store.endpoint_url": endpoint_url} if endpoint_url else {}
     return store_options({**endpoint, **parse_settings(pairs or [])})

@@ -19,7 +19,7 @@ from dataprep.counted import counted
 from dataprep.errors import DataprepError, TooManyFailures
 from dataprep.job.conversion import Progress
 from dataprep.job.report import Display, PartSummary, Summary
-from dataprep.manifest import OUT_OF_BOUNDS, quirk_name
+from dataprep.output.manifest import OUT_OF_BOUNDS, quirk_name
 
 _MAX_FAILURES_SHOWN = 5
 _MAX_CLASSES_SHOWN = 3

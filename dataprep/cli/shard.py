@@ -55,10 +55,10 @@ def shard(
 ) -> None:
     """Convert images to shards. Run the same command again to resume."""
     from dataprep.cli.output import Terminal, show_splits
-    from dataprep.config import dump
+    from dataprep.config.shard_config import dump
     from dataprep.errors import ConfigError
     from dataprep.job.run import each_part, each_split
-    from dataprep.split_plan import Part
+    from dataprep.job.split_plan import Part
 
     if print_config:
         typer.echo(dump(config), nl=False)

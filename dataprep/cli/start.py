@@ -27,8 +27,8 @@ def sample(
 ) -> None:
     """Generate test photos."""
     from dataprep.cli.output import show
+    from dataprep.drawn import draw_ilsvrc, draw_tree
     from dataprep.names import escape
-    from dataprep.sample import draw_ilsvrc, draw_tree
 
     draw = draw_ilsvrc if layout == "ilsvrc" else draw_tree
     tree = draw(dest, images=images, classes=classes, seed=seed, defects=defects)
@@ -45,7 +45,7 @@ def init(
 ) -> None:
     """Copy the example configs. Existing files are not changed."""
     from dataprep.cli.output import show
-    from dataprep.config_file import EXAMPLES
+    from dataprep.config.files import EXAMPLES
     from dataprep.errors import Changes
 
     changes = Changes()
@@ -61,7 +61,7 @@ def init(
 
 def schema() -> None:
     """Print the JSON schema of a config, for editors."""
-    from dataprep.config import ShardConfig
-    from dataprep.config_file import editor_schema
+    from dataprep.config.files import editor_schema
+    from dataprep.config.shard_config import ShardConfig
 
     typer.echo(editor_schema(ShardConfig, "A sharding config of dataprep"), nl=False)

@@ -10,7 +10,7 @@ import typer
 from dataprep.cli.options import EndpointUrl, Json, OneSplit, Output, StoreSettings, store_options
 
 if TYPE_CHECKING:
-    from dataprep.verification import Depth
+    from dataprep.checking import Depth
 
 
 def verify(
@@ -39,11 +39,11 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Read shards again and report faults."""
+    from dataprep.checking import Verification, leakage
+    from dataprep.checking import verify as verify_output
     from dataprep.cli.output import show
-    from dataprep.config import DaskOptions
+    from dataprep.config.shard_config import DaskOptions
     from dataprep.errors import ConfigError
-    from dataprep.verification import Verification, leakage
-    from dataprep.verification import verify as verify_output
 
     if quick and deep:
         raise ConfigError("--quick and --deep exclude each other: give one")

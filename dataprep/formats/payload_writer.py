@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 
 from dataprep.formats.protocol import Buffer, Extent, Sink
-from dataprep.record_file import RecordFile
+from dataprep.formats.record_file import RecordFile
 
 
 class PayloadWriter:

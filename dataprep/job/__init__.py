@@ -1,8 +1,5 @@
-"""Run a job from planning to the manifest: plan, lock, make shards, resume, and finish."""
+"""A whole job: plan, Dask, receipts, manifest; resume, parts, retries and progress.
 
-from dataprep.job.finish import finalize
-from dataprep.job.report import PartSummary, Summary
-from dataprep.job.run import shard, shard_part
-from dataprep.split_plan import Part
-
-__all__ = ["Part", "PartSummary", "Summary", "finalize", "shard", "shard_part"]
+This package imports nothing by itself, because multiprocessing's fork server imports
+``dataprep.job.fork_server_preload``, which sets up the process before anything large is imported.
+"""

@@ -16,7 +16,7 @@ from itertools import chain
 from multiprocessing import util
 from typing import Any, TypeAlias
 
-from dataprep.config import DaskOptions, SampleLimit, ShardConfig
+from dataprep.config.shard_config import DaskOptions, SampleLimit, ShardConfig
 from dataprep.errors import ConfigError, JobError
 from dataprep.image import ImagePolicy
 from dataprep.job.conversion import Outcome, Progress, Report, cut_into_batches
@@ -38,9 +38,9 @@ from dataprep.job.in_process import InProcess, OnResult, Tally
 from dataprep.job.isolate import isolated_batches
 from dataprep.job.shard_queue import ShardQueue
 from dataprep.job.worker import ShardTask
-from dataprep.process_settings import MAX_OPEN_FILES
+from dataprep.machine.process_settings import MAX_OPEN_FILES
+from dataprep.output.versions import determining
 from dataprep.sources import Located, Source
-from dataprep.versions import determining
 
 MAX_TASK_END_S = 120.0
 """How long a job waits for its tasks on a cluster that it did not start, before it ends."""
@@ -57,7 +57,7 @@ _DASK_SETTINGS = {
     "distributed.worker.multiprocessing-method": "forkserver",
     # A task fails when a second worker has died over it.
     "distributed.scheduler.allowed-failures": 1,
-    # dataprep.forked sets the environment of workers.
+    # dataprep.job.fork_server_preload sets the environment of workers.
     "distributed.nanny.pre-spawn-environ": {},
     # Otherwise every connection keeps its last 1,000 messages in the driver's memory.
     "distributed.admin.low-level-log-length": 10,

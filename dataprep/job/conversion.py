@@ -20,9 +20,9 @@ from dataprep.errors import (
     SourceChanged,
 )
 from dataprep.image import Converted, ImagePolicy, convert
-from dataprep.keys import MAX_SHARD_BYTES
+from dataprep.machine.process_settings import ONE_OPENCV_THREAD
 from dataprep.ordered import in_order
-from dataprep.process_settings import ONE_OPENCV_THREAD
+from dataprep.output.keys import MAX_SHARD_BYTES
 from dataprep.sources import Located, OnDisk, ReadsRuns, Source
 from dataprep.sources.file_names import promises_image
 

@@ -6,8 +6,8 @@ import contextlib
 import time
 from collections.abc import Mapping
 
-from dataprep import keys
 from dataprep.errors import Changes, ObjectNotFound
+from dataprep.output import keys
 from dataprep.stores import Store
 from dataprep.stores.locked_writes import LockCheck, no_lock, version_of
 from dataprep.stores.protocol import KeepsLocks

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dataprep.config import DaskOptions
+from dataprep.config.shard_config import DaskOptions
 from dataprep.errors import ConfigError, DataprepError, JobError
-from dataprep.versions import require_versions
+from dataprep.output.versions import require_versions
 
 ANSWER_TIMEOUT_S = 15
 

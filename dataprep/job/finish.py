@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dataprep import keys, manifest
-from dataprep.config import allowed_failures
+from dataprep.config.shard_config import allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import (
     CorruptRecord,
@@ -21,7 +20,7 @@ from dataprep.errors import (
     ShardsMissing,
     TooManyFailures,
 )
-from dataprep.job.jobfile import JobFile
+from dataprep.job.job_file import JobFile
 from dataprep.job.lock import Locks
 from dataprep.job.output_state import (
     complete_shards,
@@ -31,15 +30,16 @@ from dataprep.job.output_state import (
     read_plan,
 )
 from dataprep.job.report import Summary, ValidationShare
+from dataprep.job.split_plan import VALIDATION, SplitPlan, used_labels
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, Receipt, Samples, TableEntry
 from dataprep.names import escape
 from dataprep.ordered import in_order
-from dataprep.samples import SampleTable
-from dataprep.split_plan import VALIDATION, SplitPlan, used_labels
+from dataprep.output import keys, manifest
+from dataprep.output.manifest import Manifest, Receipt, Samples, TableEntry
+from dataprep.output.samples_table import SampleTable
+from dataprep.output.versions import informing
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.locked_writes import LockCheck, put_under_lock
-from dataprep.versions import informing
 
 _MAX_EXAMPLES = 3
 _MAX_SHOWN_SHARDS = 10

@@ -1,7 +1,7 @@
 """Start multiprocessing's fork server, of which Dask's worker processes are forks.
 
-The fork server imports what every worker needs once (``dataprep.forked``), while the driver still
-plans.
+The fork server imports once what every worker needs (``dataprep.job.fork_server_preload``), while
+the driver still plans.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ def start_fork_server(modules: Sequence[str]) -> None:
     """Start the fork server in the background, unless this process has one.
 
     Args:
-        modules: the modules that it imports, in addition to ``dataprep.forked``.
+        modules: the modules that it imports, in addition to ``dataprep.job.fork_server_preload``.
     """
-    multiprocessing.set_forkserver_preload(["dataprep.forked", *modules])
+    multiprocessing.set_forkserver_preload(["dataprep.job.fork_server_preload", *modules])
     resource_tracker.ensure_running()  # up to Python 3.12, its start unblocks interrupts
     with interrupts_blocked():
         forkserver.ensure_running()

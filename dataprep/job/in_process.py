@@ -7,10 +7,10 @@ from contextlib import closing
 from functools import partial
 from itertools import chain
 
-from dataprep import shard_buffer
-from dataprep.config import DaskOptions, SampleLimit
+from dataprep.config.shard_config import DaskOptions, SampleLimit
 from dataprep.errors import PermissionRefused, StoreError, StoreFull
 from dataprep.image import ImagePolicy
+from dataprep.job import shard_buffer
 from dataprep.job.conversion import (
     Outcome,
     Progress,

@@ -27,7 +27,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-from dataprep.config import SampleLimit
+from dataprep.config.shard_config import SampleLimit
 from dataprep.counted import counted
 from dataprep.errors import DecoderCrashed, DecoderHung, ImageError, JobError, SampleLost
 from dataprep.image import ImagePolicy
@@ -40,8 +40,8 @@ from dataprep.job.conversion import (
     cut_into_batches,
     read_files,
 )
+from dataprep.machine.process_settings import ONE_OPENCV_THREAD
 from dataprep.names import escape
-from dataprep.process_settings import ONE_OPENCV_THREAD
 from dataprep.sources import Located, Source
 
 _PR_SET_PDEATHSIG = 1  # prctl(2)

@@ -26,7 +26,6 @@ from types import TracebackType
 from pydantic import StrictBool, StrictInt
 from pydantic_core import from_json
 
-from dataprep import keys
 from dataprep.errors import (
     DataprepError,
     LeaseLost,
@@ -34,10 +33,11 @@ from dataprep.errors import (
     OutputConflict,
     PermissionRefused,
 )
+from dataprep.job.split_plan import Part
+from dataprep.machine.processes import ProcessIdentity, this_process, unknown_process
 from dataprep.names import escape
-from dataprep.processes import ProcessIdentity, this_process, unknown_process
+from dataprep.output import keys
 from dataprep.schema import MISSHAPEN, typed
-from dataprep.split_plan import Part
 from dataprep.stores import Store
 from dataprep.stores.locked_writes import LockCheck, no_lock, version_of
 from dataprep.stores.protocol import KeepsLocks

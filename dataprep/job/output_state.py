@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from dataprep import keys
 from dataprep.errors import (
     CorruptRecord,
     DatasetError,
@@ -18,11 +17,12 @@ from dataprep.errors import (
     SchemaTooNew,
 )
 from dataprep.formats import get_format
-from dataprep.job.jobfile import JobFile
+from dataprep.job.job_file import JobFile
+from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, Receipt, Row
 from dataprep.ordered import in_order
-from dataprep.split_plan import SplitPlan
+from dataprep.output import keys
+from dataprep.output.manifest import Manifest, Receipt, Row
 from dataprep.stores import Store
 
 _STORE_THREADS = 16

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import psutil
 
-from dataprep import keys
-from dataprep.config import ShardConfig, allowed_failures
+from dataprep.config.prices import read_prices, region_of
+from dataprep.config.shard_config import ShardConfig, allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import ObjectNotFound, StoreError
 from dataprep.job.in_process import InProcess
@@ -22,12 +22,7 @@ from dataprep.job.planning import boxes_for, bytes_to_write, lack_of_space
 from dataprep.job.record_sizes import calibrate
 from dataprep.job.request import Request, label_space_for, open_request
 from dataprep.job.source_notes import describe_source, preflight_warnings
-from dataprep.job.worker import ShardTask, convert_task, encode_batches
-from dataprep.labels import LabelSpace
-from dataprep.manifest import Row
-from dataprep.prices import read_prices, region_of
-from dataprep.processors import usable_processors
-from dataprep.split_plan import (
+from dataprep.job.split_plan import (
     SMALLEST_TARGET,
     SplitPlan,
     label_offsets,
@@ -37,9 +32,14 @@ from dataprep.split_plan import (
     sample_rows,
     used_labels,
 )
+from dataprep.job.worker import ShardTask, convert_task, encode_batches
+from dataprep.labels import LabelSpace
+from dataprep.machine.processors import usable_processors
+from dataprep.output import keys
+from dataprep.output.manifest import Row
+from dataprep.output.versions import determining
 from dataprep.stores import open_store
 from dataprep.stores.memory import MemoryStore
-from dataprep.versions import determining
 
 TRIAL_SAMPLES = 200
 """About how many samples are converted for the estimate."""

@@ -6,12 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Mapping
 
-from dataprep.config import ShardConfig
-from dataprep.errors import StoreError
-from dataprep.formats import get_format
-from dataprep.job.plan_report import Cost, Requests
-from dataprep.job.request import Request
-from dataprep.prices import (
+from dataprep.config.prices import (
     Prices,
     instance_price_per_h,
     instance_type,
@@ -19,7 +14,12 @@ from dataprep.prices import (
     region_of,
     storage_price,
 )
-from dataprep.split_plan import SplitPlan, sample_size
+from dataprep.config.shard_config import ShardConfig
+from dataprep.errors import StoreError
+from dataprep.formats import get_format
+from dataprep.job.plan_report import Cost, Requests
+from dataprep.job.request import Request
+from dataprep.job.split_plan import SplitPlan, sample_size
 
 _KEYS_PER_LIST = 1_000
 _OBJECTS_PER_SPLIT = 6

@@ -13,7 +13,7 @@ from datetime import timedelta
 
 from dataprep.counted import counted
 from dataprep.job.report import Understood
-from dataprep.manifest import quirk_name
+from dataprep.output.manifest import quirk_name
 
 _MIN_SHOWN_S = 0.05
 

@@ -6,22 +6,22 @@ import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from dataprep.config import ShardConfig
+from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import ConfigError, StoreFull, nothing_written
 from dataprep.formats import get_format
-from dataprep.job.jobfile import UNREADABLE_FOLDERS, JobFile, content_of_split
+from dataprep.job.job_file import UNREADABLE_FOLDERS, JobFile, content_of_split
 from dataprep.job.record_sizes import Convert, calibrate
 from dataprep.job.request import Request
 from dataprep.job.source_notes import describe_source, preflight_warnings
+from dataprep.job.split_plan import SplitPlan, label_offsets, labels_of, make_plans, sample_rows
 from dataprep.labels import LabelSpace
 from dataprep.labels.box_files import find_boxes
 from dataprep.labels.boxes import BoxColumns
+from dataprep.output.versions import determining
 from dataprep.sources.file_names import is_clutter
 from dataprep.sources.local_tree import list_tree
-from dataprep.split_plan import SplitPlan, label_offsets, labels_of, make_plans, sample_rows
 from dataprep.stores import ObjectInfo, Store
 from dataprep.stores.local import LocalStore
-from dataprep.versions import determining
 
 
 @dataclass(frozen=True)

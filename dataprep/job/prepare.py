@@ -10,14 +10,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from dataprep import keys
-from dataprep.config import ShardConfig
+from dataprep.config.shard_config import ShardConfig
 from dataprep.counted import counted
 from dataprep.errors import Changes, OutputConflict, nothing_written
 from dataprep.formats import format_names
 from dataprep.job.cluster import Engine
 from dataprep.job.creation import PATIENCE_S, AnotherJobCreated, create_job
-from dataprep.job.jobfile import JobFile
+from dataprep.job.job_file import JobFile
 from dataprep.job.lock import Locks
 from dataprep.job.output_state import (
     StoredJobs,
@@ -33,10 +32,11 @@ from dataprep.job.request import Request, label_space_for, open_request
 from dataprep.job.resume import refuse_leftovers, require_same_job, with_current_locations
 from dataprep.job.retry import remove_for_retry, require_limit, update_file_versions
 from dataprep.job.source_notes import describe_source
+from dataprep.job.split_plan import VALIDATION, Part, SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest
+from dataprep.output import keys
+from dataprep.output.manifest import Manifest
 from dataprep.sources import Source
-from dataprep.split_plan import VALIDATION, Part, SplitPlan
 from dataprep.stores import Store, open_store
 from dataprep.stores.locked_writes import LockCheck
 from dataprep.stores.protocol import RemovesEmptyRoot

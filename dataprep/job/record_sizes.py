@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from dataprep.config import ShardConfig
+from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import SourceChanged, SourceError
 from dataprep.formats import Sample, get_format
 from dataprep.image import Converted
 from dataprep.job.conversion import Outcome
+from dataprep.job.shard_buffer import Records
+from dataprep.job.split_plan import Calibration, in_source_order, pick, pick_runs, sample_size
 from dataprep.names import to_bytes
-from dataprep.shard_buffer import Records
 from dataprep.sources import Listing, Located
 from dataprep.sources.protocol import Integers
-from dataprep.split_plan import Calibration, in_source_order, pick, pick_runs, sample_size
 
 Convert = Callable[[Sequence[Located]], Iterable[Outcome]]
 """Converts samples, in their order."""

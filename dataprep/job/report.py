@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from dataprep import manifest
 from dataprep.counted import counted
 from dataprep.job.conversion import Progress
-from dataprep.manifest import Manifest
-from dataprep.split_plan import Part
+from dataprep.job.split_plan import Part
+from dataprep.output import manifest
+from dataprep.output.manifest import Manifest
 
 
 class Display:

@@ -6,12 +6,13 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dataprep import keys
-from dataprep.config import ShardConfig
+from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import ConfigError, ObjectNotFound, OutputConflict, SourceNotFound
 from dataprep.formats import format_names
+from dataprep.job.split_plan import VALIDATION, sample_rows
 from dataprep.labels import LabelSpace
 from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_shared_classes
+from dataprep.output import keys
 from dataprep.sources import (
     Announcing,
     HavingFolders,
@@ -24,7 +25,6 @@ from dataprep.sources import (
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.file_names import advice_for
 from dataprep.sources.folder_classes import most_common_reason
-from dataprep.split_plan import VALIDATION, sample_rows
 from dataprep.stores import Store, open_store
 from dataprep.stores.local import LocalStore
 

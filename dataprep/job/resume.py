@@ -10,18 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from dataprep import keys
-from dataprep.config import ShardConfig
+from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import DatasetError, ObjectNotFound, OutputConflict
 from dataprep.formats import format_names
-from dataprep.job.jobfile import content_of_split, differences, with_defaults
+from dataprep.job.job_file import content_of_split, differences, with_defaults
 from dataprep.job.output_state import StoredJobs, read_job
 from dataprep.job.source_changes import describe_source_changes
+from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
+from dataprep.output import keys
+from dataprep.output.versions import determining, other_resizer
 from dataprep.sources import Listing
-from dataprep.split_plan import SplitPlan
 from dataprep.stores import Store
-from dataprep.versions import determining, other_resizer
 
 _MAX_SHOWN_CONFLICTS = 8
 _MAX_SHOWN_KEYS = 3

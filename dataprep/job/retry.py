@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from dataprep import keys
-from dataprep.config import allowed_failures
+from dataprep.config.shard_config import allowed_failures
 from dataprep.counted import counted
 from dataprep.errors import Changes, DatasetError, ObjectNotFound, TooManyFailures
-from dataprep.job.jobfile import JobFile
+from dataprep.job.job_file import JobFile
 from dataprep.job.source_changes import replaced_files
-from dataprep.manifest import Manifest
+from dataprep.job.split_plan import SplitPlan
+from dataprep.output import keys
+from dataprep.output.manifest import Manifest
 from dataprep.sources import Listing
-from dataprep.split_plan import SplitPlan
 from dataprep.stores import Store
 from dataprep.stores.locked_writes import LockCheck, put_under_lock
 

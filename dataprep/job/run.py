@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from functools import partial
 
-from dataprep.config import ShardConfig, allowed_failures
+from dataprep.config.shard_config import ShardConfig, allowed_failures
 from dataprep.errors import TooManyFailures
 from dataprep.job.cluster import Engine, engine_of
 from dataprep.job.dask_connection import require_reachable
@@ -22,9 +22,9 @@ from dataprep.job.lock import Locks
 from dataprep.job.output_state import complete_shards, shards_with_receipt
 from dataprep.job.prepare import Prepared, prepare
 from dataprep.job.report import Display, PartSummary, Summary
+from dataprep.job.split_plan import Part, SplitPlan
 from dataprep.job.worker import ShardResult, ShardTask
 from dataprep.names import escape
-from dataprep.split_plan import Part, SplitPlan
 
 
 def shard(

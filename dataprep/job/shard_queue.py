@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
-from dataprep.config import DaskOptions
+from dataprep.config.shard_config import DaskOptions
 from dataprep.errors import DataprepError, JobError, StoreError, WorkerLost
 from dataprep.job.in_process import OnResult, can_be_repeated, repetition_message
 from dataprep.job.worker import ShardResult, ShardTask, cut_into_chunks

@@ -8,19 +8,19 @@ from collections.abc import Iterator, Mapping
 from dataprep.counted import counted
 from dataprep.job.report import Understood
 from dataprep.job.request import Request
-from dataprep.labels import LabelSpace, are_whole, is_number
-from dataprep.labels.imagenet_synsets import difference
-from dataprep.names import by_bytes
-from dataprep.sources.exclusion import Exclusion
-from dataprep.sources.file_names import promises_image
-from dataprep.sources.folder_classes import NO_CLASS
-from dataprep.split_plan import (
+from dataprep.job.split_plan import (
     VALIDATION,
     SplitPlan,
     clamp_target,
     classes_in_a_shard,
     sample_rows,
 )
+from dataprep.labels import LabelSpace, are_whole, is_number
+from dataprep.labels.imagenet_synsets import difference
+from dataprep.names import by_bytes
+from dataprep.sources.exclusion import Exclusion
+from dataprep.sources.file_names import promises_image
+from dataprep.sources.folder_classes import NO_CLASS
 
 _FEW_CLASSES_SHARE = 0.6
 """A shard has few classes if it has at most this share of the classes of a shuffled shard."""

@@ -25,7 +25,7 @@ from typing import Any, cast
 from distributed import Semaphore, get_worker, secede
 from distributed.protocol.pickle import dumps, loads
 
-from dataprep.config import SampleLimit
+from dataprep.config.shard_config import SampleLimit
 from dataprep.errors import JobError
 from dataprep.image import ImagePolicy
 from dataprep.job.conversion import (
@@ -36,6 +36,7 @@ from dataprep.job.conversion import (
     require_visible_source,
 )
 from dataprep.job.isolate import isolated_batches
+from dataprep.job.split_plan import PlannedSample
 from dataprep.job.worker import (
     EncodedBatch,
     ShardResult,
@@ -45,9 +46,8 @@ from dataprep.job.worker import (
     encode_batches,
     make_shard,
 )
+from dataprep.output.versions import require_versions
 from dataprep.sources import Located, Source
-from dataprep.split_plan import PlannedSample
-from dataprep.versions import require_versions
 
 WHOLE_SHARD = -1
 """The number of a chunk in progress reports of a whole shard."""

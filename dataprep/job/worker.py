@@ -15,23 +15,23 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from dataprep import keys
-from dataprep.config import DEFAULT_SAMPLE_LIMIT, SampleLimit
+from dataprep.config.shard_config import DEFAULT_SAMPLE_LIMIT, SampleLimit
 from dataprep.errors import ImageError, ImageTooSmall, JobError
 from dataprep.formats import IMAGENET, Box, IndexEntry, Layout, RecordOptions, Sample, get_format
 from dataprep.image import Converted, ImagePolicy
 from dataprep.job.conversion import Batches, Outcome, Report, convert_batches, status_of
+from dataprep.job.shard_buffer import Records, ShardBuffer
+from dataprep.job.split_plan import PlannedSample
 from dataprep.labels import LabelSpace
 from dataprep.labels.boxes import convert_boxes
 from dataprep.labels.options import BoxOptions
-from dataprep.manifest import Receipt, RecordLocation, Row, Samples, StoredShard
 from dataprep.names import escape_all, to_bytes
-from dataprep.shard_buffer import Records, ShardBuffer
+from dataprep.output import keys
+from dataprep.output.manifest import Receipt, RecordLocation, Row, Samples, StoredShard
+from dataprep.output.versions import require_versions
 from dataprep.sources import ReadsRuns, Source
-from dataprep.split_plan import PlannedSample
 from dataprep.stores import Store
 from dataprep.stores.locked_writes import LockCheck, no_lock, put_under_lock
-from dataprep.versions import require_versions
 
 _MAX_RUN_LENGTH = 4
 """A run that is longer than this number of chunks is cut, although each piece reads its start."""

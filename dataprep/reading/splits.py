@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataprep import keys
 from dataprep.errors import ManifestMissing, ObjectNotFound, StoreError
-from dataprep.manifest import Manifest
-from dataprep.snapshot import Snapshot
+from dataprep.output import keys
+from dataprep.output.manifest import Manifest
+from dataprep.output.snapshot import Snapshot
 from dataprep.stores import Store
 
 _NO_DATA_SET = "dataprep has stored nothing there"

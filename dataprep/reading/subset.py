@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.errors import ConfigError
+from dataprep.output.samples_table import StoredTable
 from dataprep.reading.query import Query
-from dataprep.samples import StoredTable
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from dataprep.counted import counted, listed
 from dataprep.errors import SourceError, SourceNotFound
 from dataprep.names import by_bytes
-from dataprep.samples import in_numpy
+from dataprep.output.samples_table import in_numpy
 from dataprep.sources.file_names import CLUTTER, TAR_ENDING, is_clutter, promises_image
 from dataprep.sources.folder_classes import classify, unclassified
 from dataprep.sources.ilsvrc_classes import (

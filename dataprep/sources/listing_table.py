@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from dataprep.errors import SourceError
 from dataprep.names import CODEC, by_bytes, escape, unescape
-from dataprep.samples import readable
+from dataprep.output.samples_table import readable
 from dataprep.sources.file_names import begins_as_image
 from dataprep.sources.options import ListingOptions
 

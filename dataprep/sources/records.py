@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dataprep import keys
 from dataprep.errors import (
     CorruptImage,
     CorruptRecord,
@@ -44,8 +43,9 @@ from dataprep.formats.protocol import without_location
 from dataprep.labels import LabelSpace
 from dataprep.names import unescape_all
 from dataprep.ordered import in_order
-from dataprep.samples import read_table, stored_table
-from dataprep.snapshot import Snapshot
+from dataprep.output import keys
+from dataprep.output.samples_table import read_table, stored_table
+from dataprep.output.snapshot import Snapshot
 from dataprep.sources.class_names import read_class_names
 from dataprep.sources.exclusion import Exclusion
 from dataprep.sources.file_names import advice_for

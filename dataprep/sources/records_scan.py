@@ -24,7 +24,7 @@ from dataprep.formats import (
     usable_formats,
 )
 from dataprep.formats.protocol import without_location
-from dataprep.shard_records import Shard
+from dataprep.formats.shard_reader import Shard
 from dataprep.stores import ObjectInfo, Store
 
 TOTAL = re.compile(r"[-_.](?:\d{5,}|\*)-of-(\d{5,})(?=$|\.)")

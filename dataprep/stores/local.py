@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
+from dataprep.machine.processes import ProcessIdentity, this_process
 from dataprep.names import by_bytes
-from dataprep.processes import ProcessIdentity, this_process
 from dataprep.stores.options import StoreOptions
 from dataprep.stores.protocol import BROKEN, LEAVES, Buffer, KeepsLocks, ObjectInfo, Versioned
 

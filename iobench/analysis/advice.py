@@ -18,7 +18,7 @@ from iobench.analysis.recommendations import Basis, Recommendation
 from iobench.analysis.repeats import rate_ratio
 from iobench.analysis.situation import Situation
 from iobench.analysis.worker_scaling import FEWEST_COUNTS, REACH, at_workers, extrapolated
-from iobench.stats import Estimate
+from iobench.results.statistics import Estimate
 
 MIN_GAIN = 1.05
 """Minimum gain of a change that is recommended."""

@@ -43,7 +43,7 @@ from iobench.analysis.summary_rows import (
     watched_rows,
 )
 from iobench.analysis.watched_findings import watched_findings
-from iobench.result import Finding, Result
+from iobench.results.result import Finding, Result
 
 _MOST_SEVERE_FIRST = ("problem", "warning", "info")
 

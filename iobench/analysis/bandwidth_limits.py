@@ -14,8 +14,8 @@ from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import by_settings, cold_label, estimate_of, is_number, is_on_store
 from iobench.data.existing import folder_key
 from iobench.machine.storage_kinds import reach
-from iobench.result import Finding, Result
-from iobench.stats import Estimate
+from iobench.results.result import Finding, Result
+from iobench.results.statistics import Estimate
 
 _MB_PER_GBIT = 1000 / 8
 _MB_PER_MIB = 2**20 / 1e6

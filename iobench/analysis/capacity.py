@@ -39,10 +39,10 @@ from iobench.analysis.store_limits import (
 from iobench.analysis.worker_scaling import at_workers
 from iobench.loaders.capabilities import capabilities_of
 from iobench.loaders.settings import ImageSettings
-from iobench.result import Result
-from iobench.stats import Estimate, median
-from iobench.trial import Params, Trial
-from iobench.words import params_words
+from iobench.results.result import Result
+from iobench.results.statistics import Estimate, median
+from iobench.results.trial import Params, Trial
+from iobench.results.wording import params_words
 
 _LIMITED_BY_LOADER = 0.9
 """A loop that runs below this share of its device's rate shows the rate of its loader."""

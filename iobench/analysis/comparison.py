@@ -39,11 +39,11 @@ from iobench.analysis.regressions import (
 )
 from iobench.analysis.repeats import Repeats, by_settings, cold_label, data_name, metric_values
 from iobench.errors import NotComparable
-from iobench.ladder import RUNGS
-from iobench.numbers import exact_percent
-from iobench.result import STEADY_STATE, Result
-from iobench.stats import Estimate, has_ratio
-from iobench.words import params_words
+from iobench.results.numbers import exact_percent
+from iobench.results.result import STEADY_STATE, Result
+from iobench.results.statistics import Estimate, has_ratio
+from iobench.results.wording import params_words
+from iobench.trials.ladder import RUNGS
 
 FORCE = "--force compares them nevertheless"
 _WORK_PARAMS = ("model", "image_size", "batch_size")

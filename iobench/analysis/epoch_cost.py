@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from dataprep.prices import Price
+from dataprep.config.prices import Price
 from iobench.analysis.loops import FARTHEST, Loop, Source
 from iobench.analysis.repeats import is_number, median_of, rate_of
 from iobench.loaders.capabilities import capabilities_of
-from iobench.numbers import rough_duration
-from iobench.result import Result
+from iobench.results.numbers import rough_duration
+from iobench.results.result import Result
 
 _HOURS_PER_MONTH = 365 * 24 / 12
 _GIB = 2**30

@@ -34,11 +34,11 @@ from iobench.analysis.store_limits import (
     store_points,
 )
 from iobench.data.existing import folder_key
-from iobench.numbers import percent
-from iobench.result import Finding, Result
-from iobench.stats import Estimate
-from iobench.trial import Params, Trial
-from iobench.words import params_words
+from iobench.results.numbers import percent
+from iobench.results.result import Finding, Result
+from iobench.results.statistics import Estimate
+from iobench.results.trial import Params, Trial
+from iobench.results.wording import params_words
 
 MAX_SPREAD = 2.0
 """Maximum of the largest repeat / the smallest repeat of a figure that is evidence."""

@@ -16,8 +16,8 @@ from dataprep.counted import counted
 from iobench.analysis.finding_rules import RULES
 from iobench.analysis.loops import Loop, median_by_rank
 from iobench.analysis.sizing import FeedsRow
-from iobench.numbers import percent
-from iobench.result import Finding
+from iobench.results.numbers import percent
+from iobench.results.result import Finding
 
 MIN_UTILISATION = 0.90
 """Minimum utilisation of the slowest rank: the pass mark of MLPerf Storage."""

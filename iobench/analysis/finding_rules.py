@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from iobench.result import Finding
-from iobench.stats import Estimate
+from iobench.results.result import Finding
+from iobench.results.statistics import Estimate
 
 RuleKind = Literal["cause", "grade", "start", "setting", "measurement"]
 """What a finding is about: a cause of the loss, the size of the loss, the start of the loop, a

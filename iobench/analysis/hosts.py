@@ -11,13 +11,13 @@ from dataprep.counted import counted
 from iobench.analysis.finding_rules import make_finding
 from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import cold_label, estimate_as_dict, is_number
-from iobench.ladder import RUNGS
-from iobench.numbers import percent
-from iobench.result import Finding, Result
-from iobench.stats import Estimate, estimate, median
-from iobench.together import main_rate
-from iobench.trial import HostPart, Params, Together, Trial
-from iobench.words import params_words, rates_words
+from iobench.results.host_sums import main_rate
+from iobench.results.numbers import percent
+from iobench.results.result import Finding, Result
+from iobench.results.statistics import Estimate, estimate, median
+from iobench.results.trial import HostPart, Params, Together, Trial
+from iobench.results.wording import params_words, rates_words
+from iobench.trials.ladder import RUNGS
 
 KINDS = {
     "train": "Training loops",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from iobench.analysis.finding_rules import FINE_SHARE, HIGH_SHARE
-from iobench.numbers import percent, precise_number
-from iobench.stats import Estimate
+from iobench.results.numbers import percent, precise_number
+from iobench.results.statistics import Estimate
 
 UNKNOWN_RATE = "unknown"
 

@@ -28,11 +28,11 @@ from iobench.analysis.loops import Loop, median_by_rank
 from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import by_settings, data_name, median_of
 from iobench.analysis.store_limits import TO_MEASURE, connections_of, limit_of, read_bytes_of
-from iobench.numbers import percent
-from iobench.result import Finding
-from iobench.stats import Estimate
-from iobench.trial import Trial
-from iobench.words import params_words, share_words
+from iobench.results.numbers import percent
+from iobench.results.result import Finding
+from iobench.results.statistics import Estimate
+from iobench.results.trial import Trial
+from iobench.results.wording import params_words, share_words
 
 _RUNG_CAUSES = {
     "copy": ("slow-copy", "copying to the device"),

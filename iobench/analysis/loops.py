@@ -26,9 +26,12 @@ from iobench.analysis.repeats import (
     rate_bounds,
     rate_of,
 )
-from iobench.badges import badge_with_reason
 from iobench.data.settings import AS_FILES
-from iobench.ladder import (
+from iobench.loaders.capabilities import capabilities_of
+from iobench.results.badges import badge_with_reason
+from iobench.results.statistics import Estimate, estimate
+from iobench.results.trial import Params, Trial
+from iobench.trials.ladder import (
     RUNGS,
     START,
     THREE,
@@ -40,9 +43,6 @@ from iobench.ladder import (
     ladder,
     with_starts,
 )
-from iobench.loaders.capabilities import capabilities_of
-from iobench.stats import Estimate, estimate
-from iobench.trial import Params, Trial
 
 Source = Literal["warm", "cold", "store"]
 """Where samples are read from: a warm page cache, a disk with a cold one, or an object store."""

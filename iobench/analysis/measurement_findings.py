@@ -12,10 +12,10 @@ from iobench.analysis.recommendations import advice_on
 from iobench.analysis.repeats import Repeats, by_settings, metric_values
 from iobench.data.existing import folder_key
 from iobench.machine.storage_kinds import kind_name, reach
-from iobench.numbers import percent, precise_number
-from iobench.result import Finding, Result
-from iobench.trial import Trial
-from iobench.words import params_words
+from iobench.results.numbers import percent, precise_number
+from iobench.results.result import Finding, Result
+from iobench.results.trial import Trial
+from iobench.results.wording import params_words
 
 _RATE_METRICS = {"disk": "mb_per_s", "object": "mb_per_s"}
 """The metric of a rate by kind of trial; other kinds have ``samples_per_s``."""

@@ -15,9 +15,9 @@ from iobench.analysis.loops import Loop
 from iobench.analysis.repeats import is_number, median_of, metric_values
 from iobench.consumers.accelerators import RATES, StorageWorkload
 from iobench.machine.coldness import UNCACHED_MULTIPLE
-from iobench.numbers import precise_percent
-from iobench.result import Result
-from iobench.words import model_words
+from iobench.results.numbers import precise_percent
+from iobench.results.result import Result
+from iobench.results.wording import model_words
 
 MIN_STEPS = 500
 """Minimum number of steps in an epoch."""

@@ -9,10 +9,10 @@ from iobench.analysis.recommendations import advice_on, shard_command
 from iobench.analysis.repeats import by_settings, cold_label, data_name, median_of, rate_of
 from iobench.analysis.summary_rows import processes_rows
 from iobench.data.settings import AS_FILES
-from iobench.numbers import percent
-from iobench.result import Finding, Result
-from iobench.trial import Trial
-from iobench.words import params_words
+from iobench.results.numbers import percent
+from iobench.results.result import Finding, Result
+from iobench.results.trial import Trial
+from iobench.results.wording import params_words
 
 _FILES_SLOW = 0.5
 """Rate of small files / rate of shards, below which small files are slow."""

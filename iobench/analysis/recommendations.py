@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from dataprep.formats import DEFAULT_FORMAT
 from iobench.analysis.worker_scaling import FEWEST_COUNTS
-from iobench.stats import Estimate
+from iobench.results.statistics import Estimate
 
 Basis = Literal["measured", "predicted", "not predicted"]
 

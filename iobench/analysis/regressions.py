@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dataprep.counted import counted
-from iobench.numbers import precise_number
-from iobench.stats import (
+from iobench.results.numbers import precise_number
+from iobench.results.statistics import (
     SIGNIFICANCE,
     Estimate,
     MoreRepeats,

@@ -19,7 +19,7 @@ from iobench.analysis.situation import Situation
 from iobench.analysis.store_limits import OWN_CLIENT, address_of_data
 from iobench.analysis.worker_scaling import FEWEST_COUNTS
 from iobench.loaders.settings import ImageSettings, LoaderSettings
-from iobench.result import Finding, Result
+from iobench.results.result import Finding, Result
 
 _PREPARING = (
     "workers",

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, TypeGuard
 
-from iobench.stats import Estimate, estimate, median, ratio
-from iobench.trial import Params, Trial
+from iobench.results.statistics import Estimate, estimate, median, ratio
+from iobench.results.trial import Params, Trial
 
 Repeats = Sequence[Trial]
 """Trials of one kind with equal parameters."""

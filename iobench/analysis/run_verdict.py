@@ -22,10 +22,10 @@ from iobench.analysis.input_cost import (
 )
 from iobench.analysis.loops import Loop, scatters
 from iobench.loaders.capabilities import capabilities_of
-from iobench.numbers import percent
-from iobench.result import Finding
-from iobench.stats import Estimate
-from iobench.words import samples_words, share_range_words
+from iobench.results.numbers import percent
+from iobench.results.result import Finding
+from iobench.results.statistics import Estimate
+from iobench.results.wording import samples_words, share_range_words
 
 _BOTTLENECKS = {
     "slow-decode": "Decoding is the bottleneck.",

@@ -13,8 +13,8 @@ from typing import Any
 from iobench.analysis.capacity import Capacities, Prediction, Setting, setting_of
 from iobench.analysis.loops import FARTHEST, Loop, Source
 from iobench.analysis.repeats import Repeats, estimate_as_dict, rate_of
-from iobench.result import Result
-from iobench.stats import Estimate
+from iobench.results.result import Result
+from iobench.results.statistics import Estimate
 
 ACCURATE = 0.10
 """Maximum error of a prediction for which a report calls the model accurate."""

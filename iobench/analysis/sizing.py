@@ -23,8 +23,8 @@ from iobench.analysis.hosts import host_points, on_all_hosts
 from iobench.analysis.loops import Loop, Source
 from iobench.analysis.repeats import data_name
 from iobench.consumers.accelerators import RATES, Meaning, Rate, rental_of
-from iobench.result import Result
-from iobench.words import model_words, params_words
+from iobench.results.result import Result
+from iobench.results.wording import model_words, params_words
 
 _NOT_MEASURED = {
     "CPUs": "not measured (dataprep init, then iobench run configs/bench/loaders.yaml)",

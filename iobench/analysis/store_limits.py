@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from dataprep.adapters.records import RANGES_AT_ONCE
 from dataprep.counted import counted
 from dataprep.reading.read_ahead import WINDOW_BYTES, WINDOWS_AT_ONCE
+from dataprep.reading.record_reader import RANGES_AT_ONCE
 from iobench.analysis.repeats import by_settings, estimate_of
 from iobench.analysis.worker_scaling import at_workers
 from iobench.data.settings import LOCAL
-from iobench.result import Result
-from iobench.stats import Estimate
-from iobench.trial import Params, Trial
+from iobench.results.result import Result
+from iobench.results.statistics import Estimate
+from iobench.results.trial import Params, Trial
 
 Limit = Literal["latency", "bandwidth", "unclear"]
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from iobench.access import MODES
 from iobench.analysis.repeats import (
     Repeats,
     arrival_rate,
@@ -18,8 +17,9 @@ from iobench.analysis.repeats import (
     estimate_of,
     paired_values,
 )
-from iobench.stats import Estimate, ratio
-from iobench.trial import Params, Trial
+from iobench.loaders.access import MODES
+from iobench.results.statistics import Estimate, ratio
+from iobench.results.trial import Params, Trial
 
 _LOADER_METRICS = (
     "samples_per_s",

@@ -14,10 +14,10 @@ from iobench.analysis.finding_rules import (
 from iobench.analysis.input_cost import InputCost, input_cost
 from iobench.analysis.loop_findings import outlier_findings
 from iobench.analysis.recommendations import advice_on
-from iobench.numbers import percent
-from iobench.result import Finding
-from iobench.stats import Estimate
-from iobench.trial import Metrics, Trial
+from iobench.results.numbers import percent
+from iobench.results.result import Finding
+from iobench.results.statistics import Estimate
+from iobench.results.trial import Metrics, Trial
 
 
 def watched_findings(trials: Sequence[Trial]) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from iobench.stats import Estimate
+from iobench.results.statistics import Estimate
 
 FEWEST_COUNTS = 3
 """Minimum measured numbers of workers for an extrapolation."""

@@ -12,7 +12,7 @@ from iobench.clock import Clock, Pauses
 from iobench.consumers.accelerators import RATES
 from iobench.consumers.protocol import ConsumerSettings
 from iobench.loaders.protocol import Batch, Framework
-from iobench.numbers import precise_number
+from iobench.results.numbers import precise_number
 
 
 class PacedConsumer:

@@ -7,7 +7,7 @@ import platform
 import re
 from pathlib import Path
 
-from dataprep import kernel_files
+from dataprep.machine import kernel_files
 from iobench.errors import Unavailable
 
 _CPUINFO = Path("/proc/cpuinfo")

@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
+from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from iobench.clock import Clock
 from iobench.consumers import requirements
 from iobench.consumers.protocol import ConsumerSettings, Model

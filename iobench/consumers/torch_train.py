@@ -10,7 +10,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from dataprep.adapters.normalisation import normalise
+from dataprep.reading.normalisation import normalise
 from iobench.clock import Clock
 from iobench.consumers import requirements
 from iobench.consumers.protocol import ConsumerSettings, Model

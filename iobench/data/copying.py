@@ -14,13 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from dataprep import keys
-from dataprep.dataset import Dataset
 from dataprep.errors import DatasetError, PermissionRefused, StoreFull
 from dataprep.ordered import in_order
+from dataprep.output import keys
+from dataprep.reading.dataset import Dataset
 from dataprep.stores import ObjectInfo, Store, location, open_store
 from dataprep.stores.protocol import Close, GetTo
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 AT_ONCE = 8
 """Objects that are copied, or files that are written, at the same time."""

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dataprep import keys
-from dataprep.dataset import open_dataset
 from dataprep.errors import (
     ConfigError,
     DataprepError,
@@ -17,13 +15,15 @@ from dataprep.errors import (
     PermissionRefused,
     SourceNotFound,
 )
-from dataprep.manifest import Manifest
+from dataprep.output import keys
+from dataprep.output.manifest import Manifest
+from dataprep.reading.dataset import open_dataset
 from dataprep.sources import open_source
 from dataprep.sources.file_names import promises_image
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.protocol import Close
 from iobench.data.settings import DataSettings
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 _SHARD_HINT = " (check --source)"
 """A hint in messages about sources: the option belongs to ``dataprep shard``, not to iobench."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from functools import cached_property
 
-from dataprep.dataset import open_dataset
 from dataprep.errors import DataprepError
+from dataprep.reading.dataset import open_dataset
 from dataprep.sources import open_source
+from iobench.data.data_summary import DataSummary
 from iobench.data.existing import expand_home
 from iobench.data.settings import AS_FILES, DataSettings, side_of, split_name
-from iobench.stored import DataSummary
 
 ASSUMED_SAMPLES = 10_000_000
 """Number of images that is assumed if they cannot be counted."""

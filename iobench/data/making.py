@@ -14,20 +14,20 @@ from pathlib import Path
 
 from pydantic import ByteSize
 
-from dataprep.config import ShardConfig
-from dataprep.dataset import open_dataset
+from dataprep.config.shard_config import ShardConfig
+from dataprep.drawn import draw_tree
 from dataprep.errors import ConfigError, StoreError
 from dataprep.image.policy import ImagePolicy
-from dataprep.job import shard
+from dataprep.job.run import shard
 from dataprep.ordered import in_order
-from dataprep.sample import draw_tree
+from dataprep.reading.dataset import open_dataset
 from dataprep.sources.imagefolder import ImageFolder
 from iobench.data.copying import AT_ONCE, Selection, copy_data, disk_bytes, require_space
 from iobench.data.existing import expand_home
 from iobench.data.pixel_shards import write_pixel_shards
 from iobench.data.settings import DataSettings, side_of, split_name
 from iobench.errors import Unavailable
-from iobench.trial import ANY_FORMAT, Place
+from iobench.results.trial import ANY_FORMAT, Place
 
 SPACE_REMEDY = "set another data.folder on a larger disk, or free some space"
 

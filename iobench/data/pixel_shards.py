@@ -12,19 +12,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dataprep import keys
-from dataprep.dataset import Dataset, Shard
 from dataprep.formats import get_format
+from dataprep.formats.record_file import RecordFile
 from dataprep.image.rgb import decode_whole
-from dataprep.manifest import FormatEntry, ShardEntry
+from dataprep.machine.processors import usable_processors
 from dataprep.ordered import in_order
-from dataprep.processors import usable_processors
-from dataprep.record_file import RecordFile
-from dataprep.samples import in_numpy, read_table, stored_table
+from dataprep.output import keys
+from dataprep.output.manifest import FormatEntry, ShardEntry
+from dataprep.output.samples_table import in_numpy, read_table, stored_table
+from dataprep.reading.dataset import Dataset, Shard
 from iobench.data.copying import AT_ONCE, require_space
-from iobench.pixels import CHANNELS, packed
-from iobench.stored import open_shards
-from iobench.trial import Place
+from iobench.data.data_summary import open_shards
+from iobench.data.pixels import CHANNELS, packed
+from iobench.results.trial import Place
 
 _MAX_FEATURE_BYTES = 1000
 """Largest size of the other features of a record, beside its pixels."""

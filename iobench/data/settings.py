@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, ByteSize, Field, field_validator, model_validator
 
-from dataprep.config import check_split
+from dataprep.config.shard_config import check_split
 from dataprep.credentials import check_no_credentials
-from dataprep.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
+from dataprep.output.keys import MAX_SHARD_BYTES, MIN_SHARD_BYTES
 from dataprep.stores import STORES, StoreOptions
-from iobench.several import Settings
+from iobench.settings import Settings
 
 LOCAL = "local"
 """The address of a server that the run starts itself."""

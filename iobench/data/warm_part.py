@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataprep.sources.imagefolder import ImageFolder
+from iobench.data.data_summary import image_files, open_shards
 from iobench.errors import Unavailable
 from iobench.machine.hardware import available_bytes
-from iobench.stored import image_files, open_shards
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 
 @dataclass(frozen=True, slots=True)

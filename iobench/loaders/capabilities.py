@@ -14,7 +14,7 @@ from dataprep.errors import ConfigError
 from iobench.loaders import LOADERS
 from iobench.loaders.protocol import ReadPattern
 from iobench.loaders.settings import LoaderSettings
-from iobench.trial import ANY_FORMAT
+from iobench.results.trial import ANY_FORMAT
 
 Pattern: TypeAlias = Callable[[LoaderSettings, float, int], ReadPattern]
 """Describe how a loader reads, given its settings, the mean bytes of a stored sample, and the mean

@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from dataprep import keys
-from dataprep.adapters.augment import (
+from dataprep.formats import Layout
+from dataprep.output import keys
+from dataprep.reading.augment import (
     AREA,
     ASPECT,
     EIGENVALUES,
@@ -18,18 +19,17 @@ from dataprep.adapters.augment import (
     TRIES,
     Augmentation,
 )
-from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
-from dataprep.dataset import Dataset
-from dataprep.formats import Layout
+from dataprep.reading.dataset import Dataset
+from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from dataprep.stores.local import LocalStore
 from iobench.clock import Clock
+from iobench.data.data_summary import open_shards
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.frameworks import FrameworkLoader, need_cuda
 from iobench.loaders.protocol import Batch, FirstBatch
 from iobench.loaders.settings import LoaderSettings, augmentation_of
-from iobench.stored import open_shards
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 _READER = "samples"
 _NO_FEATURE = "label of no image"

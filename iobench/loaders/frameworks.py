@@ -5,15 +5,15 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any, ClassVar, Literal
 
-from dataprep.adapters import import_framework
 from dataprep.errors import ConfigError
+from dataprep.reading.frameworks import import_framework
 from dataprep.reading.read_counter import ReadCounter, ReadTotals
 from iobench.clock import Clock
 from iobench.errors import Unavailable
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.protocol import FirstBatch, Framework
 from iobench.loaders.settings import LoaderSettings
-from iobench.trial import ANY_FORMAT, Place
+from iobench.results.trial import ANY_FORMAT, Place
 
 
 class FrameworkLoader:

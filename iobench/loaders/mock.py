@@ -19,7 +19,7 @@ from iobench.loaders.null import batch_sizes, placeholder
 from iobench.loaders.protocol import Batch, Framework, ReadPattern
 from iobench.loaders.read_patterns import batch_by_batch
 from iobench.loaders.settings import LoaderSettings
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 
 @dataclass(frozen=True, slots=True)

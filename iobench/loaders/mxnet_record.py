@@ -6,19 +6,19 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, ClassVar
 
-from dataprep.adapters import to_mxnet
+from dataprep.reading.frameworks import to_mxnet
 from iobench.clock import Clock
+from iobench.data.data_summary import open_shards
 from iobench.errors import Unavailable
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.frameworks import FrameworkLoader
 from iobench.loaders.protocol import Batch, FirstBatch, ReadPattern
 from iobench.loaders.read_patterns import local_record_files
 from iobench.loaders.settings import LoaderSettings, augmentation_of
-from iobench.stored import open_shards
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 if TYPE_CHECKING:
-    from dataprep.adapters.mxnet import RecordBatches
+    from dataprep.reading.mxnet import RecordBatches
 
 
 class MXNetRecordLoader(FrameworkLoader):

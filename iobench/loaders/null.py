@@ -11,7 +11,7 @@ from iobench.clock import Clock
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.protocol import Batch, Framework
 from iobench.loaders.settings import LoaderSettings
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 SAMPLES = 10**12
 """Samples per epoch of ``null`` and ``mock``, so many that no trial reaches the end of an epoch."""

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from dataprep.reading.read_counter import ReadTotals
 from iobench.clock import Clock
 from iobench.loaders.settings import LoaderSettings
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 __all__ = [
     "Batch",

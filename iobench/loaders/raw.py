@@ -9,19 +9,19 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
-from dataprep.adapters.records import Records
 from dataprep.errors import ConfigError
 from dataprep.formats import Buffer
 from dataprep.ordered import in_order
 from dataprep.reading.read_counter import ReadCounter, ReadTotals
+from dataprep.reading.record_reader import Records
 from dataprep.sources import open_source
 from iobench.clock import Clock
+from iobench.data.data_summary import image_files, open_shards, summarize_data
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.protocol import Batch, FirstBatch, Framework, ReadPattern
 from iobench.loaders.read_patterns import shard_by_shard
 from iobench.loaders.settings import LoaderSettings
-from iobench.stored import image_files, open_shards, summarize_data
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 ReadSamples: TypeAlias = Callable[[Sequence[int], int], Iterator[tuple[Buffer, int]]]
 """Read shards or files, given their order and a number of threads; yields images and labels."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from dataprep.adapters.records import LOCAL_FILE_BYTES
 from dataprep.reading.read_ahead import read_ahead
+from dataprep.reading.record_reader import LOCAL_FILE_BYTES
 from iobench.loaders.protocol import ReadPattern
 from iobench.loaders.settings import LoaderSettings
 

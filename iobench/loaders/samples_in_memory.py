@@ -13,15 +13,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dataprep.adapters import import_framework
 from dataprep.formats import Buffer
 from dataprep.image.rgb import decode_whole
+from dataprep.machine.processors import usable_processors
 from dataprep.ordered import in_order
-from dataprep.processors import usable_processors
+from dataprep.reading.frameworks import import_framework
+from iobench.data.pixels import packed
 from iobench.errors import TrialFailed
 from iobench.loaders.protocol import Batch, MemoryRung
 from iobench.loaders.settings import LoaderSettings, augmentation_of
-from iobench.pixels import packed
 
 MAX_THREADS = 16
 """Largest number of threads that read and prepare samples before a loop begins."""
@@ -64,7 +64,7 @@ class SamplesInMemory:
     Attributes:
         records: the ``Records`` that a torch loader opened.
         rung: the form of the samples: ``decode`` encoded, ``augment`` decoded
-            (``iobench.pixels``), ``collate`` finished, uint8 (3, side, side).
+            (``iobench.data.pixels``), ``collate`` finished, uint8 (3, side, side).
         side: the side of finished images, in pixels.
         data: all samples, one after the other, uint8.
         offsets: where each sample begins in ``data``, and the end; int64, one more than samples.
@@ -177,7 +177,7 @@ def _preparation(
     records: Any, rung: MemoryRung, settings: LoaderSettings, *, decoded: bool
 ) -> Callable[[int], NDArray[np.uint8]]:
     """Return a function that gives the bytes of a sample in the form of ``rung``."""
-    from dataprep.adapters.torch_epochs import Items
+    from dataprep.reading.torch_epochs import Items
 
     transform: Transform | None = None  # Images stay as they are stored.
     if rung == "collate":

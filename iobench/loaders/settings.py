@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 if TYPE_CHECKING:
-    from dataprep.adapters.augment import Augmentation
+    from dataprep.reading.augment import Augmentation
 
 BatchSize = Annotated[int, Field(ge=1, le=1_000_000)]
 Workers = Annotated[int, Field(ge=0, le=1024)]
@@ -86,10 +86,10 @@ def augmentation_of(
     Args:
         settings: the settings of a loader.
         layout: the order of the axes of an image: channels, height and width.
-        decoded: whether the images are stored as pixels (``iobench.pixels``), not encoded.
+        decoded: whether the images are stored as pixels (``iobench.data.pixels``), not encoded.
     """
-    from dataprep.adapters.augment import Augmentation
-    from iobench.pixels import PixelAugmentation
+    from dataprep.reading.augment import Augmentation
+    from iobench.data.pixels import PixelAugmentation
 
     augmentation = PixelAugmentation if decoded else Augmentation
     return augmentation(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from dataprep.adapters import to_tf
+from dataprep.reading.frameworks import to_tf
 from iobench.clock import Clock
+from iobench.data.data_summary import open_shards
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.frameworks import FrameworkLoader
 from iobench.loaders.protocol import Batch, FirstBatch, ReadPattern
 from iobench.loaders.read_patterns import TF_SHUFFLE_BUFFER, windows_of_one_generator
 from iobench.loaders.settings import LoaderSettings, augmentation_of
-from iobench.stored import open_shards
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 
 class TFDataLoader(FrameworkLoader):

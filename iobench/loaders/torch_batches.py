@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch.utils.data import default_collate, get_worker_info
 
-from dataprep.adapters.normalisation import SCALE, SHIFT
-from dataprep.adapters.torch import empty_tensor
-from dataprep.adapters.torch_epochs import Items
 from dataprep.formats.protocol import Buffer
+from dataprep.reading.normalisation import SCALE, SHIFT
+from dataprep.reading.torch import empty_tensor
+from dataprep.reading.torch_epochs import Items
 from iobench.clock import Clock
 from iobench.loaders.protocol import FirstBatch
 

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar
 
-from dataprep.adapters.augment import Augmentation
-from dataprep.assign import Order
 from dataprep.formats.protocol import Buffer
+from dataprep.reading.augment import Augmentation
+from dataprep.reading.epoch_order import Order
 from dataprep.reading.read_counter import ReadCounter
 from dataprep.sources import Source, open_source
 from dataprep.stores import StoreOptions
+from iobench.data.data_summary import ImageFiles, image_files
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.read_patterns import batch_by_batch
 from iobench.loaders.torch_loader import TorchLoader
-from iobench.stored import ImageFiles, image_files
 
 
 class TorchFolderLoader(TorchLoader):
@@ -35,7 +35,7 @@ class TorchFolderLoader(TorchLoader):
 
     def open(self, transform: Augmentation | None) -> Any:
         """List the folders. The label of a file is the number of its folder in sorted order."""
-        from dataprep.adapters.torch import MapRecords
+        from dataprep.reading.torch import MapRecords
 
         settings = self.settings
         listing = open_source(self.place.uri, options=self.place.store).list()

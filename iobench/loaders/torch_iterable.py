@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from dataprep.adapters import to_torch
-from dataprep.adapters.augment import Augmentation
+from dataprep.reading.augment import Augmentation
+from dataprep.reading.frameworks import to_torch
+from iobench.data.data_summary import open_shards
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.protocol import ReadPattern
 from iobench.loaders.read_patterns import windows_of_each_worker
 from iobench.loaders.torch_loader import TorchLoader
-from iobench.stored import open_shards
 
 
 class TorchIterableLoader(TorchLoader):

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from dataprep.adapters.augment import Augmentation
 from dataprep.errors import DataprepError
+from dataprep.reading.augment import Augmentation
 from iobench.clock import Clock
 from iobench.errors import TrialFailed
 from iobench.loaders.frameworks import FrameworkLoader, need_cuda
 from iobench.loaders.protocol import Batch, FirstBatch, MemoryRung, ReadPattern, WorkerBatch
 from iobench.loaders.read_patterns import batch_by_batch
 from iobench.loaders.settings import LoaderSettings, augmentation_of
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 if TYPE_CHECKING:
     from torch.utils.data import DataLoader

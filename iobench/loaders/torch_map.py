@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from dataprep.adapters import to_torch
-from dataprep.adapters.augment import Augmentation
+from dataprep.reading.augment import Augmentation
+from dataprep.reading.frameworks import to_torch
+from iobench.data.data_summary import open_shards
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.read_patterns import batch_by_batch
 from iobench.loaders.torch_loader import TorchLoader
-from iobench.stored import open_shards
 
 
 class TorchMapLoader(TorchLoader):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageEnhance
 
-from dataprep.adapters.augment import (
+from dataprep.reading.augment import (
     AREA,
     ASPECT,
     EIGENVALUES,
@@ -22,17 +22,17 @@ from dataprep.adapters.augment import (
     EVALUATION_SHARE,
     TRIES,
 )
-from dataprep.adapters.normalisation import SCALE, SHIFT
+from dataprep.reading.normalisation import SCALE, SHIFT
 from dataprep.stores.local import LocalStore
 from iobench.clock import Clock
+from iobench.data.data_summary import open_shards
 from iobench.errors import Unavailable
 from iobench.loaders.capabilities import Capabilities
 from iobench.loaders.frameworks import FrameworkLoader, need_cuda
 from iobench.loaders.protocol import Batch, FirstBatch
 from iobench.loaders.settings import COLOUR_JITTER, PCA_NOISE, ImageSettings, LoaderSettings
 from iobench.loaders.torch_loader import shut_down_workers
-from iobench.stored import open_shards
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 SHUFFLE_BUFFER = 1000
 """Samples in the shuffle buffer of each worker if ``shuffle_buffer`` is 0."""

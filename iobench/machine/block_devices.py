@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dataprep.kernel_files import ROOT, names, number, text, word
+from dataprep.machine.kernel_files import ROOT, names, number, text, word
 
 _SECTOR_BYTES = 512
 """The unit of the file ``size``, also for disks with other sectors."""

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from iobench.machine.storage_kinds import has_server
-from iobench.numbers import percent_rounded_down, precise_percent
-from iobench.trial import Cold
+from iobench.results.numbers import percent_rounded_down, precise_percent
+from iobench.results.trial import FIRST_EPOCH_COLD, HOST_ONLY, Cold
 
 MAX_RESIDENT_SHARE = 0.01
 """Largest share of pages in memory before a cold trial."""
@@ -18,17 +18,8 @@ MIN_PHYSICAL_SHARE = 0.95
 UNCACHED_MULTIPLE = 5
 """Data of at least this multiple of the memory do not stay cached between epochs."""
 
-FIRST_EPOCH_COLD = "first epoch cold"
-"""Label of a trial whose first epoch was cold and whose later epochs were not prepared."""
-
 NOT_PREPARED = "as left"
 """Requested state of an epoch whose page cache was not reset after the epoch before."""
-
-HOST_ONLY = (
-    "cold on this host; server cache unknown: the file system has a server or a FUSE program, "
-    "whose cache cannot be seen from here"
-)
-"""Limit of a cold trial on NFS, Lustre, FUSE and other file systems that have a server."""
 
 IN_MEMORY = frozenset({"tmpfs", "ramfs", "hugetlbfs"})
 """File systems whose files exist only in the page cache."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dataprep._version import __version__
-from dataprep.processors import processor_quota
+from dataprep.machine.processors import processor_quota
 from iobench.machine.hardware import (
     gpus,
     memory_bytes,

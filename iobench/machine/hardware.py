@@ -16,8 +16,8 @@ from typing import Any
 
 import psutil
 
-from dataprep.kernel_files import ROOT, number, text
-from dataprep.processors import control_groups
+from dataprep.machine.kernel_files import ROOT, number, text
+from dataprep.machine.processors import control_groups
 
 _GPU_QUERY = (
     *("name", "memory.total", "driver_version", "power.limit", "persistence_mode"),

@@ -24,7 +24,7 @@ import urllib.request
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from dataprep.kernel_files import ROOT, text, word
+from dataprep.machine.kernel_files import ROOT, text, word
 
 METADATA_ADDRESS = ("169.254.169.254", 80)
 _TIMEOUT_S = 0.2

@@ -21,7 +21,7 @@ from iobench.machine.coldness import IN_MEMORY, MAX_RESIDENT_SHARE, NOT_PREPARED
 from iobench.machine.hardware import memory_bytes
 from iobench.machine.host import container
 from iobench.machine.mounts import file_system
-from iobench.trial import Cold
+from iobench.results.trial import Cold
 
 DropCaches: TypeAlias = Literal["never", "when-needed", "always"]
 WHEN_NEEDED: DropCaches = "when-needed"

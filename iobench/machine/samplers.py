@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from dataprep.kernel_files import names
+from dataprep.machine.kernel_files import names
 from dataprep.registry import Registry
 from iobench.errors import Unavailable
 from iobench.machine.processes import proportional_bytes

@@ -18,7 +18,7 @@ from iobench.clock import Clock, SystemClock
 from iobench.errors import Unavailable
 from iobench.machine.processes import repeated
 from iobench.machine.samplers import SAMPLERS, Sampler
-from iobench.several import Settings, ZeroOrMore
+from iobench.settings import Settings, ZeroOrMore
 
 USUAL = ("cpu", "tree", "disk", "network", "page-cache", "gpu")
 MAX_ROWS = 20_000

@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dataprep.kernel_files import ROOT, number
+from dataprep.machine.kernel_files import ROOT, number
 from iobench.machine import block_devices
 from iobench.machine.block_devices import Disk
 from iobench.machine.mounts import Mount, mount_of, mounts

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any
 
 from iobench.machine.sampling import Columns, Samples
-from iobench.trial import Outcome
+from iobench.results.trial import Outcome
 
 Spans = Sequence[tuple[float, float]]
 

@@ -19,12 +19,12 @@ from dataprep.schema import typed
 from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.mounts import file_system
 from iobench.machine.page_cache import prepare_cache
-from iobench.numbers import size
 from iobench.probes.blocks import move_by_processes
 from iobench.probes.fio import move_by_fio
 from iobench.probes.parallel import Moved
 from iobench.probes.settings import DiskTrial
-from iobench.trial import Context, Metrics, Outcome, TrialSpec
+from iobench.results.numbers import size
+from iobench.results.trial import Context, Metrics, Outcome, TrialSpec
 
 FOLDER = ".iobench-probe-"
 """Begins the name of the folder that a run makes in a target; the id of the run follows."""

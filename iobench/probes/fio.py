@@ -20,7 +20,7 @@ from iobench.machine.processes import find_program, starting
 from iobench.probes.blocks import open_blocks
 from iobench.probes.parallel import Moved, Progress
 from iobench.probes.settings import DiskTrial
-from iobench.stats import QUANTILES, enough
+from iobench.results.statistics import QUANTILES, enough
 
 _MAX_MESSAGE_CHARS = 300
 

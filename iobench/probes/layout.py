@@ -16,13 +16,13 @@ from dataprep.schema import typed
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores import open_store
 from dataprep.stores.local import LocalStore
+from iobench.data.data_summary import image_files, open_shards
 from iobench.errors import TrialFailed
 from iobench.machine.coldness import judge_remote
 from iobench.machine.page_cache import prepare_cache
 from iobench.probes.parallel import run_in_processes
 from iobench.probes.settings import Access, LayoutTrial
-from iobench.stored import image_files, open_shards
-from iobench.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Outcome, Place, TrialSpec
 
 _MAX_READS_PER_S = 100_000
 """More than Python can do in a second; it bounds the number of reads that are prepared."""

@@ -21,7 +21,7 @@ from iobench.clock import Clock
 from iobench.errors import TrialFailed
 from iobench.machine.page_cache import physical_read_bytes
 from iobench.machine.processes import end_with, starting
-from iobench.stats import quantiles
+from iobench.results.statistics import quantiles
 
 Progress: TypeAlias = Callable[[float, str], None]
 """Receives an amount and its unit (``bytes``)."""

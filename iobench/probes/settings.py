@@ -19,8 +19,8 @@ from pydantic import (
 from iobench.data.settings import AS_FILES, BucketSettings, check_home, check_name, split_name
 from iobench.machine.page_cache import WHEN_NEEDED, DropCaches
 from iobench.probes.object_store.clients import CLIENTS
-from iobench.several import OneOrMore, ZeroOrMore
-from iobench.trial import Params
+from iobench.results.trial import Params
+from iobench.settings import OneOrMore, ZeroOrMore
 
 DiskOperation = Literal["read", "write"]
 Pattern = Literal["sequential", "random"]

@@ -9,7 +9,6 @@ from typing import Any
 import yaml
 
 from dataprep.counted import counted
-from iobench import badges
 from iobench.analysis.analyse import Analysis
 from iobench.analysis.epoch_cost import cost_lines, epoch_cost
 from iobench.analysis.hosts import on_all_hosts
@@ -19,17 +18,18 @@ from iobench.analysis.repeats import is_number
 from iobench.analysis.sizing import scale, scale_lines
 from iobench.analysis.summary_rows import access_rows, processes_rows
 from iobench.consumers.accelerators import ACCELERATORS
-from iobench.ladder import RUNGS
 from iobench.machine.storage_kinds import kind_name
-from iobench.numbers import duration, number, precise_percent, size, with_interval
 from iobench.report import counted as counted_rates
 from iobench.report import hosts, latencies, ranks, starts, watched
 from iobench.report.glossary import DEFINITIONS
 from iobench.report.tables import Section, Table
-from iobench.result import Result
-from iobench.stats import Estimate
-from iobench.trial import Trial
-from iobench.words import model_words, params_words, samples_words
+from iobench.results import badges
+from iobench.results.numbers import duration, number, precise_percent, size, with_interval
+from iobench.results.result import Result
+from iobench.results.statistics import Estimate
+from iobench.results.trial import Trial
+from iobench.results.wording import model_words, params_words, samples_words
+from iobench.trials.ladder import RUNGS
 
 _MAX_ROWS = 400
 _RATE_UNITS = {

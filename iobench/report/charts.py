@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from iobench.numbers import percent
 from iobench.report.typesetting import typeset
+from iobench.results.numbers import percent
 
 _WIDTH, _HEIGHT = 520, 260
 _LEFT, _RIGHT, _TOP, _BOTTOM = 58, 14, 12, 42

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from dataprep.counted import counted
 from iobench.analysis.repeats import Repeats, by_settings, is_number, median_of, rate_bounds
-from iobench.loops.window import MIN_ROUNDS
-from iobench.numbers import number, precise_percent, size
 from iobench.report.tables import Table
-from iobench.result import Result
-from iobench.words import params_words, samples_words
+from iobench.results.numbers import number, precise_percent, size
+from iobench.results.result import Result
+from iobench.results.wording import params_words, samples_words
+from iobench.trials.window import MIN_ROUNDS
 
 _INPUTS_WITHOUT_DATA = ("synthetic", "copy")
 _COLUMNS = ("loop or loader", "samples/s", "how it was counted", "fetched", "consumed", "balance")

@@ -21,13 +21,13 @@ from iobench.analysis.repeats import (
     rate_bounds,
     rate_of,
 )
-from iobench.ladder import START, THREE
-from iobench.numbers import duration, exact_size, number, precise_percent, with_interval
 from iobench.report import hosts
 from iobench.report.charts import SERIES, Bar, Curve, Guide, Point, bars, lines, thinned
-from iobench.stats import Estimate
-from iobench.trial import Params, Trial
-from iobench.words import params_words
+from iobench.results.numbers import duration, exact_size, number, precise_percent, with_interval
+from iobench.results.statistics import Estimate
+from iobench.results.trial import Params, Trial
+from iobench.results.wording import params_words
+from iobench.trials.ladder import START, THREE
 
 TimeAndValue = tuple[float, float]
 Series = Mapping[str, Mapping[str, Sequence[float]]]

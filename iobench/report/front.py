@@ -21,11 +21,11 @@ from iobench.analysis.loops import Loop, step_parts
 from iobench.analysis.recommendations import Recommendation
 from iobench.analysis.run_verdict import best_loader
 from iobench.analysis.sizing import Feeds, FeedsRow
-from iobench.numbers import number, precise_percent, size
 from iobench.report import starts, watched
 from iobench.report.charts import Bar, pile
-from iobench.result import Result
-from iobench.words import model_words
+from iobench.results.numbers import number, precise_percent, size
+from iobench.results.result import Result
+from iobench.results.wording import model_words
 
 PART_WORDS = {
     "device": "device works",

@@ -12,12 +12,12 @@ from iobench.analysis.hosts import (
     host_problems,
     leading_point,
 )
-from iobench.numbers import duration, number, precise_percent, with_interval
 from iobench.report.charts import Bar
 from iobench.report.tables import Table
-from iobench.result import HostFacts, Result
-from iobench.stats import Estimate
-from iobench.words import rates_words
+from iobench.results.numbers import duration, number, precise_percent, with_interval
+from iobench.results.result import HostFacts, Result
+from iobench.results.statistics import Estimate
+from iobench.results.wording import rates_words
 
 _MAX_SHOWN_HOSTS = 16
 _UNITS = {

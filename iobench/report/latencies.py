@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataprep.counted import counted
 from iobench.analysis.repeats import Repeats, by_settings, median_of
-from iobench.numbers import duration, number
 from iobench.report.tables import Table
-from iobench.result import Result
-from iobench.stats import QUANTILES, missing
-from iobench.words import params_words
+from iobench.results.numbers import duration, number
+from iobench.results.result import Result
+from iobench.results.statistics import QUANTILES, missing
+from iobench.results.wording import params_words
 
 _SHOWN_QUANTILES = ("p50", "p90", "p99")
 

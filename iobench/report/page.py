@@ -21,7 +21,7 @@ from iobench.report.evidence import cards
 from iobench.report.front import feeds_cell, front, how_fed
 from iobench.report.series import by_trial, readings_by_trial
 from iobench.report.typesetting import typeset
-from iobench.result import Result
+from iobench.results.result import Result
 
 _NUMBER_WITH_UNITS = re.compile(r"[-+]?\d[^a-z]*(\b[a-zµ]{1,3}\b[^a-z]*)*$")
 

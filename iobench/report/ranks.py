@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from iobench.analysis.loops import Loop, median_by_rank
-from iobench.numbers import number, precise_percent
 from iobench.report.tables import Table
+from iobench.results.numbers import number, precise_percent
 
 
 def tables(loop: Loop) -> Iterator[Table]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from iobench.analysis.repeats import Repeats, by_settings, median_of
-from iobench.numbers import duration, precise_percent
 from iobench.report.tables import Table
-from iobench.result import Result
-from iobench.words import params_words
+from iobench.results.numbers import duration, precise_percent
+from iobench.results.result import Result
+from iobench.results.wording import params_words
 
 MAIN_SHARE = 0.5
 """If the starts of epochs take a larger share of the time, they are the main figure."""

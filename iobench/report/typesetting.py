@@ -1,7 +1,7 @@
 """PURE. Typographic signs for numbers on the page.
 
-The texts of ``iobench.numbers`` are plain. On the page a number and its unit stay on one line, a
-minus sign is as wide as a plus sign, and an exponent is raised.
+The texts of ``iobench.results.numbers`` are plain. On the page a number and its unit stay on one
+line, a minus sign is as wide as a plus sign, and an exponent is raised.
 """
 
 from __future__ import annotations

@@ -15,11 +15,11 @@ from iobench.analysis.input_cost import (
     entry_rate_words,
     largest_gain,
 )
-from iobench.numbers import duration, number, precise_percent
 from iobench.report import starts
 from iobench.report.charts import Bar, pile
-from iobench.result import Finding
-from iobench.trial import Trial
+from iobench.results.numbers import duration, number, precise_percent
+from iobench.results.result import Finding
+from iobench.results.trial import Trial
 
 COLUMNS = (
     "loader",

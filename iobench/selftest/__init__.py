@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 from iobench.clock import SystemClock
-from iobench.numbers import percent, percent_change
+from iobench.results.numbers import percent, percent_change
 from iobench.selftest import known_rates, links
 from iobench.selftest.delays import Injected, Plan, Prefetched, Recovered, injected
 from iobench.selftest.known_rates import Check, NotRun

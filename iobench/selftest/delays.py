@@ -22,23 +22,23 @@ import numpy as np
 import psutil
 
 import dataprep
-from dataprep.adapters.augment import Augmentation
+from dataprep.reading.augment import Augmentation
 from iobench.analysis.analyse import summarised
 from iobench.clock import Clock, Pauses
 from iobench.consumers.protocol import Consumer
+from iobench.data.pixels import PixelAugmentation
 from iobench.errors import Unavailable
-from iobench.extensions import create
-from iobench.faults import Delay, FaultProxy, Match, Rule
 from iobench.loaders.frameworks import need_framework
 from iobench.loaders.protocol import Loader
 from iobench.loaders.torch_loader import TorchLoader
-from iobench.loops import loader_opening, training_settings, training_trial
-from iobench.pixels import PixelAugmentation
-from iobench.result import Result
+from iobench.plug_ins import create
+from iobench.results.result import Result
+from iobench.results.statistics import median
+from iobench.results.trial import Context, Place, Trial, TrialSpec
 from iobench.selftest.known_rates import NotRun
 from iobench.selftest.memory_store import SHARDS, memory_store
-from iobench.stats import median
-from iobench.trial import Context, Place, Trial, TrialSpec
+from iobench.servers.fault_proxy import Delay, FaultProxy, Match, Rule
+from iobench.trials import loader_opening, training_settings, training_trial
 
 Stage = Literal["copy", "augment", "decode", "fetch"]
 Delays = Mapping[Stage, float]

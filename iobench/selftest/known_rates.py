@@ -16,13 +16,13 @@ from iobench.consumers.protocol import Consumer, ConsumerSettings
 from iobench.loaders.mock import MockLoader
 from iobench.loaders.null import NullLoader
 from iobench.loaders.protocol import Loader
-from iobench.loops.loader_grid import LoopTrial
-from iobench.loops.loader_opening import ReopenedLoader
-from iobench.loops.loop_timings import LoopTimings, combine_epochs
-from iobench.loops.rate_measurement import measure_rate
-from iobench.loops.rate_plan import plan_rate
-from iobench.loops.window import Minimum
 from iobench.machine.sampling import Samples
+from iobench.trials.loader_grid import LoopTrial
+from iobench.trials.loader_opening import ReopenedLoader
+from iobench.trials.loop_timings import LoopTimings, combine_epochs
+from iobench.trials.rate_measurement import measure_rate
+from iobench.trials.rate_plan import plan_rate
+from iobench.trials.window import Minimum
 from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
 from iobench.watching.report import outcome, read_step_log

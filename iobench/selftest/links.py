@@ -11,13 +11,13 @@ from typing import Any
 import dataprep
 from iobench.clock import Clock, SystemClock
 from iobench.errors import Unavailable
-from iobench.faults import Delay, Match, RateLimit, Rule
 from iobench.loaders.frameworks import need_framework
-from iobench.loops import loader_grid, loader_trial, training_settings, training_trial
-from iobench.numbers import number
+from iobench.results.numbers import number
+from iobench.results.trial import Context, Metrics, TrialSpec
 from iobench.selftest.known_rates import MAX_ERROR_SHARE, Check, NotRun
 from iobench.selftest.memory_store import MemoryStore, memory_store
-from iobench.trial import Context, Metrics, TrialSpec
+from iobench.servers.fault_proxy import Delay, Match, RateLimit, Rule
+from iobench.trials import loader_grid, loader_trial, training_settings, training_trial
 
 _DATA = "shards@s3"
 _SIDE = 288

@@ -10,13 +10,13 @@ from pathlib import Path
 from pydantic import ByteSize
 
 import dataprep
-from dataprep.sample import draw_tree
+from dataprep.drawn import draw_tree
 from iobench.clock import Clock
 from iobench.data.pixel_shards import write_pixel_shards
-from iobench.faults import FaultProxy
-from iobench.memory_s3 import MemoryS3
-from iobench.s3_server import signed_in
-from iobench.trial import Place
+from iobench.results.trial import Place
+from iobench.servers.fault_proxy import FaultProxy
+from iobench.servers.memory_s3 import MemoryS3
+from iobench.servers.moto_server import signed_in
 
 _BUCKET = "selftest"
 SHARDS = "/tfrecord/"

@@ -171,7 +171,7 @@ class Finished:
         import pandas as pd
 
         from iobench.analysis.input_cost import entry_ceiling_words, entry_median, entry_rate_words
-        from iobench.rundir import read
+        from iobench.runner.run_folder import read
 
         rows = []
         for folder in self.folders:

@@ -31,7 +31,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from iobench.numbers import precise_number
+from iobench.results.numbers import precise_number
 from iobench.watching.session import END_OF_EPOCH
 
 Array: TypeAlias = np.ndarray[Any, Any]

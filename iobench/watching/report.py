@@ -18,13 +18,13 @@ from dataprep.counted import counted
 from iobench.analysis.analyse import summarised
 from iobench.clock import since_1970_s
 from iobench.errors import Unavailable
-from iobench.loops.spans import MAX_SPANS
 from iobench.machine.environment import describe
 from iobench.machine.sampling import Columns, Samples
-from iobench.result import STEADY_STATE, Result, trial_line
-from iobench.rundir import add_line, begin_log, write_results
-from iobench.stats import quantiles
-from iobench.trial import Outcome, Span, Trial, TrialSpec
+from iobench.results.result import STEADY_STATE, Result, trial_line
+from iobench.results.statistics import quantiles
+from iobench.results.trial import Outcome, Span, Trial, TrialSpec
+from iobench.runner.run_folder import add_line, begin_log, write_results
+from iobench.trials.spans import MAX_SPANS
 from iobench.watching.ceiling import StepsWithoutReplay, loss_metrics, take_out_replay
 from iobench.watching.loop_rate import loop_rate
 from iobench.watching.proxy import TimedEpoch

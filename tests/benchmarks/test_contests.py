@@ -14,9 +14,9 @@ from benchmarks import codec, command, object_store, packing, probes, records
 from benchmarks.__main__ import POINTS
 from benchmarks.contest import Measured
 from benchmarks.workplace import Workplace, photographs
-from dataprep.adapters import import_framework
-from dataprep.sample import draw_tree
-from iobench.s3_server import MotoServer
+from dataprep.drawn import draw_tree
+from dataprep.reading.frameworks import import_framework
+from iobench.servers.moto_server import MotoServer
 
 pytestmark = pytest.mark.slow
 

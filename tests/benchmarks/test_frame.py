@@ -14,8 +14,8 @@ from benchmarks import __main__ as command
 from benchmarks.contest import Contender, Contest, Rounds, table, worded
 from benchmarks.rounds import ContenderFailed, missing, once, run_contest
 from benchmarks.workplace import Workplace
-from dataprep.sample import draw_tree
-from iobench.stats import estimate
+from dataprep.drawn import draw_tree
+from iobench.results.statistics import estimate
 
 pytestmark = pytest.mark.slow
 HERE = "tests.benchmarks.contenders"

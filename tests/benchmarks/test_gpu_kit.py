@@ -26,13 +26,13 @@ from benchmarks.loader_scaling import PREFETCH, Point, rate_at
 from benchmarks.loading_peers import BATCH
 from benchmarks.shard_scaling import timed_job
 from benchmarks.workplace import Workplace, photographs
-from dataprep.sample import draw_tree
-from iobench.config import BenchConfig
+from dataprep.drawn import draw_tree
+from iobench.config.benchmark import BenchConfig
 from iobench.loaders.protocol import ReadPattern
-from iobench.loops.samples_in_flight import sample_flow
-from iobench.result import Result, trial_line
-from iobench.rundir import add_line, begin_log, read
-from iobench.trial import Trial
+from iobench.results.result import Result, trial_line
+from iobench.results.trial import Trial
+from iobench.runner.run_folder import add_line, begin_log, read
+from iobench.trials.samples_in_flight import sample_flow
 from tests.benchmarks.torch_image import make_image
 from tests.commandline import make
 

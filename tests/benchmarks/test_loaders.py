@@ -18,8 +18,8 @@ from benchmarks.loader_data import Forms
 from benchmarks.loader_peers import Location
 from benchmarks.rounds import missing, once
 from benchmarks.workplace import Workplace
-from dataprep.sample import draw_tree
-from iobench.s3_server import MotoServer
+from dataprep.drawn import draw_tree
+from iobench.servers.moto_server import MotoServer
 
 IMAGES = 60
 

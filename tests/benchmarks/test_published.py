@@ -12,10 +12,10 @@ import pytest
 from benchmarks import published
 from benchmarks.published import CLAIMS, ROOT, Claim, Figures, benchmark, judged, page
 from benchmarks.workplace import Workplace
-from dataprep.config_file import parse_settings
-from dataprep.sample import draw_tree
-from iobench.config import load
-from iobench.s3_server import MotoServer
+from dataprep.config.files import parse_settings
+from dataprep.drawn import draw_tree
+from iobench.config.benchmark import load
+from iobench.servers.moto_server import MotoServer
 
 
 def made(claim: Claim, value: float) -> Figures:

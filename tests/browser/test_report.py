@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from iobench.analysis.analyse import summarised
-from iobench.comparing import compare_saved
+from iobench.cli.compare import compare_saved
 from iobench.report import render
-from iobench.rundir import read, read_tables
+from iobench.runner.run_folder import read, read_tables
 from tests.browser.conftest import DESKTOP, PHONE, Open
 from tests.iobench.analysis.made import loop, run
 from tests.iobench.analysis.test_hosts import GETS, of_hosts, on_hosts

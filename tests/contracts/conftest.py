@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dataprep.stores import Store, StoreOptions, open_store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.servers.radosgw import RadosGateway
 
 SCHEMES = sorted(entry_points(group="dataprep.stores").names)

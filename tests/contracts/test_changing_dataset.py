@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from dataprep import keys
-from dataprep.adapters.records import Records
-from dataprep.dataset import Dataset
+from dataprep.checking import verify
 from dataprep.errors import DatasetChanged, ObjectNotFound, SourceChanged
+from dataprep.output import keys
+from dataprep.reading.dataset import Dataset
+from dataprep.reading.record_reader import Records
 from dataprep.sources.records import RecordsSource
 from dataprep.stores import Store
 from dataprep.stores.memory import MemoryStore
-from dataprep.verification import verify
 from tests.changing import Remade, Step, remade
 
 pytestmark = pytest.mark.slow
@@ -137,7 +137,9 @@ def test_a_change_at_the_moment_of_reading(
         return read_truly(self, key, *place)
 
     monkeypatch.setattr(type(store), "get_versioned", read_late)
-    monkeypatch.setattr("dataprep.adapters.records.LocalStore", type(None))  # opens no files itself
+    monkeypatch.setattr(
+        "dataprep.reading.record_reader.LocalStore", type(None)
+    )  # opens no files itself
     with pytest.raises(DatasetChanged):
         read(dataset, made)
 

@@ -18,12 +18,13 @@ import psutil
 import pytest
 
 import dataprep
-from dataprep.adapters.augment import Augmentation, sample_rng
 from dataprep.errors import ConfigError
 from dataprep.labels import LabelSpace
+from dataprep.reading.augment import Augmentation, sample_rng
 from dataprep.reading.read_counter import ReadTotals
 from dataprep.stores import StoreOptions, open_store
 from iobench.clock import SystemClock
+from iobench.data.data_summary import summarize_data
 from iobench.data.warm_part import warm_part
 from iobench.errors import TrialFailed, Unavailable
 from iobench.loaders import (
@@ -37,10 +38,9 @@ from iobench.loaders import (
     SplitsFirstBatch,
 )
 from iobench.loaders.protocol import MemoryRung
-from iobench.loops.loop_metrics import first_batch_metrics
-from iobench.s3_server import MotoServer
-from iobench.stored import summarize_data
-from iobench.trial import Place
+from iobench.results.trial import Place
+from iobench.servers.moto_server import MotoServer
+from iobench.trials.loop_metrics import first_batch_metrics
 
 pytestmark = pytest.mark.slow
 

@@ -13,7 +13,6 @@ import pytest
 from dataprep.stores import Store, StoreOptions, open_store
 from iobench.clock import SystemClock
 from iobench.errors import Unavailable
-from iobench.faults import Delay, Fault, FaultProxy, Match, Reset, Rule, Stall, Status, Truncate
 from iobench.probes.object_store.clients import (
     CLIENTS,
     CopyClient,
@@ -21,8 +20,19 @@ from iobench.probes.object_store.clients import (
     RequestFailed,
     Timing,
 )
-from iobench.s3_server import MotoServer
-from iobench.trial import Place
+from iobench.results.trial import Place
+from iobench.servers.fault_proxy import (
+    Delay,
+    Fault,
+    FaultProxy,
+    Match,
+    Reset,
+    Rule,
+    Stall,
+    Status,
+    Truncate,
+)
+from iobench.servers.moto_server import MotoServer
 from tests.iobench.probes.object_store.kinds import REQUEST_CLIENTS
 
 MIB = 2**20

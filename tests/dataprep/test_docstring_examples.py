@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dataprep
-from dataprep.sample import draw_tree
+from dataprep.drawn import draw_tree
 
 
 @pytest.fixture(scope="module")

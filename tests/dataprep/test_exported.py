@@ -18,9 +18,9 @@ import pytest
 
 import dataprep
 from dataprep import errors
+from dataprep.drawn import draw_tree
 from dataprep.errors import DataprepError, ImageError, RecordError
-from dataprep.sample import draw_tree
-from dataprep.versions import resizer
+from dataprep.output.versions import resizer
 from tests.commandline import FORMATS
 
 HEAVY = (
@@ -125,7 +125,8 @@ def test_every_error_is_exported() -> None:
 def test_functions_hide_no_module() -> None:
     """A name that is exported stays what it is after any module of the package is imported."""
     script = (
-        "import pkgutil, dataprep, dataprep.cli.main, dataprep.staging, dataprep.split_plan\n"
+        "import pkgutil, dataprep, dataprep.cli.main\n"
+        "import dataprep.reading.staging, dataprep.job.split_plan\n"
         "names = {module.name for module in pkgutil.iter_modules(dataprep.__path__)}\n"
         "assert not names & set(dataprep.__all__), names & set(dataprep.__all__)\n"
         "assert callable(dataprep.stage) and callable(dataprep.plan)"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep import keys
 from dataprep.names import escape, to_bytes, unescape
+from dataprep.output import keys
 from tests.strategies import distinct_names, file_names
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from dataprep.sample import SampleTree, draw_tree
+from dataprep.drawn import SampleTree, draw_tree
 from dataprep.stores import StoreOptions
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import Running, comparable, make, objects, wait_until
 from tests.e2e.gated_store import ENTRY_POINTS
 from tests.installed import Package, pyproject

@@ -17,16 +17,16 @@ from typing import Any
 import pytest
 import yaml
 
-from dataprep.config_file import parse_settings
+from dataprep.config.files import parse_settings
 from iobench.analysis.analyse import summarised
 from iobench.clock import VirtualClock
-from iobench.config import BenchConfig, dump, load
-from iobench.loops import loader_trial, training_trial
-from iobench.places import Locations
-from iobench.plan import places_of, trials
-from iobench.result import Result
-from iobench.rundir import read
-from iobench.trial import Context, Trial, TrialSpec
+from iobench.config.benchmark import BenchConfig, dump, load
+from iobench.config.plan import places_of, trials
+from iobench.results.result import Result
+from iobench.results.trial import Context, Trial, TrialSpec
+from iobench.runner.locations import Locations
+from iobench.runner.run_folder import read
+from iobench.trials import loader_trial, training_trial
 from tests.commandline import dataprep, iobench
 from tests.e2e.timed_loaders import ENTRY_POINTS
 

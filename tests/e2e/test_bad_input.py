@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from dataprep.drawn import SampleTree, draw_tree
 from dataprep.names import escape, unescape
-from dataprep.sample import SampleTree, draw_tree
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests import commandline
 from tests.commandline import Finished, files, in_process
 

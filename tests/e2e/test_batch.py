@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from dataprep.batch import submit
+from dataprep.job.aws_batch import submit
 from dataprep.stores import StoreOptions, open_store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests import commandline
 from tests.commandline import Running, comparable, objects, wait_until
 from tests.simulated_batch import DEFINITION, QUEUE, batch_queue

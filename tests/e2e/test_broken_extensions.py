@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from iobench.rundir import read
-from iobench.trial import Trial
+from iobench.results.trial import Trial
+from iobench.runner.run_folder import read
 from tests.commandline import Finished, iobench
 from tests.installed import Package, pyproject
 from tests.iobench.small_runs import loaders

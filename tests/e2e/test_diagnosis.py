@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from iobench.config import BenchConfig
-from iobench.display import Lines
-from iobench.faults import Delay, Fault, FaultProxy, Match, RateLimit, Rule, Status
-from iobench.result import Finding, Result
-from iobench.run import run
-from iobench.s3_server import MotoServer
+from iobench.config.benchmark import BenchConfig
+from iobench.results.result import Finding, Result
+from iobench.runner.progress import Lines
+from iobench.runner.run import run
+from iobench.servers.fault_proxy import Delay, Fault, FaultProxy, Match, RateLimit, Rule, Status
+from iobench.servers.moto_server import MotoServer
 from tests.e2e.slow_loaders import ENTRY_POINTS
 
 pytestmark = pytest.mark.slow

@@ -20,7 +20,7 @@ import typer
 import yaml
 
 from dataprep.cli.main import app as dataprep_app
-from iobench.cli import app as iobench_app
+from iobench.cli.main import app as iobench_app
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

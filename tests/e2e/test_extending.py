@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import yaml
 
-from iobench.rundir import read
-from iobench.trial import Trial
+from iobench.results.trial import Trial
+from iobench.runner.run_folder import read
 from tests.commandline import Finished, dataprep, iobench
 from tests.installed import Package, pyproject
 
@@ -241,7 +241,7 @@ class TestFormat:
         """By number, from start to end, and as batches are read; the samples are the same."""
         program = """
 import sys, dataprep
-from dataprep.adapters.records import Records
+from dataprep.reading.record_reader import Records
 with dataprep.open(sys.argv[1]) as dataset:
     everything = [bytes(sample.image) for sample in dataset]
     single = [dataset[i].image for i in range(len(dataset))]

@@ -15,10 +15,10 @@ import pytest
 import yaml
 
 from benchmarks.limited_store import Limits, RunningStore, limited_store
-from iobench.faults import FaultProxy, Match, RateLimit, Rule
-from iobench.result import Result
-from iobench.rundir import read
-from iobench.s3_server import MotoServer
+from iobench.results.result import Result
+from iobench.runner.run_folder import read
+from iobench.servers.fault_proxy import FaultProxy, Match, RateLimit, Rule
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import Finished, Running, files, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.process]

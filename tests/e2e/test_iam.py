@@ -16,7 +16,7 @@ import dataprep
 from dataprep.cli.main import app
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import in_process
 
 pytestmark = pytest.mark.slow

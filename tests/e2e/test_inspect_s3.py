@@ -12,8 +12,8 @@ import pytest
 
 import dataprep
 from dataprep.stores import StoreOptions, open_store
-from iobench.faults import FaultProxy
-from iobench.s3_server import MotoServer
+from iobench.servers.fault_proxy import FaultProxy
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import in_process, make
 
 pytestmark = pytest.mark.slow

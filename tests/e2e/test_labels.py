@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import dataprep
-from dataprep import keys, stores
+from dataprep import stores
 from dataprep.errors import ConfigError, OutputConflict, TooManyFailures
 from dataprep.job import prepare
 from dataprep.job.plan_command import plan
 from dataprep.job.report import Display
+from dataprep.output import keys
 from dataprep.stores import Buffer, StoreOptions
 from dataprep.stores.local import LocalStore
 from tests.commandline import files, make

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 import dataprep as library
-from dataprep.config import ShardConfig
+from dataprep.config.shard_config import ShardConfig
 from dataprep.job import run as job_run
 from dataprep.job.in_process import InProcess
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import PARTIAL, LocalStore
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import (
     IN_ONE_PROCESS,
     JOB,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dataprep.sample import SampleTree
+from dataprep.drawn import SampleTree
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from tests import commandline

@@ -10,11 +10,11 @@ import pytest
 from botocore.awsrequest import AWSPreparedRequest
 from botocore.httpsession import URLLib3Session
 
-from dataprep.sample import SampleTree, draw_tree
+from dataprep.drawn import SampleTree, draw_tree
 from dataprep.stores import StoreOptions
 from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import JOB, Finished, files, in_process, upload
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import dataprep
-from dataprep.staging import stage
+from dataprep.reading.staging import stage
 from tests.e2e.ranks import GLOBAL_BATCH, SEEN
 
 pytest.importorskip("torch")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import dataprep
-from dataprep.config import load
+from dataprep.config.shard_config import load
 from dataprep.errors import (
     ConfigError,
     JobError,
@@ -19,11 +19,12 @@ from dataprep.errors import (
     ShardsMissing,
     TooManyFailures,
 )
-from dataprep.job import Summary, finalize
+from dataprep.job.finish import finalize
 from dataprep.job.plan_command import plan
+from dataprep.job.report import Summary
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests import commandline
 
 pytestmark = pytest.mark.slow

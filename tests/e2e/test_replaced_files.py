@@ -13,7 +13,7 @@ import dataprep as library
 from dataprep.formats import RecordOptions, Sample, get_format
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.s3 import S3Store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import IN_ONE_PROCESS, Finished, in_process, objects
 from tests.parquet_files import images, parquet_of
 from tests.small_photos import jpeg

@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from dataprep.sample import SampleTree
+from dataprep.drawn import SampleTree
 from tests import commandline
 from tests.commandline import (
     JOB,
@@ -159,7 +159,7 @@ class TestRefused:
 
     def test_other_libraries(self, tree: Path, output: Path) -> None:
         """A job planned with another version of a codec is refused with both versions."""
-        from dataprep.job.jobfile import JobFile
+        from dataprep.job.job_file import JobFile
 
         path = output / "train.job.json"
         job = JobFile.from_json(path.read_bytes(), "job")

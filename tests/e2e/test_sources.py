@@ -14,17 +14,17 @@ import pytest
 import yaml
 
 import dataprep as library
+from dataprep.drawn import draw_ilsvrc
 from dataprep.errors import OutputConflict
 from dataprep.job.conversion import read_files
 from dataprep.job.in_process import InProcess
 from dataprep.job.prepare import prepare
 from dataprep.names import escape
-from dataprep.sample import draw_ilsvrc
 from dataprep.sources import open_source
 from dataprep.stores import Store, StoreOptions, open_store
 from dataprep.stores.s3 import S3Store
-from iobench.faults import Delay, FaultProxy, Match, Rule
-from iobench.s3_server import MotoServer
+from iobench.servers.fault_proxy import Delay, FaultProxy, Match, Rule
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import (
     JOB,
     Running,

@@ -13,12 +13,12 @@ import pytest
 
 import dataprep
 from dataprep.errors import ConfigError, OutputConflict
-from dataprep.shard_records import Shard
+from dataprep.formats.shard_reader import Shard
 from dataprep.stores import open_store
 from iobench.clock import SystemClock
 from iobench.loaders.raw import RawLoader
 from iobench.loaders.settings import LoaderSettings
-from iobench.trial import Place
+from iobench.results.trial import Place
 from tests.commandline import FORMATS, files, in_process
 from tests.tars import tar_of
 

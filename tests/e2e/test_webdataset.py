@@ -16,7 +16,7 @@ from dataprep.errors import ConfigError, CorruptRecord
 from dataprep.stores import StoreOptions, open_store
 from iobench.clock import SystemClock
 from iobench.loaders import LOADERS, LoaderSettings
-from iobench.trial import Place
+from iobench.results.trial import Place
 from tests.commandline import files, in_process
 
 pytestmark = pytest.mark.slow

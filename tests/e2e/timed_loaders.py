@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dataprep.dataset import open_dataset
+from dataprep.reading.dataset import open_dataset
 from dataprep.sources.imagefolder import ImageFolder
 from iobench.clock import Clock
+from iobench.data.data_summary import image_files
 from iobench.loaders import Batch, LoaderSettings
-from iobench.stored import image_files
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 OPEN_S = 0.002
 S_PER_BYTE = 50e-9

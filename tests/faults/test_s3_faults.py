@@ -13,7 +13,7 @@ from dataprep.job.lock import Locks
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from dataprep.stores.s3_retry import READ_ATTEMPTS
-from iobench.faults import (
+from iobench.servers.fault_proxy import (
     Fault,
     FaultProxy,
     FlipByte,
@@ -25,7 +25,7 @@ from iobench.faults import (
     Status,
     Truncate,
 )
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.servers.radosgw import RadosGateway
 
 pytestmark = pytest.mark.slow

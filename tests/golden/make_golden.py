@@ -15,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from PIL import Image
 
-from dataprep.adapters.mxnet_compat import import_mxnet
+from dataprep.reading.mxnet_compat import import_mxnet
 from tests.golden.expected import BOXES, CLASSES, FILENAMES, LABELS, MAGIC
 
 HERE = Path(__file__).parent

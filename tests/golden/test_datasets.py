@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import dataprep
+from dataprep.checking import verify
+from dataprep.checking.inspection import inspect
 from dataprep.errors import DatasetError, OutputConflict, RecordError, SchemaTooNew
-from dataprep.inspection import inspect
 from dataprep.job.finish import finalize
 from dataprep.names import to_bytes
-from dataprep.verification import verify
 from tests.golden.make_datasets import CLASSES, CONFIGS, source, unpack
 
 DATASETS = Path(__file__).parent / "datasets"
@@ -107,7 +107,7 @@ def test_a_later_version_says_why_it_does_not_resume(
     before = content(golden)
     monkeypatch.chdir(golden / "source")
     versions = json.loads((golden / "output/train.job.json").read_bytes())["versions"]
-    if versions == dict(dataprep.versions.determining()):
+    if versions == dict(dataprep.output.versions.determining()):
         resume(golden.name)
     else:
         with pytest.raises(OutputConflict, match=r"pipeline|simplejpeg|opencv|pillow"):
@@ -139,7 +139,7 @@ def test_it_is_resumed_by_its_own_libraries(golden: Path, monkeypatch: pytest.Mo
 
 def resume(name: str) -> None:
     """``dataprep shard`` as the data set was made."""
-    from dataprep.config import load
+    from dataprep.config.shard_config import load
 
     told = CONFIGS[name]
     options: dict[str, object] = {"source": {"folders": ".", "listing": "list.csv"}.get(name)}

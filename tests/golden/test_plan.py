@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from dataprep.config import ShardConfig
+from dataprep.config.shard_config import ShardConfig
+from dataprep.job.split_plan import Calibration, make_plans
 from dataprep.labels import LabelSpace
 from dataprep.sources import Listing, Problem
-from dataprep.split_plan import Calibration, make_plans
 
 CALIBRATION = Calibration(((20_000, 15_000), (90_000, 38_000), (400_000, 70_000)))
 EXPECTED: dict[str, dict[str, str]] = {

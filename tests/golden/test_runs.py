@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from iobench.analysis.analyse import summarised
-from iobench.config import BenchConfig
+from iobench.config.benchmark import BenchConfig
+from iobench.config.plan import trials
 from iobench.errors import RunConflict
-from iobench.forecast import forecast
-from iobench.plan import trials
-from iobench.result import Result
-from iobench.rundir import begin_log, open_run, read, redraw
+from iobench.results.result import Result
+from iobench.runner.forecast import forecast
+from iobench.runner.run_folder import begin_log, open_run, read, redraw
 from tests.commandline import iobench
 
 GOLDEN = Path(__file__).parent / "run-schema-1"

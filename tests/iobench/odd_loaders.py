@@ -17,7 +17,7 @@ from iobench.clock import Clock
 from iobench.errors import Unavailable
 from iobench.loaders.protocol import Batch, Framework
 from iobench.loaders.settings import LoaderSettings
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 FAR_TOO_LONG_S = 600
 

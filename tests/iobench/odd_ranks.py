@@ -14,7 +14,7 @@ from typing import Any
 from iobench.clock import Clock
 from iobench.loaders.protocol import Batch
 from iobench.loaders.settings import LoaderSettings
-from iobench.trial import Place
+from iobench.results.trial import Place
 from tests.iobench.odd_loaders import FAR_TOO_LONG_S, Steady
 
 

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from dataprep.adapters.mxnet_compat import import_mxnet
+from dataprep.reading.mxnet_compat import import_mxnet
 
 
 @pytest.fixture(scope="session")

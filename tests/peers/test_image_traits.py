@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from dataprep.drawn.drawing import draw_image
 from dataprep.errors import CorruptImage
 from dataprep.image import Converted, ImagePolicy, check, convert
-from dataprep.sample.drawing import draw_image
 from tests.dataprep.image import profiles
 from tests.programs import required_program
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dataprep.inspection import inspect
+from dataprep.checking.inspection import inspect
 
 pytestmark = [
     pytest.mark.frameworks,

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 import dataprep
-from dataprep.adapters.mxnet_compat import import_mxnet
+from dataprep.reading.mxnet_compat import import_mxnet
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.filterwarnings("default"), pytest.mark.smoke]
 

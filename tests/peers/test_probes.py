@@ -11,14 +11,14 @@ import pytest
 from dataprep.stores import StoreOptions
 from iobench.clock import SystemClock
 from iobench.errors import Unavailable
-from iobench.faults import FaultProxy
 from iobench.machine import processes
 from iobench.machine.coldness import IN_MEMORY
 from iobench.machine.mounts import file_system
 from iobench.probes import disk
 from iobench.probes.object_store import probe as objects
-from iobench.s3_server import MotoServer
-from iobench.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Outcome, Place, TrialSpec
+from iobench.servers.fault_proxy import FaultProxy
+from iobench.servers.moto_server import MotoServer
 from tests.programs import find_program
 
 FILE_BYTES = 2**23

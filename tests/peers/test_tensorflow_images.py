@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dataprep.drawn.drawing import draw_image
 from dataprep.image import ImagePolicy, convert
-from dataprep.sample.drawing import draw_image
 from tests import encodings as enc
 from tests.dataprep.image import profiles
 

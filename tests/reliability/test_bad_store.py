@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import dataprep
+from dataprep.drawn import draw_tree
 from dataprep.errors import StoreError
-from dataprep.sample import draw_tree
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
-from iobench.faults import (
+from iobench.servers.fault_proxy import (
     Delay,
     Fault,
     FaultProxy,
@@ -28,7 +28,7 @@ from iobench.faults import (
     Status,
     Truncate,
 )
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import comparable, objects
 
 pytestmark = [pytest.mark.s3, pytest.mark.slow]

@@ -17,21 +17,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dataprep
-from dataprep.config import ShardConfig
-from dataprep.config_file import read_yaml
+from dataprep.config.files import read_yaml
+from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import CorruptRecord, DataprepError, TruncatedRecord
 from dataprep.formats import RecordOptions, Sample, get_format
 from dataprep.formats.example import decode_example
 from dataprep.formats.recordio import read_recordio, unpack_image_record
 from dataprep.formats.tfrecord import read_tfrecords
-from dataprep.job.jobfile import JobFile
+from dataprep.job.job_file import JobFile
+from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.manifest import Manifest, Receipt
+from dataprep.output.manifest import Manifest, Receipt
 from dataprep.sources.listing_table import parse
 from dataprep.sources.options import ListingOptions
-from dataprep.split_plan import SplitPlan
 from iobench.errors import IobenchError
-from iobench.result import Result
+from iobench.results.result import Result
 from tests.strategies import cut, json_values, mutated
 
 pytestmark = [pytest.mark.fuzz, pytest.mark.slow]

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 import dataprep
+from dataprep.drawn import draw_tree
 from dataprep.errors import ImageError
 from dataprep.image import ImagePolicy, convert
-from dataprep.sample import draw_tree
 from tests import commandline
 from tests.strategies import cut, mutated
 

@@ -14,7 +14,7 @@ import pytest
 
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests import commandline
 from tests.commandline import JOB, Running, comparable, objects, without_etags
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests import commandline
 from tests.commandline import Finished
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from iobench.machine.processes import end_with
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 
 PACKAGES = "ceph-mon ceph-osd radosgw ceph-common"
 PROGRAMS = ("ceph-mon", "ceph-osd", "radosgw", "radosgw-admin", "ceph")

@@ -19,8 +19,8 @@ from botocore.exceptions import ClientError
 from dataprep.errors import PermissionRefused, StoreFull
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
-from iobench.faults import FaultProxy, FlipByte, Match, Rule
-from iobench.s3_server import MotoServer
+from iobench.servers.fault_proxy import FaultProxy, FlipByte, Match, Rule
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import wait_until
 from tests.servers import radosgw as module
 from tests.servers.radosgw import RadosGateway, ceph_conf

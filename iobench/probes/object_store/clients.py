@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 from dataprep.registry import Registry
 from iobench.clock import Clock
 from iobench.errors import IobenchError
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 
 @dataclass(frozen=True, slots=True)

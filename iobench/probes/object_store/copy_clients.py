@@ -16,7 +16,7 @@ from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.processes import find_program, starting
 from iobench.probes.object_store.s3_client import address_of
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 _MAX_MESSAGE_CHARS = 300
 

@@ -18,7 +18,7 @@ from iobench.clock import Clock
 from iobench.errors import Unavailable
 from iobench.probes.object_store.clients import RequestFailed
 from iobench.probes.object_store.s3_client import Body, S3Client, address_of, require_all
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 _ERROR_XML = re.compile(r"<Code>(.*?)</Code>(?:.*?<Message>(.*?)</Message>)?", re.S)
 _POLL_S = 0.2

@@ -19,7 +19,7 @@ from dataprep.ordered import in_order
 from dataprep.stores import Store, open_store
 from dataprep.stores.s3_bucket import S3Bucket
 from iobench.errors import Unavailable
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 OVERLOADED = "the store refuses requests for now: try again later, or with fewer connections"
 PREFIX = "iobench-probe/"

@@ -24,7 +24,7 @@ from dataprep.stores import Store
 from dataprep.stores.s3_bucket import without_advice
 from iobench.clock import Clock
 from iobench.errors import TrialFailed, Unavailable
-from iobench.extensions import create
+from iobench.plug_ins import create
 from iobench.probes.object_store import objects as probe_objects
 from iobench.probes.object_store.clients import (
     CLIENTS,
@@ -34,8 +34,8 @@ from iobench.probes.object_store.clients import (
     Timing,
 )
 from iobench.probes.settings import ObjectTrial
-from iobench.stats import quantiles
-from iobench.trial import Cold, Context, Metrics, Outcome, Place, TrialSpec
+from iobench.results.statistics import quantiles
+from iobench.results.trial import Cold, Context, Metrics, Outcome, Place, TrialSpec
 
 _SERVER_CACHE = Cold("not applicable", "server cache unknown", why="a store's cache is its own")
 """The label of trials that read: whether the store had the objects in its cache is unknown."""

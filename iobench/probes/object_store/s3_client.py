@@ -26,7 +26,7 @@ from botocore.exceptions import (
 from dataprep.stores.s3_bucket import S3Bucket
 from iobench.clock import Clock
 from iobench.probes.object_store.clients import RequestFailed, Timing
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 _RETRIED = {"408", "429", "500", "502", "503", "504", "connection", "timeout"}
 """Statuses of failures that may pass."""

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from dataprep import keys
+from dataprep.drawn import draw_tree
+from dataprep.drawn.drawing import draw_photo
 from dataprep.errors import CorruptArchive, PermissionRefused
 from dataprep.formats.protocol import Buffer
-from dataprep.sample import draw_tree
-from dataprep.sample.drawing import draw_photo
+from dataprep.output import keys
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores.local import LocalStore
 from tests.commandline import IN_ONE_PROCESS, in_process
@@ -159,7 +159,7 @@ def test_sample_that_stops_half_way(
             raise OSError(errno.EROFS, "Read-only file system")
         return draw_photo(*arguments)
 
-    monkeypatch.setattr("dataprep.sample.tree.draw_photo", failing)
+    monkeypatch.setattr("dataprep.drawn.tree.draw_photo", failing)
     in_process("sample", tmp_path / "photos", "--images", "6", "--classes", "2", code=1)
     assert len(tree(tmp_path / "photos")) == after
 

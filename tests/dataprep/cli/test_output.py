@@ -15,8 +15,8 @@ from dataprep.counted import counted
 from dataprep.errors import ConfigError, DataprepError, StoreError, TooManyFailures
 from dataprep.job.conversion import Progress
 from dataprep.job.report import PartSummary, Summary
-from dataprep.manifest import FormatEntry, Manifest, SampleCounts, ShardEntry
-from dataprep.split_plan import Part
+from dataprep.job.split_plan import Part
+from dataprep.output.manifest import FormatEntry, Manifest, SampleCounts, ShardEntry
 
 SHARDS = (ShardEntry("a", 60_000_000, 900, "x"), ShardEntry("b", 64_000_000, 1_000, "y"))
 MANIFEST = Manifest(

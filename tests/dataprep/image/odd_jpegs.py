@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataprep.sample.drawing import Pixels
+from dataprep.drawn.drawing import Pixels
 from tests import encodings as enc
 
 

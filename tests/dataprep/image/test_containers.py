@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image, ImageFile, PngImagePlugin
 
+from dataprep.drawn.drawing import draw_image
 from dataprep.errors import (
     CorruptImage,
     ImageError,
@@ -26,7 +27,6 @@ from dataprep.errors import (
 from dataprep.image import convert
 from dataprep.image.containers import Opened, name_notes, open_image
 from dataprep.image.policy import ImagePolicy
-from dataprep.sample.drawing import draw_image
 from tests import encodings as enc
 from tests.dataprep.image.pictures import apart, saved, turned
 

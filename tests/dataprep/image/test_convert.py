@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image, ImageFile, ImageOps
 
+from dataprep.drawn.drawing import Pixels, draw_image
 from dataprep.errors import CorruptImage, ImageError, ImageTooLarge, NotAnImage, UnsupportedImage
 from dataprep.image import Converted, ImagePolicy, Mode, check, convert
 from dataprep.image.policy import Filter, Note
 from dataprep.image.rgb import decode_whole
-from dataprep.sample.drawing import Pixels, draw_image
 from tests import encodings as enc
 from tests.dataprep.image.odd_jpegs import unusual
 from tests.dataprep.image.pictures import apart, saved, shown, turned

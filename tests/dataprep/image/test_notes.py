@@ -14,9 +14,9 @@ from PIL import Image
 from pydantic import ValidationError
 
 from dataprep import errors
+from dataprep.drawn.drawing import draw_image
 from dataprep.image import ImagePolicy, convert
 from dataprep.image.policy import PILLOW_HARD_LIMIT, Note, Refusal
-from dataprep.sample.drawing import draw_image
 from tests import encodings as enc
 from tests.dataprep.image import odd_jpegs, profiles
 from tests.strategies import image_policies, trait_policies

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from PIL import Image
 
+from dataprep.drawn.drawing import draw_image
 from dataprep.errors import ImageTooLarge
 from dataprep.image import resize
 from dataprep.image.geometry import Geometry, Pixels, falls_short, plan_geometry, require_feasible
 from dataprep.image.policy import Filter, ImagePolicy, Mode
 from dataprep.image.resize import bgrx, fit
-from dataprep.sample.drawing import draw_image
 from tests.strategies import image_policies, sides
 
 PHOTO = draw_image(4, 250, 190, detail=0.3)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dataprep.drawn import draw_tree
 from dataprep.errors import DataprepError
 from dataprep.job.worker import make_shard
-from dataprep.sample import draw_tree
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
 from tests.dataprep.job.tasks import FailingSource, FolderSource, make_tasks, shards

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from dataprep.config import ShardConfig
+from dataprep.config.shard_config import ShardConfig
+from dataprep.job.split_plan import Calibration, SplitPlan, make_plans
 from dataprep.labels import LabelSpace
 from dataprep.sources import Listing
-from dataprep.split_plan import Calibration, SplitPlan, make_plans
 
 CLASSES = 1_000
 

@@ -13,13 +13,13 @@ from distributed import LocalCluster
 
 from dataprep.errors import DataprepError, PermissionRefused, StoreError, StoreUnreachable
 from dataprep.image import ImagePolicy
+from dataprep.job.split_plan import PlannedSample
 from dataprep.job.worker import ShardTask
 from dataprep.labels import LabelSpace
+from dataprep.output.versions import determining
 from dataprep.sources import Listing, Located
-from dataprep.split_plan import PlannedSample
 from dataprep.stores import Buffer, Store
 from dataprep.stores.local import LocalStore
-from dataprep.versions import determining
 from tests.commandline import objects
 
 

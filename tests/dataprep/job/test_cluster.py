@@ -23,7 +23,7 @@ from typer.testing import CliRunner, Result
 
 import dataprep
 from dataprep.cli.main import app
-from dataprep.config import DaskOptions
+from dataprep.config.shard_config import DaskOptions
 from dataprep.errors import (
     ConfigError,
     DataprepError,
@@ -43,7 +43,7 @@ from dataprep.job.dask_connection import require_reachable
 from dataprep.job.in_process import InProcess
 from dataprep.job.report import Display
 from dataprep.job.worker import ShardResult, ShardTask
-from dataprep.processes import this_process
+from dataprep.machine.processes import this_process
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.stores.local import LocalStore
 from tests.commandline import objects, wait_until

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import dataprep
-from dataprep import keys
+from dataprep.output import keys
 from dataprep.stores import Store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 import dataprep
-from dataprep import keys
 from dataprep.errors import JobError
 from dataprep.job.finish import read_receipts
-from dataprep.job.jobfile import JobFile
+from dataprep.job.job_file import JobFile
 from dataprep.job.lock import Locks
 from dataprep.job.output_state import complete_shards
-from dataprep.manifest import Receipt
+from dataprep.output import keys
+from dataprep.output.manifest import Receipt
 from dataprep.stores import ObjectInfo
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore

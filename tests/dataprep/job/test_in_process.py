@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dataprep.config import DaskOptions
+from dataprep.config.shard_config import DaskOptions
 from dataprep.errors import (
     DataprepError,
     LeaseLost,

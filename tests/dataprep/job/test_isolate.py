@@ -7,7 +7,7 @@ from itertools import chain
 
 import pytest
 
-from dataprep.config import DEFAULT_SAMPLE_LIMIT, SampleLimit
+from dataprep.config.shard_config import DEFAULT_SAMPLE_LIMIT, SampleLimit
 from dataprep.errors import (
     CorruptImage,
     DecoderCrashed,
@@ -21,7 +21,7 @@ from dataprep.image import Converted, ImagePolicy
 from dataprep.job.conversion import Outcome, Progress, convert_batches
 from dataprep.job.isolate import Ending, ending_of, isolated_batches, verdict
 from dataprep.sources import Located
-from tests.dataprep.test_worker import Files, jpeg
+from tests.dataprep.job.test_worker import Files, jpeg
 
 
 def comparable(outcome: Outcome) -> tuple[object, str]:

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.config import ShardConfig
+from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import DatasetError, SchemaTooNew
-from dataprep.job.jobfile import JobFile, content_of_split, differences, with_defaults
+from dataprep.job.job_file import JobFile, content_of_split, differences, with_defaults
 from tests.strategies import json_values, mutated
 
 JOB = JobFile(

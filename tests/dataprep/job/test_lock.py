@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dataprep
+from dataprep.drawn import draw_tree
 from dataprep.errors import (
     DataprepError,
     LeaseLost,
@@ -31,8 +32,7 @@ from dataprep.errors import (
 )
 from dataprep.job import lock
 from dataprep.job.lock import Locks
-from dataprep.sample import draw_tree
-from dataprep.split_plan import Part
+from dataprep.job.split_plan import Part
 from dataprep.stores import Buffer
 from dataprep.stores.memory import MemoryStore
 from tests.commandline import objects

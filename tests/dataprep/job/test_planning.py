@@ -6,12 +6,12 @@ import hashlib
 from functools import partial
 from pathlib import Path
 
-from dataprep.config import ShardConfig
+from dataprep.config.shard_config import ShardConfig
 from dataprep.job.in_process import InProcess
 from dataprep.job.planning import JobPlan, plan_job
 from dataprep.job.request import open_request
+from dataprep.job.split_plan import SplitPlan
 from dataprep.labels import LabelSpace
-from dataprep.split_plan import SplitPlan
 
 
 def plan_of(source: Path, output: Path, notes: list[str], **keys: object) -> JobPlan:

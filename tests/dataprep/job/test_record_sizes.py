@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from dataprep.config import ShardConfig
+from dataprep.config.shard_config import ShardConfig
 from dataprep.errors import SourceError
 from dataprep.job.in_process import InProcess
 from dataprep.job.record_sizes import calibrate
 from dataprep.job.request import Request, open_request
-from dataprep.split_plan import Calibration, sample_rows
+from dataprep.job.split_plan import Calibration, sample_rows
 from tests.parquet_files import parquet_of
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dataprep.config import ShardConfig
+from dataprep.config.shard_config import ShardConfig
 from dataprep.job.request import open_request
 from dataprep.job.source_notes import preflight_warnings
 from dataprep.labels import LabelSpace

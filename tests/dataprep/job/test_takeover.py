@@ -13,18 +13,18 @@ from typing import Any
 import pytest
 
 import dataprep
+from dataprep.drawn import draw_tree
 from dataprep.errors import Changes, LeaseLost, TooManyFailures
 from dataprep.job import prepare
 from dataprep.job.lock import Locks
 from dataprep.job.output_state import read_job, read_plan
 from dataprep.job.retry import remove_for_retry
-from dataprep.sample import draw_tree
 from dataprep.stores import ObjectInfo, Store, StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.memory import MemoryStore
 from dataprep.stores.protocol import Upload
 from dataprep.stores.s3 import S3Store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import comparable, objects
 
 SMALL = {"size": 64, "quality": 95}

@@ -27,7 +27,7 @@ from dataprep.labels.box_files import (
 from dataprep.labels.boxes import BoxColumns
 from dataprep.labels.options import BoxOptions
 from dataprep.stores import StoreOptions, open_store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.strategies import mutated
 
 CLASSES = {"cat": 0, "dog": 1}

@@ -16,7 +16,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from dataprep.config import ShardConfig, load
+from dataprep.config.shard_config import ShardConfig, load
 from dataprep.errors import ConfigError
 from dataprep.formats import Box
 from dataprep.image import Converted, ImagePolicy, convert

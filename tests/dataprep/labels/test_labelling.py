@@ -16,7 +16,7 @@ from dataprep.labels.class_files import GROUND_TRUTH, META
 from dataprep.labels.labelling import Classified, Labelling, load_labelling, require_shared_classes
 from dataprep.labels.options import LabelOptions
 from dataprep.stores import StoreOptions, open_store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.dataprep.labels.devkits import meta_mat, tarball
 
 VALIDATION = {"ILSVRC2012_val_00000001": "n02110185", "ILSVRC2012_val_00000002": "n02119789"}

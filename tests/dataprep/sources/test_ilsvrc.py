@@ -28,7 +28,7 @@ from dataprep.sources.options import ILSVRCOptions
 from dataprep.sources.protocol import Listing
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.permissions import reachable_folder, unprivileged
 from tests.tars import nested, tar_of, zipped
 

@@ -26,8 +26,8 @@ from dataprep.sources.file_names import promises_image
 from dataprep.sources.imagefolder import ImageFolder
 from dataprep.sources.protocol import Problem
 from dataprep.stores import StoreOptions, open_store
-from iobench.faults import FaultProxy, Match, Reset, Rule, Status
-from iobench.s3_server import MotoServer
+from iobench.servers.fault_proxy import FaultProxy, Match, Reset, Rule, Status
+from iobench.servers.moto_server import MotoServer
 from tests.permissions import reachable_folder, unprivileged
 
 HIDDEN = Problem("skipped", "hidden or system file")

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.config_file import parse_settings
+from dataprep.config.files import parse_settings
 from dataprep.errors import JobError, SourceError, SourceNotFound
 from dataprep.formats.protocol import IndexEntry
 from dataprep.formats.recordio import RecordIOFormat
@@ -28,7 +28,7 @@ from dataprep.sources.listing import LEAVES, sample_name, split_name
 from dataprep.sources.listing_table import parse
 from dataprep.sources.options import ListingOptions
 from dataprep.stores import StoreOptions, open_store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 from tests.strategies import file_names, mutated
 
 

@@ -17,16 +17,16 @@ from pydantic import ByteSize
 
 import dataprep as library
 from dataprep.errors import SourceChanged, SourceError, SourceNotFound, UnreadableImage
+from dataprep.job.split_plan import Calibration, make_plans
 from dataprep.labels import LabelSpace
 from dataprep.sources import parquet_row_groups
 from dataprep.sources.options import ParquetOptions
 from dataprep.sources.parquet import ParquetSource
 from dataprep.sources.protocol import Listing
-from dataprep.split_plan import Calibration, make_plans
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
-from iobench.faults import FaultProxy
-from iobench.s3_server import MotoServer
+from iobench.servers.fault_proxy import FaultProxy
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import Finished, in_process
 from tests.parquet_files import IMAGE, images, parquet_of
 from tests.small_photos import jpeg

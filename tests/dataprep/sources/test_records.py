@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dataprep
-from dataprep import shard_records
 from dataprep.errors import CorruptImage, SourceError, SourceNotFound
+from dataprep.formats import shard_reader
 from dataprep.formats.recordio import MAGIC
 from dataprep.formats.tfrecord import masked_crc32c
 from dataprep.labels import LabelSpace
@@ -474,7 +474,7 @@ def test_a_shard_is_read_whole_or_refused(
     store = MemoryStore("memory://damaged")
     info = store.put("x", data)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shard_records, "_BLOCK_BYTES", block)
+        patch.setattr(shard_reader, "_BLOCK_BYTES", block)
         try:
             found = scan(store, info, None)
         except SourceError as error:

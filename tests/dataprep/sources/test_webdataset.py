@@ -29,8 +29,8 @@ from dataprep.sources.webdataset_samples import (
 )
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
-from iobench.faults import FaultProxy
-from iobench.s3_server import MotoServer
+from iobench.servers.fault_proxy import FaultProxy
+from iobench.servers.moto_server import MotoServer
 from tests.commandline import Finished, in_process
 from tests.small_photos import jpeg
 from tests.source_folders import reads_of, shard_folder, write_files

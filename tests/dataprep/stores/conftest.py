@@ -14,7 +14,7 @@ from botocore.httpsession import URLLib3Session
 from dataprep.stores import StoreOptions
 from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
-from iobench.s3_server import MotoServer
+from iobench.servers.moto_server import MotoServer
 
 
 @pytest.fixture

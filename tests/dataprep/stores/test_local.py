@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from dataprep.errors import ObjectNotFound, PermissionRefused, StoreError, StoreFull
-from dataprep.processes import this_process
+from dataprep.machine.processes import this_process
 from dataprep.stores import open_store
 from dataprep.stores.local import PARTIAL, LocalStore
 from tests.permissions import reachable_folder, unprivileged

@@ -20,8 +20,8 @@ from botocore.httpsession import URLLib3Session
 from botocore.paginate import Paginator
 
 from dataprep.errors import ObjectNotFound, StoreError
-from iobench.faults import FaultProxy, Match, Rule, SetHeader, Status
-from iobench.s3_server import MotoServer
+from iobench.servers.fault_proxy import FaultProxy, Match, Rule, SetHeader, Status
+from iobench.servers.moto_server import MotoServer
 from tests.dataprep.stores.conftest import OpenS3, Sent
 
 if TYPE_CHECKING:

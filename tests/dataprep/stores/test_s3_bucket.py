@@ -25,8 +25,8 @@ from dataprep.errors import (
 from dataprep.stores import StoreOptions
 from dataprep.stores.s3 import S3Store
 from dataprep.stores.s3_bucket import S3Bucket, is_passing, translated
-from iobench.faults import FaultProxy, Match, Rule, Status
-from iobench.s3_server import MotoServer
+from iobench.servers.fault_proxy import FaultProxy, Match, Rule, Status
+from iobench.servers.moto_server import MotoServer
 from tests.dataprep.stores.conftest import OpenS3
 
 SECRET = "hunter2-very-secret"

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import dataprep
+from dataprep.drawn import draw_tree
 from dataprep.errors import (
     LeaseLost,
     ObjectNotFound,
@@ -21,11 +22,10 @@ from dataprep.errors import (
     StoreUnreachable,
 )
 from dataprep.job.report import Display
-from dataprep.sample import draw_tree
 from dataprep.stores import StoreOptions
 from dataprep.stores.locked_writes import no_lock, put_under_lock
 from dataprep.stores.s3 import S3Store
-from iobench.faults import (
+from iobench.servers.fault_proxy import (
     Answer,
     Fault,
     FaultProxy,
@@ -37,8 +37,8 @@ from iobench.faults import (
     Status,
     s3_error,
 )
-from iobench.memory_s3 import MemoryS3
-from iobench.s3_server import MotoServer
+from iobench.servers.memory_s3 import MemoryS3
+from iobench.servers.moto_server import MotoServer
 from tests.dataprep.stores.conftest import Sent
 
 DATA = bytes(range(251)) * 40

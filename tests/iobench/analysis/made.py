@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from iobench.analysis.analyse import Analysis, analyse
-from iobench.result import STEADY_STATE, Finding, Result
-from iobench.trial import Cold, Trial, TrialSpec
+from iobench.results.result import STEADY_STATE, Finding, Result
+from iobench.results.trial import Cold, Trial, TrialSpec
 
 COLD, WARM = Cold("cold", "cold", 0.0, 1.0, False), Cold("warm", "warm", 1.0, 0.0, False)
 UNPROVED = Cold("cold", "warm", 0.5, 0.5, False, "half was resident")

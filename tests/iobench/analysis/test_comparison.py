@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from iobench.analysis.comparison import Comparison, Saved, compare, with_verdict
 from iobench.analysis.regressions import Figure, Judgement, Sides, judge
 from iobench.errors import NotComparable
-from iobench.result import HostFacts, Result
-from iobench.stats import ratio_apart
-from iobench.trial import Trial
+from iobench.results.result import HostFacts, Result
+from iobench.results.statistics import ratio_apart
+from iobench.results.trial import Trial
 from tests.iobench.analysis.made import GPU, WARM, done, loader, loop, run
 from tests.iobench.analysis.test_recommend import FAR_STORE, ONE_WORKER
 

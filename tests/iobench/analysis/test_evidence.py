@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from iobench.advising import Advised
 from iobench.analysis.analyse import analyse
+from iobench.cli.advise import Advised
 from iobench.errors import NoAdvice
-from iobench.trial import Cold, Trial
+from iobench.results.trial import Cold, Trial
 from tests.iobench.analysis.made import (
     COLD,
     PROBED,

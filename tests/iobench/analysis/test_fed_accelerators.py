@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from iobench.analysis.sizing import FeedsRow, feeds_line
-from iobench.trial import Trial
+from iobench.results.trial import Trial
 from tests.iobench.analysis.made import analysed, loop, together
 
 STARTS = {"epoch_start_share": 0.3, "epoch_start_s": 0.1, "time_to_first_batch_s": 2.0}

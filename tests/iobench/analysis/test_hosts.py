@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from iobench.analysis.analyse import analyse, summarised
 from iobench.analysis.host_scaling import HostCurve
 from iobench.analysis.hosts import host_points, host_problems
-from iobench.cli import app
-from iobench.config import BenchConfig
-from iobench.result import HostFacts, Result
-from iobench.together import combine_host_parts
-from iobench.trial import HostPart, Trial
+from iobench.cli.main import app
+from iobench.config.benchmark import BenchConfig
+from iobench.results.host_sums import combine_host_parts
+from iobench.results.result import HostFacts, Result
+from iobench.results.trial import HostPart, Trial
 from tests.iobench.analysis.made import SAMPLE_BYTES, loader, loop, probe, run
 
 Rates = Sequence[float | None]

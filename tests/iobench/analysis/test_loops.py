@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from iobench.analysis.analyse import analyse, summarised
 from iobench.analysis.loops import step_parts, training_loops
-from iobench.ladder import RUNGS
+from iobench.trials.ladder import RUNGS
 from tests.iobench.analysis.made import GPU, UNPROVED, analysed, loop, run, together
 
 

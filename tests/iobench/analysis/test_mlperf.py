@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from iobench.trial import Trial
+from iobench.results.trial import Trial
 from tests.iobench.analysis.made import analysed, loop
 
 KEEPS_ALL = {"objects": 1_000, "mean_object_bytes": 150e6, "steps": 500}

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from dataprep.config_file import parse_settings
+from dataprep.config.files import parse_settings
 from iobench.analysis.analyse import how_words, result_lines
 from iobench.analysis.store_limits import connections_of
-from iobench.config import BenchConfig
-from iobench.stats import Estimate
-from iobench.trial import Trial
+from iobench.config.benchmark import BenchConfig
+from iobench.results.statistics import Estimate
+from iobench.results.trial import Trial
 from tests.iobench.analysis.made import (
     GPU,
     PROBED,

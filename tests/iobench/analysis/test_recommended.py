@@ -17,8 +17,8 @@ import dataprep
 import iobench
 from dataprep.cli.main import app as dataprep_app
 from iobench.analysis.recommendations import Recommendation
-from iobench.cli import app as iobench_app
-from iobench.config import BenchConfig
+from iobench.cli.main import app as iobench_app
+from iobench.config.benchmark import BenchConfig
 from tests.iobench.analysis.made import GPU, analysed, loop
 from tests.iobench.analysis.test_recommend import DECODE_BOUND, FAR_STORE, ONE_WORKER
 

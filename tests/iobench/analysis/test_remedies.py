@@ -10,7 +10,7 @@ import pytest
 from iobench.analysis.analyse import analyse
 from iobench.analysis.finding_rules import RULES
 from iobench.analysis.remedies import REMEDIES
-from iobench.trial import Trial
+from iobench.results.trial import Trial
 from tests.iobench.analysis.made import GPU, PROBED, loader, loop, probe, run, together
 from tests.iobench.analysis.test_findings import FLAT, GROWS, ladder
 

@@ -10,11 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 from iobench.analysis.sizing import FeedsRow, feeds, feeds_line
-from iobench.cli import app
-from iobench.config import BenchConfig
+from iobench.cli.main import app
+from iobench.config.benchmark import BenchConfig
 from iobench.consumers.accelerators import RATES
-from iobench.result import Result
-from iobench.trial import Cold, Trial
+from iobench.results.result import Result
+from iobench.results.trial import Cold, Trial
 from tests.iobench.analysis.made import SAMPLE_BYTES, analysed, done, loader, loop, run, together
 
 LOOP = together(loader(1500, 2), loop("synthetic", 2000), loop("cold", 1000))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench.analysis.worker_scaling import Scalability, at_workers, fitted
-from iobench.stats import Estimate
+from iobench.results.statistics import Estimate
 
 laws = st.builds(Scalability, st.floats(1, 1e4), st.floats(0, 0.5), st.floats(0, 0.02))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dataprep.prices import instance_price_per_h, read_prices
+from dataprep.config.prices import instance_price_per_h, read_prices
 from iobench.consumers.accelerators import ACCELERATORS, RATES, Meaning, Rental, rental_of
 
 TUNED = {"V100": 1_200, "A100": 2_470, "H100": 7_000}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataprep.adapters.mxnet_compat import import_mxnet
+from dataprep.reading.mxnet_compat import import_mxnet
 from iobench.clock import SystemClock
 from iobench.consumers import ConsumerSettings, Model
 from iobench.consumers.mxnet_train import MXNetConsumer, network

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
+from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from iobench.clock import SystemClock
 from iobench.consumers import ConsumerSettings, Model, requirements
 from iobench.consumers.torch_train import TorchConsumer, TorchGroup, network

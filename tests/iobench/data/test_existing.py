@@ -12,8 +12,8 @@ import pytest
 from pydantic import ValidationError
 
 import dataprep
+from dataprep.drawn import draw_tree
 from dataprep.errors import ConfigError
-from dataprep.sample import draw_tree
 from dataprep.stores import StoreOptions, open_store
 from iobench.data.existing import (
     changed_shards,
@@ -24,8 +24,8 @@ from iobench.data.existing import (
 )
 from iobench.data.making import DataMaker
 from iobench.data.settings import DataSettings
-from iobench.s3_server import MotoServer
-from iobench.trial import Place
+from iobench.results.trial import Place
+from iobench.servers.moto_server import MotoServer
 
 
 class Mounted(NamedTuple):

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from dataprep.dataset import open_dataset
 from dataprep.errors import ConfigError, DataprepError, StoreFull
+from dataprep.reading.dataset import open_dataset
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.local import LocalStore
 from dataprep.stores.s3 import S3Store
 from iobench.data import making
 from iobench.data.making import DataMaker
 from iobench.data.settings import DataSettings
-from iobench.s3_server import MotoServer
-from iobench.trial import Place
+from iobench.results.trial import Place
+from iobench.servers.moto_server import MotoServer
 
 DRAWN = {"images": 60, "classes": 2, "size": 256, "shard_size": "2MB"}
 NAMES = (

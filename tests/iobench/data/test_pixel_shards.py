@@ -9,19 +9,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dataprep import keys
-from dataprep.config import ShardConfig
-from dataprep.dataset import open_dataset
+from dataprep.config.shard_config import ShardConfig
 from dataprep.image.policy import ImagePolicy
 from dataprep.image.rgb import decode_whole
-from dataprep.job import shard
+from dataprep.job.run import shard
+from dataprep.output import keys
+from dataprep.reading.dataset import open_dataset
 from iobench.clock import SystemClock
+from iobench.data.data_summary import summarize_data
 from iobench.data.pixel_shards import write_pixel_shards
+from iobench.data.pixels import unpacked
 from iobench.errors import Unavailable
 from iobench.loaders import LOADERS, Batch, LoaderSettings
-from iobench.pixels import unpacked
-from iobench.stored import summarize_data
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 
 @pytest.fixture(scope="module")

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 import dataprep
 from iobench.clock import VirtualClock
+from iobench.data.data_summary import open_shards, summarize_data
 from iobench.data.warm_part import warm_part
 from iobench.errors import Unavailable
 from iobench.loaders import LOADERS, LoaderSettings
 from iobench.machine.hardware import available_bytes
 from iobench.probes.layout import find_items
-from iobench.stored import open_shards, summarize_data
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 PAGE = 4096
 

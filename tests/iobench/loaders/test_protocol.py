@@ -12,16 +12,16 @@ import pytest
 from PIL import Image
 
 import dataprep
-from dataprep.adapters.augment import Augmentation, sample_rng
 from dataprep.errors import CorruptImage, ManifestMissing
 from dataprep.image.rgb import decode_whole
+from dataprep.reading.augment import Augmentation, sample_rng
 from iobench.clock import SystemClock
+from iobench.data.data_summary import open_shards
+from iobench.data.pixels import packed
 from iobench.errors import Unavailable
 from iobench.loaders import LOADERS, LoaderSettings
 from iobench.loaders.settings import augmentation_of
-from iobench.pixels import packed
-from iobench.stored import open_shards
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 
 def test_defaults() -> None:

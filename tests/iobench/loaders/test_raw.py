@@ -12,7 +12,7 @@ from dataprep.stores import StoreOptions
 from iobench.clock import VirtualClock
 from iobench.loaders import FirstBatch, LoaderSettings, raw
 from iobench.loaders.raw import RawLoader
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 LISTING_S, READ_S = 4.0, 0.5
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.assign import Integers, Order
+from dataprep.reading.epoch_order import Integers, Order
 from dataprep.reading.read_counter import ReadCounter, ReadTotals
 from iobench.errors import TrialFailed
 from iobench.loaders import LoaderSettings

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataprep.adapters.augment import Augmentation
-from dataprep.adapters.normalisation import IMAGENET_MEAN, IMAGENET_STD
+from dataprep.reading.augment import Augmentation
+from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
 from iobench.clock import VirtualClock
 from iobench.loaders import FirstBatch, LoaderSettings, SplitsFirstBatch, TimesBatches
 from iobench.loaders.torch_loader import TorchLoader
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 torch = pytest.importorskip("torch")
 torch_dataset: Any = torch.utils.data.IterableDataset
@@ -52,7 +52,7 @@ class Slow:
     """Samples of class 0 whose reading and decoding take their time."""
 
     def __init__(self, samples: int, clock: SharedClock, *, decode: bool) -> None:
-        from dataprep.adapters.torch_epochs import Items
+        from dataprep.reading.torch_epochs import Items
 
         self._clock, self._samples = clock, samples
         self.labels, self.name = np.zeros(samples, np.int64), str

@@ -9,17 +9,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from iobench.badges import badge
 from iobench.machine.coldness import (
-    FIRST_EPOCH_COLD,
-    HOST_ONLY,
     IN_MEMORY,
     NOT_PREPARED,
     combine_epochs,
     judge,
     judge_remote,
 )
-from iobench.trial import Cold
+from iobench.results.badges import badge
+from iobench.results.trial import FIRST_EPOCH_COLD, HOST_ONLY, Cold
 
 shares = st.floats(0, 1)
 ratios = st.floats(0, 20)

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataprep.kernel_files import number, text, word
-from dataprep.processors import processor_quota
+from dataprep.machine.kernel_files import number, text, word
+from dataprep.machine.processors import processor_quota
 from iobench.machine.environment import LIBRARIES, describe, libraries
 from iobench.machine.hardware import (
     available_bytes,

@@ -6,7 +6,7 @@ import pytest
 
 from iobench.machine.sampling import Columns, Samples
 from iobench.machine.usage import add_samples, usage
-from iobench.trial import Outcome
+from iobench.results.trial import Outcome
 
 TIMES = [-1.0, 0.0, 1.0, 2.0, 3.0, 4.0]
 

@@ -14,7 +14,7 @@ from iobench.machine import page_cache
 from iobench.machine.coldness import IN_MEMORY
 from iobench.machine.mounts import file_system
 from iobench.probes import disk
-from iobench.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Outcome, Place, TrialSpec
 
 FILE_BYTES = 2**22
 

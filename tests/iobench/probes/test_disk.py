@@ -13,7 +13,7 @@ from iobench.errors import TrialFailed, Unavailable
 from iobench.machine.mounts import file_system
 from iobench.machine.page_cache import residency
 from iobench.probes import disk
-from iobench.trial import Outcome
+from iobench.results.trial import Outcome
 from tests.iobench.probes.conftest import FILE_BYTES, Probe, is_provable
 
 pytestmark = pytest.mark.slow

@@ -16,7 +16,7 @@ from iobench.probes import fio
 from iobench.probes.fio import fio_figures, fio_options
 from iobench.probes.parallel import Moved
 from iobench.probes.settings import DiskTrial
-from iobench.stats import QUANTILES
+from iobench.results.statistics import QUANTILES
 from tests.iobench.probes.conftest import FILE_BYTES, Probe, is_provable
 from tests.programs import find_program
 

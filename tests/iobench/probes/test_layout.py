@@ -16,8 +16,8 @@ from iobench.clock import SystemClock
 from iobench.errors import TrialFailed
 from iobench.probes import layout
 from iobench.probes.layout import find_items
-from iobench.s3_server import MotoServer
-from iobench.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Outcome, Place, TrialSpec
+from iobench.servers.moto_server import MotoServer
 from tests.iobench.probes.conftest import is_provable
 
 Probe = Callable[..., Outcome]

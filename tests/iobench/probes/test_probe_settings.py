@@ -18,7 +18,7 @@ from iobench.probes.settings import (
     plan_layouts,
     plan_objects,
 )
-from iobench.trial import TrialSpec
+from iobench.results.trial import TrialSpec
 
 pytestmark = pytest.mark.slow
 

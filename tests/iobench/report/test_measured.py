@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from iobench.report import render
-from iobench.result import Result
-from iobench.trial import Trial
+from iobench.results.result import Result
+from iobench.results.trial import Trial
 from tests.iobench.analysis.made import done, loader, loop, run
 from tests.iobench.analysis.test_fed_accelerators import side_by_side
 

@@ -16,9 +16,9 @@ import pytest
 
 from iobench.analysis.analyse import summarised
 from iobench.report import render
-from iobench.result import HostFacts, Result
-from iobench.rundir import read, read_tables
-from iobench.trial import Trial
+from iobench.results.result import HostFacts, Result
+from iobench.results.trial import Trial
+from iobench.runner.run_folder import read, read_tables
 from tests.iobench.analysis.made import loader, loop, run
 from tests.iobench.analysis.test_hosts import GETS, fewer, on_hosts
 from tests.iobench.analysis.test_recommend import DECODE_BOUND, FAR_STORE, ONE_WORKER, SLOW_DEVICE

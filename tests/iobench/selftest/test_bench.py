@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from iobench import selftest
-from iobench.cli import app
+from iobench.cli.main import app
 from iobench.clock import VirtualClock
 from iobench.errors import Unavailable
+from iobench.results.trial import Trial
 from iobench.selftest import delays
 from iobench.selftest.delays import (
     INPUTS,
@@ -34,7 +35,6 @@ from iobench.selftest.delays import (
     measure_ladders,
 )
 from iobench.selftest.known_rates import NotRun
-from iobench.trial import Trial
 
 pytestmark = pytest.mark.slow
 

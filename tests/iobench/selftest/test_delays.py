@@ -11,9 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from iobench import selftest
-from iobench.ladder import RUNGS as LADDER
 from iobench.loaders.protocol import ReadPattern
-from iobench.loops.samples_in_flight import sample_flow
 from iobench.selftest import Check, Injected, NotRun
 from iobench.selftest.delays import (
     CODES,
@@ -29,6 +27,8 @@ from iobench.selftest.delays import (
     name_of,
     recovered,
 )
+from iobench.trials.ladder import RUNGS as LADDER
+from iobench.trials.samples_in_flight import sample_flow
 
 DELAYS: Delays = {"copy": 0.04, "augment": 0.05, "decode": 0.064, "fetch": 0.125}
 WITHOUT = {rung: 0.001 * place for place, rung in enumerate(INPUTS[1:])}

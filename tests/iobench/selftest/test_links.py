@@ -10,12 +10,12 @@ import pytest
 
 from iobench.clock import VirtualClock
 from iobench.errors import Unavailable
-from iobench.faults import FaultProxy, Match, RateLimit, Rule
+from iobench.results.trial import Place
 from iobench.selftest import links
 from iobench.selftest.known_rates import Check, NotRun
 from iobench.selftest.links import Link, LinkPlan, link_rate, torch_checks
 from iobench.selftest.memory_store import MemoryStore
-from iobench.trial import Place
+from iobench.servers.fault_proxy import FaultProxy, Match, RateLimit, Rule
 
 NO_LATENCY = Link(bytes_per_s=8e6)
 SAMPLE_BYTES = 240_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from iobench.clock import VirtualClock
 from iobench.machine.sampling import Samples
-from iobench.trial import Metrics
+from iobench.results.trial import Metrics
 from iobench.watching.proxy import TimedEpoch
 from iobench.watching.replay import Replay, ReplaySettings
 from iobench.watching.report import outcome

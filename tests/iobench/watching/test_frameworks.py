@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dataprep.adapters.mxnet_compat import import_mxnet
+from dataprep.reading.mxnet_compat import import_mxnet
 from iobench.machine.sampling import Samples
 from iobench.watching.batches import bytes_in
 from iobench.watching.proxy import TimedEpoch, wrap_loader

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from iobench.rundir import read
-from iobench.trial import Trial
+from iobench.results.trial import Trial
+from iobench.runner.run_folder import read
 from tests.commandline import PATIENCE_S
 from tests.iobench.watching.scripts import environment, free_port, run, written
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from iobench.errors import Unavailable
 from iobench.machine.sampling import Samples
-from iobench.rundir import read, redraw
-from iobench.trial import Outcome
+from iobench.results.trial import Outcome
+from iobench.runner.run_folder import read, redraw
 from iobench.watching import report
 from iobench.watching.report import KILLED, outcome, read_step_log, write
 from iobench.watching.session import (

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from iobench.analysis.analyse import Analysis, analyse
 from iobench.machine.sampling import Samples
 from iobench.report import render
-from iobench.result import Result
-from iobench.rundir import read
-from iobench.trial import Trial
+from iobench.results.result import Result
+from iobench.results.trial import Trial
+from iobench.runner.run_folder import read
 from iobench.watching import Finished
 from iobench.watching.report import write
 from iobench.watching.session import WatchedLoader, WatchSettings

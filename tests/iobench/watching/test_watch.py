@@ -13,8 +13,8 @@ import pytest
 
 import iobench
 from dataprep.errors import ConfigError
-from iobench.result import Result
-from iobench.rundir import read
+from iobench.results.result import Result
+from iobench.runner.run_folder import read
 from tests.commandline import wait_until
 from tests.iobench.watching.scripts import environment, run, written
 

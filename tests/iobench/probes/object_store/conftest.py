@@ -8,10 +8,10 @@ import pytest
 
 from dataprep.stores import StoreOptions
 from iobench.clock import SystemClock
-from iobench.faults import FaultProxy
 from iobench.probes.object_store.probe import run
-from iobench.s3_server import MotoServer
-from iobench.trial import Context, Outcome, Place, TrialSpec
+from iobench.results.trial import Context, Outcome, Place, TrialSpec
+from iobench.servers.fault_proxy import FaultProxy
+from iobench.servers.moto_server import MotoServer
 
 SMALL = {
     "store": "s3",

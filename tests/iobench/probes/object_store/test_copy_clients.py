@@ -15,7 +15,7 @@ from iobench.clock import SystemClock
 from iobench.errors import TrialFailed, Unavailable
 from iobench.probes.object_store.clients import CopyClient
 from iobench.probes.object_store.copy_clients import AwsCli, S3TorchConnector, S5cmd
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 OPTIONS = StoreOptions(
     endpoint_url="http://127.0.0.1:9", profile="me", region="eu-west-1", requester_pays=True

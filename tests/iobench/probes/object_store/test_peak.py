@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from iobench.analysis.analyse import analyse
-from iobench.result import Result
-from iobench.trial import Trial
+from iobench.results.result import Result
+from iobench.results.trial import Trial
 
 MB = 10**6
 SIZES = {(MB, 8): 400.0, (8 * MB, 8): 900.0, (64 * MB, 8): 930.0}

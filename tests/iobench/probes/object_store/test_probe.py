@@ -13,8 +13,8 @@ import pytest
 from dataprep.errors import ConfigError, PermissionRefused
 from dataprep.stores import open_store
 from iobench.errors import TrialFailed, Unavailable
-from iobench.faults import FaultProxy, Match, Rule, Status, Truncate
-from iobench.trial import Outcome, Place
+from iobench.results.trial import Outcome, Place
+from iobench.servers.fault_proxy import FaultProxy, Match, Rule, Status, Truncate
 from tests.iobench.probes.object_store.kinds import COPY_CLIENTS, REQUEST_CLIENTS
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from iobench.clock import VirtualClock
 from iobench.probes.object_store.clients import RequestFailed
 from iobench.probes.object_store.native_clients import AwscrtClient, ObstoreClient
 from iobench.probes.object_store.s3_client import Body, Boto3Client, S3Client, address_of
-from iobench.trial import Place
+from iobench.results.trial import Place
 
 HERE = "http://127.0.0.1:9"
 

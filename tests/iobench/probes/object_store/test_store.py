@@ -14,9 +14,9 @@ from dataprep.errors import StoreError
 from dataprep.stores import StoreOptions, open_store
 from dataprep.stores.s3_bucket import S3Bucket
 from iobench.errors import Unavailable
-from iobench.faults import FaultProxy, Match, Rule, Status
 from iobench.probes.object_store.objects import clean, is_overload, place_of_run, reach
-from iobench.trial import Outcome, Place
+from iobench.results.trial import Outcome, Place
+from iobench.servers.fault_proxy import FaultProxy, Match, Rule, Status
 
 pytestmark = pytest.mark.slow
 

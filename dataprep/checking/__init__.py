@@ -1,0 +1,7 @@
+"""Verify an output: read it again, and report what is wrong and where."""
+
+from dataprep.checking.duplicates import Duplicates, leakage
+from dataprep.checking.result import Depth, Fault, Verification
+from dataprep.checking.verify_output import verify
+
+__all__ = ["Depth", "Duplicates", "Fault", "Verification", "leakage", "verify"]

@@ -1,0 +1,89 @@
+"""Draw images in the files in which ILSVRC2012 is downloaded: two tars and the devkit."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from dataprep.drawn.drawing import draw_photo
+from dataprep.drawn.tree import HELD_OUT, SampleTree, class_styles, draw_tree, new_folder
+from dataprep.labels.class_files import GROUND_TRUTH, META
+
+TRAIN = "ILSVRC2012_img_train.tar"
+VALIDATION = "ILSVRC2012_img_val.tar"
+DEVKIT = "ILSVRC2012_devkit_t12.tar.gz"
+
+_MAT_HEADER = b"MATLAB 5.0 MAT-file, drawn by dataprep sample".ljust(116)
+
+
+def draw_ilsvrc(
+    dest: Path, *, images: int = 200, classes: int = 10, seed: int = 0, defects: bool = False
+) -> SampleTree:
+    """Draw a training tar, a validation tar, and the devkit.
+
+    The training tar has the images of ``draw_tree`` in one inner tar for each class. The validation
+    tar has a tenth as many images, at least one of each class, in random order. The devkit has
+    their classes. Arguments and errors are those of ``draw_tree``.
+    """
+    with new_folder(dest, images, classes, seed):
+        with TemporaryDirectory(dir=dest) as work, tarfile.open(dest / TRAIN, "w") as train:
+            tree = draw_tree(
+                Path(work, "tree"), images=images, classes=classes, seed=seed, defects=defects
+            )
+            for folder in sorted(tree.root.iterdir()):
+                class_tar = Path(work, f"{folder.name}.tar")
+                with tarfile.open(class_tar, "w") as tar:
+                    for path in sorted(folder.iterdir()):
+                        tar.add(path, path.name, filter=_without_owner)
+                train.add(class_tar, class_tar.name, filter=_without_owner)
+        styles = class_styles(seed, classes)
+        style_list = list(styles.values())
+        rng = np.random.default_rng((seed, HELD_OUT))
+        ids = rng.permutation(classes) + 1
+        labels = rng.permutation(np.arange(max(classes, images // 10)) % classes)
+        with tarfile.open(dest / VALIDATION, "w") as tar:
+            for number in rng.permutation(len(labels)).tolist():
+                data = draw_photo((seed, HELD_OUT, number), style_list[labels[number]])
+                _add(tar, f"ILSVRC2012_val_{number + 1:08}.JPEG", data)
+        truth = "".join(f"{ids[label]}\n" for label in labels)
+        devkit = io.BytesIO()
+        with tarfile.open(fileobj=devkit, mode="w") as tar:
+            _add(tar, f"ILSVRC2012_devkit_t12/data/{GROUND_TRUTH}", truth.encode())
+            _add(tar, f"ILSVRC2012_devkit_t12/data/{META}", _meta_mat(list(styles), ids.tolist()))
+        (dest / DEVKIT).write_bytes(gzip.compress(devkit.getvalue(), mtime=0))
+        return tree._replace(root=dest)
+
+
+def _meta_mat(synsets: Sequence[str], ids: Sequence[int]) -> bytes:
+    """The content of ``meta.mat``: the classes in the order of their IDs.
+
+    It has only the fields that ``class_files`` reads.
+    """
+    from scipy.io import savemat  # imported here, because the import takes a third of a second
+
+    rows = [(number, name, f"drawn {name}", 0) for number, name in zip(ids, synsets, strict=True)]
+    fields = [(name, object) for name in ("ILSVRC2012_ID", "WNID", "words", "num_children")]
+    content = io.BytesIO()
+    savemat(content, {"synsets": np.array(sorted(rows), fields)}, do_compression=True)
+    # The header of SciPy contains the time, so it is replaced.
+    return _MAT_HEADER + content.getvalue()[len(_MAT_HEADER) :]
+
+
+def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
+    info = tarfile.TarInfo(name)
+    info.size = len(data)
+    tar.addfile(info, io.BytesIO(data))
+
+
+def _without_owner(info: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Remove the time and the owner, so that the same seed gives the same bytes."""
+    info.uid = info.gid = info.mtime = 0
+    info.uname = info.gname = ""
+    info.mode = 0o644
+    return info

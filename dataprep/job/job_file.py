@@ -1,0 +1,147 @@
+"""The job file ``SPLIT.job.json``: everything that determines the bytes of a split.
+
+It is stored before the first shard is made. Schema history: 1 is the first schema. Later files of
+this schema also have ``file_versions``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dataprep.config.shard_config import ShardConfig
+from dataprep.errors import DatasetError
+from dataprep.formats import RecordOptions
+from dataprep.schema import malformed_as, parse, typed
+
+SCHEMA = 1
+UNREADABLE_FOLDERS = "unreadable_folders"
+"""A key in ``source`` and in the ``warnings`` of the manifest: the number of unreadable folders."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobFile:
+    """Everything that determines the bytes of one split.
+
+    Attributes:
+        split: the name of the split.
+        config: the content part of the configuration.
+        versions: the versions of the libraries that determine bytes.
+        source: the number of entries (``files``), the bytes and the SHA-256 of the listing; and the
+            number of folders that cannot be read, if there are any.
+        calibration: the points of the line that predicted the size of records, for information.
+        label_offsets: the number of the first label in records, by format.
+        labels_sha256: the SHA-256 of labels.json.
+        plan_sha256: the SHA-256 of SPLIT.plan.parquet.
+        shards: the number of shards.
+        schema: the schema number of the file.
+        file_versions: the version of each source file with many entries
+            (``Listing.file_versions``). They do not determine bytes, so the fingerprint does not
+            include them.
+    """
+
+    split: str
+    config: Mapping[str, Any]
+    versions: Mapping[str, str]
+    source: Mapping[str, Any]
+    calibration: tuple[tuple[int, int], ...]
+    label_offsets: Mapping[str, int]
+    labels_sha256: str
+    plan_sha256: str
+    shards: int
+    schema: int = SCHEMA
+    file_versions: Mapping[str, str] = field(default_factory=dict)
+
+    def record_options(self, format_name: str) -> RecordOptions:
+        """Return the options with which records of a format are written and read.
+
+        Raises:
+            ConfigError: the job has a layout that this version does not know.
+        """
+        return RecordOptions.of(self.config, self.label_offsets[format_name])
+
+    @property
+    def warnings(self) -> dict[str, int]:
+        """The counts in the manifest's ``warnings`` that concern the source as a whole."""
+        count = self.source.get(UNREADABLE_FOLDERS, 0)
+        return {UNREADABLE_FOLDERS: count} if count else {}
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of all fields except the versions of files, in canonical JSON."""
+        content = asdict(self)
+        del content["file_versions"]
+        canonical = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def to_json(self) -> bytes:
+        """Return the content of the file. The fingerprint comes first."""
+        content = {"fingerprint": self.fingerprint, **asdict(self)}
+        return json.dumps(content, indent=1).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, data: bytes, name: str) -> JobFile:
+        """Read a file that ``to_json`` wrote; ``name`` is the file's name in errors.
+
+        Raises:
+            DatasetError: the data are not a job file, or were changed by hand.
+            SchemaTooNew: a newer version wrote the file.
+        """
+        with malformed_as(DatasetError, f"{name}: not a job file"):
+            content = parse(data, name, SCHEMA)
+            fingerprint = content.pop("fingerprint", None)
+            job = typed(cls, content)
+        if job.fingerprint != fingerprint:
+            raise DatasetError(f"{name}: its content does not match its fingerprint")
+        return job
+
+
+def content_of_split(config: ShardConfig, split: str) -> dict[str, object]:
+    """Return the content part of ``config`` for one of its splits."""
+    return {**config.content(), "split": split}
+
+
+def with_defaults(
+    config: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the content part of a stored config, with defaults for keys that it does not have.
+
+    A key that was added later has a default that does what earlier versions did.
+    """
+    if defaults is None:
+        defaults = ShardConfig(source="-", output="-").content()
+    filled = {**defaults, **config}
+    for key, default in defaults.items():
+        value = filled[key]
+        if isinstance(default, Mapping) and isinstance(value, Mapping):
+            filled[key] = with_defaults(value, default)
+    return filled
+
+
+def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """Describe each key whose value differs, as ``image.size: 256 before, 224 now``."""
+    flat_before = dict(_flatten(before))
+    flat_now = dict(_flatten(now))
+    lines = []
+    for key in sorted(flat_before.keys() | flat_now.keys()):
+        value_before = flat_before.get(key)
+        value_now = flat_now.get(key)
+        if value_before != value_now:
+            lines.append(f"{key}: {_as_text(value_before)} before, {_as_text(value_now)} now")
+    return lines
+
+
+def _flatten(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield each value that is not a mapping, with its keys joined by dots."""
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, list(value) if isinstance(value, tuple) else value
+
+
+def _as_text(value: Any) -> str:
+    return "nothing" if value is None else json.dumps(value)

@@ -1,0 +1,1 @@
+"""This machine: its processors, processes, and the settings of a process."""

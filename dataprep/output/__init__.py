@@ -1,0 +1,1 @@
+"""The files of which a finished data set consists."""

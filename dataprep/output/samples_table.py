@@ -1,0 +1,369 @@
+"""The table of samples, ``SPLIT.samples.parquet``: one row for each source sample.
+
+It is made a shard at a time, and read back. Rows become Arrow columns as they are added, because a
+million samples then take some hundred megabytes, instead of gigabytes of Python objects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from dataprep.errors import DatasetError, ObjectNotFound
+from dataprep.output import keys
+from dataprep.output.manifest import (
+    COLUMN_TYPES,
+    OUT_OF_BOUNDS,
+    Byte,
+    Count,
+    FormatEntry,
+    Manifest,
+    RecordLocation,
+    SampleCounts,
+    Samples,
+    Small,
+    out_of_bounds,
+)
+from dataprep.stores import Store, location
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_COLUMNS = (
+    "source",
+    "label",
+    "synset",
+    "status",
+    "reason",
+    "action",
+    "source_width",
+    "source_height",
+    "source_bytes",
+    "source_sha256",
+    "colorspace",
+    "exif_orientation",
+    "width",
+    "height",
+    "notes",
+    "image_bytes",
+)
+# The types of the integer columns. All other columns are text.
+_INTEGER_TYPES = {Count: np.int64, Small: np.int32, Byte: np.int8}
+# Columns that are only written if a sample has a value.
+_OPTIONAL_COLUMNS = {"boxes": pa.int32(), "values": pa.list_(pa.float32())}
+# The values that stand for an unknown number where it is not 0: a file may have 0 bytes.
+_UNKNOWN_VALUES = {"label": -1, "source_bytes": -1}
+
+_CHUNK_ROWS = 2**20
+_DAMAGED = "damaged, or another table of samples"
+
+
+class SampleTable:
+    """A table of samples that grows: the samples of the shards, then samples in no shard.
+
+    The rows are in the order of the plan. Unknown values are null: the size of a file that is not
+    an image, the location of a sample that was not written, the shard and the label of a sample
+    that is in no shard. A sample of a shard that has no class has the label -1.
+
+    Args:
+        format_names: the formats of the job.
+
+    Attributes:
+        failures: the name and the reason of each sample that failed.
+        written_labels: the labels of the samples that were written.
+        skip_reasons: the number of skipped samples, by the listing's reason or by the kind of their
+            content.
+    """
+
+    def __init__(self, format_names: Sequence[str]) -> None:
+        self.failures: list[tuple[str, str]] = []
+        self.written_labels: set[int] = set()
+        self.skip_reasons: Counter[str] = Counter()
+        self._format_names = tuple(format_names)
+        self._tables: list[pa.Table] = [self._to_arrow(Samples.of([]), None)]
+        self._statuses: Counter[str] = Counter()
+        self._actions: Counter[str] = Counter()
+        self._quirks: Counter[str] = Counter()
+
+    def add(self, samples: Samples, shard: int | None) -> None:
+        """Append the samples of a shard, or of no shard if ``shard`` is None."""
+        self._tables.append(self._to_arrow(samples, shard))
+        columns = samples.columns
+        self._statuses.update(columns["status"])
+        self._actions.update(columns["action"])
+        for notes in columns["notes"]:
+            if notes:
+                self._quirks.update(notes.split(","))
+        names = ("source", "label", "status", "reason", "kind")
+        rows = zip(*(columns[name] for name in names), strict=True)
+        for source, label, status, reason, kind in rows:
+            if status == "written":
+                self.written_labels.add(label)
+            elif status == "failed":
+                self._quirks[f"failed_{kind}"] += 1
+                self.failures.append((source, reason))
+            elif status == "skipped":
+                skip_reason = reason if kind == "refused" else kind.replace("_", " ")
+                self.skip_reasons[skip_reason] += 1
+
+    @property
+    def counts(self) -> SampleCounts:
+        """Counts of all rows."""
+        statuses, actions = self._statuses, self._actions
+        return SampleCounts(
+            total=statuses["written"] + statuses["failed"] + statuses["skipped"],
+            written=statuses["written"],
+            failed=statuses["failed"],
+            skipped=statuses["skipped"],
+            passthrough=actions["passthrough"] + actions["retagged"],
+            reencoded=actions["reencoded"],
+        )
+
+    def warnings(self, formats: Mapping[str, FormatEntry]) -> dict[str, int]:
+        """Return the manifest's ``warnings``.
+
+        They count how many samples each policy has affected, and how many shards are out of bounds.
+        """
+        counts = self._quirks + Counter({OUT_OF_BOUNDS: out_of_bounds(formats)})
+        return {quirk: counts[quirk] for quirk in sorted(counts)}
+
+    def table(self) -> pa.Table:
+        """Return all rows as an Arrow table, without optional columns that have no values."""
+        table = pa.concat_tables(self._tables).combine_chunks()
+        empty_columns = [
+            name
+            for name in ("image_bytes", *_OPTIONAL_COLUMNS)
+            if table[name].null_count == len(table)
+        ]
+        return table.drop_columns(empty_columns)
+
+    def to_parquet(self) -> bytes:
+        """Return the content of the file."""
+        sink = io.BytesIO()
+        pq.write_table(self.table(), sink, compression="zstd")
+        return sink.getvalue()
+
+    def differences(self, content: bytes) -> list[int | None]:
+        """Compare this table with the content of a stored file.
+
+        Outputs of earlier versions have no checksums, which are then not compared.
+
+        Returns:
+            The numbers of the shards whose rows differ. It contains None if samples in no shard
+            differ, or if the tables differ in columns or in the number of rows.
+        """
+        try:
+            stored_rows = read_table(content)
+        except ValueError:
+            return [None]
+        expected = self.table()
+        checksum_columns = [f"{name}_crc32c" for name in self._format_names]
+        if set(checksum_columns).isdisjoint(stored_rows.column_names):
+            expected = expected.drop_columns(checksum_columns)
+        if len(stored_rows) != len(expected) or not stored_rows.schema.equals(expected.schema):
+            return [None]
+        differing = []
+        start = 0
+        for shard, shard_rows in itertools.groupby(expected["shard"].to_pylist()):
+            count = len(list(shard_rows))
+            if not stored_rows.slice(start, count).equals(expected.slice(start, count)):
+                differing.append(shard)
+            start += count
+        return differing
+
+    def _to_arrow(self, samples: Samples, shard: int | None) -> pa.Table:
+        """The rows of a shard as an Arrow table with all columns."""
+        count = len(samples)
+        columns: dict[str, pa.Array] = {}
+        for name in _COLUMNS:
+            values = samples.columns[name]
+            if COLUMN_TYPES[name] is str:
+                columns[name] = texts(values, null_if_empty=True)
+            else:
+                array = np.array(values, _INTEGER_TYPES[COLUMN_TYPES[name]])
+                is_known = array != _UNKNOWN_VALUES.get(name, 0)
+                if name == "label" and shard is not None:
+                    is_known[:] = True
+                columns[name] = numbers(array, is_known)
+        shards = np.full(count, shard or 0, np.int32)
+        columns["shard"] = numbers(shards, np.full(count, shard is not None))
+        for name in self._format_names:
+            columns |= _location_columns(name, samples.records.get(name) or [None] * count)
+        for name, arrow_type in _OPTIONAL_COLUMNS.items():
+            if name in samples.columns:
+                columns[name] = pa.array(samples.columns[name], arrow_type)
+            else:
+                columns[name] = pa.nulls(count, arrow_type)
+        return pa.table(columns)
+
+
+def _location_columns(
+    format_name: str, locations: Sequence[RecordLocation | None]
+) -> dict[str, pa.Array]:
+    """The columns with offset, length and checksum of each record of a format."""
+    is_written = np.array([location is not None for location in locations], np.bool_)
+    values = np.array([location or (0, 0, 0) for location in locations], np.int64).reshape(-1, 3)
+    columns = {}
+    for column, name in enumerate(("offset", "length", "crc32c")):
+        columns[f"{format_name}_{name}"] = numbers(values[:, column], is_written)
+    return columns
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """The stored table of a split. Columns are decoded when they are read.
+
+    Attributes:
+        store: the store that contains the split.
+        split: the name of the split.
+        content: the bytes of the Parquet file.
+    """
+
+    store: Store
+    split: str
+    content: bytes
+
+    @classmethod
+    def fetch(cls, store: Store, split: str) -> StoredTable:
+        """Read the table of a split. Raises ObjectNotFound."""
+        return cls(store, split, store.get(keys.samples(split)))
+
+    def schema(self) -> pa.Schema:
+        """Return the names and types of all columns.
+
+        Raises:
+            DatasetError: the table is damaged.
+        """
+        try:
+            return pq.read_schema(readable(self.content))
+        except (pa.ArrowException, OSError) as error:
+            raise _unusable(self.store, self.split, _DAMAGED) from error
+
+    def columns(self, names: Sequence[str] | None = None, *, written: bool = True) -> pa.Table:
+        """Return columns as an Arrow table.
+
+        Args:
+            names: the names of the columns; None for all columns.
+            written: return only the samples that were written, instead of every source sample.
+
+        Raises:
+            DatasetError: the table is damaged, or does not have one of the columns.
+        """
+        try:
+            table = read_table(self.content, None if names is None else {"status", *names})
+        except ValueError as error:
+            raise _unusable(self.store, self.split, _DAMAGED) from error
+        if written:
+            table = table.filter(pc.equal(table["status"], "written"))
+        return table if names is None else table.select(list(names))
+
+    def frame(self, names: Sequence[str] | None = None, *, written: bool = False) -> pd.DataFrame:
+        """Return columns as a data frame. Arguments and errors are those of ``columns``."""
+        frame: pd.DataFrame = self.columns(names, written=written).to_pandas(use_threads=False)
+        return frame
+
+
+def stored_table(store: Store, manifest: Manifest) -> StoredTable:
+    """Return the table of a complete split, after comparing it with the manifest.
+
+    Raises:
+        DatasetError: the table is missing, damaged, or not the table of this manifest.
+    """
+    try:
+        table = StoredTable.fetch(store, manifest.split)
+    except ObjectNotFound:
+        raise _unusable(store, manifest.split, "missing") from None
+    entry = manifest.table  # None in manifests of earlier versions
+    if entry is not None and hashlib.sha256(table.content).hexdigest() != entry.sha256:
+        raise _unusable(store, manifest.split, _DAMAGED)
+    return table
+
+
+def _unusable(store: Store, split: str, problem: str) -> DatasetError:
+    return DatasetError(
+        f"{location(store, keys.samples(split))}: {problem}: remove {keys.manifest(split)} and run "
+        f"dataprep finalize {store.uri}, which writes both again"
+    )
+
+
+def read_table(content: bytes, names: Collection[str] | None = None) -> pa.Table:
+    """Read a Parquet file in memory.
+
+    Args:
+        content: the bytes of the file.
+        names: the columns to read; None for all columns.
+
+    Raises:
+        ValueError: the file is damaged, is not Parquet, or does not have one of the columns.
+    """
+    try:
+        file = pq.ParquetFile(readable(content))
+        if names is None:
+            return file.read(use_threads=False)
+        return file.read(list(names), use_threads=False).select(list(names))
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise ValueError(f"damaged, or not Parquet: {error}") from None
+
+
+def readable(data: bytes) -> pa.BufferReader:
+    """Copy ``data`` into a file in memory that Arrow can read.
+
+    Arrow's threads may release their input after the call has returned. To release a Python object
+    they would need the interpreter, and an interpreter that is about to exit is aborted
+    (https://github.com/apache/arrow/issues/33975, 34314).
+    """
+    buffer = pa.allocate_buffer(len(data))
+    memoryview(buffer).cast("B")[:] = data
+    return pa.BufferReader(buffer)
+
+
+# The following functions do not use ``pa.array`` and ``to_numpy``, because these import pandas,
+# which takes a quarter of a second in commands that do not need pandas otherwise.
+
+
+def numbers(values: NDArray[np.generic], valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    """Return numbers of shape (rows,) as an Arrow array, without a copy.
+
+    Args:
+        values: the numbers.
+        valid: which of them are valid; the others become null. None if all are valid.
+    """
+    arrow_type = pa.from_numpy_dtype(values.dtype)
+    data = pa.py_buffer(np.ascontiguousarray(values))
+    return pa.Array.from_buffers(arrow_type, len(values), [_validity_bitmap(valid), data])
+
+
+def in_numpy(column: pa.ChunkedArray) -> NDArray[Any]:
+    """Return a column of numbers without nulls as an array of shape (rows,)."""
+    return np.from_dlpack(column.combine_chunks())
+
+
+def texts(values: Sequence[str], *, null_if_empty: bool = False) -> pa.ChunkedArray:
+    """Return strings as an Arrow array. With ``null_if_empty``, empty strings become null."""
+    chunks = []
+    for start in range(0, len(values), _CHUNK_ROWS):  # an Arrow array has at most 2 GiB
+        encoded = [value.encode() for value in values[start : start + _CHUNK_ROWS]]
+        lengths = np.fromiter(map(len, encoded), np.int32, len(encoded))
+        offsets = np.concatenate([[0], lengths.cumsum()]).astype(np.int32)
+        valid = lengths > 0 if null_if_empty else None
+        buffers = [_validity_bitmap(valid), pa.py_buffer(offsets), pa.py_buffer(b"".join(encoded))]
+        chunks.append(pa.Array.from_buffers(pa.string(), len(encoded), buffers))
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _validity_bitmap(valid: NDArray[np.bool_] | None) -> pa.Buffer | None:
+    """Arrow's bitmap of the values that are not null; None if all are valid."""
+    if valid is None or valid.all():
+        return None
+    return pa.py_buffer(np.packbits(valid, bitorder="little"))

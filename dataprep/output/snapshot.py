@@ -1,0 +1,159 @@
+"""Read a split as it was when it was opened, or fail if it has been made again since then.
+
+``--overwrite`` and ``--retry-failed`` remove the manifest before they change anything else, and
+write the next manifest last. Therefore bytes belong to the opened manifest if this manifest is
+still stored after the bytes were read.
+
+A check is one HEAD request, or opens one file. Objects that are read together share a check. Each
+process checks the same version of an object only once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from dataprep.errors import DatasetChanged, DatasetError, ObjectNotFound
+from dataprep.output import keys
+from dataprep.output.manifest import Manifest
+from dataprep.stores.protocol import GetVersioned, Store, Versioned, location
+
+
+class Snapshot:
+    """Reads objects of one split while its manifest stays the one that was opened.
+
+    It can be shared by threads, and its pickle is small. A copy in another process accepts only the
+    same manifest. If a store reports no versions, the manifest is read after each object.
+
+    Attributes:
+        store: the store that contains the split.
+    """
+
+    def __init__(self, store: Store, split: str, digest: str, version: str) -> None:
+        self.store = store
+        self._split, self._digest, self._version = split, digest, version
+        self._confirmed: dict[str, str] = {}
+
+    @classmethod
+    def open(cls, store: Store, split: str) -> tuple[Manifest, Snapshot]:
+        """Return the manifest of a complete split, and a snapshot of its objects.
+
+        Raises:
+            ObjectNotFound: the split has no manifest.
+            SchemaTooNew, DatasetError: the manifest cannot be read.
+        """
+        key = keys.manifest(split)
+        data, version = _read_versioned(store, key, 0, None)
+        manifest = Manifest.from_json(data, location(store, key))
+        return manifest, cls(store, split, hashlib.sha256(data).hexdigest(), version)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Snapshot, (self.store, self._split, self._digest, self._version)
+
+    def manifest(self) -> Manifest:
+        """Read the manifest again.
+
+        Raises:
+            DatasetChanged: the manifest is gone, or is not the opened one.
+        """
+        try:
+            manifest, current = Snapshot.open(self.store, self._split)
+        except (ObjectNotFound, DatasetError):
+            raise self._changed("its manifest is gone") from None
+        if current._digest != self._digest:
+            raise self._changed("it has another manifest")
+        self._version = current._version
+        return manifest
+
+    def check(self) -> None:
+        """Confirm that everything read before this call belongs to the manifest.
+
+        Raises:
+            DatasetChanged: the split has been made again since it was opened, or is being made.
+        """
+        key = keys.manifest(self._split)
+        with suppress(ObjectNotFound):
+            if isinstance(self.store, GetVersioned) and self.store.version(key) == self._version:
+                return
+        self.manifest()
+
+    def confirm(self, versions: Mapping[str, str]) -> None:
+        """Confirm that object versions that were just read belong to the manifest.
+
+        One check confirms all of them. There is no check if all were confirmed before.
+
+        Args:
+            versions: the version of each object, by its key; "" if the store reports no versions.
+
+        Raises:
+            DatasetChanged: see ``check``.
+        """
+        for key, version in versions.items():
+            if not version or self._confirmed.get(key) != version:
+                self.check()
+                self._confirmed.update(versions)
+                return
+
+    def get(self, key: str) -> bytes:
+        """Return all bytes of an object.
+
+        Raises:
+            DatasetChanged: the split has been made again since it was opened, or is being made.
+            ObjectNotFound: the object is missing, and the split is unchanged.
+        """
+        return self.get_range(key, 0, None)
+
+    def get_range(self, key: str, offset: int, length: int | None) -> bytes:
+        """Return ``length`` bytes of an object from ``offset``. Raises the errors of ``get``.
+
+        If ``length`` is None, return all bytes from ``offset`` on.
+        """
+        data, version = self.get_unconfirmed(key, offset, length)
+        self.confirm({key: version})
+        return data
+
+    def get_unconfirmed(self, key: str, offset: int, length: int | None) -> Versioned:
+        """Return the bytes of ``get_range`` and their version, which the caller must confirm.
+
+        Use the bytes only after ``confirm`` has accepted their version. One ``confirm`` can serve
+        many reads.
+        """
+        try:
+            return _read_versioned(self.store, key, offset, length)
+        except ObjectNotFound:
+            self.check()
+            raise ObjectNotFound(
+                f"{location(self.store, key)} is missing: "
+                f"dataprep verify {self.store.uri} lists all faults"
+            ) from None
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Check after the ``with`` block, for reads that do not go through this class.
+
+        Raises:
+            DatasetChanged: see ``check``. It also replaces an error of the block if the data set
+                has changed.
+        """
+        try:
+            yield
+        except (DatasetError, ObjectNotFound):
+            self.check()
+            raise
+        self.check()
+
+    def _changed(self, reason: str) -> DatasetChanged:
+        return DatasetChanged(
+            f"the data set changed: split {self._split!r} of {self.store.uri} was made again "
+            f"since it was opened ({reason}). Samples read before are consistent; open it again "
+            "when it is complete"
+        )
+
+
+def _read_versioned(store: Store, key: str, offset: int, length: int | None) -> Versioned:
+    if isinstance(store, GetVersioned):
+        return store.get_versioned(key, offset, length)
+    data = store.get(key) if length is None else store.get_range(key, offset, length)
+    return Versioned(data, "")

@@ -1,0 +1,477 @@
+"""Readers of a data set for torch: by sample number, as a stream of samples, or in batches.
+
+``dataprep.to_torch`` returns them.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import Dataset as TorchDataset
+from torch.utils.data import IterableDataset, Sampler, default_collate, get_worker_info
+
+from dataprep.errors import ConfigError
+from dataprep.formats.protocol import Buffer
+from dataprep.machine.processors import usable_processors
+from dataprep.ordered import fed_in_order, in_order
+from dataprep.reading.augment import Transform, has_write
+from dataprep.reading.epoch_order import (
+    Integers,
+    Order,
+    mixed_by_buffer,
+    samples_of_rank,
+    sequence_by_record,
+)
+from dataprep.reading.frameworks import HOW_TO_RESUME
+from dataprep.reading.lending import reusable_array
+from dataprep.reading.torch_epochs import (
+    DEFAULT_BATCH,
+    EpochSamples,
+    Items,
+    Reading,
+    Window,
+    checked_state,
+    require_no_buffer,
+    worker_number,
+)
+
+# A thread holds Python's lock for a tenth of a photo's time (float32) to a seventh (uint8), so that
+# more than 10 or 7 threads gain nothing (python -m benchmarks.interpreter_lock).
+_MAX_DEFAULT_THREADS = 6
+
+_IMAGES_PER_TASK = 8
+"""Images that a thread decodes before it takes the next task."""
+
+
+class SampleIndex(int):
+    """The number of a sample in the whole split, and the epoch in which it is read.
+
+    ``MapRecords.sampler`` yields it. ``images[index]`` is this sample on every rank, augmented for
+    its epoch.
+    """
+
+    epoch: int
+
+    def __new__(cls, number: int, epoch: int) -> SampleIndex:
+        """Combine the number of a sample and an epoch."""
+        index = super().__new__(cls, number)
+        index.epoch = epoch
+        return index
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SampleIndex, (int(self), self.epoch)
+
+
+class MapRecords(EpochSamples, TorchDataset[tuple[Any, int]]):
+    """Samples by number: ``images[i]`` is (image, label) of sample ``i`` of this rank.
+
+    The samples are the rank's slice of the split, which is the same in every epoch. A lone rank has
+    all samples. ``images[i]`` takes one range request. ``DataLoader`` asks for a batch at a time,
+    and the records of a batch are read in parallel.
+    """
+
+    def __init__(self, records: Any, transform: Transform | None, order: Order) -> None:
+        super().__init__(records, transform, order)
+        self._is_random = transform is not None and getattr(transform, "random", True)
+        self._numbers = np.arange(len(records))
+        if order.world_size > 1:
+            unshuffled = replace(self.order, shuffle=False, start=0)
+            self._numbers = samples_of_rank(unshuffled, self._numbers, unshuffled.epoch)
+
+    @property
+    def sampler(self) -> EpochSampler:
+        """This rank's samples in the order of the epoch, for ``DataLoader``."""
+        return EpochSampler(self)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, index: int) -> tuple[Any, int]:
+        return self.__getitems__([index])[0]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[tuple[Any, int]]:
+        numbers, epochs = [], []
+        samples_outside_epochs = 0
+        current_epoch = self.epoch
+        for index in indices:
+            if isinstance(index, SampleIndex):
+                numbers.append(int(index))
+                epochs.append(index.epoch)
+                continue
+            if not 0 <= index < len(self):
+                raise IndexError(f"sample {index} of {len(self)}")
+            numbers.append(int(self._numbers[index]))
+            epochs.append(current_epoch)
+            samples_outside_epochs += 1
+        if samples_outside_epochs:
+            self._count_outside_epochs(samples_outside_epochs)
+        images = self.records.fetch(numbers)
+        return [
+            self.items.item(image, number, epoch)
+            for image, number, epoch in zip(images, numbers, epochs, strict=True)
+        ]
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            # The attribute ``state_dict`` is absent, so that StatefulDataLoader does not call it.
+            if name == "state_dict":
+                raise _StateUnknown(
+                    f"the map style does not know which samples were read: {HOW_TO_RESUME}"
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def samples_of_rank(self, epoch: int) -> Integers:
+        """Return the numbers of this rank's samples in the order of the epoch."""
+        sequence = sequence_by_record(self.order, len(self.records), epoch)
+        return samples_of_rank(self.order, sequence, epoch)
+
+    def order_name(self) -> str:
+        """Return a name of the order of an epoch, by which a state of another order is refused."""
+        return "by record" if self.order.shuffle else "as stored"
+
+    def state_of_sampler(self, reading: Reading) -> dict[str, Any]:
+        """Return how far the iterator of a sampler is.
+
+        The state is valid for the same number of ranks and the same global batch.
+        """
+        order = self._global_order
+        return {
+            "epoch": reading.epoch,
+            "samples": order.start if reading.epoch == order.epoch else 0,
+            **self._origin().entries(),
+            **self._settings_of_counts(),
+            "of_rank": reading.yielded,
+        }
+
+    def resume_sampler(self, state: Mapping[str, Any]) -> Reading:
+        """Continue from ``state_of_sampler``.
+
+        Raises:
+            ConfigError: the state does not belong to a sampler, or it belongs to other samples, or
+                was saved with another seed, number of ranks or global batch.
+        """
+        epoch, seed, samples = checked_state(state, self._origin())
+        if "of_rank" not in state:
+            raise ConfigError(
+                "the state does not belong to an iterator of images.sampler: give it to the object "
+                "that to_torch returns for the same batch_size and iterable"
+            )
+        self._require_same_settings(state)
+        self._global_order = replace(self._global_order, seed=seed, start=samples, epoch=epoch)
+        self.order = self.records.order_on_host(self._global_order)
+        numbers = self.samples_of_rank(epoch)
+        yielded = state["of_rank"]
+        if not 0 <= yielded <= len(numbers):
+            raise ConfigError(
+                f"the state is beyond the end of an epoch: {yielded:,} of {len(numbers):,} samples"
+            )
+        self._reading = self.resumed_reading(epoch, numbers, yielded)
+        return self._reading
+
+    def _count_outside_epochs(self, samples: int) -> None:
+        """Count samples that are read by number, outside the epochs of ``sampler``.
+
+        Warn once when a whole epoch of them was read without a call of ``set_epoch``.
+        """
+        if self._is_random and self._counter.count_samples(samples, len(self)):
+            warnings.warn(
+                f"{len(self):,} samples were read without a call of set_epoch: all further ones "
+                f"are augmented as in epoch {self.epoch} again. Call images.set_epoch(epoch) before"
+                " each epoch, or use DataLoader(images, sampler=images.sampler)",
+                stacklevel=4,
+            )
+
+
+class _StateUnknown(ConfigError, AttributeError):
+    """There is no ``state_dict``. It is an AttributeError, because the attribute is absent."""
+
+
+class EpochSampler(Sampler[int]):
+    """The sampler of ``MapRecords``. Each iteration is the next epoch."""
+
+    def __init__(self, images: MapRecords) -> None:
+        self._images = images
+
+    def __len__(self) -> int:
+        return self._images.samples_in_epoch()
+
+    def __iter__(self) -> Iterator[int]:
+        return _SamplerIterator(self._images)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the next iteration. Training frameworks call this if it exists."""
+        self._images.set_epoch(epoch)
+
+
+class _SamplerIterator(Iterator[int]):
+    """One iteration of a sampler, with the state that torchdata's StatefulDataLoader saves."""
+
+    def __init__(self, images: MapRecords) -> None:
+        self._images = images
+        self._use(images.begin())
+
+    def _use(self, reading: Reading) -> None:
+        """Iterate over the samples of ``reading`` from now on."""
+        self._reading = reading
+        self._numbers: Iterator[int] = iter(())
+        reading.iterator = weakref.ref(self)
+
+    def __next__(self) -> int:
+        if not self._reading.has_begun:
+            self._images.note_first_sample(self._reading)
+            self._numbers = iter(self._reading.numbers.tolist())
+        for number in self._numbers:
+            self._reading.yielded += 1
+            return SampleIndex(number, self._reading.epoch)
+        self._reading.has_ended = True
+        raise StopIteration
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return how far the epoch is."""
+        return self._images.state_of_sampler(self._reading)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state, with the same number of ranks and the same global batch."""
+        self._use(self._images.resume_sampler(state))
+
+
+class IterableRecords(EpochSamples, IterableDataset[tuple[Any, int]]):
+    """A stream of (image, label), one shard after the other.
+
+    If the order is shuffled and ``buffer`` is not 0, a buffer of so many encoded images mixes the
+    samples of several shards.
+    """
+
+    def __init__(
+        self, records: Any, transform: Transform | None, order: Order, buffer: int = 0
+    ) -> None:
+        super().__init__(records, transform, order)
+        self._buffer = buffer if order.shuffle else 0
+
+    def __iter__(self) -> Iterator[tuple[Any, int]]:
+        # This is not a generator function, because an iteration claims its epoch at its creation.
+        reading = self.begin()
+        iterator = self._read(reading)
+        reading.iterator = weakref.ref(iterator)
+        return iterator
+
+    def _read(self, reading: Reading) -> Iterator[tuple[Any, int]]:
+        self.note_first_sample(reading)
+        try:
+            for number, image in self._encoded_samples(reading):
+                reading.yielded += 1
+                yield self.items.item(image, number, reading.epoch)
+            reading.has_ended = True
+        finally:
+            self.note_end(reading)
+
+    def samples_of_rank(self, epoch: int) -> Integers:
+        """Return the numbers of this rank's samples in the order of the epoch."""
+        numbers: Integers = self.records.samples_of_rank(self.order, epoch)
+        return numbers
+
+    def order_name(self) -> str:
+        """Return a name of the order of an epoch, by which a state of another order is refused."""
+        name: str = self.records.order_name(self.order)
+        return name
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return how far the epoch is; see ``dataprep.to_torch``.
+
+        Raises:
+            ConfigError: a buffer mixes the samples, or workers of a ``DataLoader`` read them.
+        """
+        return self.state()
+
+    def state(self) -> dict[str, Any]:
+        """Return how far the epoch is. Raise ConfigError if a buffer mixes the samples."""
+        require_no_buffer(self._buffer)
+        return super().state()
+
+    def batches(self, reading: Reading, size: int) -> Iterator[Window]:
+        """Yield the samples of this rank, or of one of its workers, in batches."""
+        if not self._buffer and not self.records.is_remote:
+            yield from super().batches(reading, size)
+            return
+        samples = self._encoded_samples(reading)
+        while batch := list(islice(samples, size)):
+            yield [number for number, _ in batch], [image for _, image in batch]
+
+    def _encoded_samples(self, reading: Reading) -> Iterator[tuple[int, Buffer]]:
+        """Yield the number and the encoded image of each sample."""
+        batch = self.order.rank_batch or DEFAULT_BATCH
+        samples: Iterator[tuple[int, Buffer]] = self.records.stream(reading.numbers, batch)
+        if not self._buffer:
+            return samples
+        # An image in the buffer is a copy, which does not keep the images beside it in memory.
+        copies = ((number, bytes(image)) for number, image in samples)
+        worker, _ = worker_number()
+        return mixed_by_buffer(self.order, copies, self._buffer, reading.epoch, worker)
+
+
+@dataclass(eq=False)
+class BatchedRecords(IterableDataset[tuple[Any, torch.Tensor]]):
+    """Batches (images, labels): tensors of shape (N, ...), and int64 of shape (N,).
+
+    Threads decode each image into its slot of the batch. The memory of a batch is used again only
+    when the program refers neither to the batch nor to a view of it.
+
+    Attributes:
+        samples: the samples of this rank.
+        size: samples in a batch.
+        drop_last: whether a last batch that is smaller is left out.
+        threads: threads that decode; None for the default of ``dataprep.to_torch``.
+        prefetch: batches that are prepared ahead.
+    """
+
+    samples: MapRecords | IterableRecords
+    size: int
+    drop_last: bool
+    threads: int | None
+    prefetch: int
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the next iteration, also for workers that are running."""
+        self.samples.set_epoch(epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return how far the epoch is; see ``dataprep.to_torch``.
+
+        Raises:
+            ConfigError: a buffer mixes the samples, or workers of a ``DataLoader`` read them.
+        """
+        return self.samples.state()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from ``state_dict``, also with another number of ranks."""
+        self.samples.load_state_dict(state)
+
+    def __len__(self) -> int:
+        """Return the number of batches of this rank in the epoch, without worker processes."""
+        samples = self.samples.samples_in_epoch()
+        if self.drop_last:
+            return samples // self.size
+        return -(-samples // self.size)
+
+    def __iter__(self) -> Iterator[tuple[Any, torch.Tensor]]:
+        # This is not a generator function, because an iteration claims its epoch at its creation.
+        reading = self.samples.begin()
+        iterator = self._read(reading)
+        reading.iterator = weakref.ref(iterator)
+        return iterator
+
+    def _read(self, reading: Reading) -> Iterator[tuple[Any, torch.Tensor]]:
+        self.samples.note_first_sample(reading)
+        tasks_ahead = self.prefetch * -(-self.size // _IMAGES_PER_TASK)
+        # A remote store may deliver the samples of a batch long before those of the next batch.
+        run_in_order = fed_in_order if self.samples.records.is_remote else in_order
+        try:
+            finished = run_in_order(
+                _decode, self._tasks(reading), self._thread_count(), ahead=tasks_ahead
+            )
+            with closing(finished) as tasks:
+                for batch, slots in tasks:
+                    if slots.stop < len(batch.numbers):
+                        continue  # other tasks of this batch follow
+                    images: Any = batch.images
+                    if images is None:
+                        images = default_collate(batch.slots)
+                    reading.yielded += len(batch.numbers)
+                    yield images, torch.from_numpy(batch.items.labels[batch.numbers])
+            reading.has_ended = True
+        finally:
+            self.samples.note_end(reading)
+
+    def _thread_count(self) -> int:
+        """Return the number of threads that decode; 0 for the caller's own thread."""
+        if self.threads is not None:
+            return self.threads
+        if get_worker_info() is not None:
+            return 0
+        return min(_MAX_DEFAULT_THREADS, usable_processors())
+
+    def _tasks(self, reading: Reading) -> Generator[tuple[_Batch, range], None, None]:
+        """Yield tasks for threads: a batch, and the slots of it to fill."""
+        items, fetch = self.samples.items, self.samples.records.fetch
+        writes = has_write(items.transform)
+        free_memory: deque[NDArray[Any]] = deque(maxlen=self.prefetch + 2)
+        for numbers, data in self.samples.batches(reading, self.size):
+            count = len(numbers)
+            if count < self.size and self.drop_last:
+                continue
+            images: torch.Tensor | None = None
+            slots: list[Any] = [None] * count
+            if writes:
+                shape = (self.size, *items.transform.shape)
+                images = _reusable_tensor(shape, items.transform.dtype, free_memory)[:count]
+                slots = list(images.numpy())
+            batch = _Batch(numbers, data, fetch, items, reading.epoch, images, slots)
+            for start in range(0, count, _IMAGES_PER_TASK):
+                yield batch, range(start, min(start + _IMAGES_PER_TASK, count))
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A batch that threads fill.
+
+    Attributes:
+        numbers: the numbers of its samples.
+        data: their encoded images; None if each task fetches its own.
+        fetch: returns the encoded images of samples.
+        items: decodes images.
+        epoch: the epoch that is read.
+        images: the tensor of all images; None if the transform cannot write into one.
+        slots: the array of each image within ``images``. If there is no ``images``, each slot is
+            None until the transform has returned the image.
+    """
+
+    numbers: list[int]
+    data: list[Buffer] | None
+    fetch: Callable[[Sequence[int]], list[Buffer]]
+    items: Items
+    epoch: int
+    images: torch.Tensor | None
+    slots: list[Any]
+
+
+def _decode(task: tuple[_Batch, range]) -> tuple[_Batch, range]:
+    """Decode the images of a task into their slots of the batch; return the task."""
+    batch, slots = task
+    numbers = batch.numbers[slots.start : slots.stop]
+    encoded = batch.data[slots.start : slots.stop] if batch.data else batch.fetch(numbers)
+    for slot, number, data in zip(slots, numbers, encoded, strict=True):
+        batch.slots[slot] = batch.items.image(data, number, batch.epoch, batch.slots[slot])
+    return task
+
+
+def _reusable_tensor(
+    shape: tuple[int, ...], dtype: np.dtype[Any], free_memory: deque[NDArray[Any]]
+) -> torch.Tensor:
+    """Return a tensor whose memory is used again; in a worker, one in shared memory."""
+    if get_worker_info() is not None:
+        return empty_tensor(shape, torch.from_numpy(np.empty(0, dtype)).dtype)
+    return torch.from_numpy(reusable_array(shape, dtype, free_memory))
+
+
+def empty_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    """Return a new tensor. In a ``DataLoader`` worker it is in shared memory.
+
+    The collate function of torch also uses shared memory there, which spares a copy.
+    """
+    if get_worker_info() is None:
+        return torch.empty(shape, dtype=dtype)
+    size_bytes = math.prod(shape) * dtype.itemsize
+    storage = torch.UntypedStorage._new_shared(size_bytes)  # type: ignore[no-untyped-call]
+    return torch.tensor([], dtype=dtype).set_(storage).view(shape)

@@ -1,0 +1,483 @@
+"""Which samples an iteration in torch reads, and how a saved state continues it.
+
+``EpochSamples`` is the base of the readers in ``dataprep.reading.torch``. It gives each iteration
+its epoch, divides the samples of the epoch among ranks and workers, and saves and loads states.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import operator
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.utils.data import get_worker_info
+
+from dataprep.errors import ConfigError, ImageError
+from dataprep.formats.protocol import Buffer
+from dataprep.reading.augment import Transform, sample_rng
+from dataprep.reading.epoch_counter import EpochCounter, Iteration, LoaderWorker
+from dataprep.reading.epoch_order import (
+    Integers,
+    Order,
+    end_of_epoch,
+    order_from_start,
+    samples_of_worker,
+)
+from dataprep.reading.frameworks import BUFFER_CANNOT_RESUME, HOW_TO_RESUME
+from dataprep.reading.record_reader import windows
+
+DEFAULT_BATCH = 64
+"""Samples that a worker takes at a time if the batch size is unknown."""
+
+Window: TypeAlias = tuple[list[int], list[Buffer] | None]
+"""The numbers of some samples, and their encoded images if these were read ahead."""
+
+
+class Items:
+    """Turns encoded images into samples of torch.
+
+    Attributes:
+        labels: the label of each sample: int64 of shape (samples,).
+        transform: applied to each image; None leaves images as bytes.
+        seed: the seed of the random numbers that the transform gets.
+    """
+
+    def __init__(self, records: Any, transform: Transform | None, seed: int) -> None:
+        """Use ``records.labels``, and ``records.name(number)`` in error messages."""
+        self.labels: NDArray[np.int64] = records.labels
+        self.transform: Any = transform
+        self._name: Callable[[int], str] = records.name
+        self.seed = seed
+
+    def item(self, data: Buffer, number: int, epoch: int) -> tuple[Any, int]:
+        """Return (image, label) of a sample.
+
+        Args:
+            data: the encoded image.
+            number: the number of the sample.
+            epoch: the epoch, on which random numbers depend.
+
+        Raises:
+            ImageError: the transform cannot decode the image. The message names the sample.
+        """
+        return self.image(data, number, epoch), int(self.labels[number])
+
+    def image(self, data: Buffer, number: int, epoch: int, out: NDArray[Any] | None = None) -> Any:
+        """Return the image of a sample. A NumPy array becomes a tensor.
+
+        If ``out`` is given, the transform writes the image into this array, and the result is None.
+        """
+        if self.transform is None:
+            return bytes(data)
+        rng = sample_rng(self.seed, epoch, number)
+        try:
+            if out is not None:
+                return self.transform.write(data, rng, out)
+            image = self.transform(data, rng)
+        except ImageError as error:
+            raise type(error)(f"{self._name(number)}: {error}") from error
+        if isinstance(image, np.ndarray):
+            return torch.from_numpy(image)
+        return image
+
+
+@dataclass(eq=False)
+class _SharedEpoch:
+    """An epoch that is read once, although two iterators may have been created for it.
+
+    Attributes:
+        is_taken: whether one of the iterators was asked for a sample.
+    """
+
+    is_taken: bool = False
+
+
+@dataclass(eq=False)
+class Reading:
+    """One iteration over the samples of a rank or a worker.
+
+    Attributes:
+        iteration: the iteration in the ``EpochCounter``.
+        numbers: the numbers of the samples that this iteration reads.
+        yielded: samples of the epoch that were yielded, including those before a resume.
+        shared: the epoch, which this iterator may share with another one.
+        has_begun: whether the iterator was asked for a sample.
+        has_ended: whether the iterator has yielded all samples.
+        iterator: returns the iterator as long as the program refers to it, then None.
+    """
+
+    iteration: Iteration
+    numbers: Integers
+    yielded: int
+    shared: _SharedEpoch
+    has_begun: bool = False
+    has_ended: bool = False
+    iterator: Callable[[], object] = lambda: None
+
+    @property
+    def epoch(self) -> int:
+        """The number of the epoch that is read."""
+        return self.iteration.epoch
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the program can still take samples from the iterator."""
+        return not self.has_ended and self.iterator() is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """The samples and the order to which a state belongs.
+
+    Attributes:
+        dataset: a name of the samples.
+        subset: the name of the subset; None if the samples are no subset.
+        order: a name of the order of an epoch.
+    """
+
+    dataset: str
+    subset: str | None
+    order: str
+
+    def entries(self) -> dict[str, str]:
+        """Return the entries of a state. Earlier versions wrote the entries without a subset."""
+        entries = {"dataset": self.dataset, "order": self.order}
+        if self.subset is not None:
+            entries["subset"] = self.subset
+        return entries
+
+
+class EpochSamples:
+    """The samples of a rank, epoch by epoch, with states that can be saved and loaded.
+
+    Attributes:
+        records: reads the images, such as ``dataprep.reading.record_reader.Records``.
+        items: turns encoded images into samples.
+        order: which samples this rank reads. For a host's share, ranks count within the host.
+    """
+
+    def __init__(self, records: Any, transform: Transform | None, order: Order) -> None:
+        self.records = records
+        self.items = Items(records, transform, order.seed)
+        # This comes first, because it refuses ranks that do not fit the share.
+        order_on_host = records.order_on_host(order)
+        # The order of all ranks, with which states are saved.
+        self._global_order = order_from_start(order, records.samples_by_share(order))
+        self.order = order_on_host
+        if self._global_order is not order:
+            self.order = records.order_on_host(self._global_order)
+        self._counter = EpochCounter(self._global_order.epoch)
+        self._reading: Reading | None = None
+        # Settings of the next iteration, which ``load_state_dict`` leaves: its epoch, the samples
+        # to skip, and whether it begins at the start of an epoch.
+        self._resumed_epoch: int | None = None
+        self._skipped = 0
+        self._is_at_start = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        # An iterator belongs to its process.
+        return {**self.__dict__, "_reading": None}
+
+    @abstractmethod
+    def samples_of_rank(self, epoch: int) -> Integers:
+        """Return the numbers of this rank's samples in the order of the epoch."""
+
+    @abstractmethod
+    def order_name(self) -> str:
+        """Return a name of the order of an epoch, by which a state of another order is refused."""
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that began last in any process, or that was set after it."""
+        return self._counter.current
+
+    def set_epoch(self, epoch: int) -> None:
+        """Set the epoch of the next iteration, also for workers that are running."""
+        self._counter.set(epoch, _loader_worker())
+        self._reading = None
+        self._is_at_start = False
+
+    def state(self) -> dict[str, Any]:
+        """Return how far the epoch is: its number, the seed, and the samples all ranks have read.
+
+        A worker process of ``DataLoader`` knows only its own samples. The state of a worker also
+        has their number, and the settings on which this number depends. The same number of workers
+        of the same rank can continue from it.
+
+        Raises:
+            ConfigError: workers of a ``DataLoader`` read the samples, so that this process does not
+                know how far they are.
+        """
+        order, reading = self._global_order, self._reading
+        in_worker = get_worker_info() is not None
+        if not in_worker and self._is_read_by_workers():
+            raise ConfigError(
+                f"worker processes of a DataLoader read these samples: {HOW_TO_RESUME}"
+            )
+        epoch = reading.epoch if reading else self._counter.following()
+        samples = order.start if epoch == order.epoch else 0
+        state = {
+            "epoch": epoch,
+            "seed": order.seed,
+            "samples": samples,
+            **self._origin().entries(),
+        }
+        if reading is None:
+            return state
+        if in_worker:
+            return {**state, **self._settings_of_counts(), "of_worker": reading.yielded}
+        shares = self.records.samples_by_share(order)
+        end = end_of_epoch(order, shares)
+        # A step of which some samples were taken counts as read.
+        steps = -(-reading.yielded // (self.order.rank_batch or 1))
+        samples += steps * order.step_samples
+        if len(shares) == 1:
+            samples = min(samples, end)  # the last step may be smaller
+        if reading.has_ended and order.even == "keep":
+            samples = end
+        return {**state, "samples": samples}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Continue from a state, also with another number of ranks.
+
+        The state of a worker needs the seed, the number of ranks and the batch size with which it
+        was saved.
+
+        Raises:
+            ConfigError: the state belongs to other samples, or is beyond the end of their epoch; or
+                it belongs to a worker and was saved with other settings.
+        """
+        epoch, seed, samples = checked_state(state, self._origin())
+        in_worker = get_worker_info() is not None
+        if "of_worker" in state and not in_worker:
+            raise ConfigError(
+                "the state belongs to a worker of torchdata's StatefulDataLoader: give it to "
+                "StatefulDataLoader.load_state_dict"
+            )
+        if in_worker:
+            # Later epochs use the seed of the training process, so that seeds must agree.
+            self._require_same_settings(state)
+        order = replace(self._global_order, seed=seed, start=samples, epoch=epoch)
+        self._global_order = order_from_start(order, self.records.samples_by_share(order))
+        self.order = self.records.order_on_host(self._global_order)
+        self.items.seed = seed
+        self._reading = None
+        if not in_worker:
+            self._counter.set(self._global_order.epoch)
+            self._is_at_start = self._global_order.start == 0
+            return
+        # Every worker of the loader loads this state. The first iteration sets the epoch for all.
+        self._resumed_epoch = self._global_order.epoch
+        self._skipped = state.get("of_worker", 0)
+        worker_samples = len(self.samples_of_worker(epoch, *worker_number()))
+        if not 0 <= self._skipped <= worker_samples:
+            raise ConfigError(
+                f"the state is beyond the end of an epoch: {self._skipped:,} samples of a worker "
+                f"that has {worker_samples:,}"
+            )
+
+    def samples_in_epoch(self, worker: int = 0, workers: int = 1) -> int:
+        """Return how many samples this rank, or one of its workers, has in an epoch.
+
+        It is the epoch that is being read, or the next one if none is being read.
+        """
+        return len(self.samples_of_worker(self._current_epoch(), worker, workers))
+
+    def samples_of_worker(self, epoch: int, worker: int = 0, workers: int = 1) -> Integers:
+        """Return the numbers of a worker's samples in the order in which they are read."""
+        batch = self.order.rank_batch or DEFAULT_BATCH
+        return samples_of_worker(self.samples_of_rank(epoch), batch, worker, workers)
+
+    def begin(self) -> Reading:
+        """Begin an iteration: choose its epoch, and the samples of this rank or worker."""
+        worker = _loader_worker()
+        epoch = self._resumed_epoch
+        self._resumed_epoch = None
+        latest = self._reading
+        shared = _SharedEpoch()
+        if worker is None and self._is_at_start and latest is not None:
+            self._is_at_start = False
+            if not latest.has_begun:
+                # StatefulDataLoader creates an iterator when it loads the state of an epoch that
+                # has ended, and does not use it. The new iterator reads the same epoch. If the
+                # program uses both iterators, ``note_first_sample`` separates them.
+                epoch, shared = latest.epoch, latest.shared
+        iteration = self._counter.claim(worker, epoch)
+        skipped = self._skipped
+        self._skipped = 0
+        numbers = self.samples_of_worker(iteration.epoch, *worker_number())[skipped:]
+        self._reading = Reading(iteration, numbers, skipped, shared)
+        return self._reading
+
+    def resumed_reading(self, epoch: int, numbers: Integers, yielded: int) -> Reading:
+        """Begin an iteration of an epoch of which some samples were yielded before a resume."""
+        iteration = self._counter.claim(None, epoch)
+        return Reading(iteration, numbers[yielded:], yielded, _SharedEpoch())
+
+    def note_first_sample(self, reading: Reading) -> None:
+        """Note that an iterator is asked for its first sample.
+
+        If another iterator already reads the same epoch, this one gets the next epoch.
+        """
+        if reading.shared.is_taken:
+            reading.iteration = self._counter.claim()
+            reading.shared = _SharedEpoch()
+            reading.numbers = self.samples_of_worker(reading.epoch)
+            self._reading = reading
+        elif self._reading is not None and self._reading.shared is reading.shared:
+            self._reading = reading
+        reading.has_begun = True
+        reading.shared.is_taken = True
+
+    def note_end(self, reading: Reading) -> None:
+        """Note that an iterator has ended, or that the program has dropped it."""
+        if get_worker_info() is not None:
+            self._counter.end(reading.iteration)
+
+    def batches(self, reading: Reading, size: int) -> Iterator[Window]:
+        """Yield the samples of this rank in batches. A worker yields every ``workers``-th batch.
+
+        ``DataLoader`` takes a batch from each worker in turn, so that the order of batches is the
+        same for any number of workers. Images of a remote store are read ahead.
+        """
+        if self.records.is_remote:
+            yield from self.records.windows(reading.numbers, size)
+        else:
+            for window in windows(reading.numbers, size):
+                yield window, None
+
+    def _origin(self) -> _Origin:
+        """Return the samples and the order to which a state belongs."""
+        order = self._global_order
+        return _Origin(
+            self.records.identity(order), self.records.subset_name(order), self.order_name()
+        )
+
+    def _settings_of_counts(self) -> dict[str, Any]:
+        """Return the settings on which the samples of a rank or worker depend.
+
+        A state that counts the samples of one rank or worker is valid only with the same settings.
+        """
+        return {
+            "seed": self._global_order.seed,
+            "world_size": self._global_order.world_size,
+            "global_batch": self._global_order.global_batch,
+            "rank_batch": self.order.rank_batch,
+        }
+
+    def _require_same_settings(self, state: Mapping[str, Any]) -> None:
+        """Raise ConfigError if the state of a rank or worker was saved with other settings.
+
+        States of earlier versions have only the seed.
+        """
+        settings = self._settings_of_counts()
+        rank_batch = settings.pop("rank_batch")
+        for key, setting in settings.items():
+            if state.get(key, setting) != setting:
+                raise ConfigError(
+                    f"the state was saved with {key} {state[key]}, not {setting}: make the data "
+                    f"set with {key}={state[key]}, or give start=steps * global_batch"
+                )
+        if state.get("rank_batch", rank_batch) != rank_batch:
+            raise ConfigError(
+                f"the state belongs to a rank that takes {state['rank_batch']} samples of a global "
+                f"batch, this one takes {rank_batch}: load the state that this rank saved"
+            )
+
+    def _is_read_by_workers(self) -> bool:
+        """Whether workers of a ``DataLoader`` read, or have read after this process did."""
+        latest = self._reading.iteration.number if self._reading else -1
+        for iteration in self._counter.iterations():
+            is_later = iteration.number > latest
+            if iteration.workers and (is_later or iteration.is_being_read):
+                return True
+        return False
+
+    def _current_epoch(self) -> int:
+        """Return the epoch that is being read, or the next one if none is being read."""
+        if self._reading is not None and self._reading.is_live:
+            return self._reading.epoch
+        iterations = self._counter.iterations()
+        if iterations and iterations[0].is_being_read:
+            return iterations[0].epoch
+        return self._counter.following()
+
+
+def checked_state(state: Mapping[str, Any], origin: _Origin) -> tuple[int, int, int]:
+    """Return the epoch, the seed and the number of samples of a state.
+
+    States of earlier versions do not name their samples and their order. They belong to no subset.
+
+    Raises:
+        ConfigError: it is not a state, or it belongs to other samples or to another order.
+    """
+    try:
+        epoch = operator.index(state["epoch"])
+        seed = operator.index(state["seed"])
+        samples = operator.index(state["samples"])
+    except (KeyError, TypeError):
+        raise ConfigError(
+            f"not a state of dataprep.to_torch: {state!r}; it has whole numbers for epoch, seed and"
+            " samples"
+        ) from None
+    if state.get("subset") != origin.subset:
+        raise ConfigError(
+            f"the state belongs to {_subset_name(state.get('subset'))}, the samples are those of "
+            f"{_subset_name(origin.subset)}: select the same samples by dataset.where or "
+            "dataset.select as when it was saved, or begin without the state"
+        )
+    if state.get("dataset", origin.dataset) != origin.dataset:
+        raise ConfigError(
+            "the state belongs to another data set: open the split, the share or the shards with "
+            "which it was saved"
+        )
+    if state.get("order", origin.order) != origin.order:
+        raise ConfigError(
+            f"the state belongs to samples that are read {state['order']}, these are read "
+            f"{origin.order}: use the same iterable, shuffle and format"
+        )
+    return epoch, seed, samples
+
+
+def _subset_name(subset: object) -> str:
+    """Describe a subset for messages."""
+    if subset is None:
+        return "the whole data set"
+    return f"the subset {str(subset)[:12]} (dataset.subset)"
+
+
+def worker_number() -> tuple[int, int]:
+    """Return the number of this ``DataLoader`` worker and the number of workers.
+
+    In a process that is no worker, return (0, 1).
+    """
+    info = get_worker_info()
+    if info is None:
+        return 0, 1
+    return info.id, info.num_workers
+
+
+def _loader_worker() -> LoaderWorker | None:
+    """Return the ``DataLoader`` worker that this process is; None in a training process."""
+    info = get_worker_info()
+    if info is None:
+        return None
+    process = multiprocessing.current_process()._identity[-1]
+    return LoaderWorker(
+        number=info.id,
+        workers=info.num_workers,
+        base_seed=info.seed - info.id,
+        first_process=process - info.id,
+    )
+
+
+def require_no_buffer(buffer: int) -> None:
+    """Raise ConfigError if a shuffle buffer mixes the samples: a state cannot count them."""
+    if buffer:
+        raise ConfigError(BUFFER_CANNOT_RESUME)

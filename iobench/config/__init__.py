@@ -1,0 +1,1 @@
+"""The settings of a benchmark, and the trials that follow from them."""

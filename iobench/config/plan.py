@@ -1,0 +1,286 @@
+"""PURE. The trials of a config, the order in which they run, and the data that they use."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from dataprep.errors import ConfigError
+from dataprep.registry import Registry
+from iobench.config.benchmark import BenchConfig
+from iobench.consumers import CONSUMERS
+from iobench.loaders import LOADERS
+from iobench.loaders.capabilities import capabilities_of
+from iobench.machine.page_cache import WHEN_NEEDED
+from iobench.probes.object_store.clients import CLIENTS
+from iobench.probes.settings import plan_disks, plan_layouts, plan_objects
+from iobench.results.trial import Trial, TrialSpec
+from iobench.trials import loader_grid, training_settings
+from iobench.trials.ladder import HOST_RUNGS, RUNGS
+from iobench.trials.training_settings import Training
+
+Point = tuple[str, dict[str, Any]]
+"""The kind and the parameters of a trial, without its repeat."""
+AnyTrial = TypeVar("AnyTrial", TrialSpec, Trial)
+
+
+def trials(config: BenchConfig) -> list[TrialSpec]:
+    """List the trials of a config in the order in which they run.
+
+    A point is a trial without its repeat. Related points form a group. A group runs in rounds:
+    first all points once, then all points again, until each has ``repeats`` trials. Each round has
+    its own random order, so that no point always follows the same other point. ``order_seed``
+    determines all orders. In the first round, a loader with fewer workers comes before the same
+    loader with more workers, because ``more_workers_gain`` decides whether more are tried. Points
+    that occur in several sweeps are run once.
+    """
+    specs = []
+    for group in _groups(config):
+        points = _distinct(group)
+        for repeat in range(config.repeats):
+            order = _shuffled(points, config.order_seed, repeat)
+            if repeat == 0 and config.more_workers_gain is not None:
+                order = _fewer_workers_first(order)
+            specs += [
+                TrialSpec(kind, _with_drop_caches(config, params), repeat) for kind, params in order
+            ]
+    return specs
+
+
+def in_config_order(config: BenchConfig, planned: Iterable[AnyTrial]) -> list[AnyTrial]:
+    """Sort trials by the order in which the config names them, repeats one after another.
+
+    This is the order for readers. Trials run in the order of ``trials``.
+    """
+    positions: dict[str, int] = {}
+    for group in _groups(config):
+        for kind, params in _distinct(group):
+            spec = TrialSpec(kind, _with_drop_caches(config, params))
+            positions[_point_id(spec)] = len(positions)
+
+    def position(trial: AnyTrial) -> tuple[int, int]:
+        point_id = _point_id(on_all_hosts(trial))
+        return positions.get(point_id, len(positions)), trial.repeat
+
+    return sorted(planned, key=position)
+
+
+def on_hosts(specs: Sequence[TrialSpec], counts: Sequence[int]) -> list[TrialSpec]:
+    """List each trial on all hosts, and next to it the same trial on fewer hosts.
+
+    Args:
+        specs: the trials.
+        counts: the smaller numbers of hosts. The parameter ``hosts`` of a trial is such a number; a
+            trial without it runs on all hosts.
+
+    Returns:
+        The trials. The order of the numbers of hosts is reversed in every second round.
+    """
+    specs_on_hosts: list[TrialSpec] = []
+    for spec in specs:
+        on_fewer = [replace(spec, params={**spec.params, "hosts": count}) for count in counts]
+        versions = [*on_fewer, spec]
+        if spec.repeat % 2:
+            versions.reverse()
+        specs_on_hosts += versions
+    return specs_on_hosts
+
+
+def on_all_hosts(trial: AnyTrial) -> AnyTrial:
+    """The same trial on all hosts."""
+    params = {key: value for key, value in trial.params.items() if key != "hosts"}
+    return replace(trial, params=params)
+
+
+def places_of(spec: TrialSpec) -> list[str]:
+    """The names of the data, the disk target and the store that a trial uses, sorted."""
+    params = spec.params
+    names = {params.get("data"), params.get("over")}
+    if spec.kind == "disk":
+        names.add(f"disk/{params['target']}")
+    if spec.kind == "object":
+        names.add(f"store/{params['store']}")
+    return sorted(name for name in names if name)
+
+
+def formats_read(specs: Sequence[TrialSpec], name: str) -> frozenset[str] | None:
+    """The record formats in which trials read the data called ``name``.
+
+    Returns:
+        The formats. ``ANY_FORMAT`` is among them if a loader reads any format. None if all formats
+        may be read, as by loaders of other packages, or if no trial reads the data.
+    """
+    readers = [spec for spec in specs if name in places_of(spec)]
+    if not readers:
+        return None
+    formats: set[str] = set()
+    for spec in readers:
+        loader = spec.params.get("loader")
+        if loader is not None and LOADERS.origin(loader):
+            return None
+        capabilities = capabilities_of(loader or "")
+        if capabilities.reads_data:
+            formats.add(capabilities.record_format)
+    return frozenset(formats)
+
+
+def others(specs: Sequence[TrialSpec]) -> dict[str, str]:
+    """The loaders, consumers and clients that come from other packages.
+
+    Returns:
+        The package by the kind and the name: ``loader mine`` to ``package 1.0``.
+    """
+    origins = {}
+    for registry, name in _registered(specs):
+        origin = registry.origin(name) if registry.has(name) else ""
+        if origin:
+            origins[f"{registry.noun} {name}"] = origin
+    return origins
+
+
+def clashes(specs: Sequence[TrialSpec]) -> list[str]:
+    """A warning for each name of this package that another package also registers."""
+    return [
+        f"{registry.noun} {name!r} of {package} is ignored: this package has the same name"
+        for registry, name in _registered(specs)
+        for package in registry.shadowed_packages(name)
+    ]
+
+
+def ladder_config(config: BenchConfig) -> BenchConfig:
+    """Reduce a config to its training loops, each with every rung of the ladder that it can have.
+
+    A loop that reads only from the store has no local rungs. A loop over local data has the rung
+    ``store`` only if the config names a bucket (``data.bucket``) or the input ``store``.
+
+    Raises:
+        ConfigError: the config has no training loop.
+    """
+    if not config.training:
+        raise ConfigError(
+            "a ladder is of training loops, but this config has none: add the key training"
+        )
+    bucket = "bucket" in config.data.model_fields_set
+    loops = [
+        {**loop.model_dump(mode="json"), "inputs": _rungs(loop, bucket=bucket)}
+        for loop in config.training
+    ]
+    without_others = {"disk": None, "object_store": None, "loaders": ()}
+    name = config.name if config.name.endswith("ladder") else f"{config.name}-ladder"
+    return BenchConfig.model_validate(
+        {
+            **config.model_dump(mode="json", exclude_unset=True),
+            **without_others,
+            "name": name,
+            "training": loops,
+        }
+    )
+
+
+def _registered(specs: Sequence[TrialSpec]) -> list[tuple[Registry[Any], str]]:
+    """The loaders, consumers and clients that trials name, with their registries, each once."""
+    registries: dict[str, Registry[Any]] = {
+        "loader": LOADERS,
+        "consumer": CONSUMERS,
+        "client": CLIENTS,
+    }
+    registered: dict[tuple[str, str], tuple[Registry[Any], str]] = {}
+    for spec in specs:
+        for key, registry in registries.items():
+            if key in spec.params:
+                name = str(spec.params[key])
+                registered[key, name] = registry, name
+    return list(registered.values())
+
+
+def _groups(config: BenchConfig) -> Iterator[Sequence[Point]]:
+    """Groups of related points, whose trials are interleaved."""
+    if config.disk is not None:
+        yield [("disk", dict(params)) for params in plan_disks(config.disk)]
+        yield [("layout", dict(params)) for params in plan_layouts(config.disk)]
+    if config.object_store is not None:
+        yield [("object", dict(params)) for params in plan_objects(config.object_store)]
+    yield [
+        ("loader", params) for grid in config.loaders for params in loader_grid.loader_points(grid)
+    ]
+    for loop in config.training:
+        yield [("train", params) for params in training_settings.training_points(loop)]
+
+
+def _with_drop_caches(config: BenchConfig, params: dict[str, Any]) -> dict[str, Any]:
+    """Add ``drop_caches`` to the parameters of a cold trial, unless it has its default."""
+    is_cold = "cold" in (params.get("cache"), params.get("input"))
+    if not is_cold or config.drop_caches == WHEN_NEEDED:
+        return params
+    return {**params, "drop_caches": config.drop_caches}
+
+
+def _distinct(points: Sequence[Point]) -> list[Point]:
+    points_by_text = {json.dumps(point, sort_keys=True): point for point in points}
+    return list(points_by_text.values())
+
+
+def _shuffled(points: Sequence[Point], seed: int, repeat: int) -> list[Point]:
+    """The points in the random order of a round, which is the same in every process.
+
+    The points are sorted by a hash of the seed, the round and the point. The order of two points
+    does not change if other points are added or left out.
+    """
+
+    def digest(point: Point) -> bytes:
+        text = json.dumps([seed, repeat, point], sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).digest()
+
+    return sorted(points, key=digest)
+
+
+def _point_id(trial: TrialSpec | Trial) -> str:
+    """The id of a trial without its repeat."""
+    return TrialSpec(trial.kind, trial.params).id.rpartition("/")[0]
+
+
+def _fewer_workers_first(points: Sequence[Point]) -> list[Point]:
+    """Reorder loaders that differ only in workers, so that fewer workers come first.
+
+    They exchange their positions with each other. All other points keep their positions.
+    """
+    positions_by_sweep: dict[str, list[int]] = {}
+    for position, (kind, params) in enumerate(points):
+        if kind == "loader" and "workers" in params:
+            sweep = json.dumps({**params, "workers": None}, sort_keys=True)
+            positions_by_sweep.setdefault(sweep, []).append(position)
+    ordered = list(points)
+    for positions in positions_by_sweep.values():
+        sweep_points = [points[position] for position in positions]
+        sweep_points.sort(key=lambda point: point[1]["workers"])
+        for position, point in zip(positions, sweep_points, strict=True):
+            ordered[position] = point
+    return ordered
+
+
+def _rungs(loop: Training, *, bucket: bool) -> list[str]:
+    """The rungs that a loop can have, in their order.
+
+    Args:
+        loop: the training loop.
+        bucket: whether the config names a bucket.
+    """
+    if not capabilities_of(loop.loader).reads_data:
+        return [rung for rung in RUNGS if rung in loop.inputs]
+    inputs = set(loop.inputs)
+    has_store = "store" in inputs
+    has_local_inputs = bool(inputs & {"warm", "cold"})
+    rungs = {"synthetic"}
+    if has_local_inputs or not has_store:
+        rungs |= {"warm", "cold"}
+    if has_store or bucket:
+        rungs.add("store")
+    takes_torch_batches = loop.consumer not in ("tensorflow", "mxnet")
+    if capabilities_of(loop.loader).holds_samples and takes_torch_batches and loop.devices == 1:
+        rungs |= set(HOST_RUNGS)
+        if loop.data == "pixels":
+            rungs.discard("decode")
+    return [rung for rung in RUNGS if rung in rungs]

@@ -1,0 +1,183 @@
+"""Read the limits and prices with which a run's figures are compared, from their files.
+
+They are saved with the result. A report that is drawn again therefore says the same as before, even
+if the files have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BeforeValidator, ValidationError
+
+from dataprep.config.files import EXAMPLES, read_config
+from dataprep.config.prices import Prices, read_prices, region_of, storage_price
+from dataprep.errors import ConfigError
+from iobench.config.benchmark import BenchConfig, CostSettings, Positive
+from iobench.errors import ResultError
+from iobench.results.result import Result
+from iobench.settings import Settings
+
+_LIMITS_FILE = "configs/limits.yaml"
+_PRICES_FILE = "configs/prices.yaml"
+_DATA_LABELS = {"targets": ("data", "mount", "shards", "source"), "stores": ("data",)}
+"""Labels of the run's own data, which a config need not define."""
+
+InstanceLimit: TypeAlias = Literal[
+    "network_gbit_per_s", "network_baseline_gbit_per_s", "ebs_gbit_per_s"
+]
+"""Limits of a type of machine; the baseline is guaranteed, the others hold for a while."""
+
+
+class Limits(Settings):
+    """A file of limits, with their source and date."""
+
+    as_of: Annotated[str, BeforeValidator(str)]  # YAML has dates
+    source: str
+    instances: dict[str, dict[InstanceLimit, Positive]] = {}  # noqa: RUF012  pydantic copies it
+    volumes: dict[str, dict[Literal["mib_per_s"], Positive]] = {}  # noqa: RUF012  pydantic copies it
+    stores: dict[str, dict[Literal["gets_per_s_per_prefix"], Positive]] = {}  # noqa: RUF012  pydantic copies it
+
+
+def references(config: BenchConfig, environment: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits, and the prices if the config asks for costs, as the result stores them.
+
+    ``limits`` has those of this type of machine, of volumes and of stores, with their source and
+    date. ``prices`` has those of the machine for an hour and of the store of the data.
+
+    Args:
+        config: the config of the run.
+        environment: the environment of the run.
+
+    Raises:
+        ConfigError: a file does not exist, or the config limits something that is not in the run.
+    """
+    limits = read_limits(_path(config.limits.file))
+    _check_names(config, environment, limits)
+    content = {"limits": _limits(config, environment, limits)}
+    if config.cost is not None:
+        content["prices"] = _prices(config, environment, read_prices(_path(config.prices)))
+    return content
+
+
+def read_limits(path: Path | None) -> Limits:
+    """Read limits from a file, or from the example that comes with the package.
+
+    Raises:
+        ConfigError: the file does not exist, or is no file of limits.
+    """
+    return read_config(Limits, path or EXAMPLES / "limits.yaml", {})
+
+
+def priced(
+    result: Result, cost: Mapping[str, Any], prices: Path | None
+) -> tuple[Result, dict[str, Any]]:
+    """Return a saved run with the prices of today's file, and complete settings of its cost.
+
+    Args:
+        result: the run.
+        cost: keys of ``CostSettings``; missing keys are taken from the run's own config.
+        prices: the file of prices; None for the one that the run's config names.
+
+    Raises:
+        ConfigError: the file does not exist, or a key is wrong.
+        ResultError: the run was not made by ``iobench run``.
+    """
+    own_cost = result.config.get("cost") or {}
+    settings = read_config(CostSettings, None, {**own_cost, **cost}).model_dump()
+    content = {**result.config, "cost": settings, "limits": {}}
+    if prices is not None:
+        content["prices"] = str(prices)
+    try:
+        config = BenchConfig.model_validate(content)
+    except ValidationError:
+        raise ResultError("this version of iobench run does not accept its config") from None
+    today = references(config, result.environment)
+    saved = {**result.references, "prices": today["prices"]}
+    return replace(result, references=saved), settings
+
+
+def _prices(config: BenchConfig, environment: Mapping[str, Any], prices: Prices) -> dict[str, Any]:
+    """Return the prices that the run needs. An unknown one is None, with the file that lacks it."""
+    file = config.prices or _PRICES_FILE
+    is_remote = "://" in (config.data.shards or config.data.source or "")
+    store = config.data.store if is_remote else config.data.bucket.store
+    store_price, store_about = storage_price(prices, store)
+    instance = config.cost.instance if config.cost is not None else None
+    instance = instance or (environment.get("machine") or {}).get("instance_type")
+    region = region_of(prices, store)
+    usd_per_h = None
+    about = f"{file} has no hourly price of {instance or 'this machine'} in {region}"
+    if prices.instances is not None and instance:
+        usd_per_h = prices.instances.usd_per_h.get(region, {}).get(instance)
+        if usd_per_h is not None:
+            as_of, source = prices.instances.as_of, prices.instances.source
+            about = f"{instance} in {region}, as of {as_of}, {source}"
+    return {
+        "file": file,
+        "currency": prices.currency,
+        "s3": store_price.model_dump() if store_price else None,
+        "s3_about": store_about,
+        "instance_type": instance,
+        "instance_usd_per_h": usd_per_h,
+        "instance_about": about,
+    }
+
+
+def _limits(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    """Return the limits of this type of machine, of all volumes and of all stores."""
+    machine = environment.get("machine") or {}
+    instance = config.limits.instance or machine.get("instance_type")
+    content: dict[str, Any] = {
+        "as_of": limits.as_of,
+        "source": limits.source,
+        "file": config.limits.file or _LIMITS_FILE,
+        "volumes": {name: volume["mib_per_s"] for name, volume in limits.volumes.items()},
+        "stores": limits.stores,
+    }
+    if instance:
+        content["instance_type"] = instance
+        content["instance"] = limits.instances.get(instance)
+    return content
+
+
+def _check_names(config: BenchConfig, environment: Mapping[str, Any], limits: Limits) -> None:
+    """Refuse misspelt names, whose limits would have no effect.
+
+    Raises:
+        ConfigError: no target, store or type of volume has this name.
+    """
+    settings = config.limits
+    for label, target in settings.targets.items():
+        if target.volume is not None and target.volume not in limits.volumes:
+            raise ConfigError(
+                f"limits.targets.{label}.volume: {settings.file or _LIMITS_FILE} has no "
+                f"{target.volume!r}; it has {', '.join(limits.volumes)}"
+            )
+    # A config may keep limits of parts that it does not measure.
+    if config.disk is not None:
+        _check_labels("targets", list(settings.targets), environment)
+    if config.object_store is not None:
+        _check_labels("stores", list(settings.stores), environment)
+
+
+def _check_labels(section: str, labels: list[str], environment: Mapping[str, Any]) -> None:
+    """Refuse labels of targets or stores that the run does not have.
+
+    Raises:
+        ConfigError: a label is unknown.
+    """
+    known = {*(environment.get(section) or ()), *_DATA_LABELS[section]}
+    for label in labels:
+        if label not in known:
+            raise ConfigError(
+                f"limits.{section}.{label}: nothing in this run has this name; there are "
+                f"{', '.join(sorted(known))}"
+            )
+
+
+def _path(value: str | None) -> Path | None:
+    return Path(value).expanduser() if value else None

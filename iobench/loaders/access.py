@@ -1,0 +1,307 @@
+"""The modes in which a loader reads data on a store, as training services offer them.
+
+Modes are ``file`` (all data are downloaded first), ``pipe`` (a stream), ``lazy`` (one range request
+for each sample) and ``mount``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import shutil
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from pydantic import Field
+
+from dataprep.errors import StoreFull
+from dataprep.stores import s3
+from iobench.data.copying import Selection, copy_data
+from iobench.data.data_summary import DataSummary, summarize_data
+from iobench.data.settings import split_name
+from iobench.errors import Unavailable
+from iobench.loaders.capabilities import capabilities_of, loaders_with
+from iobench.loaders.protocol import Batch, BuffersSamples, CountsBatches, Framework, Loader
+from iobench.machine.hardware import memory_bytes
+from iobench.machine.processes import peak_memory
+from iobench.results.trial import Params, Place
+
+Access: TypeAlias = Literal["direct", "file", "pipe", "lazy", "mount"]
+Connections: TypeAlias = Annotated[int, Field(ge=1, le=256)]
+ShuffleBuffer: TypeAlias = Annotated[int, Field(ge=1, le=100_000_000)]
+
+DIRECT = "direct"
+"""The mode in which the loader reads in its own way; disk and memory are not measured."""
+
+MODES: Mapping[str, str] = {
+    "file": "everything is downloaded to a local folder, then read there",
+    "pipe": "whole objects in sequence, shuffled by key and by a buffer of samples",
+    "lazy": "one range request for each sample",
+    "mount": "files at a path: a FUSE mount, NFS, or any folder",
+}
+"""A description of each mode."""
+
+SETTINGS: Mapping[str, str] = {"file": "connections", "pipe": "shuffle_buffer"}
+"""The config key that only this mode uses."""
+
+_ENTRY = struct.Struct("3d")  # bytes, seconds to the first byte, seconds to the last byte
+_REFUSED = -1.0  # an entry of a refused request has this instead of bytes
+
+
+def can_read(loader: str, access: str) -> bool:
+    """Return whether a loader can read in a mode.
+
+    ``pipe`` needs a loader with a shuffle buffer, ``lazy`` a loader that requests single samples.
+    Every loader that reads data can read files on a disk, so it can use ``file`` and ``mount``.
+    """
+    if access == DIRECT:
+        return True
+    capabilities = capabilities_of(loader)
+    needs_capability = access in ("pipe", "lazy")
+    return capabilities.reads_data and (not needs_capability or access in capabilities.access_modes)
+
+
+def readers_of(access: str) -> str:
+    """Return the names of the loaders that can read in a mode, for a message."""
+    if access in ("pipe", "lazy"):
+        return " or ".join(loaders_with(lambda capabilities: access in capabilities.access_modes))
+    return "any that reads"
+
+
+def data_of(access: str, name: str) -> str | None:
+    """Return the name of the data that a trial reads; None if the mode cannot read these data.
+
+    ``mount`` reads files on a disk, the other modes read only data on a store.
+    """
+    if access == "mount":
+        return f"{name.rpartition('@')[0]}@disk"
+    _, _, is_remote = split_name(name)
+    return name if access == DIRECT or is_remote else None
+
+
+def downloaded(place: Place, reads: str, folder: Path, connections: int) -> Place:
+    """Copy data to a folder on the disk of the run.
+
+    Shards of one format and their tables are copied, or all files.
+
+    Args:
+        place: the location of the data.
+        reads: the record format that the loader reads.
+        folder: an existing folder.
+        connections: number of objects that are copied at the same time.
+
+    Returns:
+        The location of the copy.
+
+    Raises:
+        Unavailable: there is too little space; nothing is copied.
+        DatasetChanged: the shards were made anew meanwhile.
+        StoreError: an object cannot be read.
+        OSError: a file cannot be written.
+    """
+    local = replace(place, uri=str(folder))
+    try:
+        copy_data(
+            place,
+            local,
+            Selection({reads}, indexes=False),
+            name="access file",
+            remedy="choose an --output on a larger disk, or another access",
+            at_once=connections,
+        )
+    except StoreFull as error:
+        raise Unavailable(str(error)) from None
+    return local
+
+
+class DownloadedLoader:
+    """A loader that first downloads its data.
+
+    The download begins when the first epoch begins, and ``close`` removes the copy. Before that,
+    the loader is created with the location on the store, so that frameworks are imported before any
+    clock runs.
+
+    Args:
+        place: the location of the data on a store.
+        build: creates the loader that reads a location.
+        folder: the copy goes to ``download`` below this folder.
+        batch_size: samples in a batch.
+        connections: number of objects that are copied at the same time.
+    """
+
+    def __init__(
+        self,
+        place: Place,
+        build: Callable[[Place], Loader],
+        folder: Path,
+        *,
+        batch_size: int,
+        connections: int,
+    ) -> None:
+        self._place, self._build = place, build
+        self._folder = folder / "download"
+        self._batch_size, self._connections = batch_size, connections
+        self._loader = build(place)
+        self.notes: Sequence[str] = self._loader.notes
+        self.framework: Framework = self._loader.framework
+        self.reads: str | None = self._loader.reads
+        self._format = "files" if self.reads is None else self.reads
+        self.disk_bytes = 0
+
+    def whole_batches(self) -> int:
+        """Return the number of whole batches in epoch 0."""
+        if isinstance(self._loader, CountsBatches):
+            return self._loader.whole_batches()
+        return summarize_data(self._place, self._format).samples // self._batch_size
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Yield the batches of the loader; the first call downloads the data before."""
+        if not self.disk_bytes:
+            self._folder.mkdir(parents=True)
+            local = downloaded(self._place, self._format, self._folder, self._connections)
+            files = [path for path in self._folder.rglob("*") if path.is_file()]
+            self.disk_bytes = sum(path.stat().st_blocks * 512 for path in files)
+            self._loader.close()
+            self._loader = self._build(local)
+            self.notes = self._loader.notes
+        yield from self._loader.epoch(number)
+
+    def close(self) -> None:
+        """End the loader and remove the copy."""
+        self.notes = self._loader.notes  # The loader may have added notes during the epochs.
+        try:
+            self._loader.close()
+        finally:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class RequestTotals(NamedTuple):
+    """Sums over requests to a store.
+
+    Attributes:
+        requests: number of answered GETs, also of single ranges.
+        bytes: bytes of their answers.
+        first_byte_s: the sum of the seconds until each answer began.
+        complete_s: the sum of the seconds until each answer was complete.
+        refused: answers 503 and 429, to any request.
+    """
+
+    requests: int = 0
+    bytes: int = 0
+    first_byte_s: float = 0.0
+    complete_s: float = 0.0
+    refused: int = 0
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics of a trial: sums, and means per GET if there was one."""
+        metrics: dict[str, float] = {
+            "store_requests": self.requests,
+            "store_read_bytes": self.bytes,
+            "store_refused": self.refused,
+        }
+        if self.requests:
+            metrics["store_first_byte_s"] = self.first_byte_s / self.requests
+            metrics["store_get_s"] = self.complete_s / self.requests
+        return metrics
+
+
+def sum_of_totals(processes: Iterable[RequestTotals]) -> RequestTotals:
+    """Return the sum over processes that read at the same time."""
+    columns = zip(*processes, strict=True)
+    return RequestTotals(*(sum(column) for column in columns))
+
+
+class RequestCounter(logging.Handler):
+    """Counts requests while ``counting_requests`` runs; ``totals`` may be called at any time."""
+
+    def __init__(self, descriptor: int) -> None:
+        super().__init__(logging.DEBUG)
+        self._descriptor = descriptor
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write an entry for a GET or a refusal; ignore other log lines."""
+        if record.msg == s3.GET_MESSAGE and isinstance(record.args, tuple):
+            os.write(self._descriptor, _ENTRY.pack(*record.args[1:]))
+        elif record.msg == s3.THROTTLED_MESSAGE:
+            os.write(self._descriptor, _ENTRY.pack(_REFUSED, 0.0, 0.0))
+
+    def totals(self) -> RequestTotals:
+        """Return the sums over all requests so far."""
+        data = os.pread(self._descriptor, os.fstat(self._descriptor).st_size, 0)
+        entries = np.frombuffer(data).reshape(-1, 3)
+        gets = entries[entries[:, 0] != _REFUSED]
+        size_bytes, first_byte_s, complete_s = gets.sum(axis=0).tolist()
+        refused = len(entries) - len(gets)
+        return RequestTotals(len(gets), int(size_bytes), first_byte_s, complete_s, refused)
+
+
+@contextlib.contextmanager
+def counting_requests() -> Iterator[RequestCounter]:
+    """Count requests to S3 while the block runs, also of processes that are forked in it.
+
+    The store logs each answered GET, and each answer that asks for fewer requests. The counter
+    writes an entry of 24 bytes for each to a file in memory that forked processes share. The file
+    is open for appending (open(2), O_APPEND). So entries do not mix, and no lock is needed, which a
+    killed worker might hold.
+    """
+    descriptor = os.memfd_create("fetched")
+    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+    fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_APPEND)
+    log = logging.getLogger(s3.__name__)
+    level, propagates = log.level, log.propagate
+    counter = RequestCounter(descriptor)
+    log.addHandler(counter)
+    log.setLevel(logging.DEBUG)
+    log.propagate = False  # These lines are only for the counter.
+    try:
+        yield counter
+    finally:
+        log.removeHandler(counter)
+        log.setLevel(level)
+        log.propagate = propagates
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def metered(
+    params: Params, loader: Loader, place: Place | None, data: DataSummary | None
+) -> Iterator[Mapping[str, Any]]:
+    """Measure the requests and the resources of the block; the mapping is filled when it ends.
+
+    For data on S3, these are the GETs with their bytes and times, and the answers that asked for
+    fewer requests. For modes other than ``direct``, these are also the bytes of disk and memory
+    that are needed, and the sizes of data and memory.
+
+    Args:
+        params: the parameters of the trial.
+        loader: the loader, which must still be open at the end of the block.
+        place: the location of the data; None if the loader reads nothing.
+        data: the size of the data.
+    """
+    metrics: dict[str, Any] = {}
+    access = params.get("access", DIRECT)
+    needs_resources = access != DIRECT and place is not None and data is not None
+    with counting_requests() as requests:
+        with peak_memory() if needs_resources else contextlib.nullcontext() as memory:
+            yield metrics
+        totals = requests.totals()
+    if memory is not None and data is not None:
+        metrics["data_bytes"] = data.bytes
+        metrics["memory_limit_bytes"] = memory_bytes()
+        metrics["disk_needed_bytes"] = (
+            loader.disk_bytes if isinstance(loader, DownloadedLoader) else 0
+        )
+        if memory.needed_bytes is not None:
+            metrics["memory_needed_bytes"] = memory.needed_bytes
+            metrics["memory_reading_share"] = memory.core_share
+        if access == "pipe" and isinstance(loader, BuffersSamples):
+            metrics["shuffle_buffer_bytes"] = loader.buffer_bytes()
+    if place is not None and place.uri.startswith("s3://"):
+        metrics |= totals.metrics

@@ -1,0 +1,388 @@
+"""PURE. A run as a trace: loops, workers and readings of the machine on one timeline.
+
+The file follows the "Trace Event Format" that ``chrome://tracing`` introduced and Perfetto reads:
+a JSON object whose ``traceEvents`` are complete events (``X``), counters (``C``) and names of
+processes and threads (``M``). Each trial is a process of the trace, and each of its tracks is a
+thread.
+
+Times are microseconds since ``baseTimeNanoseconds``. This moment is chosen as in torch.profiler: it
+is the begin of the current interval of 7,889,238 s since 1970. So traces of both programs can be
+joined without a shift. Times are multiples of 125 ns, which are exact both in nanoseconds and as
+binary fractions of microseconds. Slices that touch each other therefore never overlap in a viewer.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from dataprep.counted import counted
+from iobench.report.series import by_trial, readings_by_trial
+from iobench.results.result import Result
+from iobench.results.trial import Span, Trial, TrialSpec
+from iobench.results.wording import point_words
+
+Event = dict[str, Any]
+
+_BASE_S = 7_889_238
+"""Timestamps count from a multiple of this number of seconds, as in libkineto's output_json."""
+_TICKS_PER_S = 8_000_000
+_TICKS_PER_US = 8
+_FIRST_PROCESS = 10_000_000
+"""Larger than any process id of Linux, so that a trace can be joined with one of real processes."""
+
+_KINDS_OF_LOOPS = {"train", "watch"}
+_SPAN_CATEGORIES = {
+    "epochs": ("epoch", "first batch", "until the first batch"),
+    "steps": ("step", "wait", "wait"),
+    "worker": ("batch", "", ""),
+    "rank": ("rank step", "rank wait", "wait"),
+}
+"""For each kind of track: the category of its spans, the category of waits within them, and the
+name of these waits."""
+_KINDS_WITH_WORKERS = {"loader", "train"}
+_UNIT = re.compile(r"(.+)_(share|cores|bytes_per_s|bytes|mhz|w)")
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    """A saved run: its result, and the tables of its steps, readings and spans."""
+
+    result: Result
+    series: pd.DataFrame
+    samples: pd.DataFrame
+    spans: Mapping[str, Sequence[Span]]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """A trace of runs.
+
+    Attributes:
+        base_s: the moment from which timestamps count, in seconds since 1970.
+        events: the events in the format of Chrome's trace viewer.
+        lacking: sentences that say what the runs did not store.
+    """
+
+    base_s: int
+    events: Sequence[Event]
+    lacking: Sequence[str]
+
+    @property
+    def processes(self) -> int:
+        """The number of trials in the trace."""
+        return len({event["pid"] for event in self.events})
+
+    def encoded(self, *, compress: bool = False) -> bytes:
+        """The content of the file. The same trace always gives the same bytes."""
+        content = {
+            "displayTimeUnit": "ms",
+            "baseTimeNanoseconds": self.base_s * 10**9,
+            "otherData": {"lacking": list(self.lacking)},
+            "traceEvents": self.events,
+        }
+        data = json.dumps(content, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        return gzip.compress(data, mtime=0) if compress else data
+
+
+class _Slice(NamedTuple):
+    """A part of a track, with the slices inside it. Its times are those of the trial's steps."""
+
+    begin_s: float
+    end_s: float
+    name: str
+    category: str
+    arguments: Mapping[str, Any] = {}
+    inner: Sequence[_Slice] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Track:
+    """A row of the trace. Its slices do not overlap, except that one may be inside another."""
+
+    name: str
+    slices: Sequence[_Slice]
+
+
+@dataclass(frozen=True, slots=True)
+class _SavedTrial:
+    """The saved data of a trial.
+
+    Its times count from ``zero_s``, which is in seconds since 1970. The times are not added to
+    ``zero_s`` as floating point numbers, because the sum would be rounded to a quarter of a
+    microsecond.
+    """
+
+    trial: Trial
+    zero_s: float
+    steps: Mapping[str, Sequence[float]]
+    readings: Mapping[str, Sequence[tuple[float, float]]]
+    spans: Sequence[Span]
+
+
+def trace_of(runs: Sequence[SavedRun]) -> Trace:
+    """The trace of all trials in saved runs that were started."""
+    saved_trials: list[_SavedTrial] = []
+    for run in runs:
+        saved_trials += _started_trials(run)
+    begins_s: list[float] = []
+    for saved in saved_trials:
+        moments_s = (saved.trial.started_s, saved.zero_s)
+        # 0 means that the moment was not stored.
+        begins_s.append(min(moment_s for moment_s in moments_s if moment_s))
+    base_s = int(min(begins_s, default=0.0)) // _BASE_S * _BASE_S
+    threads = count(_FIRST_PROCESS + 1_000_000)
+    names: list[Event] = []
+    events: list[Event] = []
+    for number, saved in enumerate(saved_trials):
+        process = _FIRST_PROCESS + number
+        zero = _ticks(saved.zero_s - base_s)
+        names += _process_names(saved.trial, process, number)
+        for position, track in enumerate(_tracks(saved)):
+            thread = next(threads)
+            names += _thread_names(track.name, process, thread, position)
+            events += _slice_events(track.slices, process, thread, zero, 0, math.inf)
+        events += _counter_events(saved, process, zero)
+    # Sorting keeps the order of events that begin together, so that the outer one comes first.
+    events.sort(key=lambda event: float(event["ts"]))
+    return Trace(base_s, [*names, *events], _lacking(saved_trials))
+
+
+def _started_trials(run: SavedRun) -> Iterator[_SavedTrial]:
+    steps, readings = by_trial(run.series), readings_by_trial(run.samples)
+    for trial in run.result.trials:
+        if not trial.started_s and not trial.time_zero_s:
+            continue
+        yield _SavedTrial(
+            trial,
+            # Earlier versions did not store when the loop began; the trial's begin is used instead.
+            trial.time_zero_s or trial.started_s,
+            steps.get(trial.id, {}),
+            readings.get(trial.id, {}),
+            run.spans.get(trial.id, ()),
+        )
+
+
+def _tracks(saved: _SavedTrial) -> Iterator[_Track]:
+    """The tracks of a trial: the trial, its epochs, its steps, then its ranks and workers."""
+    trial = saved.trial
+    if trial.started_s:
+        status = {"status": trial.status, "id": trial.id}
+        if trial.reason:
+            status["reason"] = trial.reason
+        begin_s = trial.started_s - saved.zero_s
+        end_s = begin_s + trial.seconds
+        yield _Track("trial", [_Slice(begin_s, end_s, "trial", "trial", status)])
+    spans: dict[str, list[Span]] = {}
+    for span in saved.spans:
+        spans.setdefault(span.track, []).append(span)
+    steps = [*_first_steps(saved), *_steps(saved)]
+    epochs = [_slice_of(span) for span in spans.pop("epochs", ())] or _epochs(saved)
+    if epochs:
+        yield _Track("epochs", epochs)
+    steps += [_slice_of(span) for span in spans.pop("steps", ())]
+    if steps:
+        yield _Track("steps", sorted(steps, key=lambda step: step.begin_s))
+    for track in sorted(spans, key=_by_number):
+        slices = [_slice_of(span) for span in spans[track]]
+        yield _Track(track, sorted(slices, key=lambda part: part.begin_s))
+
+
+def _by_number(track: str) -> tuple[str | int, ...]:
+    """A sort key for tracks: ``rank 2``, ``rank 10``, ``worker 2``, ``worker 10``."""
+    return tuple(int(word) if word.isdecimal() else word for word in re.findall(r"\d+|\D+", track))
+
+
+def _slice_of(span: Span) -> _Slice:
+    """A stored span as a slice, with its wait inside it."""
+    kind = span.track.rstrip("0123456789 ").rpartition(" ")[2]
+    category, wait_category, wait_name = _SPAN_CATEGORIES.get(kind, (kind, f"{kind} wait", "wait"))
+    inner = []
+    if span.wait_s > 0:
+        wait_end_s = span.begin_s + span.wait_s
+        inner = [_Slice(span.begin_s, wait_end_s, wait_name, wait_category)]
+    end_s = span.begin_s + span.seconds
+    return _Slice(span.begin_s, end_s, span.name, category, inner=inner)
+
+
+def _steps(saved: _SavedTrial) -> Iterator[_Slice]:
+    """The counted steps, each with its wait and its work."""
+    steps = saved.steps
+    step_ends_s, waits_s = steps.get("step_end_s", ()), steps.get("wait_s", ())
+    ends_s = steps.get("time_s") or step_ends_s
+    computes_s = steps.get("compute_s", ())
+    elsewhere_s = steps.get("elsewhere_s") or [0.0] * len(ends_s)
+    if not len(step_ends_s) == len(waits_s) == len(ends_s) == len(elsewhere_s):
+        return  # the table was changed by hand
+    last_end_s = 0.0
+    for number, end_s in enumerate(ends_s):
+        length_s = step_ends_s[number] - last_end_s + elsewhere_s[number]
+        last_end_s = step_ends_s[number]
+        begin_s = end_s - length_s
+        arrived_s = begin_s + waits_s[number]
+        arguments: dict[str, Any] = {"step": number}
+        if len(computes_s) == len(ends_s):
+            arguments["compute_s"] = round(computes_s[number], 9)
+        if elsewhere_s[number] > 0:
+            arguments["other_loaders_s"] = round(elsewhere_s[number], 9)
+        inner = [
+            _Slice(begin_s, arrived_s, "wait", "wait"),
+            _Slice(arrived_s, end_s, "work", "work"),
+        ]
+        yield _Slice(begin_s, end_s, "step", "step", arguments, inner)
+
+
+def _first_steps(saved: _SavedTrial) -> Iterator[_Slice]:
+    """The steps before the counted ones, as far as they were stored."""
+    steps, metrics = saved.steps, saved.trial.metrics
+    first_batch_s = metrics.get("time_to_first_batch_s")
+    if not steps.get("time_s") or not first_batch_s:
+        return
+    elsewhere_s = (steps.get("elsewhere_s") or [0.0])[0]
+    begin_s = steps["time_s"][0] - steps["step_end_s"][0] - elsewhere_s
+    if saved.trial.kind == "watch":
+        end_s, name = first_batch_s + metrics.get("first_step_s", 0.0), "first step"
+    elif metrics.get("left_out"):
+        end_s, name = begin_s, f"{counted(metrics['left_out'], 'step')} before the rate"
+    else:
+        return
+    if first_batch_s <= end_s <= begin_s + 1e-6:
+        yield _Slice(0.0, first_batch_s, "wait for the first batch", "not counted")
+        yield _Slice(first_batch_s, end_s, name, "not counted")
+
+
+def _epochs(saved: _SavedTrial) -> list[_Slice]:
+    """The epochs of a loop that stored no epochs, computed from its steps."""
+    numbers = saved.steps.get("epoch", ())
+    steps = list(_steps(saved))
+    if len(numbers) != len(steps):
+        return []
+    spans: dict[int, tuple[float, float]] = {}
+    for number, step in zip(numbers, steps, strict=True):
+        begin_s, _ = spans.get(int(number), (step.begin_s, step.end_s))
+        spans[int(number)] = begin_s, step.end_s
+    return [
+        _Slice(begin_s, end_s, f"epoch {number}", "epoch")
+        for number, (begin_s, end_s) in spans.items()
+    ]
+
+
+def _slice_events(
+    slices: Sequence[_Slice],
+    process: int,
+    thread: int,
+    zero: int,
+    first: float,
+    last: float,
+) -> Iterator[Event]:
+    """The events of slices and of the slices inside them.
+
+    Args:
+        slices: the slices in the order of their begin.
+        process, thread: the ids of the process and of the thread.
+        zero: the tick of time 0.
+        first, last: the ticks between which the events must be. If rounding makes neighbours
+            overlap, the later one is cut.
+    """
+    for part in slices:
+        begin = min(max(zero + _ticks(part.begin_s), first), last)
+        end = min(max(zero + _ticks(part.end_s), begin), last)
+        first = end
+        event: Event = {
+            "name": part.name,
+            "cat": part.category,
+            "ph": "X",
+            "ts": begin / _TICKS_PER_US,
+            "dur": (end - begin) / _TICKS_PER_US,
+            "pid": process,
+            "tid": thread,
+        }
+        if part.arguments:
+            event["args"] = part.arguments
+        yield event
+        yield from _slice_events(part.inner, process, thread, zero, begin, end)
+
+
+def _counter_events(saved: _SavedTrial, process: int, zero: int) -> Iterator[Event]:
+    """The readings of the machine as counters: ``cpu.user_share`` is ``cpu user`` in shares."""
+    for column, points in saved.readings.items():
+        sampler, _, key = column.partition(".")
+        match = _UNIT.fullmatch(key)
+        quantity, unit = (match[1], match[2]) if match else (key, "value")
+        for time_s, value in points:
+            yield {
+                "name": f"{sampler} {quantity.replace('_', ' ')}",
+                "cat": "reading",
+                "ph": "C",
+                "ts": max(0, zero + _ticks(time_s)) / _TICKS_PER_US,
+                "pid": process,
+                "tid": 0,
+                "args": {unit: value},
+            }
+
+
+def _ticks(seconds: float) -> int:
+    return round(seconds * _TICKS_PER_S)
+
+
+def _process_names(trial: Trial, process: int, position: int) -> Iterator[Event]:
+    name = point_words(TrialSpec(trial.kind, trial.params, trial.repeat))
+    # Viewers cut long names, so the parts in which the loops of a run differ come first.
+    if "input" in trial.params:
+        name = f"{trial.params['input']}: {name}"
+    if "rank" in trial.params:
+        name = f"rank {trial.params['rank']}: {name}"
+    yield _metadata("process_name", process, 0, {"name": name})
+    yield _metadata("process_labels", process, 0, {"labels": f"iobench {trial.status}"})
+    yield _metadata("process_sort_index", process, 0, {"sort_index": position})
+
+
+def _thread_names(name: str, process: int, thread: int, position: int) -> Iterator[Event]:
+    yield _metadata("thread_name", process, thread, {"name": name})
+    yield _metadata("thread_sort_index", process, thread, {"sort_index": position})
+
+
+def _metadata(name: str, process: int, thread: int, arguments: Mapping[str, Any]) -> Event:
+    return {"name": name, "ph": "M", "pid": process, "tid": thread, "args": arguments}
+
+
+def _lacking(saved_trials: Sequence[_SavedTrial]) -> list[str]:
+    """Sentences about data that was not stored, each with the number of trials that lack it."""
+    numbers: Counter[str] = Counter()
+    for saved in saved_trials:
+        if saved.trial.status == "done":
+            numbers.update(_gaps(saved))
+    return [f"{counted(number, 'trial')}: no {gap}" for gap, number in numbers.items()]
+
+
+def _gaps(saved: _SavedTrial) -> Iterator[str]:
+    trial, steps = saved.trial, saved.steps
+    if trial.kind == "watch":
+        yield "batches of workers: iobench.watch cannot see the workers of your loader"
+        if trial.metrics.get("steps", 0) > len(steps.get("step_end_s", ())):
+            yield "first steps: only the last steps of a long loop are stored"
+    if trial.kind == "loader":
+        yield "steps: a loader without training has only epochs and batches of workers"
+    if trial.kind in _KINDS_OF_LOOPS and not steps:
+        yield "steps"
+    if trial.kind == "train" and steps and not trial.time_zero_s:
+        yield "begin of the loop: its steps are shown from the begin of the trial"
+    if _has_workers(trial) and not any("worker" in span.track for span in saved.spans):
+        yield "batches of workers: only torch-map, torch-iterable and torch-folder store them"
+    if not saved.readings:
+        yield "readings of the machine: see the key sampling.samplers"
+
+
+def _has_workers(trial: Trial) -> bool:
+    params = trial.params
+    reads = trial.kind in _KINDS_WITH_WORKERS and params.get("input") not in ("synthetic", "copy")
+    return reads and bool(params.get("workers"))

@@ -1,0 +1,253 @@
+"""PURE. Trials, rates, shares, sizes and durations in words, for terminals and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from dataprep.counted import counted
+from dataprep.names import escape
+from iobench.results import badges
+from iobench.results.host_sums import main_rate
+from iobench.results.numbers import exact_size, percent, precise_number, rate_with_unit
+from iobench.results.statistics import Estimate
+from iobench.results.trial import Params, Together, Trial, TrialSpec
+
+_MODELS = {
+    "resnet50": "ResNet-50",
+    "resnet18": "ResNet-18",
+    "lenet": "LeNet",
+    "retinanet": "RetinaNet",
+}
+
+
+_LOADER_KEYS_SHOWN = {
+    "loader",
+    "data",
+    "cache",
+    "workers",
+    "batch_size",
+    "prefetch",
+    "seconds",
+}
+"""Parameters of a loader that its description has already, or leaves out."""
+
+_LADDER_COLUMNS = ("rung", "s/1,000 samples", "adds", "between", "share", "cache")
+_TEXT_COLUMNS = (0, len(_LADDER_COLUMNS) - 1)
+"""Columns of the ladder that are aligned to the left."""
+
+
+def point_words(spec: TrialSpec) -> str:
+    """Return a trial in words: ``disk here read sequential 1 MiB x4 cold #2``.
+
+    Repeats count from 1.
+    """
+    return f"{params_words(spec.kind, spec.params)} #{spec.repeat + 1}"
+
+
+def params_words(kind: str, params: Params) -> str:
+    """Return the settings of a trial in words, without the number of the repeat."""
+    describe = _DESCRIPTIONS.get(kind)
+    without_hosts = {key: value for key, value in params.items() if key != "hosts"}
+    text = describe(without_hosts) if describe is not None else kind
+    if "hosts" in params:
+        text += f" on {counted(int(params['hosts']), 'host')}"
+    return escape(text)
+
+
+def result_words(trial: Trial) -> str:
+    """Return the outcome of a trial in one line."""
+    point = point_words(TrialSpec(trial.kind, trial.params, trial.repeat))
+    if trial.status != "done":
+        return f"{trial.status} {point}: {escape(trial.reason)}"
+    has_hosts = trial.hosts is not None and trial.hosts.hosts > 1
+    figures: list[str] = []
+    if trial.hosts is not None and has_hosts:
+        figures += _hosts_words(trial.hosts)
+    if samples := samples_words(trial.metrics):
+        figures.append(samples)
+    if "mb_per_s" in trial.metrics:
+        figures.append(rate_with_unit(trial.metrics["mb_per_s"] * 1e6, "bytes"))
+    if has_hosts:
+        figures[-1] += " on host 0"
+    marks = ["emulated"] if trial.metrics.get("emulated") else []
+    if badge := badges.trial_badge(trial.cold):
+        marks.append(badge)
+    line = f"{point}: {', '.join(figures)}"
+    return f"{line} ({', '.join(marks)})" if marks else line
+
+
+def rates_words(rates: Mapping[str, float], number: Callable[[float], str] | None = None) -> str:
+    """Return rates in words: ``1,234 samples/s, 12.3 MB/s``.
+
+    Args:
+        rates: the rates by the names of their metrics.
+        number: the format of a number; None for ``precise_number``.
+    """
+    number = number or precise_number
+    figures = []
+    if samples := samples_words(rates, number):
+        figures.append(samples)
+    for metric, unit in (("mb_per_s", "MB/s"), ("requests_per_s", "requests/s"), ("iops", "IOPS")):
+        if metric in rates:
+            figures.append(f"{number(rates[metric])} {unit}")
+    return ", ".join(figures)
+
+
+def samples_words(metrics: Mapping[str, Any], number: Callable[[float], str] | None = None) -> str:
+    """Return ``1,234 samples/s``, or ``between 290 and 1,256 samples/s`` if only bounds are known.
+
+    Args:
+        metrics: the metrics of a trial.
+        number: the format of a number; None for ``precise_number``.
+
+    Returns:
+        The text; empty without a rate.
+    """
+    number = number or precise_number
+    rate = metrics.get("samples_per_s")
+    if rate is not None:
+        return f"{number(rate)} samples/s"
+    low, high = metrics.get("samples_per_s_low"), metrics.get("samples_per_s_high")
+    if low is None or high is None:
+        return ""
+    return f"between {number(low)} and {number(high)} samples/s"
+
+
+def _hosts_words(hosts: Together) -> Iterator[str]:
+    """Yield the sum over hosts, the slowest host, and the spread of their starts."""
+    measured = [part for part in hosts.parts if part.status == "done"]
+    missing = f" of {hosts.hosts}" if hosts.missing else ""
+    yield f"{len(measured)}{missing} hosts together {rates_words(hosts.sums)}"
+    for part in measured:
+        rate = main_rate(part.metrics)
+        if part.host == hosts.slowest and rate is not None:
+            metric, value = rate
+            yield f"slowest host {part.host} with {rates_words({metric: value})}"
+    if hosts.start_spread_s is not None:
+        yield f"all started within {hosts.start_spread_s:.2f} s"
+
+
+def share_words(share: Estimate) -> str:
+    """Return a share with its interval: ``40 % (36 to 44 %)``."""
+    if share.repeats < 2:
+        return percent(share.median)
+    return f"{percent(share.median)} ({share_range_words(share)})"
+
+
+def share_range_words(share: Estimate) -> str:
+    """Return the interval of a share: ``36 to 44 %``."""
+    return f"{percent(share.low).removesuffix(' %')} to {percent(share.high)}"
+
+
+def model_words(name: str) -> str:
+    """Return ``ResNet-50`` for ``resnet50``; other names are returned as they are."""
+    return _MODELS.get(name, name)
+
+
+def ladder_table(entry: Mapping[str, Any]) -> str:
+    """Return the ladder of a training loop as a table for terminals.
+
+    Args:
+        entry: the ladder in the summary of a result.
+    """
+    rows = [_LADDER_COLUMNS, *(_rung_cells(rung) for rung in entry["rungs"])]
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    emulated = " (emulated)" if entry.get("emulated") else ""
+    lines = [f"{entry['group']}{emulated}"]
+    for row in rows:
+        cells = []
+        for index, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            cells.append(cell.ljust(width) if index in _TEXT_COLUMNS else cell.rjust(width))
+        lines.append("  ".join(cells).rstrip())
+    rungs_by_reason: dict[str, list[str]] = {}
+    for rung, reason in entry["not_measured"].items():
+        rungs_by_reason.setdefault(reason, []).append(rung)
+    for reason, rungs in rungs_by_reason.items():
+        lines.append(f"not measured: {', '.join(rungs)}: {reason}")
+    return "\n".join(escape(line) for line in lines)
+
+
+def _rung_cells(rung: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the cells of a rung. A question mark is behind a cost that may be zero."""
+    part, share = rung["part"], rung["share"]
+    adds = between = ""
+    if part:
+        adds = _of_1000_samples(part["median"])
+        if not rung["tells"]:
+            adds += " ?"
+        if part["repeats"] > 1:
+            between = f"{_of_1000_samples(part['low'])} to {_of_1000_samples(part['high'])}"
+    return (
+        str(rung["words"]),
+        _of_1000_samples(rung["seconds_per_sample"]["median"]),
+        adds,
+        between,
+        f"{share['median'] * 100:.1f} %" if share else "",
+        str(rung["badge"]),
+    )
+
+
+def _of_1000_samples(sample_s: float) -> str:
+    """Return the seconds for 1,000 samples with three digits."""
+    return f"{sample_s * 1000:,.3g}" if abs(sample_s) < 1 else f"{sample_s * 1000:,.0f}"
+
+
+def _disk(params: Params) -> str:
+    text = (
+        f"disk {params['target']} {params['operation']} {params['pattern']} "
+        f"{exact_size(params['block_bytes'])} x{params['parallelism']} {params['cache']}"
+    )
+    return f"{text} by {params['engine']}" if "engine" in params else text
+
+
+def _layout(params: Params) -> str:
+    return f"layout {params['data']} {params['access']} x{params['parallelism']} {params['cache']}"
+
+
+def _object(params: Params) -> str:
+    return (
+        f"store {params['store']} {params['client']} {params['operation']} "
+        f"{exact_size(params['object_bytes'])} x{params['connections']}"
+    )
+
+
+def _loader(params: Params) -> str:
+    text = f"loader {params['loader']}"
+    if params["data"]:
+        text += f" {params['data']} {params['cache']}"
+    text += f" workers={params['workers']} batch={params['batch_size']}"
+    for key, value in params.items():
+        if key not in _LOADER_KEYS_SHOWN:
+            text += f" {key}={_value_words(value)}"
+    return text
+
+
+def _train(params: Params) -> str:
+    text = f"train {params['group']} {params['input']} batch={params['batch_size']}"
+    if "devices" in params:
+        text += f" devices={params['devices']}"
+    if "epochs" in params:
+        text += f" epochs={params['epochs']} evict={params['evict']}"
+    return text
+
+
+def _watch(params: Params) -> str:
+    return f"your loop over {params['loader']}"
+
+
+def _value_words(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
+
+
+_DESCRIPTIONS: Mapping[str, Callable[[Params], str]] = {
+    "disk": _disk,
+    "layout": _layout,
+    "object": _object,
+    "loader": _loader,
+    "train": _train,
+    "watch": _watch,
+}
+"""The description of a trial's settings by its kind."""

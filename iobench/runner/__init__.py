@@ -1,0 +1,1 @@
+"""Run a benchmark: one trial after another, on one host or on several."""

@@ -1,0 +1,253 @@
+"""The side of every host except host 0: it measures the trials that host 0 names, and reports."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+from dataprep.errors import DataprepError
+from dataprep.schema import typed
+from iobench.errors import HostLost, TrialFailed
+from iobench.results.trial import HostPart, Outcome, Trial, TrialSpec
+from iobench.runner.hosts.messages import (
+    LEADER_KEY,
+    HostOutcome,
+    LeaderMessage,
+    Phase,
+    TurnMessage,
+    left_key,
+    turn_key,
+)
+from iobench.runner.hosts.rendezvous import Rendezvous
+
+Measure = Callable[[TrialSpec, TrialSpec, Callable[[], None]], tuple[Trial, Outcome]]
+"""Measures a trial on this host.
+
+Its arguments are the trial, the same trial with this host's own order of samples, which is the one
+to measure, and a function to call when the trial is prepared.
+"""
+
+_KINDS_WITH_SEED = {"loader", "train"}
+"""Kinds of trials whose order of samples depends on a parameter ``seed``."""
+_REPEATS_APART = 100_000
+"""A number that is larger than any number of repeats."""
+
+
+class Follower:
+    """Takes part in the trials of a meeting until host 0 ends it.
+
+    Args:
+        meeting: the objects of the meeting.
+        host: the number of this host.
+        patience_s: how long to wait for a sign of host 0.
+    """
+
+    def __init__(self, meeting: Rendezvous, host: int, patience_s: float) -> None:
+        self._meeting, self._host, self._patience_s = meeting, host, patience_s
+        self._sent_keys: list[str] = []
+        """Keys of the messages that this host has sent in the current trial."""
+
+    def wait_for_start(self) -> LeaderMessage:
+        """Wait until host 0 has named the run, or has ended it already."""
+        return self._wait_for(lambda message: message.run_id != "" or message.phase == "end")
+
+    def measure_trials(self, specs: Mapping[str, TrialSpec], measure: Measure) -> LeaderMessage:
+        """Measure every trial that host 0 names. Returns its last message at the end of the run.
+
+        Args:
+            specs: the trials of the config, by their ids.
+            measure: measures a trial on this host.
+
+        Raises:
+            HostLost: host 0 gives no sign any more.
+        """
+        turn = 0
+        is_measuring = False
+        try:
+            while True:
+                message = self._wait_for(partial(_is_new, turn))
+                if message.phase == "end":
+                    return message
+                self._remove_sent_messages()
+                turn = message.turn
+                if self._host in message.idle:
+                    continue
+                if self._host not in message.hosts:
+                    self._send(turn, "here", {})
+                if message.phase == "prepare":
+                    is_measuring = True
+                    self._measure(specs[message.trial], message, measure)
+                    is_measuring = False
+        except HostLost:
+            raise
+        except BaseException as error:
+            self._announce_leaving(turn if is_measuring else turn + 1, error)
+            raise
+
+    def confirm_end(self) -> None:
+        """Let host 0 know that this host has read the end of the run."""
+        self._meeting.put(left_key(self._host), {})
+
+    def _measure(self, spec: TrialSpec, message: LeaderMessage, measure: Measure) -> None:
+        """Measure a trial and send the outcome. Nothing is sent if the trial is abandoned."""
+        start: _Start | None = None
+        is_abandoned = False
+
+        def begin() -> None:
+            nonlocal start, is_abandoned
+            try:
+                start = self._begin(message.turn)
+            except TrialFailed:
+                is_abandoned = True
+                raise
+
+        own_spec = with_own_order(spec, self._host, message.seed)
+        trial, _ = measure(spec, own_spec, begin)
+        if is_abandoned:
+            return
+        part = HostPart(
+            host=self._host,
+            status=trial.status,
+            reason=trial.reason,
+            metrics=trial.metrics,
+            cold=trial.cold,
+            began_s=None if start is None else (0.0, start.max_delay_s),
+            ended_s=None if start is None else self._meeting.clock.now_s() - start.begun_s,
+        )
+        outcome = HostOutcome(part, dict(self._meeting.requests))
+        self._send(message.turn, "outcome", asdict(outcome))
+
+    def _begin(self, turn: int) -> _Start:
+        """Return when all hosts begin.
+
+        Raises:
+            TrialFailed: the trial is not measured, or not by this host.
+            HostLost: host 0 gives no sign any more.
+        """
+        self._send(turn, "ready", {})
+        message = self._wait_for(lambda message: message.turn != turn or message.phase != "prepare")
+        self._require(message, turn, "assemble")
+        # Host 0 gives the signal after it has read the next message, so it is not there yet.
+        not_yet_s = self._meeting.clock.now_s()
+        self._send(turn, "steady", {})
+        message, not_yet_s = self._wait_for_signal(turn, not_yet_s)
+        self._require(message, turn, "go")
+        begun_s = self._meeting.clock.now_s()
+        return _Start(begun_s, begun_s - not_yet_s)
+
+    def _wait_for_signal(self, turn: int, not_yet_s: float) -> tuple[LeaderMessage, float]:
+        """Wait for the signal to begin.
+
+        Returns the message, and the last moment at which the signal was not there yet.
+        """
+
+        def look() -> LeaderMessage | None:
+            nonlocal not_yet_s
+            looked_s = self._meeting.clock.now_s()
+            message = self._leader_message()
+            if message is not None and (message.turn != turn or message.phase != "assemble"):
+                return message
+            not_yet_s = looked_s
+            return None
+
+        quick_limit_s = self._meeting.polling.quick_limit_s
+        message = self._meeting.wait(look, quick_limit_s, quick=True)
+        if message is None:
+            message = self._meeting.wait(look, self._patience_s)
+        return self._require_sign(message), not_yet_s
+
+    def _require(self, message: LeaderMessage, turn: int, phase: Phase) -> None:
+        """Check that a trial has come to this phase, and that this host takes part in it.
+
+        Raises:
+            TrialFailed: the trial is not measured, or not by this host.
+        """
+        if message.turn != turn:  # Host 0 replaced its message between two looks.
+            raise TrialFailed("host 0 has gone on to the next trial; its output has the reason")
+        if message.phase == phase and self._host in message.hosts:
+            return
+        if message.phase == "abandon" and message.reason:
+            raise TrialFailed(message.reason)
+        raise TrialFailed("the other hosts began without this one")
+
+    def _wait_for(self, condition: Callable[[LeaderMessage], bool]) -> LeaderMessage:
+        """Wait until the message of host 0 fulfils a condition.
+
+        Raises:
+            HostLost: it does not in time.
+        """
+
+        def look() -> LeaderMessage | None:
+            message = self._leader_message()
+            return message if message is not None and condition(message) else None
+
+        return self._require_sign(self._meeting.wait(look, self._patience_s))
+
+    def _require_sign(self, message: LeaderMessage | None) -> LeaderMessage:
+        """Check that host 0 has given a sign.
+
+        Raises:
+            HostLost: there is no message.
+        """
+        if message is None:
+            raise HostLost(
+                f"host 0 gave no sign for {self._patience_s:g} s: it has disappeared, or hangs. "
+                "This host ends too."
+            )
+        return message
+
+    def _leader_message(self) -> LeaderMessage | None:
+        """The latest message of host 0; None before its first message."""
+        content = self._meeting.get(LEADER_KEY)
+        return None if content is None else typed(LeaderMessage, content)
+
+    def _send(self, turn: int, message: TurnMessage, content: Mapping[str, Any]) -> None:
+        key = turn_key(turn, message, self._host)
+        self._sent_keys.append(key)
+        self._meeting.put(key, content)
+
+    def _remove_sent_messages(self) -> None:
+        """Remove the messages of this host in an earlier trial. Host 0 has read them."""
+        self._meeting.remove(self._sent_keys)
+        self._sent_keys = []
+
+    def _announce_leaving(self, turn: int, error: BaseException) -> None:
+        """Tell host 0 that this host ends, so that no host waits for it."""
+        reason = f"it ended: {type(error).__name__} {error}".strip()
+        part = HostPart(self._host, "failed", reason)
+        outcome = HostOutcome(part, dict(self._meeting.requests), leaves=True)
+        with contextlib.suppress(DataprepError, OSError):
+            self._send(turn, "outcome", asdict(outcome))
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """The begin of a trial on this host.
+
+    Attributes:
+        begun_s: the moment on the clock of this host.
+        max_delay_s: the longest possible time since the signal was there.
+    """
+
+    begun_s: float
+    max_delay_s: float
+
+
+def _is_new(turn: int, message: LeaderMessage) -> bool:
+    """Whether the message of host 0 is about a later trial, or the end."""
+    return message.phase == "end" or message.turn > turn
+
+
+def with_own_order(spec: TrialSpec, host: int, seed: int) -> TrialSpec:
+    """The trial with an order of samples that no other host has.
+
+    With the same order on all hosts, a store would give each object to all hosts at the same time,
+    mostly from its cache. Host 0 has the order of a run on a single host.
+    """
+    params = dict(spec.params)
+    if spec.kind in _KINDS_WITH_SEED:
+        params["seed"] = seed + host
+    return replace(spec, params=params, repeat=spec.repeat + _REPEATS_APART * host)

@@ -1,0 +1,215 @@
+"""Find the other hosts before anything is measured, and refuse hosts with another config."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from dataprep._version import __version__
+from dataprep.counted import counted
+from dataprep.errors import ConfigError
+from dataprep.schema import typed
+from iobench.config.benchmark import BenchConfig
+from iobench.errors import NothingRan
+from iobench.machine.environment import describe
+from iobench.runner.hosts.messages import (
+    PROTOCOL,
+    Answer,
+    Hello,
+    answer_key,
+    joined_key,
+    refused_key,
+)
+from iobench.runner.hosts.rendezvous import Rendezvous
+from iobench.runner.hosts.settings import HostSettings
+from iobench.runner.run_folder import differing_config
+
+_MAX_SHOWN_HOSTS = 8
+
+
+def own_hello(settings: HostSettings, config: BenchConfig) -> Hello:
+    """What this host says about itself."""
+    return Hello(
+        host=settings.host,
+        hosts=settings.hosts,
+        token=secrets.token_hex(8),
+        version=__version__,
+        config=config.model_dump(mode="json"),
+        machine=socket.gethostname(),
+        environment=describe({}),
+    )
+
+
+def join(lobby: Rendezvous, own: Hello, wait_s: float) -> str:
+    """Join the meeting of host 0, and return the name of the meeting.
+
+    Raises:
+        ConfigError: host 0 has another config or version.
+        NothingRan: host 0 does not answer.
+    """
+    lobby.put(own.key, asdict(own))
+    content = None
+    try:
+        content = lobby.wait(lambda: lobby.get(answer_key(own.token)), wait_s)
+    finally:
+        if content is None:
+            lobby.remove([own.key])
+    if content is None:
+        raise NothingRan(
+            f"host 0 did not answer at {lobby.uri} within {wait_s:g} s, so nothing was measured: "
+            "start all hosts with the same --rendezvous"
+        )
+    answer = typed(Answer, content)
+    if answer.refused:
+        lobby.within(answer.meeting).put(refused_key(own), {})
+        raise ConfigError(answer.refused)
+    lobby.within(answer.meeting).put(joined_key(own), {})
+    return answer.meeting
+
+
+class Gathering:
+    """Host 0's side of joining: it answers each host once, and waits until all have joined.
+
+    Args:
+        lobby: the root of the rendezvous.
+        own: what host 0 says about itself.
+        config: the config of the run.
+        meeting: the name of this meeting.
+    """
+
+    def __init__(self, lobby: Rendezvous, own: Hello, config: BenchConfig, meeting: str) -> None:
+        self._lobby, self._own, self._config, self._meeting = lobby, own, config, meeting
+        self._hellos: dict[str, Hello | None] = {}
+        """The hello of each host, by its key; None if the hello cannot be read."""
+        self._refusals: dict[str, str] = {}
+        """The reasons of refusals, by the key by which the refused host confirms that it knows."""
+
+    def wait(self, wait_s: float) -> list[Hello]:
+        """Wait until all hosts have joined. Returns the other hosts, ordered by their numbers.
+
+        Raises:
+            ConfigError: a host has another config or version, or two hosts have the same number.
+            NothingRan: not all hosts came in time.
+        """
+        joined = self._lobby.wait(self._look, wait_s)
+        if joined is None:
+            arrived = {hello.host for hello in self._joined(self._confirmations())}
+            missing = [number for number in range(1, self._own.hosts) if number not in arrived]
+            raise NothingRan(
+                f"{describe_hosts(missing)} did not come to {self._lobby.uri} within {wait_s:g} s, "
+                "so nothing was measured: start all hosts with the same --rendezvous, or raise "
+                "--host-timeout"
+            )
+        self.clear()
+        return joined
+
+    def admitted(self) -> list[Hello]:
+        """The hosts that may take part, including hosts that have not read their answer yet."""
+        return [
+            hello
+            for hello in self._hellos.values()
+            if hello is not None and refused_key(hello) not in self._refusals
+        ]
+
+    def clear(self) -> None:
+        """Remove all hellos and answers, also those of earlier runs that were killed."""
+        answers = [_answer_key_of(key) for key in self._hellos]
+        self._lobby.remove([*self._hellos, *answers])
+
+    def _look(self) -> list[Hello] | None:
+        """Answer new hosts. Returns the other hosts if all have joined, else None."""
+        for key in self._lobby.keys("hello-"):
+            if key not in self._hellos:
+                self._answer(key)
+        confirmations = self._confirmations()
+        for key in confirmations:
+            if key in self._refusals:
+                raise ConfigError(self._refusals[key])
+        joined = self._joined(confirmations)
+        numbers = sorted(hello.host for hello in joined)
+        for number in numbers:
+            if numbers.count(number) > 1:
+                raise ConfigError(
+                    f"two processes are host {number}: start one process on each host, and give "
+                    "each its own --host"
+                )
+        if numbers == list(range(1, self._own.hosts)):
+            return sorted(joined, key=lambda hello: hello.host)
+        return None
+
+    def _joined(self, confirmations: set[str]) -> list[Hello]:
+        """The hosts that have confirmed that they joined."""
+        hellos = [hello for hello in self._hellos.values() if hello is not None]
+        return [hello for hello in hellos if joined_key(hello) in confirmations]
+
+    def _confirmations(self) -> set[str]:
+        """The keys by which hosts have confirmed that they read their answer."""
+        return set(self._lobby.within(self._meeting).keys(""))
+
+    def _answer(self, key: str) -> None:
+        """Read the hello with this key, and answer it."""
+        content = self._lobby.get(key)
+        if content is None:
+            return  # The host has given up.
+        hello, refusal = self._read(content)
+        self._hellos[key] = hello
+        if refusal and hello is not None:
+            self._refusals[refused_key(hello)] = refusal
+        self._lobby.put(_answer_key_of(key), asdict(Answer(self._meeting, refusal)))
+
+    def _read(self, content: Mapping[str, Any]) -> tuple[Hello | None, str]:
+        """The hello, and the reason why it is refused.
+
+        The hello is None if it cannot be read. The reason is empty if the host can take part.
+        """
+        version = content.get("version")
+        if content.get("protocol") != PROTOCOL or version != __version__:
+            refusal = (
+                f"host {content.get('host')} has version {version} and host 0 has {__version__}: "
+                "install the same version on all hosts"
+            )
+            return _read_or_none(content), refusal
+        hello = typed(Hello, content)
+        return hello, self._refusal(hello)
+
+    def _refusal(self, hello: Hello) -> str:
+        """The reason why a host of the same version cannot take part; empty if it can."""
+        if hello.hosts != self._own.hosts:
+            return (
+                f"host {hello.host} was started with --hosts {hello.hosts} and host 0 with "
+                f"--hosts {self._own.hosts}: give all hosts the same number"
+            )
+        differences = differing_config(hello.config, self._config)
+        if differences:
+            return (
+                f"host {hello.host} has another config than host 0 ({differences} differ): give "
+                "all hosts the same config"
+            )
+        return ""
+
+
+def describe_hosts(numbers: Sequence[int]) -> str:
+    """The numbers of hosts in words, such as ``host 2`` or ``hosts 2, 5``; at most eight."""
+    if len(numbers) == 1:
+        return f"host {numbers[0]}"
+    shown_numbers = ", ".join(str(number) for number in numbers[:_MAX_SHOWN_HOSTS])
+    more = len(numbers) - _MAX_SHOWN_HOSTS
+    if more > 0:
+        return f"hosts {shown_numbers} and {counted(more, 'other')}"
+    return f"hosts {shown_numbers}"
+
+
+def _answer_key_of(key: str) -> str:
+    """The key of the answer to the hello with this key."""
+    return answer_key(key.rpartition("-")[2])
+
+
+def _read_or_none(content: Mapping[str, Any]) -> Hello | None:
+    """The hello of another version; None if it has other fields."""
+    try:
+        return typed(Hello, content)
+    except ValueError:
+        return None

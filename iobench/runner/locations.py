@@ -1,0 +1,173 @@
+"""Resolve the names that trials use to locations: data, disk targets, stores, the own S3 server."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from dataprep.errors import DataprepError
+from dataprep.stores import StoreOptions
+from dataprep.stores.s3_bucket import without_advice
+from iobench.config.benchmark import BenchConfig
+from iobench.config.plan import formats_read, trials
+from iobench.data.making import DataMaker
+from iobench.data.settings import LOCAL, BucketSettings
+from iobench.errors import TrialFailed, Unavailable
+from iobench.probes import disk
+from iobench.probes.object_store import objects as probe_objects
+from iobench.results.trial import Place
+from iobench.servers.moto_server import MotoServer, signed_in
+
+_BUCKET = "iobench"
+
+
+class Locations:
+    """Resolves names while a run lasts, and removes the files and objects of its probes at the end.
+
+    Names are ``disk/LABEL`` and ``store/LABEL``, where probes write, and names of data such as
+    ``shards@disk``. Probes write below a folder or prefix that is named after the run, so that they
+    do not touch the files of other runs on the same disk or store, also of other hosts. If a
+    location cannot be prepared, no second attempt is made: the same error is raised again.
+
+    Args:
+        config: the config of the run.
+        note: receives a line about each piece of work.
+        run_id: the name of the run (``Result.run_id``), or a longer name on other hosts.
+        earlier_names: names that trials used before this run was resumed. Their files may still
+            exist.
+    """
+
+    def __init__(
+        self,
+        config: BenchConfig,
+        note: Callable[[str], None],
+        run_id: str,
+        earlier_names: Iterable[str] = (),
+    ) -> None:
+        self._config, self._note, self._run_id = config, note, run_id
+        self._earlier_names = set(earlier_names)
+        disk_targets = config.disk.targets if config.disk else ()
+        self._disks = {target.label: Path(target.path).expanduser() for target in disk_targets}
+        store_targets = config.object_store.targets if config.object_store else ()
+        self._stores = {target.label: target for target in store_targets}
+        self._server: MotoServer | None = None
+        self._stack = contextlib.ExitStack()
+        self._maker = DataMaker(
+            config.data, self._bucket, note, partial(formats_read, trials(config))
+        )
+        self._resolved: dict[str, Place | Exception] = {}
+        """The location of each name so far, or the error that prevented it."""
+
+    def __enter__(self) -> Locations:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._stack:  # At its end the own S3 server stops, which keeps everything in memory.
+            for name in {*self._resolved, *self._earlier_names}:
+                self._clean(name)
+
+    def get(self, name: str) -> Place:
+        """The location called ``name``. Data that do not exist yet are made.
+
+        Raises:
+            Unavailable: this machine lacks something that the location needs.
+            TrialFailed: a process that it needs could not be started. The next call tries again.
+            DataprepError, OSError: the location cannot be prepared.
+        """
+        if name not in self._resolved:
+            try:
+                self._resolved[name] = self._resolve(name)
+            except TrialFailed:
+                raise
+            except Exception as error:  # noqa: BLE001  raised below, and by later calls
+                self._resolved[name] = error
+        location = self._resolved[name]
+        if isinstance(location, Exception):
+            raise location
+        return location
+
+    def resolved(self, names: Iterable[str]) -> dict[str, Place]:
+        """The locations of ``names`` that could be resolved so far."""
+        locations = {}
+        for name in names:
+            location = self._resolved.get(name)
+            if isinstance(location, Place):
+                locations[name] = location
+        return locations
+
+    def environment(self, names: Iterable[str]) -> Mapping[str, str]:
+        """The environment variables that a trial needs for these locations.
+
+        These are credentials, if one of the locations is on the own S3 server.
+        """
+        if self._server is None:
+            return {}
+        endpoints = {location.store.endpoint_url for location in self.resolved(names).values()}
+        return MotoServer.ENVIRONMENT if self._server.url in endpoints else {}
+
+    def _resolve(self, name: str) -> Place:
+        prefix, slash, label = name.partition("/")
+        if slash and prefix == "disk":
+            return Place(str(disk.folder_of_run(self._disks[label], self._run_id)), "empty")
+        if slash and prefix == "store":
+            return probe_objects.place_of_run(
+                self._store_location(self._stores[label]), self._run_id
+            )
+        return self._maker.place(name)
+
+    @contextlib.contextmanager
+    def _bucket(self) -> Iterator[Place]:
+        """The location for copies of data on a store.
+
+        While the block runs, the environment has the credentials of the own S3 server if the
+        location is there.
+        """
+        bucket = self._config.data.bucket
+        location = self._store_location(bucket)
+        with signed_in() if bucket.uri == LOCAL else contextlib.nullcontext():
+            yield location
+
+    def _store_location(self, bucket: BucketSettings) -> Place:
+        """The configured bucket, or a bucket on the own S3 server, which is started if needed."""
+        if bucket.uri != LOCAL:
+            return Place(bucket.uri, "empty", bucket.store)
+        if self._server is None:
+            self._note("starting an S3 server (moto) on this machine")
+            try:
+                self._server = self._stack.enter_context(MotoServer())
+            except TrialFailed:
+                raise
+            except RuntimeError as error:
+                raise Unavailable(str(error)) from None
+            self._server.create_bucket(_BUCKET)
+        options = StoreOptions(endpoint_url=self._server.url)
+        return Place(f"s3://{_BUCKET}", "empty", options)
+
+    def _clean(self, name: str) -> None:
+        """Remove the files or objects of this run's probes at a location.
+
+        If they cannot be removed, a note says where they are.
+        """
+        prefix, slash, label = name.partition("/")
+        if slash and prefix == "disk":
+            self._clean_disk(self._disks[label])
+        elif slash and prefix == "store" and self._stores[label].uri != LOCAL:
+            self._clean_store(self._store_location(self._stores[label]))
+
+    def _clean_disk(self, target: Path) -> None:
+        try:
+            disk.clean(target, self._run_id)
+        except OSError as error:
+            folder = disk.folder_of_run(target, self._run_id)
+            self._note(f"files may be left in {folder}: {error.strerror or error}")
+
+    def _clean_store(self, location: Place) -> None:
+        try:
+            probe_objects.clean(location, self._run_id)
+        except (DataprepError, OSError) as error:
+            # Other errors than an overload have also kept the probes from writing.
+            if probe_objects.is_overload(str(error)):
+                prefix = probe_objects.place_of_run(location, self._run_id).uri
+                self._note(f"objects may be left below {prefix}/: {without_advice(str(error))}")

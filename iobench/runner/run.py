@@ -1,0 +1,303 @@
+"""Run a config: measure its trials one after the other, log each of them, and write the report."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dataprep.counted import counted
+from dataprep.names import escape
+from iobench.analysis.analyse import summarised
+from iobench.config.benchmark import BenchConfig
+from iobench.config.plan import clashes, in_config_order, on_hosts, others, places_of, trials
+from iobench.config.references import references as configured_references
+from iobench.data.existing import check_existing_data, local_folders, sharding_run
+from iobench.data.settings import LOCAL, BucketSettings
+from iobench.errors import NothingRan
+from iobench.machine.environment import describe
+from iobench.machine.object_stores import OWN_SERVER, describe_store, endpoint_of
+from iobench.results.result import STEADY_STATE, HostFacts, Result, run_line, trial_line, usable
+from iobench.results.trial import Outcome, Trial, TrialSpec
+from iobench.runner.hosts.leader import Leader
+from iobench.runner.locations import Locations
+from iobench.runner.progress import Lines
+from iobench.runner.run_folder import (
+    REPORT,
+    add_line,
+    begin_log,
+    new_run_id,
+    open_run,
+    run_lock,
+    write_results,
+)
+from iobench.runner.trial_runner import TrialRunner, trial_without_figures
+from iobench.trials.loader_grid import too_many_workers
+
+_MAX_SHOWN_REASONS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The outcome of a run: its result, and the folder with its report."""
+
+    result: Result
+    folder: Path
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command: 1 if a trial failed, else 0."""
+        return int(any(trial.status == "failed" for trial in self.result.trials))
+
+    @property
+    def counts(self) -> str:
+        """The numbers of trials by status, such as ``12 trials done``, with reasons; in lines."""
+        trials = self.result.trials
+        done = sum(trial.status == "done" for trial in trials)
+        lines = [f"{counted(done, 'trial')} done"]
+        for status in ("skipped", "failed"):
+            reasons = Counter(trial.reason for trial in trials if trial.status == status)
+            for reason, count in reasons.items():
+                lines.append(f"{count} {status}: {escape(reason)}")
+        return "\n".join(lines)
+
+
+def run(
+    config: BenchConfig,
+    folder: Path,
+    display: Lines,
+    *,
+    resume: bool = False,
+    forecast: Mapping[str, Any] | None = None,
+    leader: Leader | None = None,
+    host_counts: Sequence[int] = (),
+) -> Run:
+    """Measure all trials of a config, and write the log, the result and the report.
+
+    Args:
+        config: the config of the run.
+        folder: the run folder, which receives all files.
+        display: shows the progress.
+        resume: whether to continue the run in ``folder``.
+        forecast: the prediction of the run, which is stored with the result.
+        leader: host 0's side of a run on several hosts; None if this host measures alone.
+        host_counts: smaller numbers of hosts on which each point is measured as well.
+
+    Raises:
+        RunConflict: ``folder`` holds another run, or this run without ``resume``, or a process is
+            measuring into it at the moment.
+        NothingRan: all trials were skipped; the report has the reasons.
+        ConfigError: ``folder`` cannot be written, or the data to read do not exist.
+        KeyboardInterrupt: the user pressed Ctrl-C; the report with the trials so far is written.
+    """
+    specs = on_hosts(trials(config), host_counts)
+    if not specs:
+        raise NothingRan(
+            "the config has no trials: add at least one of disk, object_store, loaders and training"
+        )
+    if any("/" not in name for name in _location_names(specs)):
+        check_existing_data(config.data)
+    empty_result = replace(
+        new_result(config, specs), forecast=forecast or {}, hosts=_host_facts(leader)
+    )
+    environment = empty_result.environment
+    limits = configured_references(config, environment)
+    with run_lock(folder):
+        hosts = leader.hosts if leader is not None else 1
+        earlier_result = open_run(folder, config, environment, resume=resume, hosts=hosts)
+        result = earlier_result or empty_result
+        kept_trials = [trial for trial in result.trials if _is_complete(trial)]
+        _show_repeated_trials(display, result.trials, len(kept_trials))
+        if leader is not None:
+            is_resumed = earlier_result is not None
+            leader.start(result.run_id, config.order_seed, resumed=is_resumed)
+        planned = sum("hosts" not in spec.params for spec in specs)
+        references = {**result.references, **limits, "planned": planned}
+        # If trials of an earlier version are kept, the result keeps that version's rate rule.
+        rates = result.rates if kept_trials else empty_result.rates
+        result = replace(result, references=references, trials=tuple(kept_trials), rates=rates)
+        begin_log(folder, result)
+        measured = list(kept_trials)
+        try:
+            # The earlier run may have been killed before it removed its files and objects.
+            earlier_names = _location_names(specs) if earlier_result is not None else set()
+            locations = Locations(config, display.note, result.run_id, earlier_names)
+            remaining_trials = _RemainingTrials(
+                config, folder, display, locations, result, references, leader
+            )
+            remaining_trials.measure(specs, measured)
+        finally:
+            # This is also done after Ctrl-C, so that the report has all trials so far.
+            ordered = in_config_order(config, measured)
+            result = replace(result, trials=tuple(ordered), hosts=_host_facts(leader))
+            result = summarised(result)
+            write_results(folder, result)
+    if all(trial.status == "skipped" for trial in result.trials):
+        reasons = sorted({trial.reason for trial in result.trials})
+        shown_reasons = "; ".join(reasons[:_MAX_SHOWN_REASONS])
+        raise NothingRan(
+            f"no trial could run: {shown_reasons}; {folder / REPORT} has the reason of each trial"
+        )
+    return Run(result, folder)
+
+
+class _RemainingTrials:
+    """Measures the trials of a run that have no result yet, and adds each to the log.
+
+    Args:
+        config: the config of the run.
+        folder: the run folder.
+        display: shows the progress.
+        locations: the locations of data, disks and stores; they are cleaned up at the end.
+        result: the result of the run so far, for the log.
+        references: the references of ``result``. They are changed in place: facts about the data
+            are added when the data are first used.
+        leader: host 0's side of a run on several hosts; None if this host measures alone.
+    """
+
+    def __init__(
+        self,
+        config: BenchConfig,
+        folder: Path,
+        display: Lines,
+        locations: Locations,
+        result: Result,
+        references: dict[str, Any],
+        leader: Leader | None,
+    ) -> None:
+        self._config, self._folder, self._display = config, folder, display
+        self._locations, self._result, self._references = locations, result, references
+        self._leader = leader
+        fingerprints: dict[str, str] = {}
+        if result.trials:  # Without earlier trials the data may have changed since.
+            with usable(folder):
+                fingerprints = dict(references.get("fingerprints", {}))
+        self._fingerprints = fingerprints
+        self._runner = TrialRunner(config, locations, folder, display, fingerprints)
+        self._skip_reasons: dict[str, str] = {}
+        """Reasons why points were skipped, by the id of the point."""
+
+    def measure(self, specs: Sequence[TrialSpec], measured: list[Trial]) -> None:
+        """Measure the trials of ``specs`` that are not in ``measured``, and add them to it."""
+        done_ids = {trial.id for trial in measured}
+        remaining = [spec for spec in specs if spec.id not in done_ids]
+        for line in clashes(remaining):
+            self._display.note(line)
+        self._display.start([spec.kind for spec in remaining], len(done_ids))
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._display.stop)
+            stack.enter_context(self._locations)
+            for spec in remaining:
+                self._display.begin(spec)
+                trial, outcome = self._measure_one(spec, measured)
+                self._add_facts_about_data(spec)
+                data = trial_line(trial, outcome.series, outcome.samples, outcome.spans)
+                add_line(self._folder, data)
+                measured.append(trial)
+                self._display.end(trial)
+
+    def _measure_one(self, spec: TrialSpec, measured: Sequence[Trial]) -> tuple[Trial, Outcome]:
+        """Measure a trial, or skip it for the reason for which its point was skipped before."""
+        # A repeat has the same point. If a framework is missing once, it is missing again.
+        point = spec.id.rpartition("/")[0]
+        reason = self._skip_reasons.get(point, "")
+        min_gain = self._config.more_workers_gain
+        if not reason and min_gain is not None:
+            reason = too_many_workers(spec, measured, min_gain)
+        if reason:
+            return trial_without_figures(spec, "skipped", reason), Outcome({})
+        if self._leader is not None:
+            trial, outcome = self._leader.measure(spec, self._runner.measure)
+        else:
+            trial, outcome = self._runner.measure(spec)
+        if trial.status == "skipped":
+            self._skip_reasons[point] = trial.reason
+        return trial, outcome
+
+    def _add_facts_about_data(self, spec: TrialSpec) -> None:
+        """Add how the data of a trial were made, and their fingerprints, to the references."""
+        for name, location in self._locations.resolved(places_of(spec)).items():
+            sharding = sharding_run(location)
+            if sharding is not None:
+                earlier_facts = self._references.get("making", {})
+                self._references["making"] = {**earlier_facts, name: asdict(sharding)}
+        if self._fingerprints != self._references.get("fingerprints"):
+            self._references["fingerprints"] = dict(self._fingerprints)
+            add_line(self._folder, run_line(self._result))
+
+
+def _is_complete(trial: Trial) -> bool:
+    """Whether a trial need not be measured again when its run is resumed."""
+    return trial.status == "done" and (trial.hosts is None or not trial.hosts.missing)
+
+
+def _show_repeated_trials(display: Lines, trials: Sequence[Trial], kept: int) -> None:
+    """Show how many trials of an earlier run are measured again, and why."""
+    counts = Counter(trial.status for trial in trials)
+    repeated = [f"{counts[key]:,} {key}" for key in ("failed", "skipped") if counts[key]]
+    incomplete = counts["done"] - kept
+    if incomplete:
+        repeated.append(f"{incomplete:,} without some of the hosts")
+    if repeated:
+        display.note(f"trials measured again: {', '.join(repeated)}")
+
+
+def _host_facts(leader: Leader | None) -> tuple[HostFacts, ...]:
+    return tuple(leader.described()) if leader is not None else ()
+
+
+def _location_names(specs: Sequence[TrialSpec]) -> set[str]:
+    """The names of all locations that trials use."""
+    names: set[str] = set()
+    for spec in specs:
+        names.update(places_of(spec))
+    return names
+
+
+def new_result(config: BenchConfig, specs: Sequence[TrialSpec]) -> Result:
+    """The result of a run that has no trials yet."""
+    folders = local_folders(config.data)
+    if config.disk is not None:
+        for target in config.disk.targets:
+            folders[target.label] = Path(target.path).expanduser()
+    environment = describe(folders, _describe_stores(config, specs))
+    plugins = others(specs)
+    if plugins:
+        environment = {**environment, "from other packages": plugins}
+    return Result(
+        run_id=new_run_id(),
+        name=config.name,
+        started=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        environment=environment,
+        config=config.model_dump(mode="json"),
+        rates=STEADY_STATE,
+    )
+
+
+def _describe_stores(
+    config: BenchConfig, specs: Sequence[TrialSpec]
+) -> dict[str, Mapping[str, Any]]:
+    """A description of each object store that trials use, by its label.
+
+    The store of the images has the label ``data``.
+    """
+    buckets: dict[str, BucketSettings] = {}
+    if any("@s3" in name for name in _location_names(specs)):
+        data = config.data
+        uri = data.shards or data.source or ""
+        is_remote = "://" in uri
+        buckets["data"] = BucketSettings(uri=uri, store=data.store) if is_remote else data.bucket
+    if config.object_store is not None:
+        for target in config.object_store.targets:
+            buckets[target.label] = target
+    descriptions: dict[str, Mapping[str, Any]] = {}
+    for label, bucket in buckets.items():
+        if bucket.uri == LOCAL:
+            descriptions[label] = OWN_SERVER
+        else:
+            descriptions[label] = describe_store(bucket.uri, *endpoint_of(bucket.store))
+    return descriptions

@@ -1,0 +1,481 @@
+"""The folder of a run.
+
+``config.yaml`` is written first. Each trial adds a line to ``trials.jsonl`` when it ends. All other
+files are written at the end of the run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import pandas as pd
+from pydantic import ValidationError
+
+from dataprep.counted import counted
+from dataprep.errors import ConfigError, StoreError
+from iobench.analysis.analyse import summarised
+from iobench.config.benchmark import BOUNDS, BenchConfig, dump
+from iobench.errors import ResultError, RunConflict
+from iobench.machine.environment import describe
+from iobench.report.trace import SavedRun, Trace, trace_of
+from iobench.results.result import (
+    LOG,
+    RESULT,
+    Columns,
+    Logged,
+    Result,
+    read_log,
+    read_result,
+    run_line,
+    trial_line,
+    usable,
+)
+from iobench.results.tables import (
+    SAMPLE_COLUMNS,
+    SPAN_COLUMNS,
+    all_series,
+    as_csv,
+    read_series,
+    samples_table,
+    series_table,
+    spans_of,
+    spans_table,
+    trials_table,
+)
+from iobench.results.trial import Span
+
+Table: TypeAlias = Literal["trials", "series", "samples"]
+
+CONFIG, TRIALS, SERIES = "config.yaml", "trials.parquet", "series.parquet"
+SAMPLES, SPANS = "samples.parquet", "spans.parquet"
+REPORT = "report.html"
+SCRATCH = ".scratch"
+_RUN_ID = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{8}")
+_RANK = re.compile(r"rank-([0-9]{1,6})")
+"""The folder of a rank within the folder of a watched job."""
+# These properties of a machine may change between a run and its continuation.
+_CHANGING_PROPERTIES = {"disks", "governor"}
+_KINDS_WITH_RATE_RULE = {"loader", "train"}
+"""Kinds of trials whose rates follow the rule that ``Result.rates`` names."""
+_LASTING_TARGET_PROPERTIES = {"file_system", "kind", "device", "read_ahead_kb"}
+
+
+def new_run_id() -> str:
+    """A new name for a run: the time in UTC and 32 random bits."""
+    return f"{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+def open_run(
+    folder: Path,
+    config: BenchConfig,
+    environment: Mapping[str, Any],
+    *,
+    resume: bool,
+    hosts: int = 1,
+) -> Result | None:
+    """Write the config of a run, and return the run in the folder that it continues.
+
+    Args:
+        folder: the folder of the run.
+        config: the config of the run.
+        environment: the machine.
+        resume: whether a run in the folder may be continued.
+        hosts: the number of hosts.
+
+    Returns:
+        The saved run to continue; None if the folder holds no run.
+
+    Raises:
+        RunConflict: the folder holds a run that cannot be continued: of another config, machine or
+            number of hosts, or with rates of an earlier rule. Or it holds a run and ``resume`` is
+            not set.
+        ResultError: the run in the folder is damaged.
+        StoreError: the folder cannot be written.
+    """
+    if not holds_run(folder):
+        write_file(folder / CONFIG, dump(config).encode())
+        return None
+    saved = read(folder)
+    if saved.run_id and not _RUN_ID.fullmatch(saved.run_id):
+        raise ResultError(
+            f"{folder}: {saved.run_id!r} is not a run_id: the run was changed by hand"
+        )
+    with usable(folder):
+        config_keys = differing_config(saved.config, config)
+        machine_keys = _other_machine(saved.environment, environment)
+    if config_keys:
+        raise RunConflict(
+            f"{folder} holds a run of another config ({config_keys} differ): choose another "
+            "--output"
+        )
+    if machine_keys:
+        raise RunConflict(
+            f"{folder} holds a run of another machine ({machine_keys} differ): choose another "
+            "--output"
+        )
+    saved_hosts = max(1, len(saved.hosts))
+    if saved_hosts != hosts:
+        raise RunConflict(
+            f"{folder} holds a run on {counted(saved_hosts, 'host')}, but this run is on {hosts}: "
+            "choose another --output"
+        )
+    if not saved.rates and any(trial.kind in _KINDS_WITH_RATE_RULE for trial in saved.trials):
+        raise RunConflict(
+            f"{folder} holds rates of an earlier version, which counted samples that had been "
+            "fetched before the clock started; new rates cannot be added to them: choose another "
+            "--output"
+        )
+    if not resume:
+        raise RunConflict(
+            f"{folder} already holds a run: continue it with --resume, or use another --output to "
+            "start again"
+        )
+    with usable(folder):
+        summarised(saved)  # a damaged run must fail now, not after hours of measuring
+    shutil.rmtree(folder / SCRATCH, ignore_errors=True)  # a killed run may have left it behind
+    write_file(folder / CONFIG, dump(config).encode())
+    return replace(
+        saved,
+        config=config.model_dump(mode="json"),
+        run_id=saved.run_id or new_run_id(),  # runs of older versions have none
+    )
+
+
+def begin_log(folder: Path, result: Result) -> None:
+    """Start the log of a run with the trials that a continued run already has.
+
+    Raises:
+        StoreError: the log cannot be written.
+    """
+    steps_table, readings_table = read_tables(folder)
+    series, samples = _columns_by_trial(steps_table), _columns_by_trial(readings_table)
+    spans = read_spans(folder)
+    lines = [run_line(result)]
+    for trial in result.trials:
+        line = trial_line(
+            trial, series.get(trial.id, {}), samples.get(trial.id, {}), spans.get(trial.id, ())
+        )
+        lines.append(line)
+    write_file(folder / LOG, b"".join(lines))
+    (folder / RESULT).unlink(missing_ok=True)  # the log replaces it until the run ends
+
+
+def add_line(folder: Path, line: bytes) -> None:
+    """Append a line (``run_line`` or ``trial_line``) to the log.
+
+    Raises:
+        StoreError: the log cannot be written.
+    """
+    try:
+        with (folder / LOG).open("ab") as log:
+            log.write(line)
+    except OSError as error:
+        raise StoreError(f"cannot write {folder / LOG}: {error.strerror}") from None
+
+
+def write_results(folder: Path, result: Result) -> None:
+    """Write the result, the report and the tables of a run.
+
+    The report comes before the tables, because people wait for it.
+    """
+    from iobench.report import render
+
+    series, samples = read_tables(folder)
+    spans = [spans_table(trial_id, spans) for trial_id, spans in read_spans(folder).items()]
+    write_file(folder / RESULT, result.to_json())
+    write_file(folder / REPORT, render(result, series, samples))
+    write_file(folder / TRIALS, trials_table(result.trials).to_parquet())
+    write_file(folder / SERIES, series.to_parquet())
+    write_file(folder / SAMPLES, samples.to_parquet())
+    write_file(folder / SPANS, all_series(spans, SPAN_COLUMNS).to_parquet())
+
+
+@contextlib.contextmanager
+def scratch_folder(folder: Path) -> Iterator[Path]:
+    """Make an empty folder for the files of a trial, and remove it after the ``with`` block.
+
+    Raises:
+        OSError: the folder cannot be made.
+    """
+    scratch = (folder / SCRATCH).absolute()
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write a file so that it is either complete or unchanged.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        partial.write_bytes(data)
+        partial.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise StoreError(f"cannot write {path}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def run_lock(folder: Path) -> Iterator[None]:
+    """Make a folder, and lock it against other runs for the ``with`` block.
+
+    The lock is on the folder itself (flock(2)). It leaves no file and ends with the process. On a
+    file system without locks, other runs are not kept out.
+
+    Raises:
+        RunConflict: another run uses the folder.
+        ConfigError: the folder cannot be made or written.
+    """
+    probe = folder / ".writable"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise ConfigError(f"cannot write in {folder}: {error.strerror}") from None
+    with contextlib.ExitStack() as stack:
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+            stack.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunConflict(
+                f"another run uses {folder}: wait until it has ended, or choose another --output"
+            ) from None
+        except OSError:
+            pass  # no locks or no permission to read: if writing fails, it reports the error
+        yield
+
+
+def default_folder(name: str) -> Path:
+    """The folder of a run without ``--output``: ``reports/NAME-20261121-143000``, in local time."""
+    plain_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
+    return Path("reports") / f"{plain_name}-{datetime.datetime.now():%Y%m%d-%H%M%S}"
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether a folder holds a run, finished or not."""
+    return (folder / RESULT).exists() or (folder / LOG).exists()
+
+
+def read(folder: Path) -> Result:
+    """Read the result in a run's folder. If the run was stopped, the result comes from its log.
+
+    Raises:
+        ResultError: the folder holds no run, or a damaged one.
+        SchemaTooNew: a newer version wrote it.
+    """
+    if (folder / LOG).exists() and not (folder / RESULT).exists():
+        return _logged(folder).result
+    return read_result(folder / RESULT, folder)
+
+
+def read_tables(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Read the table of the steps of loops, and the table of the readings of the machine.
+
+    Raises:
+        ResultError: a table is damaged.
+    """
+    if (folder / LOG).exists():
+        logged = _logged(folder)
+        steps = [series_table(trial, columns) for trial, columns in logged.series.items()]
+        readings = [samples_table(trial, columns) for trial, columns in logged.samples.items()]
+        return all_series(steps), all_series(readings, SAMPLE_COLUMNS)
+    return read_series(folder / SERIES), read_series(folder / SAMPLES, SAMPLE_COLUMNS)
+
+
+def read_spans(folder: Path) -> Mapping[str, Sequence[Span]]:
+    """Read the epochs, batches of workers and steps of ranks, by the id of their trial.
+
+    There are none in a run of an earlier version.
+
+    Raises:
+        ResultError: they are damaged.
+    """
+    if (folder / LOG).exists():
+        return _logged(folder).spans
+    return spans_of(read_series(folder / SPANS, SPAN_COLUMNS))
+
+
+def run_trace(folder: Path) -> Trace:
+    """The trace of a run. The run may have been killed.
+
+    If ``folder`` holds the folders of watched ranks (``rank-0`` and so on), the trace is of all
+    ranks.
+
+    Raises:
+        ResultError: there is no run, or it cannot be read.
+        SchemaTooNew: a newer version wrote it.
+    """
+    folders = [folder]
+    if not holds_run(folder):
+        folders = _rank_folders(folder) or [folder]
+    runs = []
+    for run_folder in folders:
+        result = read(run_folder)
+        series, samples = read_tables(run_folder)
+        runs.append(SavedRun(result, series, samples, read_spans(run_folder)))
+    return trace_of(runs)
+
+
+def _rank_folders(folder: Path) -> list[Path]:
+    """The folders of watched ranks that hold a run, in the order of the ranks."""
+    folders_by_rank = {}
+    for path in folder.glob("rank-*"):
+        match = _RANK.fullmatch(path.name)
+        if match and holds_run(path):
+            folders_by_rank[int(match[1])] = path
+    return [folders_by_rank[rank] for rank in sorted(folders_by_rank)]
+
+
+def run_csv(folder: Path, table: Table = "trials") -> bytes:
+    """A table of a run as CSV, with the columns of the Parquet file. The run may have been killed.
+
+    Args:
+        folder: the folder of the run.
+        table: ``trials`` for a row for each trial, ``series`` for a row for each step of training
+            loops, ``samples`` for a row for each reading of the machine.
+
+    Raises:
+        ResultError: there is no run, or its table cannot be read.
+        SchemaTooNew: a newer version wrote it.
+    """
+    result = read(folder)
+    if table == "trials":
+        return as_csv(trials_table(result.trials))
+    series, samples = read_tables(folder)
+    return as_csv(series if table == "series" else samples)
+
+
+def _logged(folder: Path) -> Logged:
+    path = folder / LOG
+    try:
+        return read_log(path.read_bytes(), str(path))
+    except OSError as error:
+        raise ResultError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _columns_by_trial(table: pd.DataFrame) -> dict[str, Columns]:
+    """The columns of each trial; columns without any value are left out."""
+    without_steps = table.drop(columns=["step"], errors="ignore")
+    columns_by_trial: dict[str, Columns] = {}
+    for trial_id, group in without_steps.groupby("trial", sort=False):
+        rows = group.drop(columns="trial")
+        columns_by_trial[str(trial_id)] = {
+            str(name): rows[name].tolist() for name in rows.columns if rows[name].notna().any()
+        }
+    return columns_by_trial
+
+
+def redraw(folder: Path) -> Path:
+    """Draw the report of a saved run again, and return its path.
+
+    Raises:
+        ResultError: the folder holds no run.
+    """
+    from iobench.report import render
+
+    write_file(folder / REPORT, render(summarised(read(folder)), *read_tables(folder)))
+    return folder / REPORT
+
+
+def differing_machine(environment: Mapping[str, Any]) -> str:
+    """The properties in which the machine of another run differs from this machine.
+
+    File systems are not compared, because the other run may have other targets.
+
+    Returns:
+        The names of the properties, separated by commas; empty if there is no difference.
+    """
+    this_machine = {**describe({}), "targets": {}}
+    other_machine = {**environment, "targets": {}}
+    return _other_machine(other_machine, this_machine)
+
+
+def differing_config(old: Mapping[str, Any], config: BenchConfig) -> str:
+    """The keys in which the config of a saved run differs from the config that continues it.
+
+    A key that the saved config does not have counts as its default. Keys that do not change what is
+    measured (``BOUNDS``) may differ.
+
+    Returns:
+        The keys, separated by commas; empty if there is no difference.
+    """
+    try:
+        saved_values = BenchConfig.model_validate(old).model_dump(mode="json")
+    except ValidationError:  # a version with other keys wrote it
+        saved_values = dict(old)
+    keys = _differences(saved_values, config.model_dump(mode="json"))
+    return ", ".join(key for key in keys if key.partition(".")[0] not in BOUNDS)
+
+
+def _other_machine(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """The properties in which two machines differ, if figures depend on them.
+
+    A property that only one of them has is not compared: an older version did not record it, or a
+    metadata service did not answer.
+    """
+    return ", ".join(_differences(_lasting(old), _lasting(new), shared=True))
+
+
+def _lasting(environment: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of a machine that do not change from day to day, as free space does."""
+    lasting = {
+        name: value for name, value in environment.items() if name not in _CHANGING_PROPERTIES
+    }
+    targets = {}
+    for label, target in (environment.get("targets") or {}).items():
+        targets[label] = {
+            name: value for name, value in target.items() if name in _LASTING_TARGET_PROPERTIES
+        }
+    lasting["targets"] = targets
+    if "gpus" in lasting:
+        lasting["gpus"] = [_lasting_of_gpu(gpu) for gpu in environment["gpus"] or ()]
+    return lasting
+
+
+def _lasting_of_gpu(gpu: Mapping[str, Any]) -> dict[str, Any]:
+    """The properties of a GPU, without its current clocks and temperatures."""
+    return {name: value for name, value in gpu.items() if not name.endswith(".current")}
+
+
+def _differences(old: Any, new: Any, path: str = "", *, shared: bool = False) -> list[str]:
+    """The dotted keys whose values differ.
+
+    Args:
+        old, new: the values to compare.
+        path: the dotted key of both values.
+        shared: whether to ignore keys that only one side has. Libraries are always compared.
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = old.keys() | new.keys()
+        if shared and path != "libraries":
+            keys = old.keys() & new.keys()
+        differing = []
+        for key in sorted(keys):
+            inner_path = f"{path}.{key}".lstrip(".")
+            differing += _differences(
+                old.get(key, ...), new.get(key, ...), inner_path, shared=shared
+            )
+        return differing
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = zip(old, new, strict=True)
+        return [path] if any(_differences(*pair, shared=shared) for pair in pairs) else []
+    return [] if old == new else [path]

@@ -1,0 +1,282 @@
+"""PURE. Loaders measured alone: the grid in a config, its points, and a trial's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
+
+from iobench.data.settings import check_name, split_name
+from iobench.loaders import LOADERS, LoaderSettings
+from iobench.loaders.access import (
+    DIRECT,
+    SETTINGS,
+    Access,
+    Connections,
+    ShuffleBuffer,
+    can_read,
+    data_of,
+    readers_of,
+)
+from iobench.loaders.capabilities import capabilities_of
+from iobench.loaders.settings import (
+    BatchSize,
+    ItemSeconds,
+    Prefetch,
+    Workers,
+)
+from iobench.machine.page_cache import WHEN_NEEDED, DropCaches
+from iobench.results.statistics import median
+from iobench.results.trial import Trial, TrialSpec
+from iobench.settings import AlsoNull, OneOrMore, bare_null, grid
+
+LoaderName = Annotated[str, BeforeValidator(bare_null), AfterValidator(LOADERS.check), AlsoNull()]
+
+
+class LoaderGrid(BaseModel):
+    """A grid of loader settings, of which every combination is measured."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    loader: OneOrMore[LoaderName]
+    """`torch-map`, `torch-iterable`, `torch-folder`, `tf-data`, `mxnet-record`, `webdataset`,
+    `dali`, `dali-gpu` (decodes on the GPU), `raw` (no decoding), `mock` (`item_s` per item), `null`
+    (empty batches), or the name of another package's loader."""
+
+    data: OneOrMore[Annotated[str, AfterValidator(check_name)]] = ("shards@disk",)
+    """Data by name: `shards`, `shards-16MB`, `shards-320px`, `files`, `photos`, `originals`,
+    `originals-16MB` or `pixels` (docs/loaders.md), then `@disk` or `@s3`."""
+
+    access: OneOrMore[Access] = ("direct",)
+    """How a store is read (docs/access-modes.md); `direct` is the loader's own way."""
+
+    connections: OneOrMore[Connections] = (8,)
+    """For `file`: parallel downloads."""
+
+    shuffle_buffer: OneOrMore[ShuffleBuffer] = (1024,)
+    """For `pipe`: samples in the shuffle buffer, of each torch worker."""
+
+    cache: OneOrMore[Literal["warm", "cold"]] = ("warm",)
+    """Page cache before each epoch."""
+
+    workers: OneOrMore[Workers] = (2,)
+    """Worker processes (torch) or threads; 0: the training process loads."""
+
+    prefetch: OneOrMore[Prefetch] = (2,)
+    """Batches made ahead; for torch, by each worker."""
+
+    processes: OneOrMore[Annotated[int, Field(ge=1, le=256)]] = (1,)
+    """For torch's loaders: processes that load at the same time, each with its own `workers` and
+    share of the samples; rates are summed."""
+
+    batch_size: OneOrMore[BatchSize] = (64,)
+    """Samples per batch."""
+
+    decode: OneOrMore[bool] = (True,)
+    """Decode images; else batches are encoded."""
+
+    augment: OneOrMore[bool] = (True,)
+    """Random resized crop and flip; else the centre."""
+
+    colour_jitter: OneOrMore[bool] = (False,)
+    """Also change brightness, contrast and saturation by up to 40 %."""
+
+    pca_noise: OneOrMore[bool] = (False,)
+    """Also add lighting noise along ImageNet's principal components."""
+
+    normalise: OneOrMore[bool] = (True,)
+    """Normalise to mean 0 and deviation 1; else uint8. (default: as the training loops with this
+    loader; both values if such a loop normalises on the host and could do so on the device; `true`
+    without such a loop)"""
+
+    pin_memory: OneOrMore[bool] = (False,)
+    """Batches in page-locked memory (torch, CUDA)."""
+
+    image_size: OneOrMore[Annotated[int, Field(ge=16, le=1024)]] = (224,)
+    """Side of the model's square input, in pixels."""
+
+    item_s: OneOrMore[ItemSeconds] = (0.0,)
+    """Seconds per item of `mock`."""
+
+    epochs: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    """Whole epochs per trial, at least three, instead of `seconds`."""
+
+    seconds: Annotated[float, Field(gt=0, le=86_400)] = 10.0
+    """Minimum length of a trial. It ends when its rate is known (docs/loaders.md)."""
+
+    @model_validator(mode="after")
+    def _every_access_can_be_used(self) -> LoaderGrid:
+        for access in self.access:
+            if not any(can_read(name, access) for name in self.loader):
+                raise ValueError(
+                    f"access {access} is for loader {readers_of(access)}, not for "
+                    f"{', '.join(self.loader)}"
+                )
+            if not any(data_of(access, name) for name in self.data):
+                raise ValueError(f"access {access} reads a store: give data that end in @s3")
+        if max(self.processes) > 1:
+            for access in self.access:
+                if access not in (DIRECT, "mount"):
+                    raise ValueError(
+                        f"access {access} is for one process: several processes read the store "
+                        "directly, or a mount"
+                    )
+        return self
+
+
+class LoopTrial(LoaderSettings):
+    """Parameters that trials of loaders and of training loops share. Other keys are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    loader: str
+    data: str
+    access: Access = "direct"
+    connections: int = 8
+    epochs: int | None = None
+    drop_caches: DropCaches = WHEN_NEEDED
+
+
+class LoaderTrial(LoopTrial):
+    """Parameters of a trial of kind ``loader``, which lasts ``seconds`` or whole ``epochs``."""
+
+    cache: Literal["warm", "cold"]
+    processes: int = 1
+    seconds: float | None = None
+
+
+_ALWAYS_NAMED = ("batch_size", "workers", "prefetch")
+_COLOUR_KEYS = ("colour_jitter", "pca_noise")
+_DECODING_KEYS = ("augment", *_COLOUR_KEYS, "normalise", "image_size")
+_ACCESS_KEYS = ("connections", "shuffle_buffer")
+_LOADER_KEYS = tuple(
+    name
+    for name in LoaderSettings.model_fields
+    if name in LoaderGrid.model_fields and name not in _ACCESS_KEYS
+)
+
+
+def loader_points(settings: LoaderGrid) -> Iterator[dict[str, Any]]:
+    """PURE. Yield the points of the grid, each once.
+
+    - Data on a store have no cold points, since the cache of a store cannot be controlled.
+    - Points that differ only in settings which their loader or access does not use are one point.
+    - A loader is not combined with an access in which it cannot read.
+    """
+    duration: dict[str, Any] = {"seconds": settings.seconds}
+    if settings.epochs:
+        duration = {"epochs": settings.epochs}
+    seen_points = set()
+    for point in grid(_axes(settings)):
+        data = data_of(point["access"], point["data"])
+        if data is None or not can_read(point["loader"], point["access"]):
+            continue
+        point["data"] = data
+        is_synthetic = not capabilities_of(point["loader"]).reads_data
+        # One process is not named, since trials of earlier versions had no such parameter.
+        if point["processes"] == 1 or is_synthetic:
+            del point["processes"]
+        _, _, is_on_store = split_name(data)
+        if is_synthetic:
+            point["data"], point["cache"] = "", "warm"
+        elif is_on_store:
+            point["cache"] = "warm"
+        for key in (*_keys_without_effect(point), *_unused_access_keys(point["access"])):
+            point.pop(key, None)
+        items = tuple(point.items())
+        if items not in seen_points:
+            seen_points.add(items)
+            yield {**point, **duration}
+
+
+def _axes(settings: LoaderGrid) -> dict[str, Any]:
+    """The values of each key of the grid. The order of the keys is the order in a trial's id."""
+    axes: dict[str, Any] = {
+        "loader": settings.loader,
+        "data": settings.data,
+        "access": settings.access,
+        "connections": settings.connections,
+        "shuffle_buffer": settings.shuffle_buffer,
+        "cache": settings.cache,
+        "processes": settings.processes,
+    }
+    for name in _LOADER_KEYS:
+        values = getattr(settings, name)
+        # A key that has only its default value is left out of the ids of trials.
+        if name in _ALWAYS_NAMED or values != LoaderGrid.model_fields[name].default:
+            axes[name] = values
+    return axes
+
+
+def _unused_access_keys(access: str) -> list[str]:
+    """The keys that an access does not use, and the key ``access`` if it has its default."""
+    used_key = SETTINGS.get(access)
+    unused_keys = [key for key in _ACCESS_KEYS if key != used_key]
+    if access == DIRECT:
+        unused_keys.append("access")
+    return unused_keys
+
+
+def _keys_without_effect(point: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys of a point that have no effect with its loader and its other values."""
+    if not capabilities_of(point["loader"]).makes_pixels:
+        return ("decode", *_DECODING_KEYS)
+    if not point.get("decode", True):
+        return _DECODING_KEYS
+    return () if point.get("augment", True) else _COLOUR_KEYS
+
+
+def too_many_workers(spec: TrialSpec, trials: Iterable[Trial], min_gain: float) -> str:
+    """The reason why a loader is not measured with this number of workers; empty if it is measured.
+
+    The reason is that an earlier step to more workers raised the rate by less than ``min_gain``.
+    The gain of a step is the median over the rounds so far in which both numbers of workers have a
+    rate, since trials run in random order and a machine may be slower in a later round. The
+    decision is made again in every round, so that a noisy trial skips a point in one round only.
+    The step from 0 workers to 1 is left out: it moves the work to another process.
+
+    Args:
+        spec: the trial that may be skipped.
+        trials: the trials so far. Only trials count that differ from ``spec`` in having fewer
+            workers.
+        min_gain: the smallest gain that makes more workers worth a trial, as a share.
+    """
+    workers = spec.params.get("workers")
+    if spec.kind != "loader" or not isinstance(workers, int):
+        return ""
+    rates = _rates_with_fewer_workers(spec, workers, trials)
+    for fewer, more in pairwise(sorted(rates)):
+        common_rounds = rates[fewer].keys() & rates[more].keys()
+        gains = [rates[more][number] / rates[fewer][number] - 1 for number in common_rounds]
+        if gains and median(gains) < min_gain:
+            return (
+                f"{more} workers brought {median(gains):+.1%} over {fewer}: more are not tried "
+                "(more_workers_gain)"
+            )
+    return ""
+
+
+def _rates_with_fewer_workers(
+    spec: TrialSpec, workers: int, trials: Iterable[Trial]
+) -> dict[int, dict[int, float]]:
+    """Samples/s of the same loader with fewer workers, by number of workers and then by round."""
+    other_params = {**spec.params, "workers": None}
+    rates: dict[int, dict[int, float]] = {}
+    for trial in trials:
+        trial_workers = trial.params.get("workers")
+        is_same = trial.kind == spec.kind and {**trial.params, "workers": None} == other_params
+        if not is_same or trial.status != "done" or not isinstance(trial_workers, int):
+            continue
+        rate = trial.metrics.get("samples_per_s")  # It is missing if only a range is known.
+        if rate and 0 < trial_workers < workers:
+            rates.setdefault(trial_workers, {})[trial.repeat] = float(rate)
+    return rates

@@ -1,0 +1,184 @@
+"""PURE. The timings of the steps that count, of one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from iobench.trials.epoch_loop import EpochTimings
+from iobench.trials.window import Window
+
+Seconds = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class LoopTimings:
+    """Timings of the steps of a loop that count. Moments are on the loop's clock.
+
+    Attributes:
+        requested_s: the moment when the first epoch was requested.
+        time_to_first_batch_s: the seconds from then to its first batch.
+        begun_s: the moment when the steps that count begin.
+        seconds: the time of the steps that count, until the device has done them. Times between
+            epochs are left out.
+        samples: the samples of the steps that count.
+        taken: the samples of all steps.
+        wait_s: how long each step waited for its batch.
+        step_s: the time of each step from the end of the previous step to its own end. It includes
+            the wait.
+        compute_s: computing time of the device in each step.
+        dropped: samples of batches that are smaller than a full batch. A training loop does not
+            take them.
+        left_out: the steps before the steps that count, in the first epoch that counts.
+        starts: the numbers of the counted steps with which an epoch begins. Their wait is the start
+            of the epoch. Empty if counting began within an epoch.
+        running_s: from the end of the first step of each epoch to the end of its last step.
+        computing_s: computing time of the device in ``running_s``.
+        arrived_samples: samples that arrived from storage in ``seconds``; None if the loader does
+            not count its reads.
+        arrived_bytes: their bytes; None if the loader does not count its reads.
+    """
+
+    requested_s: float
+    time_to_first_batch_s: float
+    begun_s: float
+    seconds: float
+    samples: int
+    taken: int
+    wait_s: Seconds
+    step_s: Seconds
+    compute_s: Seconds
+    dropped: int = 0
+    left_out: int = 0
+    starts: tuple[int, ...] = ()
+    running_s: float = 0.0
+    computing_s: float = 0.0
+    arrived_samples: int | None = None
+    arrived_bytes: int | None = None
+
+    @property
+    def samples_per_s(self) -> float:
+        """Samples per second of the steps that count."""
+        return self.samples / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def au_mlperf(self) -> float:
+        """The accelerator utilisation as MLPerf Storage defines it; 0 if no time passed.
+
+        It is computing time / running time, both without the first step of each epoch.
+        """
+        return self.computing_s / self.running_s if self.running_s > 0 else 0.0
+
+    @property
+    def ended_s(self) -> float:
+        """The moment when the steps that count ended. Only valid for a loop of one epoch."""
+        return self.begun_s + self.seconds
+
+    @property
+    def epoch_starts_s(self) -> Seconds:
+        """The start times of all epochs that begin within ``seconds``."""
+        return self.wait_s[list(self.starts)]
+
+    @property
+    def later_steps(self) -> NDArray[np.bool_]:
+        """A mask of the counted steps that do not begin an epoch."""
+        mask = np.ones(len(self.wait_s), bool)
+        mask[list(self.starts)] = False
+        return mask
+
+    @property
+    def balance(self) -> float | None:
+        """Arrived samples / consumed samples; None if arriving samples are not counted.
+
+        If whole epochs count, dropped samples count as consumed: they were read for these epochs.
+        """
+        if self.arrived_samples is None:
+            return None
+        consumed = self.samples
+        if self.starts:
+            consumed += self.dropped
+        return self.arrived_samples / consumed if consumed > 0 else None
+
+    def as_json(self) -> dict[str, Any]:
+        """JSON values, from which ``from_json`` makes the same object."""
+        content = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            content[field.name] = value.tolist() if isinstance(value, np.ndarray) else value
+        return content
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> LoopTimings:
+        """The object whose ``as_json`` is ``content``."""
+        values = dict(content)
+        for name in ("wait_s", "step_s", "compute_s"):
+            values[name] = np.array(content[name], np.float64)
+        values["starts"] = tuple(content["starts"])
+        return cls(**values)
+
+
+def window_timings(epoch: EpochTimings, window: Window) -> LoopTimings:
+    """The timings of the steps of an epoch that are in ``window``."""
+    first, end = window.start.steps, window.end.steps
+    wait_s = np.array(epoch.wait_s)[first:end]
+    if first == 0 and len(wait_s):
+        # The wait of the first step of an epoch begins with the request for the epoch.
+        wait_s[0] = epoch.time_to_first_batch_s
+    # The device may end the last step before the window later than the host does. The window has
+    # the moment of the device.
+    ends_s = np.concatenate([[window.start.time_s], np.array(epoch.ended_s)[first:end]])
+    compute_s = np.array(epoch.compute_s)
+    arrived = window.arrived
+    return LoopTimings(
+        requested_s=epoch.all_steps.start.time_s,
+        time_to_first_batch_s=epoch.time_to_first_batch_s,
+        begun_s=window.start.time_s,
+        seconds=window.seconds,
+        samples=window.samples,
+        taken=epoch.all_steps.samples,
+        wait_s=wait_s,
+        step_s=np.maximum(np.diff(ends_s), 0.0),
+        compute_s=compute_s[first:end],
+        dropped=epoch.dropped_samples,
+        left_out=first,
+        starts=(0,) if first == 0 else (),
+        running_s=window.end.time_s - epoch.first_step_ended_s,
+        computing_s=float(compute_s[1:end].sum()),
+        arrived_samples=arrived.samples if arrived is not None else None,
+        arrived_bytes=arrived.bytes if arrived is not None else None,
+    )
+
+
+def combine_epochs(epochs: Sequence[LoopTimings]) -> LoopTimings:
+    """Combine the timings of consecutive epochs into one loop. Time between epochs is left out."""
+    starts: list[int] = []
+    earlier_steps = 0
+    for epoch in epochs:
+        starts += [earlier_steps + start for start in epoch.starts]
+        earlier_steps += len(epoch.wait_s)
+    first_epoch = epochs[0]
+    return replace(
+        first_epoch,
+        seconds=sum(epoch.seconds for epoch in epochs),
+        samples=sum(epoch.samples for epoch in epochs),
+        taken=sum(epoch.taken for epoch in epochs),
+        dropped=sum(epoch.dropped for epoch in epochs),
+        wait_s=np.concatenate([epoch.wait_s for epoch in epochs]),
+        step_s=np.concatenate([epoch.step_s for epoch in epochs]),
+        compute_s=np.concatenate([epoch.compute_s for epoch in epochs]),
+        starts=tuple(starts),
+        running_s=sum(epoch.running_s for epoch in epochs),
+        computing_s=sum(epoch.computing_s for epoch in epochs),
+        arrived_samples=sum_if_all_known([epoch.arrived_samples for epoch in epochs]),
+        arrived_bytes=sum_if_all_known([epoch.arrived_bytes for epoch in epochs]),
+    )
+
+
+def sum_if_all_known(numbers: Sequence[int | None]) -> int | None:
+    """The sum of the numbers; None if any of them is None."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None

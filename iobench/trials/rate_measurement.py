@@ -1,0 +1,223 @@
+"""Read epochs until the rate is known, by the rules of ``iobench.trials.window_rules``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count
+
+from dataprep.reading.read_counter import ReadTotals
+from iobench.clock import Clock
+from iobench.consumers.protocol import Consumer
+from iobench.loaders.protocol import Batch
+from iobench.results.trial import GIVE_UP_SHARE
+from iobench.trials.epoch_loop import EpochTimings, run_epoch
+from iobench.trials.loop_timings import LoopTimings, window_timings
+from iobench.trials.rate_plan import RatePlan
+from iobench.trials.window import Window
+from iobench.trials.window_rules import (
+    BoundedWindow,
+    RateRule,
+    SteadyWindow,
+    WholeEpoch,
+    WindowRule,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RateMeasurement:
+    """The epochs of a trial, and the parts of them that count.
+
+    Attributes:
+        rule: the rule by which ``windows`` were chosen.
+        epochs: every epoch that was read. The last one may have been read only in part.
+        windows: the part that counts, for each epoch that counts.
+        counted_numbers: the numbers of the epochs that count.
+        bounds: lower and upper bound of the rate in samples/s if they do not agree, else None.
+    """
+
+    rule: RateRule
+    epochs: Sequence[EpochTimings]
+    windows: Sequence[Window]
+    counted_numbers: Sequence[int]
+    bounds: tuple[float, float] | None = None
+
+    def counted_timings(self) -> list[LoopTimings]:
+        """The timings of the steps that count, for each epoch that counts."""
+        timings = []
+        for number, window in zip(self.counted_numbers, self.windows, strict=True):
+            timings.append(window_timings(self.epochs[number], window))
+        return timings
+
+
+def measure_rate(
+    request: Callable[[int], Iterator[Batch]],
+    consumer: Consumer,
+    clock: Clock,
+    plan: RatePlan,
+    *,
+    arrived: Callable[[], ReadTotals] | None = None,
+    full_batch: int | None = None,
+    between_epochs: Callable[[EpochTimings], object] = lambda timings: None,
+    progress: Callable[[float], object] = lambda samples: None,
+    opening_s: float = 0.0,
+) -> RateMeasurement:
+    """Read epochs until the rate is known as ``plan`` requires.
+
+    Args:
+        request: requests an epoch by its number, from 0.
+        consumer: takes the batches.
+        clock: the clock of all times. Time between epochs does not count.
+        plan: how the rate is measured.
+        arrived: returns what the loader has read so far; None if it does not count its reads.
+        full_batch: samples of a full batch. Smaller batches are dropped. None takes all batches.
+        between_epochs: is called after each epoch that is followed by another epoch.
+        progress: is called after each step with the number of samples so far.
+        opening_s: seconds that creating the loader took. They belong to the first epoch.
+
+    Raises:
+        TrialFailed: no rate can be given in time; the message says what to change.
+    """
+    state = _State(plan, arrived, clock.now_s() - opening_s)
+    earlier_samples = 0
+    for number in count():
+        rule = state.next_rule()
+        timings = run_epoch(
+            partial(request, number),
+            consumer,
+            clock,
+            rule,
+            arrived=arrived,
+            full_batch=full_batch,
+            progress=partial(_add_progress, progress, earlier_samples),
+        )
+        if number == 0 and opening_s:
+            timings = _with_opening_time(timings, opening_s)
+        earlier_samples += timings.all_steps.samples
+        if state.is_done_after(timings, rule):
+            return state.measurement()
+        between_epochs(timings)
+    raise AssertionError("count() has no end")
+
+
+def _add_progress(
+    progress: Callable[[float], object], earlier_samples: int, samples: float
+) -> None:
+    """Report the samples of all epochs so far."""
+    progress(earlier_samples + samples)
+
+
+class _State:
+    """The epochs that were read so far, and the rule that applies now."""
+
+    def __init__(
+        self, plan: RatePlan, arrived: Callable[[], ReadTotals] | None, started_s: float
+    ) -> None:
+        self._plan, self._arrived, self._started_s = plan, arrived, started_s
+        self._rule = plan.rule
+        self._epochs: list[EpochTimings] = []
+        self._windows: list[Window] = []
+        self._bounds: tuple[float, float] | None = None
+
+    def next_rule(self) -> WindowRule:
+        """The rule for the steps of the next epoch."""
+        plan = self._plan
+        if self._rule == "steady" and self._arrived is not None:
+            minimum = plan.minimum
+            for window in self._windows:
+                minimum = minimum.remaining_after(window)
+            return SteadyWindow(
+                self._arrived,
+                plan.flow,
+                minimum,
+                plan.give_up_s,
+                is_rate_known=bool(self._windows),
+            )
+        if self._rule == "bounds":
+            return BoundedWindow(plan.flow, plan.minimum, plan.give_up_s)
+        if len(self._epochs) >= plan.minimum.epochs:
+            return WholeEpoch(plan.give_up_s)
+        return WholeEpoch(plan.give_up_s, self._failure)
+
+    def is_done_after(self, timings: EpochTimings, rule: WindowRule) -> bool:
+        """Add an epoch that was read by ``rule``, and decide whether the rate is known."""
+        if self._rule == "epochs" and not timings.is_over:
+            return True  # The time limit is near, and the earlier epochs are enough.
+        self._epochs.append(timings)
+        if self._rule == "steady":
+            if timings.window is not None:
+                self._windows.append(timings.window)
+            if self._windows:
+                is_stopped = timings.window is None or not timings.is_over
+                return is_stopped or self._plan.minimum.is_reached(self._windows)
+        elif self._rule == "bounds" and not timings.is_over:
+            assert isinstance(rule, BoundedWindow)  # noqa: S101  see next_rule
+            self._windows = [timings.window] if timings.window is not None else []
+            self._bounds = None if rule.agree else rule.bounds
+            return True
+        # The epoch was too short for the rule, so whole epochs count from now on.
+        self._rule = "epochs"
+        whole_epochs = [epoch.all_steps for epoch in self._epochs]
+        minimum = self._plan.minimum
+        return len(whole_epochs) >= minimum.epochs and minimum.is_reached(whole_epochs)
+
+    def measurement(self) -> RateMeasurement:
+        """The epochs that were read, and the parts of them that count."""
+        if self._rule == "epochs":
+            whole_epochs = [epoch.all_steps for epoch in self._epochs]
+            numbers = range(len(whole_epochs))
+            return RateMeasurement("epochs", self._epochs, whole_epochs, numbers)
+        counted_numbers = [
+            number for number, epoch in enumerate(self._epochs) if epoch.window in self._windows
+        ]
+        return RateMeasurement(
+            self._rule, self._epochs, self._windows, counted_numbers, self._bounds
+        )
+
+    def _failure(self, samples: int, now_s: float) -> str:
+        """The reason of a failure within an epoch of which ``samples`` were read."""
+        earlier_samples = sum(epoch.all_steps.samples for epoch in self._epochs)
+        done = len(self._epochs)
+        epoch_samples: float | None = self._plan.epoch_samples
+        if done:
+            epoch_samples = earlier_samples / done
+        return _too_few_epochs_reason(
+            self._plan.minimum.epochs,
+            done,
+            epoch_samples,
+            earlier_samples + samples,
+            now_s - self._started_s,
+        )
+
+
+def _too_few_epochs_reason(
+    min_epochs: int, done: int, epoch_samples: float | None, read_samples: int, spent_s: float
+) -> str:
+    """The reason why too few whole epochs were read in time.
+
+    ``epoch_samples`` is None if the first epoch has not ended and its length is unknown.
+    """
+    if epoch_samples is None:
+        return (
+            f"the first epoch did not end within {spent_s:,.0f} s and {read_samples:,} samples, "
+            f"and {min_epochs} whole epochs are needed: set a longer trial_timeout_s, or use fewer "
+            "images"
+        )
+    needed_s = spent_s * min_epochs * epoch_samples / max(read_samples, 1)
+    return (
+        f"{done} of {min_epochs} whole epochs of {epoch_samples:,.0f} samples were read in "
+        f"{spent_s:,.0f} s: about {needed_s:,.0f} s are needed; set trial_timeout_s to "
+        f"{math.ceil(needed_s / GIVE_UP_SHARE):,} or more, or use fewer images"
+    )
+
+
+def _with_opening_time(timings: EpochTimings, opening_s: float) -> EpochTimings:
+    """The same epoch, requested ``opening_s`` earlier: its loader was created just for it."""
+    start = replace(timings.all_steps.start, time_s=timings.all_steps.start.time_s - opening_s)
+    return replace(
+        timings,
+        all_steps=Window(start, timings.all_steps.end),
+        time_to_first_batch_s=timings.time_to_first_batch_s + opening_s,
+    )

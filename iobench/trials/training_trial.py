@@ -1,0 +1,223 @@
+"""Trials of kind ``train``: a training loop, fed from the device, from memory, disk or a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import repeat
+from typing import Any
+
+from iobench.consumers import CONSUMERS, Consumer
+from iobench.data.data_summary import DataSummary
+from iobench.errors import Unavailable
+from iobench.loaders import HoldsSamples, Loader
+from iobench.loaders.access import metered
+from iobench.loaders.samples_in_memory import host_batch
+from iobench.machine.hardware import available_bytes
+from iobench.plug_ins import create
+from iobench.results.trial import Context, Outcome, TrialSpec
+from iobench.trials import multi_device_training
+from iobench.trials.epoch_cache import EpochCache
+from iobench.trials.epoch_loop import EpochTimings, run_epoch
+from iobench.trials.ladder import HELD_RUNGS
+from iobench.trials.loader_opening import (
+    ReopenedLoader,
+    check_frameworks,
+    import_loader,
+    open_loader,
+    summarize_loader_data,
+    warm_metrics,
+    with_warm_part,
+)
+from iobench.trials.loop_metrics import epoch_records, first_batch_metrics, loop_outcome
+from iobench.trials.loop_timings import window_timings
+from iobench.trials.multi_device_training import ranks_of, thread_limits
+from iobench.trials.rate_measurement import measure_rate
+from iobench.trials.rate_plan import (
+    check_full_batches,
+    count_full_batches,
+    network_classes,
+    plan_rate,
+)
+from iobench.trials.spans import epoch_spans, worker_spans
+from iobench.trials.training_settings import TrainingTrial
+from iobench.trials.window import MIN_EPOCHS, Minimum
+from iobench.trials.window_rules import FixedSteps
+
+_MAX_HELD_SHARE_OF_MEMORY = 1 / 4
+"""The largest share of the free memory for samples that are read before the loop begins."""
+
+
+def run(spec: TrialSpec, context: Context) -> Outcome:
+    """Run one training loop with one input."""
+    trial = TrainingTrial.model_validate(spec.params)
+    environment = dict(os.environ)
+    on_cpu = trial.device == "cpu"
+    os.environ.update(thread_limits(trial.threads, trial.workers, environment, on_cpu=on_cpu))
+    is_warm = trial.input == "warm"
+    context, warm_share = with_warm_part(context, trial.data, is_warm=is_warm)
+    warm = warm_metrics(warm_share, is_warm=is_warm)
+    ranks = ranks_of(trial)
+    if ranks is not None:
+        outcome = multi_device_training.run(spec, trial, context, ranks, environment)
+    else:
+        outcome = _run_on_one_device(spec, trial, context)
+    return replace(outcome, metrics={**outcome.metrics, **warm})
+
+
+def _run_on_one_device(spec: TrialSpec, trial: TrainingTrial, context: Context) -> Outcome:
+    """Prepare the loader and the consumer in this process, and run the loop."""
+    # The data that limit the number of samples of every input. They also stand in for the data of
+    # an input that reads none.
+    limiting_location = context.places[trial.over] if trial.over else None
+    location = context.places[trial.data] if trial.data else None
+    import_loader(trial.loader)
+    begun_s = context.clock.now_s()
+    loader = open_loader(trial, location or limiting_location, context)
+    opening_s = context.clock.now_s() - begun_s
+    data = summarize_loader_data(location or limiting_location, loader)
+    epoch_samples = None
+    if data is not None:
+        full_batches = count_full_batches(loader, trial, data.samples)
+        check_full_batches(trial, data, [full_batches])
+        epoch_samples = full_batches * trial.batch_size
+    if trial.input in HELD_RUNGS:
+        # This is done before the consumer warms up: a GPU that waits for long lowers its clocks.
+        _hold_samples(trial, loader, epoch_samples)
+    consumer = _create_consumer(trial, context, data)
+    consumer.warm_up()
+    if trial.input != "synthetic":
+        check_frameworks(loader, consumer.framework)
+    if trial.input in ("synthetic", "copy"):
+        loader.close()
+        return _train_on_one_batch(trial, context, consumer, data)
+    return _train_on_epochs(spec, trial, context, loader, consumer, data, epoch_samples, opening_s)
+
+
+def _hold_samples(trial: TrainingTrial, loader: Loader, epoch_samples: int | None) -> None:
+    """Let the loader read samples into memory before the loop begins."""
+    if not isinstance(loader, HoldsSamples):
+        raise Unavailable(f"loader {trial.loader} cannot be given samples from memory")
+    samples = epoch_samples or trial.steps * trial.batch_size
+    max_bytes = int(available_bytes() * _MAX_HELD_SHARE_OF_MEMORY)
+    loader.hold(trial.input, samples, max_bytes)  # type: ignore[arg-type]
+
+
+def _create_consumer(trial: TrainingTrial, context: Context, data: DataSummary | None) -> Consumer:
+    consumer_class = CONSUMERS.load(trial.consumer)
+    settings = trial.model_copy(update={"classes": network_classes(data)})
+    new_consumer = partial(consumer_class, settings, context.clock)
+    consumer: Consumer = create(CONSUMERS, trial.consumer, Consumer, new_consumer)
+    return consumer
+
+
+def _train_on_one_batch(
+    trial: TrainingTrial, context: Context, consumer: Consumer, data: DataSummary | None
+) -> Outcome:
+    """Train on the same batch in every step. It is on the device, or in host memory."""
+    notes = []
+    if trial.input == "copy":
+        batch = host_batch(trial, network_classes(data))
+        notes.append("input copy: one batch in host memory, given again and again")
+    else:
+        batch = consumer.synthetic()
+    rule = FixedSteps(1, trial.steps, batch.samples)
+    context.begin()
+    epoch = run_epoch(
+        lambda: repeat(batch),
+        consumer,
+        context.clock,
+        rule,
+        progress=lambda samples: context.progress(samples, "samples"),
+    )
+    assert epoch.window is not None  # noqa: S101  the batch is repeated without end
+    timings = window_timings(epoch, epoch.window)
+    metrics = _consumer_metrics(consumer, notes)
+    return loop_outcome([timings], trial, context.clock, metrics, rule="steady")
+
+
+def _train_on_epochs(
+    spec: TrialSpec,
+    trial: TrainingTrial,
+    context: Context,
+    loader: Loader,
+    consumer: Consumer,
+    data: DataSummary | None,
+    epoch_samples: int | None,
+    opening_s: float,
+) -> Outcome:
+    """Train on epochs of a loader. The page cache is prepared and judged between them."""
+    location = context.places[trial.data] if trial.data else None
+    read_data = None if trial.input in HELD_RUNGS else data
+    cache = EpochCache(
+        trial,
+        trial.input,
+        location,
+        read_data,
+        before_every_epoch=trial.evict == "every-epoch",
+    )
+    reopened = ReopenedLoader(loader, lambda: open_loader(trial, location, context))
+
+    def between_epochs(timings: EpochTimings) -> None:
+        reopened.prepare_next_epoch(cache, timings)
+
+    cache.prepare()
+    waited_s = context.begin()
+    plan = plan_rate(
+        loader,
+        trial,
+        data,
+        Minimum(trial.steps, epochs=max(MIN_EPOCHS, trial.epochs or 1)),
+        epoch_samples=epoch_samples,
+        by_epochs=trial.epochs is not None,
+        give_up_s=context.give_up_s + waited_s,
+    )
+    try:
+        with metered(spec.params, loader, location, data) as access_metrics:
+            measurement = measure_rate(
+                reopened.request,
+                consumer,
+                context.clock,
+                plan,
+                arrived=reopened.arrived,
+                full_batch=trial.batch_size,
+                between_epochs=between_epochs,
+                progress=lambda samples: context.progress(samples, "samples"),
+                opening_s=opening_s,
+            )
+        first_epoch = measurement.epochs[0]
+        first_batch = first_batch_metrics(reopened.loader, first_epoch.time_to_first_batch_s)
+        batches = reopened.worker_batches()
+        cold = cache.judge_trial(sum(epoch.all_steps.samples for epoch in measurement.epochs))
+    finally:
+        reopened.loader.close()
+    more_metrics = {
+        **first_batch,
+        **access_metrics,
+        **_consumer_metrics(consumer, reopened.notes),
+        "epochs": epoch_records(measurement.epochs, cache.judged),
+    }
+    counted_epochs = measurement.counted_timings()
+    origin_s = counted_epochs[0].requested_s
+    return loop_outcome(
+        counted_epochs,
+        trial,
+        context.clock,
+        more_metrics,
+        rule=measurement.rule,
+        bounds=measurement.bounds,
+        data=read_data,
+        cold=cold,
+        spans=[*epoch_spans(measurement.epochs, origin_s), *worker_spans(batches, origin_s)],
+    )
+
+
+def _consumer_metrics(consumer: Consumer, loader_notes: Sequence[str]) -> dict[str, Any]:
+    return {
+        "emulated": consumer.emulated,
+        "device": consumer.device,
+        "precision": consumer.precision,
+        "notes": [*consumer.notes, *loader_notes],
+    }

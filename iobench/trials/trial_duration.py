@@ -1,0 +1,403 @@
+"""PURE. How long trials of loaders and training loops will take, estimated before the run.
+
+A trial ends when its rate is known (``iobench.trials.window_rules``), so its duration depends on
+the rate itself. The estimate is a range, from these assumptions:
+
+- The minimum is the time for the smallest number of samples that the rule needs, at the rate of the
+  device. A loader alone has no such rate: its minimum is ``seconds``.
+- The maximum is the time for the largest number of samples that the rule can need, at
+  ``SLOWEST_SAMPLES_PER_S``, or at the rate of the device if that is lower. Nothing is assumed about
+  the rate of a real device: its trials take ``trial_timeout_s`` at most.
+- A rate that an earlier run measured replaces both rates.
+- Every trial takes some seconds to start. The time to make data and to fill the page cache is not
+  included. All samples are read, also by a warm trial that reads a part that fits into memory.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from dataprep.counted import counted
+from iobench.consumers.accelerators import RATES
+from iobench.data.data_summary import DataSummary
+from iobench.loaders.access import DIRECT
+from iobench.loaders.capabilities import capabilities_of
+from iobench.loaders.protocol import ReadPattern
+from iobench.results.numbers import rough_duration
+from iobench.results.trial import GIVE_UP_SHARE, TrialSpec
+from iobench.results.wording import params_words
+from iobench.trials.ladder import HELD_RUNGS
+from iobench.trials.loader_grid import LoaderTrial, LoopTrial
+from iobench.trials.rate_plan import plan_rank_steps
+from iobench.trials.samples_in_flight import SampleFlow, sample_flow
+from iobench.trials.training_settings import TrainingTrial
+from iobench.trials.window import MAX_EXTRA_ROUNDS, MIN_EPOCHS, MIN_ROUNDS
+from iobench.trials.window_rules import RateRule, choose_rule
+
+SLOWEST_SAMPLES_PER_S = 100.0
+"""The lowest rate that is assumed of a loader: one processor that decodes large photographs."""
+
+_DURATION_PARAMS = frozenset({"seconds", "steps", "epochs", "evict"})
+"""Parameters of a trial that change its duration but not its rate."""
+
+_START_S = {
+    "disk": 0.5,
+    "layout": 1.0,
+    "object": 1.0,
+    "null": 0.5,
+    "mock": 0.5,
+    "raw": 1.0,
+    "tf-data": 5.0,
+    "mxnet-record": 4.0,
+}
+"""Seconds to start a trial, by its loader, or by its kind if it has no loader."""
+
+_OTHER_START_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class TrialDuration:
+    """The estimated duration of a trial in seconds. It is never more than ``trial_timeout_s``.
+
+    Attributes:
+        min_s: the shortest time.
+        likely_s: the likely time; None if the rate is not known.
+        max_s: the time at the slowest rate that is assumed; ``trial_timeout_s`` if nothing can be
+            assumed.
+        rate_rule: the rule with which the trial begins; None if it measures no loop.
+        problem: the reason why the trial will fail, and what to set; empty if no reason is known.
+    """
+
+    min_s: float
+    likely_s: float | None
+    max_s: float
+    rate_rule: RateRule | None = None
+    problem: str = ""
+
+    def content(self) -> dict[str, Any]:
+        """The times and the rule, as JSON values."""
+        return {
+            "least_s": self.min_s,
+            "likely_s": self.likely_s,
+            "most_s": self.max_s,
+            "rate_rule": self.rate_rule,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _SampleNeed:
+    """The samples that a trial reads, in all its processes together.
+
+    Attributes:
+        rule: the rule with which the trial begins.
+        rule_samples: the smallest number of samples that the rule itself needs.
+        min_samples: the smallest number of samples of the whole trial.
+        max_samples: the largest number of samples of the whole trial.
+        overrun_samples: the samples by which a trial can exceed its ``seconds``.
+        description: ``rule_samples`` in words.
+        remedy: a change that makes ``rule_samples`` smaller.
+        give_up_share: the share of ``trial_timeout_s`` within which ``rule_samples`` must be read.
+    """
+
+    rule: RateRule
+    rule_samples: int
+    min_samples: int
+    max_samples: int
+    overrun_samples: int
+    description: str
+    remedy: str
+    give_up_share: float = GIVE_UP_SHARE
+
+    def in_processes(self, processes: int) -> _SampleNeed:
+        """The need of several processes that each read as many samples as this one."""
+        description = self.description
+        if processes > 1:
+            description += f" in each of {processes} processes"
+        return _SampleNeed(
+            self.rule,
+            self.rule_samples * processes,
+            self.min_samples * processes,
+            self.max_samples * processes,
+            self.overrun_samples * processes,
+            description,
+            self.remedy,
+            self.give_up_share,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _RateRange:
+    """Assumed rates in samples/s. If nothing is known, they are infinite and 0."""
+
+    fastest: float
+    slowest: float
+
+    def limited_by(self, other: _RateRange) -> _RateRange:
+        """The rates of two stages, of which the slower one limits the other."""
+        return _RateRange(min(self.fastest, other.fastest), min(self.slowest, other.slowest))
+
+
+_UNKNOWN_DEVICE = _RateRange(math.inf, 0.0)
+_UNKNOWN_LOADER = _RateRange(math.inf, SLOWEST_SAMPLES_PER_S)
+_NO_LIMIT = _RateRange(math.inf, math.inf)
+
+
+def rate_key(spec: TrialSpec) -> str:
+    """A text that is the same for trials that differ only in their durations and repeats."""
+    params = {key: value for key, value in spec.params.items() if key not in _DURATION_PARAMS}
+    return json.dumps([spec.kind, params], sort_keys=True, default=str)
+
+
+def estimate_duration(
+    spec: TrialSpec,
+    data: DataSummary | None,
+    timeout_s: float,
+    measured_per_s: float | None = None,
+) -> TrialDuration:
+    """Estimate the duration of a trial.
+
+    Args:
+        spec: the trial.
+        data: the data that it reads, or whose number of samples limits it; None if there are none.
+        timeout_s: ``trial_timeout_s``.
+        measured_per_s: the measured samples/s of a trial with the same ``rate_key``; None if there
+            is none.
+    """
+    start_s = _START_S.get(spec.params.get("loader", spec.kind), _OTHER_START_S)
+    if spec.kind == "loader":
+        loader_trial = LoaderTrial.model_validate(spec.params)
+        need = _need_of_loader(loader_trial, data)
+        rates = _rates_of_loader(loader_trial, loader_trial.processes)
+        configured_s = 0.0 if loader_trial.epochs else loader_trial.seconds or 0.0
+    elif spec.kind == "train":
+        training_trial = TrainingTrial.model_validate(spec.params)
+        need = _need_of_training(training_trial, data)
+        rates = _rates_of_training(training_trial)
+        configured_s = 0.0
+    else:
+        probe_s = min(float(spec.params.get("seconds", 0.0)) + start_s, timeout_s)
+        return TrialDuration(probe_s, probe_s, probe_s)
+    if measured_per_s is not None:
+        rates = _RateRange(measured_per_s, measured_per_s)
+    min_s = start_s + max(configured_s, need.min_samples / rates.fastest)
+    max_s = start_s + _max_loop_s(need, rates, configured_s) + _read_before_s(spec, data)
+    min_s, max_s = min(min_s, timeout_s), min(max_s, timeout_s)
+    likely_s: float | None = min_s
+    if measured_per_s is not None:
+        likely_s = (min_s + max_s) / 2
+    elif not configured_s and math.isinf(rates.fastest):
+        likely_s = None
+    problem = _too_few_images(spec, data)
+    if not problem:
+        problem = _too_slow(spec, need, rates.fastest, timeout_s)
+    return TrialDuration(min_s, likely_s, max_s, need.rule, problem)
+
+
+def _max_loop_s(need: _SampleNeed, rates: _RateRange, configured_s: float) -> float:
+    """The time for the most samples. It can exceed ``seconds`` by an epoch or some rounds."""
+    if rates.slowest <= 0:
+        return math.inf
+    max_s = need.max_samples / rates.slowest
+    if max_s > configured_s:
+        return max_s
+    return configured_s + need.overrun_samples / rates.slowest
+
+
+def _read_before_s(spec: TrialSpec, data: DataSummary | None) -> float:
+    """The time to read all samples once before the loop: into memory, or to a local folder."""
+    is_read = spec.params.get("input") in HELD_RUNGS or spec.params.get("access") == "file"
+    if data is None or not is_read:
+        return 0.0
+    return data.samples / SLOWEST_SAMPLES_PER_S
+
+
+def _too_few_images(spec: TrialSpec, data: DataSummary | None) -> str:
+    """The reason why a training loop has no step; empty if it has steps."""
+    if spec.kind != "train" or data is None:
+        return ""
+    trial = TrainingTrial.model_validate(spec.params)
+    ranks = _known_ranks(trial)
+    if data.samples // ranks >= trial.batch_size:
+        return ""
+    return (
+        f"{params_words(spec.kind, spec.params)}: {data.samples:,} images among "
+        f"{counted(ranks, 'rank')} have no full batch of {trial.batch_size} for each: use more "
+        "images or a smaller batch_size"
+    )
+
+
+def _too_slow(spec: TrialSpec, need: _SampleNeed, fastest_per_s: float, timeout_s: float) -> str:
+    """The reason why a trial cannot end in time at its fastest rate; empty if it can."""
+    needed_s = need.rule_samples / fastest_per_s
+    limit_s = need.give_up_share * timeout_s
+    if needed_s <= limit_s:
+        return ""
+    return (
+        f"{params_words(spec.kind, spec.params)}: {need.description} take at least "
+        f"{rough_duration(needed_s)} at {fastest_per_s:,.0f} samples/s, but the trial ends after "
+        f"{rough_duration(limit_s)}: set trial_timeout_s to "
+        f"{math.ceil(needed_s / need.give_up_share):,} or more, or {need.remedy}"
+    )
+
+
+def _rates_of_loader(trial: LoopTrial, processes: int) -> _RateRange:
+    """The rates of a loader in all its processes together."""
+    if trial.loader == "mock" and trial.item_s:
+        rate = max(1, trial.workers) / trial.item_s * processes
+        return _RateRange(rate, rate)
+    return _NO_LIMIT if trial.loader in ("null", "mock") else _UNKNOWN_LOADER
+
+
+def _rates_of_training(trial: TrainingTrial) -> _RateRange:
+    """The rates of a training loop on all its devices together."""
+    ranks = _known_ranks(trial)
+    preset = RATES.get(trial.preset or "")
+    images_per_s = preset.samples_per_s if preset is not None else trial.images_per_s
+    device = _NO_LIMIT if trial.consumer == "null" else _UNKNOWN_DEVICE
+    if images_per_s is not None:
+        device = _RateRange(images_per_s * ranks, images_per_s * ranks)
+    if trial.input in ("synthetic", "copy"):
+        return device
+    return _rates_of_loader(trial, ranks).limited_by(device)
+
+
+def _known_ranks(trial: TrainingTrial) -> int:
+    """The number of ranks; 1 if only the machine knows it (``devices: all``)."""
+    if trial.accelerators is not None:
+        return trial.accelerators
+    return trial.devices if isinstance(trial.devices, int) else 1
+
+
+def _flow(trial: LoopTrial, data: DataSummary | None) -> tuple[SampleFlow, bool]:
+    """The flow of samples through a loader, and whether the loader counts its reads."""
+    sample_bytes, object_samples = 1.0, 1
+    if data is not None:
+        sample_bytes = max(1.0, data.sample_bytes)
+        object_samples = math.ceil(data.samples / max(1, data.objects))
+    read_pattern = capabilities_of(trial.loader).read_pattern
+    pattern = None
+    if read_pattern is not None:
+        pattern = read_pattern(trial, sample_bytes, object_samples)
+    flow = sample_flow(
+        pattern or ReadPattern(max(1, trial.workers)),
+        batch_size=trial.batch_size,
+        workers=trial.workers,
+        prefetch=trial.prefetch,
+    )
+    return flow, pattern is not None
+
+
+def _need_of_loader(trial: LoaderTrial, data: DataSummary | None) -> _SampleNeed:
+    epoch_samples = data.samples // trial.processes if data is not None else None
+    need = _need_of_process(
+        trial,
+        data,
+        epoch_samples,
+        epochs=max(MIN_EPOCHS, trial.epochs or 1),
+        by_epochs=trial.epochs is not None or trial.access != DIRECT,
+    )
+    return need.in_processes(trial.processes)
+
+
+def _need_of_training(trial: TrainingTrial, data: DataSummary | None) -> _SampleNeed:
+    ranks = _known_ranks(trial)
+    if trial.input in ("synthetic", "copy"):
+        return _need_of_fixed_steps(1, trial.steps + 1, trial.batch_size).in_processes(ranks)
+    epoch_samples = data.samples // ranks if data is not None else None
+    if trial.accelerators is not None or ranks > 1:
+        flow, _ = _flow(trial, data)
+        full_batches: list[int] = []
+        if epoch_samples is not None:
+            full_batches = [max(1, epoch_samples // trial.batch_size)] * ranks
+        epochs, left_out, steps = plan_rank_steps(trial, flow, full_batches)
+        need = _need_of_fixed_steps(epochs, left_out + steps, trial.batch_size)
+        return need.in_processes(ranks)
+    return _need_of_process(
+        trial,
+        data,
+        epoch_samples,
+        epochs=max(MIN_EPOCHS, trial.epochs or 1),
+        by_epochs=trial.epochs is not None,
+        steps=trial.steps,
+    )
+
+
+def _need_of_fixed_steps(epochs: int, steps: int, batch_size: int) -> _SampleNeed:
+    """The need of a number of steps that is known beforehand."""
+    samples = epochs * steps * batch_size
+    has_epochs = epochs > 1
+    return _SampleNeed(
+        "epochs" if has_epochs else "steady",
+        rule_samples=samples,
+        min_samples=samples,
+        max_samples=samples,
+        overrun_samples=0,
+        description=f"{counted(epochs * steps, 'step')} of {batch_size:,} samples",
+        remedy="use fewer images" if has_epochs else "set fewer steps",
+        give_up_share=1.0,
+    )
+
+
+def _need_of_process(
+    trial: LoopTrial,
+    data: DataSummary | None,
+    epoch_samples: int | None,
+    *,
+    epochs: int,
+    by_epochs: bool,
+    steps: int = 1,
+) -> _SampleNeed:
+    """The need of one process.
+
+    Args:
+        trial: the parameters of the trial.
+        data: the data; None if nothing is read.
+        epoch_samples: the samples that the process reads in an epoch; None if epochs have no end.
+        epochs: the smallest number of epochs, if whole epochs count.
+        by_epochs: whether the config requests whole epochs.
+        steps: the smallest number of steps that count.
+    """
+    flow, counts_reads = _flow(trial, data)
+    by_epochs = by_epochs or trial.access == "file"
+    rule = choose_rule(
+        flow, counts_reads=counts_reads, epoch_samples=epoch_samples, by_epochs=by_epochs
+    )
+    rounds_samples = MIN_ROUNDS * flow.round_samples
+    if rule != "steady" and epoch_samples is not None:
+        later_steps = max(1, epoch_samples // trial.batch_size - 1)
+        needed_epochs = max(epochs, math.ceil(steps / later_steps))
+        samples = needed_epochs * epoch_samples
+        rule_samples, min_samples = epochs * epoch_samples, samples
+        if rule == "bounds":
+            # The trial may end within the first epoch. If both bounds do not agree by then, whole
+            # epochs count.
+            rule_samples, min_samples = 0, min(rounds_samples, samples)
+        return _SampleNeed(
+            rule,
+            rule_samples=rule_samples,
+            min_samples=min_samples,
+            max_samples=samples,
+            overrun_samples=epoch_samples,
+            description=f"{epochs} whole epochs of {epoch_samples:,} samples",
+            remedy="use fewer images",
+        )
+    counted_samples = max(rounds_samples, steps * trial.batch_size)
+    extra_samples = MAX_EXTRA_ROUNDS * flow.round_samples
+    windows = 1
+    if epoch_samples is not None:
+        # Each epoch begins and ends with samples that do not count.
+        counted_in_epoch = epoch_samples - 2 * flow.max_in_flight
+        windows = math.ceil(counted_samples / counted_in_epoch)
+    uncounted_samples = 2 * windows * flow.max_in_flight
+    return _SampleNeed(
+        rule,
+        rule_samples=rounds_samples,
+        min_samples=counted_samples,
+        max_samples=counted_samples + uncounted_samples + extra_samples,
+        overrun_samples=extra_samples,
+        description=f"{MIN_ROUNDS} rounds of {flow.round_samples:,} samples",
+        remedy="use fewer workers or smaller batches",
+    )

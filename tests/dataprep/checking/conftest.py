@@ -1,0 +1,117 @@
+"""A clean output in memory, a new copy for each test to damage."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import dataprep
+from dataprep.checking import Depth, Fault, Verification, verify
+from dataprep.cli.main import app
+from dataprep.output.manifest import Receipt, Row
+from dataprep.stores.memory import MemoryStore
+
+DEPTHS: tuple[Depth, ...] = ("quick", "full", "deep")
+RECEIPT = "receipts/train-{:05}-of-00003.json"
+MANIFEST, TABLE, PLAN = "train.manifest.json", "train.samples.parquet", "train.plan.parquet"
+SHARDS = {
+    "tfrecord": "tfrecord/train-{:05}-of-00003",
+    "recordio": "recordio/train-{:05}-of-00003.rec",
+    "webdataset": "webdataset/train-{:05}-of-00003.tar",
+}
+
+
+def flip(offset: int) -> Callable[[bytearray], None]:
+    """An edit that turns every bit of one byte."""
+
+    def edit(data: bytearray) -> None:
+        data[offset] ^= 0xFF
+
+    return edit
+
+
+@dataclass(frozen=True)
+class Output:
+    """An output to be damaged."""
+
+    store: MemoryStore
+
+    def verify(self, depth: Depth = "full") -> Verification:
+        """The verdict on its one split."""
+        (found,) = verify(self.store.uri, depth=depth, workers=2)
+        return found
+
+    def faults(self, depth: Depth = "full") -> tuple[Fault, ...]:
+        """What is wrong with it."""
+        return self.verify(depth).faults
+
+    def receipt(self, shard: int) -> Receipt:
+        """What is known of a shard."""
+        key = RECEIPT.format(shard)
+        return Receipt.from_json(self.store.get(key), key)
+
+    def place(self, form: str, shard: int, record: int) -> tuple[int, int]:
+        """Offset and length of one record."""
+        return self.place_of(self.receipt(shard).rows[record], form)
+
+    def place_of(self, row: Row, form: str) -> tuple[int, int]:
+        """Offset and length of the record of a row."""
+        return (row.records or {})[form][:2]
+
+    def change(self, key: str, edit: Callable[[bytearray], object]) -> None:
+        """Change an object's bytes in place."""
+        data = bytearray(self.store.get(key))
+        edit(data)
+        assert data != self.store.get(key)
+        self.store.put(key, data)
+
+    def change_json(self, key: str, edit: Callable[[Any], object]) -> None:
+        """Change an object's JSON in place."""
+        content = json.loads(self.store.get(key))
+        edit(content)
+        self.store.put(key, json.dumps(content).encode())
+
+
+def command(*arguments: object) -> tuple[int, str, str]:
+    """``dataprep verify``: exit code, stdout, stderr."""
+    result = CliRunner().invoke(app, ["verify", *map(str, arguments)])
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def job(tree: Path, store: MemoryStore) -> dataprep.ShardConfig:
+    """What made ``clean``, and makes it anew."""
+    return dataprep.ShardConfig.model_validate(
+        {
+            "source": str(tree),
+            "output": store.uri,
+            "format": tuple(SHARDS),
+            "image": {"size": 224},
+            "shard_size": "1.2MB",
+            "dask": {"workers": 2, "processes": False},
+        }
+    )
+
+
+@pytest.fixture(scope="session")
+def clean(tree: Path) -> Mapping[str, bytes]:
+    """Three shards in all formats."""
+    store = MemoryStore(f"memory://clean-{secrets.token_hex(4)}")
+    dataprep.shard(job(tree, store))
+    return {info.key: store.get(info.key) for info in store.list()}
+
+
+@pytest.fixture
+def output(clean: Mapping[str, bytes]) -> Output:
+    """A copy of ``clean``."""
+    store = MemoryStore(f"memory://{secrets.token_hex(8)}")
+    for key, data in clean.items():
+        store.put(key, data)
+    return Output(store)

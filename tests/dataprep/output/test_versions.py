@@ -1,0 +1,137 @@
+"""Tests of dataprep.output.versions."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import dataprep
+from dataprep.drawn import draw_tree
+from dataprep.errors import JobError, OutputConflict
+from dataprep.output.versions import determining, require_versions, resizer
+
+WITH_CYKOOZ = pytest.mark.skipif(
+    find_spec("cykooz_resizer") is None, reason="cykooz-resizer has no wheel for this processor"
+)
+WITHOUT = """
+import sys
+sys.modules["cykooz_resizer"] = None  # its import raises ImportError
+from dataprep.cli.main import main
+sys.argv[0] = "dataprep"
+main()
+"""
+"""The program on a machine that has no cykooz-resizer."""
+
+
+def test_the_processor_is_told_where_it_matters() -> None:
+    """Bytes that are the same everywhere do not name a processor; others do."""
+    exact, depends = dict(determining()), dict(determining(same_everywhere=False))
+    assert "processor" not in exact
+    assert depends.pop("processor").startswith(platform.machine())
+    assert depends == exact
+
+
+def test_another_processor_is_refused() -> None:
+    """A worker on another processor than the job was planned on refuses, where it matters."""
+    require_versions(determining())
+    planned = determining(same_everywhere=False)
+    require_versions(planned)
+    elsewhere = tuple((name, "abacus" if name == "processor" else v) for name, v in planned)
+    with pytest.raises(JobError, match=r"processor .* instead of abacus"):
+        require_versions(elsewhere)
+
+
+def without_cykooz(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The outcome of the program where NumPy resizes."""
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT, *arguments], capture_output=True, text=True, check=False
+    )
+
+
+def unfinished(output: Path) -> None:
+    """Take back the manifest and the first shard's receipt, as if a run had been killed."""
+    (output / "train.manifest.json").unlink()
+    min((output / "receipts").iterdir()).unlink()
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> dataprep.ShardConfig:
+    """A job of a few photos, which are resized."""
+    draw_tree(tmp_path / "photos", images=6, classes=2)
+    values = {"source": f"{tmp_path}/photos", "output": f"{tmp_path}/out"}
+    return dataprep.ShardConfig.model_validate({**values, "image": {"size": 64}})
+
+
+def command(config: dataprep.ShardConfig) -> list[str]:
+    """The same job on a command line."""
+    paths = ["--source", config.source, "--output", config.output]
+    return ["shard", *paths, "--size", "64", "--set", "dask.processes=false"]
+
+
+def test_without_cykooz_resizer_numpy_resizes(config: dataprep.ShardConfig) -> None:
+    """The job is done, and its file, its manifest and --version name NumPy."""
+    done = without_cykooz(*command(config))
+    assert done.returncode == 0, done.stderr
+    for name in ("train.job.json", "train.manifest.json"):
+        found = json.loads(Path(config.output, name).read_bytes())
+        assert found["versions"]["resizer"] == "numpy"
+    assert without_cykooz("--version").stdout.splitlines()[1].endswith(", numpy")
+
+
+@WITH_CYKOOZ
+def test_a_job_is_not_resumed_with_another_resizer(config: dataprep.ShardConfig) -> None:
+    """In neither direction: exit code 2, both resizers and what to do are named."""
+    dataprep.shard(config)
+    unfinished(Path(config.output))
+    before = sorted(Path(config.output).rglob("*"))
+    for more in ((), ("--part", "0/2")):
+        done = without_cykooz(*command(config), *more)
+        assert done.returncode == 2
+        assert f"planned with the resizer {resizer()}, but" in done.stderr
+        assert "has numpy" in done.stderr
+        assert f"use machines with {resizer()}" in done.stderr
+        assert "another --output or with --overwrite" in done.stderr
+    assert sorted(Path(config.output).rglob("*")) == before
+    assert without_cykooz(*command(config), "--overwrite").returncode == 0
+    with pytest.raises(OutputConflict, match="planned with the resizer numpy, but"):
+        dataprep.shard(config)
+
+
+@WITH_CYKOOZ
+def test_a_worker_with_another_resizer_is_refused() -> None:
+    """Workers of one job resize alike; earlier versions had the pixels of cykooz-resizer."""
+    others = [(name, value) for name, value in determining() if name != "resizer"]
+    require_versions(tuple(others))
+    with pytest.raises(JobError, match=r"planned with the resizer numpy, but .* has cykooz"):
+        require_versions((*others, ("resizer", "numpy")))
+
+
+@WITH_CYKOOZ
+def test_a_job_of_an_earlier_version_is_resumed(
+    config: dataprep.ShardConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It names no resizer: it goes on with cykooz-resizer, and only with that."""
+
+    def earlier(*, same_everywhere: bool = True) -> tuple[tuple[str, str], ...]:
+        found = determining(same_everywhere=same_everywhere)
+        return tuple((name, value) for name, value in found if name != "resizer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dataprep.job.planning.determining", earlier)
+        dataprep.shard(config)
+    whole = {path: path.read_bytes() for path in Path(config.output, "tfrecord").iterdir()}
+    dataprep.shard(config)  # complete: nothing to do
+    unfinished(Path(config.output))
+    refused = without_cykooz(*command(config))
+    assert refused.returncode == 2
+    assert "planned with the resizer cykooz-resizer, but" in refused.stderr
+    dataprep.shard(config)
+    assert {path: path.read_bytes() for path in whole} == whole
+    job = json.loads(Path(config.output, "train.job.json").read_bytes())
+    assert "resizer" not in job["versions"]

@@ -1,0 +1,298 @@
+"""``dataprep.to_mxnet``, with MXNet itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dataprep
+from dataprep.errors import ConfigError, CorruptRecord, DatasetError, ObjectNotFound
+from dataprep.reading.augment import Augmentation, sample_rng
+from dataprep.reading.dataset import Dataset
+from dataprep.reading.epoch_order import Order
+from dataprep.reading.normalisation import IMAGENET_MEAN, IMAGENET_STD
+from dataprep.reading.record_reader import Records
+
+pytestmark = [
+    pytest.mark.frameworks,
+    pytest.mark.filterwarnings("default"),
+    pytest.mark.usefixtures("mx"),
+]
+
+PLAIN = Augmentation(size=280, random=False, normalise=False)
+SMALL = Augmentation(size=32)
+
+
+@pytest.fixture
+def local(output: Path) -> Dataset:
+    """The data set on disk; labels in its records count from 1."""
+    dataset = dataprep.open(output, format="recordio")
+    assert dataset.manifest.formats["recordio"].label_offset == 1
+    return dataset
+
+
+@pytest.fixture(params=["disk", "s3"])
+def dataset(local: Dataset, request: pytest.FixtureRequest) -> Dataset:
+    """The data set on disk and on S3."""
+    if request.param == "disk":
+        return local
+    opened: Callable[[str], Dataset] = request.getfixturevalue("on_s3")
+    return opened("recordio")
+
+
+def labels(batches: Any) -> list[int]:
+    """The labels of one epoch in order."""
+    return [int(label) for batch in batches for label in batch.label[0].asnumpy()]
+
+
+def stored_bytes(folder: Path) -> int:
+    """The size of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def test_epochs(dataset: Dataset) -> None:
+    """Each epoch has each sample once in whole batches, in another order; the last is short."""
+    batches = dataprep.to_mxnet(dataset, batch_size=50, augmentation=SMALL)
+    seen = []
+    for _ in range(3):
+        epoch = [(batch.data[0].shape[0], batch.pad, labels([batch])) for batch in batches]
+        assert [(size, pad) for size, pad, _ in epoch] == [(50, 0), (50, 0), (20, 0)]
+        seen.append([label for _, _, found in epoch for label in found])
+        assert sorted(seen[-1]) == sorted(dataset.labels.tolist())
+        batches.reset()
+    assert seen[0] != seen[1] != seen[2]
+
+
+def test_each_iteration_is_the_next_epoch(dataset: Dataset) -> None:
+    """With and without ``reset``, after a break, and after a resume within an epoch."""
+    options: dict[str, Any] = {"batch_size": 20, "augmentation": SMALL}
+
+    def of_epoch(epoch: int, **more: Any) -> list[int]:
+        return labels(dataprep.to_mxnet(dataset, epoch=epoch, **more, **options))
+
+    batches = dataprep.to_mxnet(dataset, start=40, **options)
+    batches.reset()  # of an epoch of which nothing was read
+    assert labels(batches) == of_epoch(0, start=40)
+    assert labels(batches) == of_epoch(1)
+    batches.reset()
+    batches.reset()
+    unfinished = iter(batches)
+    assert labels([next(unfinished)]) == of_epoch(2)[:20]
+    assert labels(batches) == of_epoch(3)
+    with pytest.raises(DatasetError, match="another epoch of this iterator has begun"):
+        next(unfinished)
+    batches.set_epoch(8)
+    assert labels([batches.next()]) == of_epoch(8)[:20]
+    assert labels(batches) == of_epoch(9)
+    assert labels(dataprep.to_mxnet(dataset, start=120, **options)) == of_epoch(1)
+
+
+def test_epochs_and_ranks_that_are_refused(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start beyond the end, epochs without a step, and ranks that are not given."""
+    options: dict[str, Any] = {"batch_size": 70, "augmentation": SMALL}
+    with pytest.raises(ConfigError, match="start 500 is beyond the end"):
+        dataprep.to_mxnet(dataset, start=500, **options)
+    with pytest.raises(ConfigError, match="even='drop' leaves no step"):
+        dataprep.to_mxnet(dataset, rank=0, world_size=2, even="drop", **options)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.warns(UserWarning, match="to_mxnet reads all samples in this process"):
+        dataprep.to_mxnet(dataset, **options)
+
+
+def test_the_order_depends_on_seed_and_epoch(dataset: Dataset) -> None:
+    """Any epoch can be selected, and is the same again."""
+    options: dict[str, Any] = {"batch_size": 20, "augmentation": SMALL}
+    batches = dataprep.to_mxnet(dataset, seed=1, **options)
+    first = labels(batches)
+    batches.reset()
+    second = labels(batches)
+    batches.set_epoch(0)
+    assert labels(batches) == first
+    assert labels(dataprep.to_mxnet(dataset, seed=1, epoch=1, **options)) == second
+    assert labels(dataprep.to_mxnet(dataset, seed=2, **options)) != first
+
+
+def test_shapes(mx: Any, local: Dataset) -> None:
+    """Batches have the announced shapes."""
+    batches = dataprep.to_mxnet(local, batch_size=8, augmentation=Augmentation(size=48))
+    assert isinstance(batches, mx.io.DataIter)
+    batch = batches.next()
+    assert [tuple(shape) for _, shape in batches.provide_data] == [batch.data[0].shape]
+    assert [tuple(shape) for _, shape in batches.provide_label] == [batch.label[0].shape]
+    assert batch.data[0].shape == (8, 3, 48, 48)
+    assert batch.data[0].dtype == batch.label[0].dtype == np.float32
+
+
+def test_images(dataset: Dataset, tmp_path: Path) -> None:
+    """Unshuffled and not augmented, they are the stored ones with their labels.
+
+    What is written for ImageRecordIter is removed.
+    """
+    batches = dataprep.to_mxnet(
+        dataset, batch_size=16, augmentation=PLAIN, shuffle=False, cache_dir=tmp_path
+    )
+    copied, place = [], 0
+    for batch in batches:
+        copied.append(stored_bytes(tmp_path))
+        for image, label in zip(batch.data[0].asnumpy(), batch.label[0].asnumpy(), strict=True):
+            sample = dataset[place]
+            assert int(label) == sample.label
+            # Both cut 280 of 320 pixels, so that nothing is interpolated.
+            wanted = PLAIN(sample.image, sample_rng(0, 0, 0)).astype(float)
+            assert np.abs(image - wanted).mean() < 2
+            place += 1
+    assert place == 120
+    assert max(copied) > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_normalised(local: Dataset) -> None:
+    """By ImageNet's mean and deviation."""
+    raw, normalised = (
+        dataprep.to_mxnet(
+            local, batch_size=120, shuffle=False, augmentation=replace(PLAIN, normalise=normalise)
+        )
+        .next()
+        .data[0]
+        .asnumpy()
+        for normalise in (False, True)
+    )
+    mean, deviation = np.array(IMAGENET_MEAN), np.array(IMAGENET_STD)
+    wanted = (raw / 255 - mean[:, None, None]) / deviation[:, None, None]
+    assert np.allclose(normalised, wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize("colours", [{"jitter": 0.4}, {"noise": 0.5}], ids=str)
+def test_augmentation_depends_on_seed_and_epoch(dataset: Dataset, colours: Any) -> None:
+    """Crops, flips and colours are the same again with both, and differ with either."""
+
+    def images(seed: int, epoch: int, **options: Any) -> Any:
+        augmentation = Augmentation(size=32, normalise=False, **options)
+        batches = dataprep.to_mxnet(
+            dataset,
+            batch_size=120,
+            augmentation=augmentation,
+            shuffle=False,
+            seed=seed,
+            epoch=epoch,
+            threads=2,
+        )
+        return batches.next().data[0].asnumpy()
+
+    first = images(1, 0, **colours)
+    assert np.array_equal(images(1, 0, **colours), first)
+    for other in (images(1, 1, **colours), images(2, 0, **colours)):
+        assert not any(np.array_equal(*pair) for pair in zip(first, other, strict=True))
+    assert not np.array_equal(images(1, 0), first)
+
+
+@pytest.fixture
+def churn() -> Iterator[None]:
+    """Another thread of this process that opens and closes files all the time."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.is_set():
+            for descriptor in [os.open(os.devnull, os.O_RDONLY) for _ in range(20)]:
+                os.close(descriptor)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    yield
+    stop.set()
+    thread.join()
+
+
+@pytest.mark.usefixtures("churn")
+def test_several_files(
+    on_s3: Callable[[str], Dataset], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither other files nor the next one disturb ImageRecordIter."""
+    dataset = on_s3("recordio")
+    monkeypatch.setattr("dataprep.reading.mxnet.LOCAL_FILE_BYTES", 100_000)
+    batches = dataprep.to_mxnet(dataset, batch_size=9, augmentation=PLAIN, cache_dir=tmp_path)
+    for _ in range(5):
+        assert len(labels(batches)) == 120
+        batches.reset()
+
+
+def test_closed_early(on_s3: Callable[[str], Dataset], tmp_path: Path) -> None:
+    """Files are removed."""
+    batches = dataprep.to_mxnet(
+        on_s3("recordio"), batch_size=16, augmentation=SMALL, cache_dir=tmp_path
+    )
+    batches.next()
+    assert stored_bytes(tmp_path) > 0
+    batches.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("even", ["keep", "drop", "pad"])
+def test_ranks(local: Dataset, even: Any) -> None:
+    """They share the order of torch's iterable style."""
+    records = Records(local)
+    for rank in range(3):
+        options: dict[str, Any] = {"rank": rank, "world_size": 3, "even": even, "start": 21}
+        batches = dataprep.to_mxnet(local, batch_size=7, augmentation=SMALL, epoch=2, **options)
+        order = Order(global_batch=21, epoch=2, **options)
+        for epoch in (2, 3):
+            assert labels(batches) == records.labels[records.samples_of_rank(order, epoch)].tolist()
+            batches.reset()
+
+
+@pytest.mark.parametrize("damage", ["missing", "short", "flipped"])
+def test_a_damaged_shard(output: Path, tmp_path: Path, damage: str) -> None:
+    """An error that names it."""
+    copy = Path(shutil.copytree(output, tmp_path / "out"))
+    dataset = dataprep.open(copy, format="recordio")
+    shard = copy / dataset.shards()[1].key
+    if damage == "missing":
+        shard.unlink()
+    elif damage == "short":
+        shard.write_bytes(shard.read_bytes()[:-100])
+    else:
+        shard.write_bytes(shard.read_bytes()[:-100] + bytes(100))
+    batches = dataprep.to_mxnet(dataset, batch_size=8, augmentation=SMALL)
+    with pytest.raises((ObjectNotFound, CorruptRecord), match=shard.name):
+        list(batches)
+
+
+def test_several_labels(tree: Path, tmp_path: Path) -> None:
+    """Records with three labels each give their class, from 0."""
+    images = sorted(tree.glob("*/*"))[:10]
+    lines = [f"{i}\t{i % 3}\t{i / 4}\t-1.5\t{path}\n" for i, path in enumerate(images)]
+    (tmp_path / "x.lst").write_text("".join(lines))
+    config = dataprep.ShardConfig.model_validate(
+        {
+            "source": str(tmp_path / "x.lst"),
+            "kind": "listing",
+            "output": str(tmp_path / "out"),
+            "format": ("recordio",),
+            "label_offset": {"recordio": 1},
+        }
+    )
+    dataprep.shard(config)
+    dataset = dataprep.open(tmp_path / "out")
+    made = dataprep.to_mxnet(dataset, batch_size=4, augmentation=PLAIN, shuffle=False)
+    assert labels(made) == dataset.labels.tolist()
+    assert sorted(dataset.labels.tolist()) == sorted(i % 3 for i in range(10))
+
+
+def test_refused(local: Dataset) -> None:
+    """What MXNet cannot do is an error before anything is read."""
+    with pytest.raises(ConfigError, match="layout='CHW'"):
+        dataprep.to_mxnet(local, batch_size=8, augmentation=Augmentation(layout="HWC"))
+    config = {**local.manifest.config, "image": {"encoding": "webp"}}
+    local.manifest = replace(local.manifest, config=config)
+    with pytest.raises(ConfigError, match=r"does not decode WebP: .*dataprep\.to_torch"):
+        dataprep.to_mxnet(local, batch_size=4)

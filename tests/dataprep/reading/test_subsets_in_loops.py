@@ -1,0 +1,353 @@
+"""Subsets in the adapters: order, ranks, workers and states are those of their samples."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import shutil
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dataprep
+from dataprep.errors import ConfigError, DatasetError
+from dataprep.reading.dataset import Dataset
+from dataprep.reading.staging import stage
+from tests.commandline import FORMATS
+from tests.dataprep.reading.conftest import images_of, stored
+
+torch = pytest.importorskip("torch")
+data_loader = torch.utils.data.DataLoader
+FEW_CORES = pytest.mark.filterwarnings("ignore:This DataLoader will create")
+QUERY = "label < 6 and source_width >= 400"
+
+
+@pytest.fixture(scope="module")
+def dataset(output: Path) -> Dataset:
+    """120 samples in several shards."""
+    return dataprep.open(output)
+
+
+@pytest.fixture
+def part(dataset: Dataset) -> Dataset:
+    """A subset of some of them."""
+    return dataset.where(QUERY)
+
+
+def taken(batches: Any, steps: int | None = None) -> list[bytes]:
+    """The images of some batches, or of all."""
+    return [image for images, _ in islice(batches, steps) for image in images]
+
+
+@given(
+    st.sets(st.integers(0, 119), min_size=1),
+    st.booleans(),
+    st.integers(1, 4),
+    st.integers(1, 4),
+    st.integers(1, 3),
+    st.integers(0, 3),
+    st.integers(0, 3),
+)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None
+)
+def test_each_sample_once_and_the_rest_after_a_resume(
+    dataset: Dataset,
+    chosen: set[int],
+    iterable: bool,
+    ranks: int,
+    batch: int,
+    workers: int,
+    steps: int,
+    epoch: int,
+) -> None:
+    """Ranks and workers divide the samples of a subset; a resume gives exactly the rest."""
+    part = dataset.select(chosen)
+    wanted = sorted(images_of(part))
+
+    def opened(rank: int, world_size: int, size: int) -> Any:
+        options: dict[str, Any] = {"iterable": iterable, "batch_size": size, "seed": 3}
+        return dataprep.to_torch(
+            part, rank=rank, world_size=world_size, threads=0, epoch=epoch, **options
+        )
+
+    readers = [opened(rank, ranks, batch) for rank in range(ranks)]
+    numbers = [
+        number
+        for reader in readers
+        for worker in range(workers)
+        for number in reader.samples.samples_of_worker(epoch, worker, workers).tolist()
+    ]
+    assert sorted(numbers) == list(range(len(part)))
+    first = []
+    states = []
+    for reader in readers:
+        iterator = iter(reader)
+        first += taken(iterator, steps)
+        states.append(reader.state_dict())
+        iterator.close()
+    resumed = opened(0, 1, ranks * batch)
+    resumed.load_state_dict(states[0])
+    rest = taken(resumed) if resumed.state_dict()["epoch"] == epoch else []
+    assert sorted(first + rest) == wanted
+
+
+@FEW_CORES
+@pytest.mark.process
+@pytest.mark.parametrize("context", ["fork", "spawn"])
+@pytest.mark.parametrize("style", ["map", "iterable", "batches"])
+def test_workers(part: Dataset, context: str, style: str) -> None:
+    """Workers of a ``DataLoader`` read the subset and nothing else."""
+    size = 8 if style == "batches" else None
+    how: dict[str, Any] = {"iterable": style != "map", "batch_size": size}
+    images: Any = dataprep.to_torch(part, **how)
+    options: dict[str, Any] = {"batch_size": None if size else 8}
+    if style == "map":
+        options["sampler"] = images.sampler
+    loader = data_loader(images, num_workers=2, multiprocessing_context=context, **options)
+    assert sorted(taken(loader)) == sorted(images_of(part))
+
+
+@pytest.mark.filterwarnings("ignore:'set_vital' is deprecated")
+@FEW_CORES
+@pytest.mark.process
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("iterable", [False, True], ids=["map", "iterable"])
+def test_states_of_workers(output: Path, format: str, iterable: bool) -> None:
+    """torchdata's DataLoader goes on within a subset, and refuses the state of another one."""
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    dataset = dataprep.open(output, format=format)
+
+    def opened(query: str) -> Any:
+        samples: Any = dataprep.to_torch(dataset.where(query), iterable=iterable, seed=4)
+        sampler = {} if iterable else {"sampler": samples.sampler}
+        return stateful(samples, num_workers=2, batch_size=8, **sampler)
+
+    whole = taken(opened(QUERY))
+    assert sorted(whole) == sorted(images_of(dataset.where(QUERY)))
+    loader = opened(QUERY)
+    before = taken(loader, 3)
+    state = loader.state_dict()
+    resumed = opened(QUERY)
+    resumed.load_state_dict(state)
+    assert before + taken(resumed) == whole
+    other = opened("label < 5")
+    other.load_state_dict(state)
+    with pytest.raises(ConfigError, match="belongs to the subset"):
+        taken(other)
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_subset_of_an_output_on_s3(
+    output: Path, on_s3: Callable[[str], Dataset], format: str
+) -> None:
+    """It has the samples, and the order, of the subset of a copy on a disk."""
+    local = dataprep.open(output, format=format).where(QUERY)
+    remote = on_s3(format).where(QUERY)
+    assert stored(remote) == stored(local)
+    assert remote.subset == local.subset
+    for options in ({"iterable": False}, {"iterable": True}, {"iterable": True, "batch_size": 8}):
+        ours, theirs = (dataprep.to_torch(part, **options) for part in (remote, local))
+        assert read_once(ours) == read_once(theirs)
+
+
+def read_once(samples: Any) -> list[Any]:
+    """All samples, or batches, of one epoch; those of the map style in the order of its sampler."""
+    if hasattr(samples, "sampler"):
+        return [samples[number] for number in samples.sampler]
+    return [(images, np.asarray(labels).tolist()) for images, labels in samples]
+
+
+@pytest.mark.parametrize("iterable", [False, True], ids=["map", "iterable"])
+def test_a_state_names_its_subset(dataset: Dataset, part: Dataset, iterable: bool) -> None:
+    """A state of another subset, or of the whole, is refused; the same subset goes on."""
+    options: dict[str, Any] = {"iterable": iterable, "batch_size": 4}
+    whole = dataprep.to_torch(dataset, **options).state_dict()
+    state = dataprep.to_torch(part, **options).state_dict()
+    assert "subset" not in whole
+    assert state["subset"] == part.subset
+    dataprep.to_torch(dataset.where(QUERY), **options).load_state_dict(state)
+    other = dataprep.to_torch(part.select(range(9)), **options)
+    for refused in (state, whole, {"epoch": 0, "seed": 0, "samples": 4}):
+        with pytest.raises(ConfigError, match=r"select the same samples by dataset\.where"):
+            other.load_state_dict(refused)
+    with pytest.raises(ConfigError, match="the samples are those of the whole data set"):
+        dataprep.to_torch(dataset, **options).load_state_dict(state)
+
+
+def test_a_state_of_a_sampler_names_its_subset(dataset: Dataset, part: Dataset) -> None:
+    """The state that StatefulDataLoader saves of ``images.sampler`` is compared as well."""
+    iterator: Any = iter(dataprep.to_torch(part).sampler)
+    next(iterator)
+    again: Any = iter(dataprep.to_torch(part).sampler)
+    again.load_state_dict(iterator.state_dict())
+    assert list(again) == list(iterator)
+    whole: Any = iter(dataprep.to_torch(dataset).sampler)
+    with pytest.raises(ConfigError, match="belongs to the subset"):
+        whole.load_state_dict(iterator.state_dict())
+
+
+@pytest.fixture(scope="module")
+def hosts(dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> list[Dataset]:
+    """The share of each of two hosts. Read only."""
+    folder = tmp_path_factory.mktemp("hosts")
+    for number in range(2):
+        stage(dataset.store.uri, folder / str(number), host=dataprep.Part(number, 2))
+    return [dataprep.open(folder / str(number)) for number in range(2)]
+
+
+class TestShares:
+    """Subsets of the shares that two hosts have, each with two ranks."""
+
+    def readers(self, parts: list[Dataset], **options: Any) -> list[Any]:
+        """What each of the four ranks reads, in batches of three."""
+        return [
+            dataprep.to_torch(
+                parts[rank // 2],
+                **{"batch_size": 3, "rank": rank, "world_size": 4, "threads": 0, **options},
+            )
+            for rank in range(4)
+        ]
+
+    @pytest.mark.parametrize("iterable", [False, True], ids=["map", "iterable"])
+    @pytest.mark.parametrize("even", ["keep", "drop", "pad"])
+    def test_ranks_divide_the_subset(
+        self, dataset: Dataset, hosts: list[Dataset], even: Any, iterable: bool
+    ) -> None:
+        """Each sample is read once, or all ranks have as many steps, also after a resume."""
+        parts = [host.where("label < 5").where("source_width >= 400") for host in hosts]
+        wanted = sorted(images_of(dataset.where("label < 5 and source_width >= 400")))
+        assert len(parts[0]) != len(parts[1])
+        readers = self.readers(parts, even=even, iterable=iterable)
+        iterators = [iter(reader) for reader in readers]
+        first = [taken(iterator, 1) for iterator in iterators]
+        states = [reader.state_dict() for reader in readers]
+        assert all(state == states[0] for state in states)
+        rest = [taken(iterator) for iterator in iterators]
+        resumed = self.readers(parts, even=even, iterable=iterable)
+        for reader in resumed:
+            reader.load_state_dict(states[3])
+        assert [taken(reader) for reader in resumed] == rest
+        lengths = {len(one) + len(others) for one, others in zip(first, rest, strict=True)}
+        read = [image for images in (*first, *rest) for image in images]
+        if even == "keep":
+            assert sorted(read) == wanted
+            return
+        (length,) = lengths
+        assert length % 3 == 0
+        assert {*read} <= {*wanted}
+        if even == "drop":
+            assert len({*read}) == len(read)
+        else:
+            assert {*read} == {*wanted}
+
+    def test_a_state_of_another_subset_is_refused(self, hosts: list[Dataset]) -> None:
+        """Though the samples on this host may be the same."""
+        parts = [host.where("label < 5") for host in hosts]
+        state = self.readers(parts)[0].state_dict()
+        others = [host.where("label < 4") for host in hosts]
+        with pytest.raises(ConfigError, match="belongs to the subset"):
+            self.readers(others)[1].load_state_dict(state)
+
+    def test_one_rank_reads_the_samples_of_its_share(self, hosts: list[Dataset]) -> None:
+        """Nothing is known, nor needed, of other hosts."""
+        part = hosts[0].where("label < 5").select(range(4))
+        assert sorted(dataprep.to_torch(part, iterable=True)) == sorted(stored(part))
+
+    def test_workers_divide_what_a_rank_reads(self, hosts: list[Dataset]) -> None:
+        """The reader can be pickled, and knows the steps afterwards."""
+        parts = [host.where("label < 5") for host in hosts]
+        reader = self.readers(parts, even="drop", iterable=True)[2]
+        copy = pickle.loads(pickle.dumps(reader))
+        assert copy.state_dict() == reader.state_dict()
+        assert taken(copy) == taken(reader)
+
+    def test_numbers_are_refused(self, hosts: list[Dataset]) -> None:
+        """``select`` counts within the share, so that other hosts' samples are not known."""
+        parts = [host.where("label < 5").select(range(4)) for host in hosts]
+        with pytest.raises(ConfigError, match="4 ranks cannot read this subset of a host's share"):
+            self.readers(parts)
+
+    def test_a_share_without_a_sample_is_refused_on_all_hosts(
+        self, dataset: Dataset, hosts: list[Dataset]
+    ) -> None:
+        """On the host of the share by ``where``, on others when ranks divide the subset."""
+        name = hosts[1].written["source"][0]
+        query = f"source == {name!r}"
+        with pytest.raises(ConfigError, match="none of the"):
+            hosts[0].where(query)
+        with pytest.raises(ConfigError, match="share 0 of 2 has no sample of the subset"):
+            dataprep.to_torch(hosts[1].where(query), rank=2, world_size=4)
+
+    def test_a_share_of_an_earlier_version(
+        self, dataset: Dataset, hosts: list[Dataset], tmp_path: Path
+    ) -> None:
+        """It has no table of the whole split: several ranks are refused, ``stage`` mends it."""
+        folder = tmp_path / "share"
+        shutil.copytree(hosts[0].store.uri, folder)
+        (folder / "train.whole-samples.parquet").unlink()
+        manifest = json.loads((folder / "train.manifest.json").read_bytes())
+        del manifest["share"]["table"], manifest["share"]["shards"]
+        (folder / "train.manifest.json").write_text(json.dumps(manifest))
+        parts = [dataprep.open(folder).where("label < 5")] * 2
+        with pytest.raises(ConfigError, match=r"with dataset\.where, in a share that this version"):
+            self.readers(parts)
+        (staged,) = stage(dataset.store.uri, folder, host=dataprep.Part(0, 2))
+        assert staged.copied_bytes == 0
+        mended = [dataprep.open(folder).where("label < 5"), hosts[1].where("label < 5")]
+        whole = dataset.where("label < 5")
+        assert sum(len(taken(reader)) for reader in self.readers(mended)) == len(whole)
+
+    @pytest.mark.parametrize("damage", ["missing", "changed"])
+    def test_a_damaged_table_is_noticed(
+        self, dataset: Dataset, hosts: list[Dataset], tmp_path: Path, damage: str
+    ) -> None:
+        """Reading and ``verify`` name it; without it ``stage`` copies it again."""
+        folder = tmp_path / "share"
+        shutil.copytree(hosts[0].store.uri, folder)
+        table = folder / "train.whole-samples.parquet"
+        whole = table.read_bytes()
+        table.unlink()
+        if damage == "changed":
+            table.write_bytes(whole[:-1] + b"x")
+        part = dataprep.open(folder).where("label < 5")
+        with pytest.raises(
+            DatasetError, match=r"train\.whole-samples\.parquet: missing or damaged"
+        ):
+            self.readers([part, part])
+        (verification,) = dataprep.verify(folder)
+        assert [fault.key for fault in verification.faults] == [table.name]
+        table.unlink(missing_ok=True)
+        stage(dataset.store.uri, folder, host=dataprep.Part(0, 2))
+        assert table.read_bytes() == whole
+        assert all(found.ok for found in dataprep.verify(folder))
+
+
+@pytest.mark.frameworks
+@pytest.mark.filterwarnings("default")
+@pytest.mark.usefixtures("tf")
+def test_tensorflow(part: Dataset) -> None:
+    """``to_tf`` reads the subset and nothing else, with its length."""
+    made = dataprep.to_tf(part, decode=False)
+    samples = [(image, int(label)) for image, label in made.as_numpy_iterator()]
+    assert sorted(samples) == sorted(stored(part))
+    assert len(made) == len(part)
+
+
+@pytest.mark.frameworks
+@pytest.mark.filterwarnings("default")
+@pytest.mark.usefixtures("mx")
+def test_mxnet(output: Path) -> None:
+    """``to_mxnet`` reads the subset and nothing else."""
+    part = dataprep.open(output, format="recordio").where(QUERY)
+    batches = dataprep.to_mxnet(
+        part, batch_size=8, augmentation=dataprep.Augmentation(size=32), threads=1
+    )
+    labels = [int(label) for batch in batches for label in batch.label[0].asnumpy()]
+    assert sorted(labels) == sorted(part.labels.tolist())

@@ -1,0 +1,169 @@
+"""A saved run into advice, and into a config."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from dataprep.config.shard_config import load
+from dataprep.errors import ConfigError
+from iobench.cli.advise import advise_saved
+from iobench.cli.main import app
+from iobench.errors import NoAdvice
+from iobench.results.result import Result
+from tests.iobench.analysis.made import DATA, loader, loop, run, together
+from tests.iobench.analysis.test_recommend import DECODE_BOUND, ONE_WORKER, SLOW_DEVICE
+
+
+def saved(folder: Path, result: Result) -> Path:
+    """Its folder."""
+    folder.mkdir()
+    (folder / "result.json").write_bytes(result.to_json())
+    return folder
+
+
+@pytest.fixture
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run over ``photos/``, which is there, in the folder that this process is in."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    return saved(tmp_path / "run", run(DECODE_BOUND, data={**DATA, "source": "photos"}))
+
+
+def test_the_text_has_the_verdict_and_the_changes_in_order(photos: Path) -> None:
+    """How to make each, what limits then, and how sure this is."""
+    said = advise_saved(photos).text
+    first, blank, change, then, how, *_ = said.splitlines()
+    assert first.startswith("The loop gets 30 % of what the emulated device can consume.")
+    assert blank == ""
+    assert change.startswith("1. Store images at 256 pixels")
+    assert change.endswith("1.50 times (1.50 to 1.50), predicted")
+    assert then == "   then 892 samples/s, limited by decoding"
+    assert how.strip() == "dataprep shard --source photos --output OUTPUT --size 256"
+    assert "2. Use a machine with more CPUs" in said
+    assert "Confidence: high" in said
+    assert "Predictions were checked on 1 measured loop: within 10 %." in " ".join(said.split())
+
+
+def test_nothing_to_change_is_said(tmp_path: Path) -> None:
+    """Exit code 0: that is an answer."""
+    folder = saved(tmp_path / "run", run(SLOW_DEVICE))
+    done = CliRunner().invoke(app, ["advise", str(folder)])
+    assert done.exit_code == 0
+    assert "None of the measured changes would make the loop faster." in done.stdout
+
+
+def test_a_loop_that_is_not_there_is_named(photos: Path) -> None:
+    """With those that are."""
+    done = CliRunner().invoke(app, ["advise", str(photos), "--group", "nope"])
+    assert done.exit_code == 2
+    with pytest.raises(NoAdvice, match="called 'nope': choose one of g"):
+        advise_saved(photos, "nope")
+
+
+def test_json_has_the_recommendations(photos: Path) -> None:
+    """As result.json stores them."""
+    done = CliRunner().invoke(app, ["advise", str(photos), "--json"])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert [change["setting"] for change in found["recommendations"]] == ["resize", "processors"]
+    assert found["recommendations"][0]["gain"]["median"] == pytest.approx(1.5, rel=0.01)
+
+
+def test_a_config_is_one_that_dataprep_loads(photos: Path, tmp_path: Path) -> None:
+    """Its source is where the run read, its output beside it; then how to measure again."""
+    done = CliRunner().invoke(app, ["advise", str(photos), "--emit-config", "new/advised.yaml"])
+    assert done.exit_code == 0, done.output
+    found = load(tmp_path / "new/advised.yaml", {})
+    assert found.source == str(tmp_path / "photos")
+    assert found.output == str(tmp_path / "new/advised-shards")
+    assert str(found.image.size) == "256"
+    *_, make, again = done.stdout.splitlines()
+    assert make == "dataprep shard new/advised.yaml"
+    assert again.startswith(f"iobench run {photos}/config.yaml --set data.shards={found.output}")
+    assert "--set training.0.data=shards" in again
+    assert "--set 'loaders=[]'" in again
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [("torch-iterable", "tfrecord"), ("mxnet-record", "recordio"), ("webdataset", "webdataset")],
+)
+def test_the_config_has_the_format_that_the_loader_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, wanted: str
+) -> None:
+    """A loader of any format has been measured with TFRecord, which is the default."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    trials = together(
+        loader(600, 2, data="originals@disk", loader=name),
+        loader(900, 2, loader=name),
+        loop("synthetic", 2000, form="originals", workers=2, loader=name),
+        loop("warm", 595, form="originals", workers=2, loader=name),
+    )
+    folder = saved(tmp_path / "run", run(trials, data={**DATA, "source": "photos"}))
+    advise_saved(folder).write_config(tmp_path / "advised.yaml")
+    assert load(tmp_path / "advised.yaml", {}).format == (wanted,)
+
+
+def test_the_same_config_may_be_written_twice_and_no_other(photos: Path, tmp_path: Path) -> None:
+    """What somebody has changed is left alone."""
+    file = tmp_path / "advised.yaml"
+    first = advise_saved(photos).write_config(file)
+    assert advise_saved(photos).write_config(file) == first
+    file.write_text("source: mine\n")
+    with pytest.raises(ConfigError, match="exists with another content"):
+        advise_saved(photos).write_config(file)
+    assert file.read_text() == "source: mine\n"
+
+
+def test_a_place_that_is_taken_is_not_written_to(photos: Path, tmp_path: Path) -> None:
+    """Where the shards would go."""
+    (tmp_path / "advised-shards").mkdir()
+    with pytest.raises(ConfigError, match="but the shards would be written there"):
+        advise_saved(photos).write_config(tmp_path / "advised.yaml")
+    assert not (tmp_path / "advised.yaml").exists()
+
+
+def test_a_source_that_is_not_there_is_named(photos: Path, tmp_path: Path) -> None:
+    """Relative names are those of the folder where the run was started."""
+    (tmp_path / "photos").rmdir()
+    with pytest.raises(NoAdvice, match=r"data\.source: no folder .*: change to the folder in"):
+        advise_saved(photos).write_config(tmp_path / "advised.yaml")
+
+
+def test_drawn_images_are_a_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the run drew them."""
+    monkeypatch.chdir(tmp_path)
+    data = {"images": 40, "classes": 2, "seed": 1, "size": 256, "folder": "made", "source": None}
+    folder = saved(tmp_path / "run", run(DECODE_BOUND, data=data))
+    with pytest.raises(NoAdvice, match="the drawn images: no folder"):
+        advise_saved(folder).write_config(tmp_path / "advised.yaml")
+    (tmp_path / "made/drawn-40-2-1").mkdir(parents=True)
+    advise_saved(folder).write_config(tmp_path / "advised.yaml")
+    assert load(tmp_path / "advised.yaml", {}).source == str(tmp_path / "made/drawn-40-2-1")
+
+
+@pytest.mark.parametrize("option", [[], ["--emit-config", "x.yaml"]])
+def test_what_cannot_be_advised_is_one_line_and_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: list[str]
+) -> None:
+    """No run; a run that reads and decodes nothing; a run that needs no other shards."""
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["advise", "nowhere", *option]).exit_code == 2
+    silent = saved(tmp_path / "silent", run(loader(300.0, 2, loader="raw")))
+    assert CliRunner().invoke(app, ["advise", str(silent), *option]).exit_code == 2
+    fine = saved(tmp_path / "fine", run(ONE_WORKER))
+    with pytest.raises(NoAdvice, match="no change of the shards is recommended"):
+        advise_saved(fine).write_config(tmp_path / "x.yaml")
+    assert not (tmp_path / "x.yaml").exists()
+
+
+def test_a_result_of_an_older_version_is_read(tmp_path: Path) -> None:
+    """Its summary has no such parts: they are computed from its trials."""
+    result = replace(run(DECODE_BOUND), summary={"verdict": "old"})
+    assert "Store images at 256" in advise_saved(saved(tmp_path / "run", result)).text

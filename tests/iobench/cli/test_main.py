@@ -1,0 +1,557 @@
+"""The command line: exit codes, one-line errors, and runs that are stopped in the middle."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from dataprep._version import __version__
+from iobench import demo
+from iobench.analysis.analyse import result_lines
+from iobench.cli.main import app
+from iobench.machine.storage import describe_target
+from iobench.results.numbers import rough_duration_range
+from iobench.runner import progress
+from iobench.runner.run_folder import read
+from iobench.trials.ladder import RUNGS
+from tests.commandline import Finished, Running, files, iobench, wait_until
+from tests.iobench.small_runs import Configs, ThirdParty, loaders
+
+pytestmark = pytest.mark.slow
+
+NULL = loaders("null")
+
+
+def invoked(*arguments: str | Path) -> Result:
+    """A command, within this process."""
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder to be in."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+class TestTargets:
+    def test_each_path_is_told_with_the_evidence(self, tmp_path: Path) -> None:
+        """A line each, and indented below it what it is told from; also of a path to come."""
+        done = invoked("targets", tmp_path / "later", "/proc")
+        assert done.exit_code == 0, done.output
+        lines = done.stdout.splitlines()
+        first = describe_target(tmp_path)
+        assert lines[0] == f"{tmp_path / 'later'}: {first['name']}"
+        assert lines[1] == "    no such file or directory; this is the storage on which it would be"
+        assert lines[2].startswith(f"    {first['file_system']}")
+        assert sum("no such file" in line for line in lines) == 1
+        assert "/proc: unknown" in lines
+        assert all(line.startswith(("    ", "/")) for line in lines)
+
+    def test_without_a_path_all_that_may_hold_data(self) -> None:
+        """The root among them, the kernel's own not."""
+        done = invoked("targets", "--json")
+        found = json.loads(done.stdout)["targets"]
+        assert "/" in found
+        assert not {"/proc", "/sys"} & set(found)
+        known = {"is_there": True, **describe_target(Path("/"))}
+        assert found["/"] == {**known, **room(found["/"])}
+
+    def test_a_path_that_is_not_there(self, tmp_path: Path) -> None:
+        """The storage that it would be on, and that it does not exist."""
+        named = str(tmp_path / "later")
+        found = json.loads(invoked("targets", named, "--json").stdout)["targets"]
+        assert found[named]["is_there"] is False
+        assert found[named]["kind"] == describe_target(tmp_path)["kind"]
+
+    def test_names_that_are_no_text(self, tmp_path: Path) -> None:
+        """Shown as everywhere."""
+        done = iobench("targets", tmp_path / "a\x1b[2J")
+        assert done.code == 0
+        assert done.out.startswith(f"{tmp_path}/a\\x1b[2J: ")
+
+
+def room(target: dict[str, Any]) -> dict[str, int]:
+    """What may change between two looks."""
+    return {key: target[key] for key in ("total_bytes", "free_bytes") if key in target}
+
+
+class TestRun:
+    def test_it_says_the_verdict_and_where_the_report_is(
+        self, configs: Configs, tmp_path: Path
+    ) -> None:
+        """On stdout these two lines alone; trials and counts on stderr."""
+        folder = tmp_path / "run"
+        done = invoked("run", configs.write(loaders=NULL), "--output", folder)
+        assert done.exit_code == 0, done.output
+        verdict, report = done.stdout.splitlines()
+        assert verdict.startswith("Measured; ")
+        assert report == str(folder / "report.html")
+        assert done.stderr.splitlines()[-1] == "1 trial done"
+
+    def test_its_folder_has_a_name_and_a_time(self, configs: Configs, here: Path) -> None:
+        """Below reports/, unless it is told."""
+        config = configs.write(name="my run/../x", loaders=NULL)
+        assert invoked("run", config).exit_code == 0
+        (folder,) = (here / "reports").iterdir()
+        assert folder.name.startswith("my-run-..-x-20")
+
+    @pytest.mark.parametrize(
+        ("names", "code"),
+        [
+            (("null", "odd-missing"), 0),
+            (("null", "odd-raising"), 1),
+            (("odd-missing",), 2),
+            (("odd-raising",), 1),
+        ],
+    )
+    def test_exit_codes(
+        self,
+        third_party: ThirdParty,
+        configs: Configs,
+        tmp_path: Path,
+        names: tuple[str, ...],
+        code: int,
+    ) -> None:
+        """0 done, skipped or not; 1 where a trial failed; 2 where all were skipped."""
+        config = configs.write(loaders=loaders(*names))
+        done = invoked("run", config, "--output", tmp_path / "run")
+        assert done.exit_code == code, done.output
+        assert (tmp_path / "run" / "report.html").exists()
+        assert ("no trial could run" in done.stderr) == (code == 2)
+
+    @pytest.mark.skipif(
+        importlib.util.find_spec("tensorflow") is not None, reason="TensorFlow is installed"
+    )
+    def test_a_missing_framework_is_skipped_with_its_extra(
+        self, configs: Configs, tmp_path: Path
+    ) -> None:
+        """What needs it is listed; the run is a success."""
+        config = configs.write(loaders=loaders("tf-data", "null"))
+        done = invoked("run", config, "--output", tmp_path / "run")
+        assert done.exit_code == 0, done.output
+        assert "1 skipped: " in done.stderr
+        assert "dataprep-iobench[tensorflow]" in done.stderr
+        assert "dataprep-iobench[tensorflow]" in (tmp_path / "run" / "report.html").read_text()
+
+    def test_dry_run_lists_the_trials_and_touches_nothing(
+        self, configs: Configs, here: Path
+    ) -> None:
+        """The sums first, then a line a kind, or a line a trial in their order."""
+        config = configs.write(loaders=loaders("null", "mock"), repeats=2)
+        done = invoked("run", config, "--dry-run", "--output", "out")
+        assert done.exit_code == 0
+        sums, kind, more = done.stdout.splitlines()
+        assert sums.startswith("small: 4 trials to come, about 2.2 s (at most 40 min), no requests")
+        assert kind.split()[:6] == ["loader", "4", "2.2", "s", "null,", "mock;"]
+        assert more == "Add --verbose for a line for each trial."
+        verbose = invoked("run", config, "--dry-run", "--verbose").stdout.splitlines()
+        assert verbose[0] == sums
+        assert [line.rpartition(" #")[2] for line in verbose[1:]] == list("1122")
+        assert all(line.split()[:2] == ["0.6", "s"] for line in verbose[1:])
+        assert done.stderr == ""
+        assert files(here) == set()
+
+
+class TestCost:
+    """Requests to Amazon's S3 that may cost more than a limit."""
+
+    @pytest.fixture
+    def dear(self, configs: Configs, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """A hundred thousand PUTs for half a dollar, without credentials to begin with."""
+        for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
+            monkeypatch.delenv(name, raising=False)
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.delenv(name, raising=False)
+        for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+            monkeypatch.setenv(name, "/nowhere")
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        monkeypatch.setenv("AWS_REGION", "us-east-1")
+        store = {
+            "targets": [{"label": "s3", "uri": "s3://bucket/x"}],
+            "clients": "boto3",
+            "operations": "put",
+            "object_bytes": 1000,
+            "at_object_bytes": 1000,
+            "connections": 64,
+            "at_connections": 64,
+            "seconds": 3600,
+            "max_requests": 100_000,
+        }
+        return configs.write(object_store=store, cost_limit_usd=0.1)
+
+    def test_a_dry_run_says_what_it_costs(self, dear: Path) -> None:
+        """Whatever the limit."""
+        done = invoked("run", dear, "--dry-run")
+        assert done.exit_code == 0
+        assert "requests to S3 for $0.50 at most" in done.stdout
+        assert "s3://bucket/x: at most 100,000 PUT" in done.stdout
+        assert "(example prices" in done.stdout
+
+    def test_without_a_terminal_it_is_refused(self, dear: Path, here: Path) -> None:
+        """Exit code 2, with what to give, and nothing is written."""
+        done = invoked("run", dear)
+        assert (done.exit_code, done.stdout) == (2, "")
+        (line,) = done.stderr.splitlines()
+        assert "requests to S3 for $0.50 at most; cost_limit_usd is 0.1" in line
+        assert "--yes" in line
+        assert files(here) == set()
+
+    @pytest.mark.parametrize(("answer", "begun"), [("n", False), ("y", True)])
+    def test_is_on_a_terminal_a_person_decides(
+        self, dear: Path, here: Path, monkeypatch: pytest.MonkeyPatch, answer: str, begun: bool
+    ) -> None:
+        """Asked once; what is begun ends here for want of credentials."""
+        monkeypatch.setattr("iobench.cli.main._is_on_a_terminal", lambda: True)
+        done = CliRunner().invoke(app, ["run", str(dear)], input=f"{answer}\n")
+        assert done.exit_code == 2
+        assert "Start? [y/N]" in done.output
+        assert ("no AWS credentials" in done.output) == begun
+        assert ("nothing was measured" in done.output) != begun
+        assert bool(files(here)) == begun
+
+    @pytest.mark.parametrize("more", [("--yes",), ("--set", "cost_limit_usd=1")])
+    def test_leave_may_be_given_beforehand(
+        self, dear: Path, here: Path, more: tuple[str, ...]
+    ) -> None:
+        """By an option, or a higher limit."""
+        assert "no AWS credentials" in invoked("run", dear, *more).stderr
+
+
+class TestLadder:
+    """``iobench ladder``."""
+
+    LOOP: ClassVar[dict[str, Any]] = {
+        "group": "g",
+        "model": "lenet",
+        "image_size": 32,
+        "batch_size": 4,
+        "workers": 0,
+        "loader": "torch-map",
+        "device": "cpu",
+        "threads": 1,
+        "steps": 8,
+        "inputs": "warm",
+    }
+
+    def test_every_rung_is_climbed(self, configs: Configs, tmp_path: Path) -> None:
+        """A table, the verdict and the report; of the config's other parts nothing is run."""
+        pytest.importorskip("torch")
+        folder = tmp_path / "run"
+        config = configs.write(training=[self.LOOP], loaders=NULL)
+        done = invoked("ladder", config, "--output", folder)
+        assert done.exit_code == 0, done.output
+        result = read(folder)
+        assert [trial.params["input"] for trial in result.trials] == [
+            *("synthetic", "copy", "collate", "augment", "decode", "warm", "cold")
+        ]
+        assert {trial.status for trial in result.trials} == {"done"}
+        assert all(trial.metrics["steps"] >= 7 for trial in result.trials)
+        name, head, *rows = done.stdout.splitlines()
+        assert (name, head.split()[0]) == ("g", "rung")
+        assert [row.split()[1] for row in rows[1:8]] == [
+            *("batch", "start", "collate", "augment", "decode", "read,", "read,")
+        ]
+        assert rows[8].startswith("not measured: store")
+        assert rows[9:-1] == result_lines(result.summary)
+        assert rows[-1] == str(folder / "report.html")
+        assert "Ladder: g" in (folder / "report.html").read_text()
+        again = invoked("ladder", config, "--output", folder, "--resume", "--json")
+        found = json.loads(again.stdout)
+        assert found["ladder"] == json.loads(json.dumps(result.summary["ladder"]))
+        assert found["verdict"] == result.summary["verdict"]
+
+    def test_a_dry_run(self, configs: Configs) -> None:
+        """One object, with a trial a rung."""
+        config = configs.write(training=[{**self.LOOP, "inputs": ["cold", "store"]}])
+        done = invoked("ladder", config, "--dry-run", "--json")
+        found = json.loads(done.stdout)
+        assert sorted(trial["params"]["input"] for trial in found["trials"]) == sorted(RUNGS)
+
+    def test_no_loop_is_refused(self, configs: Configs) -> None:
+        """Nothing is run."""
+        done = invoked("ladder", configs.write(loaders=NULL))
+        assert done.exit_code == 2
+        assert "a ladder is of training loops" in done.stderr
+
+    def test_the_config_that_is_run(self, configs: Configs) -> None:
+        """As YAML, which ``iobench run`` takes."""
+        done = invoked("ladder", configs.write(training=[self.LOOP]), "--print-config")
+        assert "name: small-ladder" in done.stdout
+        assert "- collate" in done.stdout
+
+
+class TestDryRun:
+    def test_json(self, configs: Configs, here: Path) -> None:
+        """One object, with the trials' ids."""
+        done = invoked("run", configs.write(loaders=NULL, repeats=2), "--dry-run", "--json")
+        found = json.loads(done.stdout)
+        assert [trial["repeat"] for trial in found["trials"]] == [0, 1]
+        assert found["total"]["trials"] == 2
+        assert files(here) == set()
+
+    def test_what_is_left_of_a_run(self, configs: Configs, tmp_path: Path) -> None:
+        """None, once all are done; as another run took, what is to come."""
+        config, folder = configs.write(loaders=NULL, repeats=2), tmp_path / "run"
+        assert invoked("run", config, "--output", folder).exit_code == 0
+        left = invoked("run", config, "--dry-run", "--resume", "--output", folder)
+        assert "0 trials to come, 2 measured before" in left.stdout
+        again = invoked("run", config, "--dry-run", "--like", folder)
+        took = [trial.seconds for trial in read(folder).trials]
+        range_s = rough_duration_range(2 * min(took), 2 * max(took))
+        assert f"2 trials to come, about {range_s} (at most 20 min)" in again.stdout
+
+    @pytest.mark.parametrize("more", [("--verbose",), ("--like", "somewhere")])
+    def test_its_options_need_it(self, configs: Configs, more: tuple[str, ...]) -> None:
+        """Said, rather than passed over."""
+        done = invoked("run", configs.write(loaders=NULL), *more)
+        assert done.exit_code == 2
+        assert "go with --dry-run" in done.stderr
+
+    def test_no_run_to_be_like(self, configs: Configs, tmp_path: Path) -> None:
+        """Is named."""
+        config = configs.write(loaders=NULL)
+        done = invoked("run", config, "--dry-run", "--like", tmp_path / "none")
+        assert done.exit_code == 2
+        assert "no run in" in done.stderr
+
+
+class TestRefusals:
+    """Exit code 2, one line, nothing written."""
+
+    def refused(self, *arguments: str | Path) -> str:
+        """What it says."""
+        done = invoked("run", *arguments)
+        assert (done.exit_code, done.stdout) == (2, "")
+        (line,) = done.stderr.splitlines()
+        return line
+
+    def test_wrong_keys(self, configs: Configs, here: Path) -> None:
+        """With the nearest known key."""
+        config = configs.write(loaders=[{"loader": "raw", "wrokers": 2}], repaets=2)
+        line = self.refused(config)
+        assert line.startswith(f"iobench: {config}: ")
+        assert "did you mean loaders.workers?" in line
+        assert "did you mean repeats?" in line
+        assert files(here) == set()
+
+    def test_no_config(self, here: Path) -> None:
+        """Its name."""
+        assert self.refused("configs/nowhere.yaml") == (
+            "iobench: cannot read config file configs/nowhere.yaml: No such file or directory: "
+            "dataprep init copies the example configs here"
+        )
+
+    def test_nothing_to_do(self, configs: Configs, here: Path) -> None:
+        """What could be asked for."""
+        assert "has no trials" in self.refused(configs.write())
+        assert files(here) == set()
+
+    def test_resume_without_a_folder(self, configs: Configs, here: Path) -> None:
+        """There is no run to go on with."""
+        assert "--resume needs --output" in self.refused(configs.write(loaders=NULL), "--resume")
+
+    def test_a_file_in_the_way(self, configs: Configs, tmp_path: Path) -> None:
+        """The run's folder cannot be made."""
+        (tmp_path / "run").touch()
+        config = configs.write(loaders=NULL)
+        assert "cannot write in" in self.refused(config, "--output", tmp_path / "run")
+
+    def test_a_folder_of_something_else(self, configs: Configs, tmp_path: Path) -> None:
+        """A result that is none is not overwritten."""
+        (tmp_path / "result.json").write_text("{}")
+        config = configs.write(loaders=NULL)
+        assert "not the result of a run" in self.refused(config, "--output", tmp_path)
+        assert (tmp_path / "result.json").read_text() == "{}"
+
+
+class TestReport:
+    @pytest.mark.parametrize("content", [None, b"", b"{}", b"\xff"])
+    def test_no_run_no_report(self, tmp_path: Path, content: bytes | None) -> None:
+        """Exit code 2, and the folder as it was."""
+        if content is not None:
+            (tmp_path / "result.json").write_bytes(content)
+        before = files(tmp_path)
+        done = invoked("report", tmp_path)
+        assert done.exit_code == 2
+        assert str(tmp_path) in done.stderr
+        assert len(done.stderr.splitlines()) == 1
+        assert files(tmp_path) == before
+
+
+def test_version_and_help() -> None:
+    """Both programs have the same version."""
+    assert invoked("--version").stdout.startswith(f"iobench {__version__}\ncodecs: ")
+    shown = invoked("--help").stdout
+    for name in ("run", "report", "compare", "export", "schema", "selftest"):
+        assert name in shown
+
+
+class TestSelftest:
+    """Output and exit code; what is measured is made up here."""
+
+    @pytest.fixture(autouse=True)
+    def measured(self, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        """Nothing takes any time; ``checks`` may be replaced, ``rounds`` are noted."""
+        from iobench import selftest
+
+        found: dict[str, Any] = {"checks": [selftest.Check("good", 1.0, 1.0, 0.1, "s")]}
+
+        def injected(note: Any, plan: Any, clock: Any) -> selftest.Injected:
+            found["rounds"] = plan.rounds
+            return selftest.Injected(not_run=[selftest.NotRun("delays", "made up")])
+
+        monkeypatch.setattr(selftest, "checks", lambda: iter(found["checks"]))
+        monkeypatch.setattr(selftest, "injected", injected)
+        return found
+
+    def test_as_text_and_as_json(self, measured: dict[str, Any]) -> None:
+        """The same figures; one object on stdout where it is asked for."""
+        plain, asked = invoked("selftest"), invoked("selftest", "--json")
+        assert (plain.exit_code, asked.exit_code) == (0, 0)
+        (check,) = measured["checks"]
+        assert plain.stdout.splitlines() == [str(check), "not run: delays: made up"]
+        assert json.loads(asked.stdout) == {
+            "checks": [
+                {
+                    "name": "good",
+                    "expected": 1.0,
+                    "found": 1.0,
+                    "limit": 0.1,
+                    "unit": "s",
+                    "ok": True,
+                }
+            ],
+            "rungs_s": {},
+            "ladder": [],
+            "prefetch": [],
+            "others_busy_share": None,
+            "not_run": [{"name": "delays", "why": "made up"}],
+            "ok": True,
+        }
+
+    def test_a_wrong_figure_is_exit_code_1(self, measured: dict[str, Any]) -> None:
+        """In either form."""
+        measured["checks"].append(replace(measured["checks"][0], found=2.0))
+        assert invoked("selftest").exit_code == 1
+        asked = invoked("selftest", "--json")
+        assert (asked.exit_code, json.loads(asked.stdout)["ok"]) == (1, False)
+
+    def test_rounds_are_passed_on(self, measured: dict[str, Any]) -> None:
+        """Three unless told; a single one is no comparison."""
+        invoked("selftest")
+        assert measured["rounds"] == 3
+        invoked("selftest", "--rounds", "5")
+        assert measured["rounds"] == 5
+        assert invoked("selftest", "--rounds", "1").exit_code == 2
+
+
+class Stopped:
+    """Runs of one loader that leaves a mark and one that waits to be let on."""
+
+    def __init__(self, third_party: ThirdParty, configs: Configs) -> None:
+        self.third_party = third_party
+        self.folder = configs.folder / "run"
+        self.config = configs.write(loaders=loaders("odd-counted", "odd-gated"))
+        self.arguments = ("run", self.config, "--output", self.folder)
+
+    def by(self, number: signal.Signals) -> Finished:
+        """How it ends when the second trial meets a signal to the driver."""
+        with Running(*self.arguments, program="iobench") as running:
+            wait_until(lambda: self.third_party.has("reached") or running.ended, "the second")
+            running.send(number)
+            return running.finish()
+
+    def resumed(self) -> Finished:
+        """Let on, it goes on."""
+        self.third_party.mark("open")
+        return iobench(*self.arguments, "--resume")
+
+    @property
+    def counted(self) -> int:
+        """How often the first loader was tried."""
+        return len((self.third_party.folder / "count").read_text())
+
+    def statuses(self) -> list[tuple[Any, str]]:
+        """What the result holds."""
+        return [(trial.params["loader"], trial.status) for trial in read(self.folder).trials]
+
+
+@pytest.fixture
+def stopped(third_party: ThirdParty, configs: Configs) -> Iterator[Stopped]:
+    """No mark left from the test before; whoever waits is let on at the end."""
+    for mark in third_party.folder.iterdir():
+        mark.unlink()
+    yield Stopped(third_party, configs)
+    third_party.mark("open")
+
+
+BOTH = [("odd-counted", "done"), ("odd-gated", "done")]
+
+
+class TestStopped:
+    @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+    def test_a_signal_ends_with_a_report(self, stopped: Stopped, number: signal.Signals) -> None:
+        """130, what was measured is reported and kept, and --resume measures the rest."""
+        done = stopped.by(number)
+        assert done.code == 130, done.err
+        assert done.complaints == [
+            "iobench: interrupted: results so far are saved, continue with --resume"
+        ]
+        assert "odd-counted" in (stopped.folder / "report.html").read_text()
+        assert read(stopped.folder).summary["verdict"].startswith("The fastest loader is odd-c")
+        assert stopped.statuses() == BOTH[:1]
+        again = stopped.resumed()
+        assert again.code == 0, again.err
+        assert stopped.statuses() == BOTH
+        assert stopped.counted == 1
+
+    def test_kill_9_keeps_what_was_measured(self, stopped: Stopped) -> None:
+        """It can be drawn as it stands, and gone on with."""
+        assert stopped.by(signal.SIGKILL).code == -signal.SIGKILL
+        assert stopped.statuses() == BOTH[:1]
+        drawn = invoked("report", stopped.folder)
+        assert drawn.exit_code == 0, drawn.output
+        assert "odd-counted" in (stopped.folder / "report.html").read_text()
+        again = stopped.resumed()
+        assert again.code == 0, again.err
+        assert stopped.statuses() == BOTH
+        assert stopped.counted == 1
+        assert not [name for name in files(stopped.folder) if name.endswith(".partial")]
+
+
+def test_an_interrupt_before_the_first_trial_ends(
+    third_party: ThirdParty, configs: Configs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report of nothing is a report."""
+
+    class Impatient(progress.Lines):
+        def begin(self, spec: object) -> None:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(progress, "choose", Impatient)
+    done = invoked("run", configs.write(loaders=NULL), "--output", tmp_path / "run")
+    assert done.exit_code == 130
+    assert "Nothing could be measured" in (tmp_path / "run" / "report.html").read_text()
+    assert read(tmp_path / "run").trials == ()
+
+
+def test_the_demo_keeps_a_folder_that_exists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says what to do instead of replacing the folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("demo").mkdir()
+    assert demo.main() == 2
+    assert "demo/ exists: remove it first" in capsys.readouterr().out
+    assert Path("demo").is_dir()

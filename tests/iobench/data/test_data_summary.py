@@ -1,0 +1,167 @@
+"""What a place holds, before anything of it is read."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
+
+import dataprep
+from dataprep.errors import DatasetError, PermissionRefused, SourceError
+from dataprep.sources import open_source
+from iobench.clock import SystemClock
+from iobench.data.data_summary import DataSummary, check_data_form, image_files, summarize_data
+from iobench.data.making import DataMaker
+from iobench.data.settings import DataSettings
+from iobench.errors import Unavailable
+from iobench.loaders.dali import DaliLoader
+from iobench.loaders.settings import LoaderSettings
+from iobench.probes import layout
+from iobench.probes.layout import find_items, open_reader
+from iobench.results.trial import Context, Place, TrialSpec
+
+
+@pytest.fixture(scope="module")
+def maker(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> DataMaker:
+    """Shards and files of the drawn tree."""
+    folder = str(tmp_path_factory.mktemp("stored"))
+    settings = DataSettings(source=str(tree), size=64, folder=folder)
+
+    return DataMaker(settings, lambda: nullcontext(Place("", "empty")), lambda note: None)
+
+
+@pytest.mark.parametrize("reads", ["tfrecord", "recordio"])
+def test_shards(maker: DataMaker, reads: str) -> None:
+    """Samples, classes, and the files of that format alone with their sizes."""
+    found = summarize_data(maker.place("shards@disk"), reads)
+    assert (found.samples, found.classes) == (120, 6)
+    assert found.files
+    assert all(reads in str(path) for path in found.files)
+    assert found.bytes == sum(path.stat().st_size for path in found.files)
+    assert found.sample_bytes == found.bytes / 120
+
+
+def test_files(maker: DataMaker) -> None:
+    """One a sample."""
+    found = summarize_data(maker.place("files@disk"), "files")
+    assert (found.samples, found.classes, len(found.files)) == (120, 6, 120)
+    assert found.bytes == sum(path.stat().st_size for path in found.files)
+
+
+def test_what_is_no_image_is_no_sample(tree: Path, tmp_path: Path) -> None:
+    """Notes and lists beside the images are neither read nor counted."""
+    root = Path(shutil.copytree(tree, tmp_path / "photos"))
+    for path in [next(root.iterdir()) / "notes.txt", root / "labels.csv"]:
+        path.write_text("not an image")
+    place = Place(str(root), "files")
+    found = summarize_data(place, "files")
+    before = summarize_data(Place(str(tree), "files"), "files")
+    assert (found.samples, found.bytes, found.classes) == (
+        before.samples,
+        before.bytes,
+        before.classes,
+    )
+    assert {path.suffix for path in found.files} == {path.suffix for path in before.files}
+
+
+def stored_shards(place: Place) -> None:
+    """Describe the shards."""
+    summarize_data(place, "tfrecord")
+
+
+def layout_trial(place: Place) -> None:
+    """Read the shards for the layout probe."""
+    params = {"data": "it", "access": "shards", "cache": "cold", "parallelism": 1, "seconds": 60.0}
+    context = Context({"it": place}, SystemClock(), lambda done, unit: None)
+    layout.run(TrialSpec("layout", params), context)
+
+
+def layout_reads(place: Place) -> None:
+    """Read one shard as a process of the layout probe does."""
+    (first, *_) = find_items(place, "shards", max_items=1, seed=0)
+    with open_reader(place, first) as read:
+        read(first)
+
+
+def dali_loader(place: Place) -> None:
+    """Begin an epoch of the loader, with DALI itself replaced."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("dali", "dali.fn", "dali.tfrecord", "dali.plugin.pytorch"):
+            patch.setitem(sys.modules, f"nvidia.{name}", MagicMock())
+        settings = LoaderSettings(shuffle=False)
+        next(DaliLoader(place, settings, SystemClock()).epoch(0), None)
+
+
+@pytest.mark.parametrize("key", ["../secret/{}", "tfrecord/../../secret/{}"])
+@pytest.mark.parametrize("read", [stored_shards, layout_trial, layout_reads, dali_loader])
+def test_a_key_that_leads_out_of_the_output_is_refused(
+    maker: DataMaker, tmp_path: Path, read: Callable[[Place], None], key: str
+) -> None:
+    """A manifest may come from anywhere: a store resolves its keys."""
+    copy = Path(shutil.copytree(maker.place("shards@disk").uri, tmp_path / "out"))
+    manifest = copy / "train.manifest.json"
+    content = json.loads(manifest.read_text())
+    first = content["formats"]["tfrecord"]["shards"][0]
+    (tmp_path / "secret").mkdir()
+    name = first["key"].rpartition("/")[2]
+    (copy / first["key"]).rename(tmp_path / "secret" / name)
+    first["key"] = key.format(name)
+    manifest.write_text(json.dumps(content))
+    with pytest.raises(PermissionRefused, match="would leave"):
+        read(Place(str(copy), "shards"))
+
+
+@pytest.mark.parametrize(("name", "reads"), [("files@disk", "tfrecord"), ("shards@disk", "files")])
+def test_another_form_is_not_available(maker: DataMaker, name: str, reads: str) -> None:
+    """Both are named."""
+    with pytest.raises(Unavailable, match=r"this loader reads .*; these data are"):
+        summarize_data(maker.place(name), reads)
+
+
+@pytest.mark.parametrize("holds", ["shards", "files"])
+def test_an_empty_place(tmp_path: Path, holds: str) -> None:
+    """Nothing there is an error."""
+    reads = "files" if holds == "files" else "tfrecord"
+    place = Place(str(tmp_path / "none"), holds)  # type: ignore[arg-type]
+    with pytest.raises((DatasetError, SourceError)):
+        summarize_data(place, reads)
+
+
+def test_forms_that_fit_pass() -> None:
+    """Any record format is read from shards."""
+    check_data_form(Place("x", "shards"), "recordio")
+    check_data_form(Place("x", "files"), "files")
+
+
+def test_no_samples_have_no_size() -> None:
+    """And divide by nothing."""
+    assert DataSummary(0, 0, 0, ()).sample_bytes == 0
+
+
+def test_labels_are_those_of_the_shards(tree: Path, tmp_path: Path) -> None:
+    """A file has the label that sharding its folder gives it; what is no image has none."""
+    root = Path(shutil.copytree(tree, tmp_path / "photos"))
+    for path in [next(root.iterdir()) / "notes.txt", root / "labels.csv", root / "README"]:
+        path.write_text("not an image")
+    files = image_files(open_source(str(root)).list())
+    output = tmp_path / "out"
+    config = {"source": str(root), "output": str(output)}
+    dataprep.shard(dataprep.ShardConfig.model_validate(config))
+    dataset = dataprep.open(output)
+    table = dataset.samples[dataset.samples["status"] == "written"]
+    assert dict(zip(files.names, files.labels.tolist(), strict=True)) == dict(
+        zip(table["source"], table["label"], strict=True)
+    )
+    assert files.classes == len(dataset.label_space.labels)
+
+
+def test_sizes_are_those_of_the_files(tree: Path) -> None:
+    """In the order of the names."""
+    files = image_files(open_source(str(tree)).list())
+    assert files.sizes.tolist() == [(tree / name).stat().st_size for name in files.names]

@@ -1,0 +1,56 @@
+"""The same 120 samples on a disk and behind HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import dataprep
+from dataprep.stores import StoreOptions, open_store
+from iobench.clock import SystemClock
+from iobench.results.trial import Context, Place
+from iobench.servers.moto_server import MotoServer
+
+
+@pytest.fixture(scope="module")
+def places(
+    tree: Path, tmp_path_factory: pytest.TempPathFactory, s3_server: MotoServer
+) -> Iterator[dict[str, Place]]:
+    """Shards in both formats and files, each @disk and @s3; credentials in the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in MotoServer.ENVIRONMENT.items():
+            patch.setenv(name, value)
+        patch.delenv("AWS_PROFILE", raising=False)
+        output = tmp_path_factory.mktemp("access") / "out"
+        bucket = f"access-{output.parent.name}"
+        s3_server.create_bucket(bucket)
+        config = {
+            "source": str(tree),
+            "output": str(output),
+            "format": ("tfrecord", "recordio"),
+            "image": {"mode": "exact", "size": 320, "upscale": True, "quality": 97},
+            "shard_size": "1.2MB",
+        }
+        dataprep.shard(dataprep.ShardConfig.model_validate(config))
+        options = StoreOptions(endpoint_url=s3_server.url)
+        found: dict[str, Place] = {}
+        for form, folder in (("shards", output), ("files", tree)):
+            uri = f"s3://{bucket}/{form}"
+            local, remote = open_store(folder), open_store(uri, options)
+            for entry in local.list():
+                remote.put(entry.key, local.get(entry.key))
+            local_place = Place(str(folder), "shards" if form == "shards" else "files")
+            found[f"{form}@disk"] = local_place
+            found[f"{form}@s3"] = replace(local_place, uri=uri, store=options)
+        yield found
+
+
+@pytest.fixture
+def context(places: Mapping[str, Place], tmp_path: Path) -> Context:
+    """All that a trial is given, on the real clock."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    return Context(places, SystemClock(), lambda done, unit: None, scratch)

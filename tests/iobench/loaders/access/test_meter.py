@@ -1,0 +1,169 @@
+"""Every mode over the same samples: each of them once an epoch, and what the mode needed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import dataprep
+from iobench.data.data_summary import summarize_data
+from iobench.loaders import Loader
+from iobench.loaders.access import SETTINGS, metered
+from iobench.results.trial import Context, Place, TrialSpec
+from iobench.trials import loader_trial
+from iobench.trials.loader_grid import LoaderTrial
+from iobench.trials.loader_opening import open_loader
+
+SAMPLES = 120
+TENSORFLOW = [pytest.mark.frameworks, pytest.mark.filterwarnings("default")]
+POINTS = [
+    pytest.param(
+        access, loader, marks=TENSORFLOW if loader == "tf-data" else (), id=f"{access}-{loader}"
+    )
+    for access, loader in (
+        ("file", "raw"),
+        ("file", "torch-iterable"),
+        ("file", "torch-map"),
+        ("pipe", "torch-iterable"),
+        ("pipe", "tf-data"),
+        ("lazy", "torch-map"),
+        ("mount", "torch-iterable"),
+        ("mount", "torch-map"),
+    )
+]
+
+
+def params_of(access: str, loader: str, **changed: Any) -> dict[str, Any]:
+    """Of a trial in that mode: images are not decoded, so that they can be told apart."""
+    if loader != "raw":
+        pytest.importorskip("tensorflow" if loader == "tf-data" else "torch")
+    params = {
+        "loader": loader,
+        "data": "shards@disk" if access == "mount" else "shards@s3",
+        "access": access,
+        "cache": "cold" if access == "mount" else "warm",
+        "batch_size": 8,
+        "workers": 2,
+        "prefetch": 2,
+        "decode": False,
+        "epochs": 2,
+    }
+    usual = {"connections": 4, "shuffle_buffer": 16}
+    if access in SETTINGS:
+        params[SETTINGS[access]] = usual[SETTINGS[access]]
+    return {**params, **changed}
+
+
+def opened(params: Mapping[str, Any], context: Context) -> Loader:
+    """The loader of a trial."""
+    return open_loader(LoaderTrial.model_validate(params), context.places[params["data"]], context)
+
+
+def images(batches: Iterator[Any]) -> list[bytes]:
+    """Encoded ones in their order, whatever framework holds them."""
+    found = []
+    for batch in batches:
+        values = batch.images.numpy() if hasattr(batch.images, "numpy") else batch.images
+        found += [bytes(image) for image in values]
+    return found
+
+
+@pytest.fixture
+def expected(places: Mapping[str, Place]) -> Counter[bytes]:
+    """Every image that is stored."""
+    return Counter(bytes(sample.image) for sample in dataprep.open(places["shards@disk"].uri))
+
+
+@pytest.mark.parametrize(("access", "loader"), POINTS)
+def test_each_sample_once_an_epoch(
+    context: Context, expected: Counter[bytes], access: str, loader: str
+) -> None:
+    """In every mode, in another order each time."""
+    opened_loader = opened(params_of(access, loader), context)
+    try:
+        orders = [images(opened_loader.epoch(number)) for number in range(2)]
+    finally:
+        opened_loader.close()
+    assert [Counter(order) for order in orders] == [expected] * 2
+    assert orders[0] != orders[1]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_order_of_a_stream_is_of_seed_and_epoch(context: Context, workers: int) -> None:
+    """It comes back with both; another seed gives another."""
+    params = params_of("pipe", "torch-iterable", workers=workers)
+
+    def order(seed: int, epoch: int) -> list[bytes]:
+        trial = LoaderTrial.model_validate({**params, "seed": seed})
+        loader = open_loader(trial, context.places["shards@s3"], context)
+        try:
+            return images(loader.epoch(epoch))
+        finally:
+            loader.close()
+
+    first = order(1, 0)
+    assert order(1, 0) == first
+    assert order(1, 1) != first
+    assert order(2, 0) != first
+
+
+@pytest.mark.parametrize(("access", "loader"), POINTS)
+def test_a_trial_tells_what_its_mode_needed(context: Context, access: str, loader: str) -> None:
+    """Disk, memory, bytes and requests, and all epochs."""
+    outcome = loader_trial.run(TrialSpec("loader", params_of(access, loader)), context)
+    metrics = outcome.metrics
+    place = context.places["shards@disk"]
+    size = summarize_data(place, "tfrecord").bytes
+    shards = summarize_data(place, "tfrecord").objects
+    assert metrics["data_bytes"] == size
+    assert metrics["memory_limit_bytes"] > 0
+    assert metrics["memory_needed_bytes"] >= 0  # none, if memory freed before was enough
+    assert (metrics["disk_needed_bytes"] >= size) == (access == "file")
+    assert metrics["whole_epochs"] == 3  # the fewest that a rate needs
+    assert 0 < metrics["time_to_first_batch_s"] <= metrics["first_epoch_s"]
+    assert metrics["steady_samples_per_s"] > 0
+    if access == "mount":
+        assert "store_requests" not in metrics
+    else:
+        epochs = 1 if access == "file" else 3
+        most = SAMPLES if access == "lazy" else 2 * shards
+        assert metrics["store_read_bytes"] >= epochs * size
+        # Manifests and tables beside them, of each process; neighbours are read together.
+        assert epochs < metrics["store_requests"] <= most * epochs + 60
+    assert context.scratch is not None
+    assert list(context.scratch.iterdir()) == []
+
+
+def test_a_stream_tells_what_its_buffers_held(context: Context) -> None:
+    """The encoded bytes of 16 samples a worker, and one more on its way."""
+    outcome = loader_trial.run(TrialSpec("loader", params_of("pipe", "torch-iterable")), context)
+    dataset = dataprep.open(context.places["shards@disk"].uri)
+    sizes = sorted(len(sample.image) for sample in dataset)
+    held = outcome.metrics["shuffle_buffer_bytes"]
+    assert 2 * sum(sizes[:17]) <= held <= 2 * sum(sizes[-17:])
+
+
+def test_a_copy_may_stay_in_memory(context: Context) -> None:
+    """It is labelled as local data are; a stream keeps nothing."""
+    copied = loader_trial.run(TrialSpec("loader", params_of("file", "raw")), context).cold
+    assert copied is not None
+    assert (copied.label, copied.cache_resident) == ("server cache unknown", True)
+    streamed = loader_trial.run(TrialSpec("loader", params_of("lazy", "torch-map")), context).cold
+    assert streamed is not None
+    assert streamed.cache_resident is None
+
+
+def test_without_a_mode_nothing_is_measured(context: Context) -> None:
+    """Nor where nothing is read."""
+    params = {**params_of("mount", "raw"), "access": "direct"}
+    loader = opened(params, context)
+    place = context.places["shards@disk"]
+    with metered(params, loader, place, summarize_data(place, "tfrecord")) as found:
+        pass
+    assert found == {}
+    with metered({**params, "access": "file"}, loader, None, None) as found:
+        pass
+    assert found == {}

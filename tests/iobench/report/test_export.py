@@ -1,0 +1,155 @@
+"""Trials and steps as CSV: what is written is what any reader of CSV gets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from dataprep.errors import StoreError
+from iobench.results.result import Result, trial_line
+from iobench.results.trial import Cold, Trial
+from iobench.runner.run_folder import add_line, begin_log, run_csv, write_file, write_results
+from tests.commandline import iobench
+
+pytestmark = pytest.mark.slow
+
+EMPTY = Result("n", "2026-11-21T12:00:00+00:00", {}, {})
+ODD = 'a "b",\nc\r\nd;\té'
+
+
+def trial(**metrics: Any) -> Trial:
+    """One that is done."""
+    params = {"loader": ODD, "data": "", "cache": "warm", "workers": 2, "batch_size": 1}
+    return Trial("t/0", "loader", params, 0, "done", metrics)
+
+
+def saved(folder: Path, *trials: Trial) -> Path:
+    """A run's folder as it is while the run goes on."""
+    folder.mkdir(exist_ok=True)
+    result = replace(EMPTY, trials=trials)
+    begin_log(folder, result)
+    for one in trials:
+        add_line(folder, trial_line(one, {"step_end_s": [0.5, 1.5]}, {}))
+    return folder
+
+
+def rows(data: bytes) -> list[dict[str, str]]:
+    """As Python's own reader has them."""
+    return list(csv.DictReader(io.StringIO(data.decode(), newline="")))
+
+
+def test_values_survive_the_quotes(tmp_path: Path) -> None:
+    """Line feeds, commas, quotes; lists as YAML; bytes that are no text as escapes."""
+    made = replace(trial(notes=["a", ODD], odd="\udcff"), reason=ODD)
+    (row,) = rows(run_csv(saved(tmp_path, made)))
+    assert row["params.loader"] == ODD
+    assert row["reason"] == ODD
+    assert row["metrics.odd"] == "\\udcff"
+    assert row["metrics.notes"].startswith("[a, ")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@given(st.text(max_size=20).filter(lambda text: "\0" not in text))
+def test_any_name_survives(tmp_path: Path, name: str) -> None:
+    """In whatever alphabet."""
+    made = replace(trial(), params={"loader": name})
+    (row,) = rows(run_csv(saved(tmp_path / "run", made)))
+    assert row["params.loader"] == name.encode(errors="backslashreplace").decode()
+
+
+def test_whole_numbers_stay_whole(tmp_path: Path) -> None:
+    """Although others of the column are missing."""
+    other = replace(trial(), id="t/1", params={"file_bytes": 2**40})
+    first, second = rows(run_csv(saved(tmp_path, trial(x=0.1), other)))
+    assert (first["params.workers"], second["params.workers"]) == ("2", "")
+    assert second["params.file_bytes"] == str(2**40)
+    assert first["metrics.x"] == "0.1"
+
+
+def test_columns_are_those_of_the_parquet_file(tmp_path: Path) -> None:
+    """In their order."""
+    cold = Cold("cold", "warm", 0.5)
+    made = replace(EMPTY, trials=(replace(trial(x=1.5), cold=cold), trial()))
+    write_results(tmp_path, made)
+    stored = pd.read_parquet(tmp_path / "trials.parquet")
+    found = pd.read_csv(io.BytesIO(run_csv(tmp_path)))
+    assert list(found) == list(stored)
+    assert "cold" not in stored
+    assert "metrics" not in stored
+
+
+def test_series(tmp_path: Path) -> None:
+    """A row a step; the head alone where no loop was trained."""
+    found = rows(run_csv(saved(tmp_path, trial()), "series"))
+    assert [(row["trial"], row["step"], row["step_end_s"]) for row in found] == [
+        ("t/0", "0", "0.5"),
+        ("t/0", "1", "1.5"),
+    ]
+    begin_log(tmp_path, EMPTY)
+    assert run_csv(tmp_path, "series") == b'"trial","step","step_end_s","wait_s","compute_s"\n'
+
+
+def test_samples_have_a_row_a_reading(tmp_path: Path) -> None:
+    """What was not read is empty; a run without readings has the two columns of every one."""
+    folder = saved(tmp_path, trial())
+    readings: dict[str, list[float | None]] = {"time_s": [0, 1], "cpu.user_share": [None, 0.5]}
+    directory = folder
+    begin_log(directory, EMPTY)
+    add_line(directory, trial_line(trial(), {}, readings))
+    found = rows(run_csv(folder, "samples"))
+    assert [(row["trial"], row["time_s"], row["cpu.user_share"]) for row in found] == [
+        ("t/0", "0", ""),
+        ("t/0", "1", "0.5"),
+    ]
+    begin_log(directory, EMPTY)
+    assert run_csv(folder, "samples") == b'"trial","time_s"\n'
+
+
+def test_a_run_without_a_trial(tmp_path: Path) -> None:
+    """Has its columns."""
+    data = run_csv(saved(tmp_path))
+    columns = b'"id","kind","repeat","status","reason","started_s","seconds","time_zero_s"\n'
+    assert data == columns
+
+
+class TestCommand:
+    def test_stdout_and_file_are_the_same(self, tmp_path: Path) -> None:
+        """Bytes and all."""
+        folder, file = saved(tmp_path / "run", trial()), tmp_path / "out.csv"
+        done = iobench("export", folder)
+        assert done.code == 0, done.err
+        assert iobench("export", folder, "--output", file).code == 0
+        assert file.read_bytes().decode() == done.out == run_csv(folder).decode()
+        assert iobench("export", folder, "--series").out == run_csv(folder, "series").decode()
+        assert iobench("export", folder, "--samples").out == run_csv(folder, "samples").decode()
+        both = iobench("export", folder, "--series", "--samples")
+        assert (both.code, "give only one" in both.err) == (2, True)
+
+    def test_no_run(self, tmp_path: Path) -> None:
+        """One line, and no file."""
+        done = iobench("export", tmp_path, "--output", tmp_path / "out.csv")
+        assert done.code == 2
+        assert "no run in" in done.complaints[0]
+        assert list(tmp_path.iterdir()) == []
+
+    def test_no_folder(self, tmp_path: Path) -> None:
+        """Is named."""
+        folder = saved(tmp_path / "run", trial())
+        done = iobench("export", folder, "--output", tmp_path / "none" / "out.csv")
+        assert done.code == 2
+        assert "no folder" in done.complaints[0]
+
+    def test_a_folder_in_the_way(self, tmp_path: Path) -> None:
+        """Nothing is left beside it."""
+        (tmp_path / "out.csv").mkdir()
+        with pytest.raises(StoreError, match="cannot write"):
+            write_file(tmp_path / "out.csv", b"")
+        assert [path.name for path in tmp_path.iterdir()] == ["out.csv"]

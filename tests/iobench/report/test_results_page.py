@@ -1,0 +1,138 @@
+"""docs/results.md names every column that a run has, and none that no run has."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from iobench.config.benchmark import BenchConfig
+from iobench.results.tables import SERIES_COLUMNS, TRIAL_COLUMNS, trials_table
+from iobench.runner.progress import Lines
+from iobench.runner.run import run
+from iobench.runner.run_folder import read
+from tests.iobench.small_runs import loaders
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "results.md").read_text()
+GOLDEN = ROOT / "tests" / "golden" / "run-schema-1"
+
+
+OF_SOME_MACHINES = {
+    *("metrics.errors.*", "metrics.shuffle_buffer_bytes", "metrics.gpu_utilisation_share"),
+    *("metrics.disk_read_mb_per_s", "metrics.network_received_mb_per_s"),
+    "metrics.stood_still_s",
+    *("metrics.samples_per_s_low", "metrics.samples_per_s_high", "metrics.warm_share"),
+    "metrics.dropped_samples",
+    *("metrics.ceiling_samples_per_s", "metrics.ceiling_samples_per_s_low"),
+    *("metrics.ceiling_samples_per_s_high", "metrics.loss_share", "metrics.loss_share_low"),
+    *("metrics.loss_share_high", "metrics.replay_batches", "metrics.replay_steps"),
+    "metrics.replay_left_out",
+}
+"""Errors need a store that fails, shuffle buffers torch, standing still somebody who stops it,
+bounds of a rate an endless loader, dropped samples a loader that gives partial batches, a share of
+warm data a memory that is smaller than the data, a ceiling and a loss a watched loop with a replay,
+the rest a GPU, a disk and a network."""
+
+
+def patterns(title: str) -> list[str]:
+    """Columns of a section's table; ``...`` stands for other quantiles, ``*`` for any name."""
+    section = PAGE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| (`.+?) \|", section, re.M)
+    found = []
+    for cell in cells:
+        names = re.findall(r"`([\w.*]+)`", cell)
+        if "..." in cell:
+            names = [f"{names[0].rpartition('_p')[0]}_p*"]
+        found += names
+    return found
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, small_data: dict[str, Any]) -> Path:
+    """A run of what the golden one lacks: writes, what requests and processes cost, two devices."""
+    pytest.importorskip("torch")
+    place = tmp_path_factory.mktemp("columns")
+    disk = {
+        "targets": [{"label": "here", "path": str(place)}],
+        "file_bytes": "1MiB",
+        "operations": "write",
+        "patterns": "sequential",
+        "cache": "warm",
+        "seconds": 0.1,
+        "block_bytes": 4096,
+        "at_block_bytes": 4096,
+        "parallelism": 1,
+        "at_parallelism": 1,
+    }
+    store = {
+        "clients": "boto3",
+        "operations": "get",
+        "object_bytes": 1000,
+        "connections": 1,
+        "at_object_bytes": 1000,
+        "at_connections": 1,
+        "seconds": 0.1,
+    }
+    values: dict[str, Any] = {"name": "columns", "repeats": 1, "data": small_data, "disk": disk}
+    loop = {"device": "cpu", "devices": 2, "model": "lenet", "image_size": 32, "batch_size": 2}
+    loop |= {"loader": "null", "inputs": "synthetic", "workers": 0, "steps": 4}
+    values |= {"object_store": store, "training": [loop], "sampling": {"per_s": 10}}
+    of_modes = loaders("raw", data="shards@s3", access="file", epochs=2, batch_size=4)
+    several = loaders("torch-map", processes=2, batch_size=4, seconds=3, image_size=32)
+    values["loaders"] = [*loaders("raw", "null", batch_size=4, seconds=2), *of_modes, *several]
+    values["cost"] = {"epochs": 2}
+    config = BenchConfig.model_validate(values)
+    run(config, place / "run", Lines())
+    return place / "run"
+
+
+def test_every_column_is_on_the_page(folder: Path) -> None:
+    """Of a run of today, and of one of the first version."""
+    known = patterns("Columns of trials")
+    for table in (pd.read_parquet(folder / "trials.parquet"), trials_table(read(GOLDEN).trials)):
+        for column in table.columns:
+            assert any(fnmatch(column, pattern) for pattern in known), column
+    assert set(TRIAL_COLUMNS) <= set(known)
+
+
+def test_every_line_of_the_page_is_a_column(folder: Path) -> None:
+    """Of one run or the other."""
+    columns = {*pd.read_parquet(folder / "trials.parquet"), *trials_table(read(GOLDEN).trials)}
+    for pattern in patterns("Columns of trials"):
+        if pattern not in OF_SOME_MACHINES:
+            assert any(fnmatch(column, pattern) for column in columns), pattern
+
+
+def test_references_are_on_the_page(folder: Path) -> None:
+    """What a result keeps of files, and of how its shards were made."""
+    kept = read(folder).references
+    assert set(kept) == {"limits", "prices", "making", "fingerprints", "planned"}
+    assert kept["making"]["shards@disk"]["reencoded"] > 0
+    for name in kept:
+        assert f"`references.{name}`" in PAGE
+
+
+def test_series_have_their_columns() -> None:
+    """In their order."""
+    assert tuple(patterns("Columns of series")) == SERIES_COLUMNS
+    assert tuple(pd.read_parquet(GOLDEN / "series.parquet")) == SERIES_COLUMNS
+
+
+def test_the_line_for_pandas_works(folder: Path) -> None:
+    """As it stands on the page, and what follows it."""
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+    first = re.sub(r'"reports/[^"]+/trials.parquet"', "path", blocks[0])
+    names: dict[str, Any] = {"pandas": pd, "path": folder / "trials.parquet"}
+    exec(first, names)
+    *before, last = blocks[1].strip().splitlines()
+    exec("\n".join(before), names)
+    rates = eval(last, names)
+    assert len(names["trials"]) == 7
+    assert rates["raw", 0] > 0

@@ -1,0 +1,87 @@
+"""The words beside a figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.results.badges import badge, badge_with_reason, trial_badge
+from iobench.results.trial import Cold
+
+
+def cold(ratio: float | None = 1.0, **more: Any) -> Cold:
+    """A trial that was shown cold."""
+    return Cold("cold", "cold", 0.0, ratio, **more)
+
+
+WARMED = Cold("cold", "warm", 0.5, 0.4, why="50 % of the pages were resident before")
+
+
+@pytest.mark.parametrize(
+    ("repeats", "said"),
+    [
+        ([], ""),
+        ([Cold("", "not applicable")], ""),
+        ([cold()], "cold 100 %"),
+        ([cold(), cold(0.9996)], "cold 99.9 %"),
+        ([cold(1.4)], "cold 100 %"),
+        ([cold(1.4, amplification=1.4)], "cold, amplification 1.4"),
+        ([cold(1.0, amplification=1.0)], "cold 100 %"),
+        ([cold(), cold(None)], "cold, by residency"),
+        ([cold(), WARMED], "cold requested, not proved"),
+        ([WARMED], "cold requested, not proved"),
+        ([Cold("warm", "warm", 1.0, 0.0)], "warm"),
+        ([Cold("warm", "warm", 1.0, None)], "warm"),
+        ([Cold("warm", "warm", 0.7, 0.3)], "warm, 30 % from storage"),
+        ([Cold("direct", "direct")], "direct"),
+        (
+            [Cold("direct", "direct", 0.0, 0.03, why="only 3 % of the bytes")],
+            "direct, 3 % counted from a device",
+        ),
+        ([Cold("store", "server cache unknown")], "server cache unknown"),
+        (
+            [Cold("cold", "first epoch cold", 0.0, 0.5)],
+            "first epoch cold, 50 % of all bytes from storage",
+        ),
+        ([Cold("cold", "first epoch cold", 0.0, None)], "first epoch cold"),
+        (
+            [Cold("cold", "first epoch cold", 0.0, 1.4, amplification=1.4)],
+            "first epoch cold, amplification 1.4",
+        ),
+        ([Cold("warm", "warm", 0.1, 1.5)], "warm, 100 % from storage"),
+        ([Cold("cold", "first epoch cold"), cold()], "cold requested, not proved"),
+        ([Cold("warm", "warm"), Cold("direct", "direct")], "direct, warm"),
+    ],
+)
+def test_a_badge_says_what_was_shown(repeats: list[Cold], said: str) -> None:
+    """With the share that came from storage, the least of all repeats."""
+    assert badge(repeats) == said
+
+
+def test_a_line_has_the_reason_and_whether_the_data_fit_in_memory() -> None:
+    """For a terminal, and for a row of a table."""
+    assert trial_badge(None) == ""
+    assert (
+        trial_badge(WARMED) == "cold requested, not proved: 50 % of the pages were resident before"
+    )
+    assert trial_badge(cold(cache_resident=True)) == "cold 100 %, cache-resident"
+    assert trial_badge(Cold("", "not applicable", cache_resident=True)) == ""
+
+
+def test_one_repeat_decides_for_all() -> None:
+    """One that was not proved cold, with its reason; one whose data may stay in memory."""
+    assert badge_with_reason([cold(), WARMED]) == f"cold requested, not proved: {WARMED.why}"
+    assert badge_with_reason([cold(), cold(cache_resident=True)]) == "cold 100 %, cache-resident"
+    assert badge_with_reason([cold(), cold(cache_resident=False)]) == "cold 100 %"
+
+
+@given(st.floats(0.95, 1), st.floats(0.95, 1))
+def test_no_share_is_rounded_up(one: float, other: float) -> None:
+    """100 % is all of it, of every repeat."""
+    said = badge([cold(one), cold(other)])
+    share = float(said.removeprefix("cold ").removesuffix(" %"))
+    assert share <= 100 * min(one, other) + 1e-9
+    assert (said == "cold 100 %") == (min(one, other) == 1)

@@ -1,0 +1,238 @@
+"""``result.json``: what is written is what is read, and history stays readable."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.errors import SchemaTooNew
+from iobench.errors import ResultError
+from iobench.results.host_sums import combine_host_parts
+from iobench.results.result import (
+    SCHEMA,
+    STEADY_STATE,
+    Finding,
+    HostFacts,
+    Result,
+    read_log,
+    run_line,
+    trial_line,
+)
+from iobench.results.trial import Cold, HostPart, Trial, TrialSpec
+
+words = st.text(max_size=8)
+numbers = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+json_objects = st.dictionaries(
+    words, st.none() | st.booleans() | numbers | words | st.lists(words, max_size=2), max_size=4
+)
+colds = st.none() | st.builds(
+    Cold,
+    asked=words,
+    label=words,
+    resident_before=st.none() | st.floats(0, 1),
+    physical_ratio=st.none() | st.floats(0, 9),
+    cache_resident=st.none() | st.booleans(),
+    why=words,
+)
+made_trials = st.builds(
+    Trial,
+    id=words,
+    kind=words,
+    params=json_objects,
+    repeat=st.integers(0, 99),
+    status=st.sampled_from(["done", "failed", "skipped"]),
+    metrics=json_objects,
+    cold=colds,
+    reason=words,
+    started_s=st.floats(0, 2e9),
+    seconds=st.floats(0, 1e6),
+)
+results = st.builds(
+    Result,
+    name=words,
+    started=words,
+    environment=json_objects,
+    config=json_objects,
+    trials=st.lists(made_trials, max_size=3).map(tuple),
+    summary=json_objects,
+    findings=st.lists(st.builds(Finding, words, words, words, words), max_size=2).map(tuple),
+    forecast=json_objects,
+    rates=words,
+)
+EMPTY = Result("n", "2026-11-21T12:00:00+00:00", {}, {})
+
+
+@given(results)
+def test_what_is_written_is_read(result: Result) -> None:
+    """Every field, through JSON and back, and to the same bytes again."""
+    data = result.to_json()
+    found = Result.from_json(data, "result.json")
+    assert found == result
+    assert found.to_json() == data
+
+
+@given(results, made_trials)
+def test_a_trial_more(result: Result, trial: Trial) -> None:
+    """Comes last and leaves the others and the given result as they were."""
+    before = tuple(result.trials)
+    found = result.with_trial(trial)
+    assert tuple(found.trials) == (*before, trial)
+    assert tuple(result.trials) == before
+
+
+def test_the_schema_comes_first() -> None:
+    """So that a person and a later version find it."""
+    assert list(json.loads(EMPTY.to_json())) == [
+        *("schema", "name", "started", "environment", "config", "trials", "summary", "findings"),
+        *("run_id", "forecast", "references"),
+    ]
+
+
+def test_the_rule_of_rates_is_read_and_written() -> None:
+    """Results of earlier versions do not have it, and stay without it."""
+    assert Result.from_json(EMPTY.to_json(), "result.json").rates == ""
+    new = replace(EMPTY, rates=STEADY_STATE)
+    assert json.loads(new.to_json())["rates"] == "steady-state"
+    assert Result.from_json(new.to_json(), "result.json") == new
+
+
+def test_several_hosts_are_read_and_written() -> None:
+    """Results of a single host do not have these keys, as those of earlier versions."""
+    assert "hosts" not in json.loads(EMPTY.with_trial(Trial("i", "k", {}, 0, "done")).to_json())
+    parts = [
+        HostPart(0, "done", "", {"mb_per_s": 2.0}, Cold("cold", "cold"), (0.0, 0.25), 3.0),
+        HostPart(1, "failed", "it gave no result"),
+    ]
+    trial = Trial("i", "k", {}, 0, "done", hosts=combine_host_parts(2, parts))
+    several = replace(EMPTY, hosts=(HostFacts(0), HostFacts(1, {"processors": 4}, {"puts": 3})))
+    saved = several.with_trial(trial)
+    assert Result.from_json(saved.to_json(), "result.json") == saved
+    line = read_log(b"".join([run_line(several), trial_line(trial, {}, {})]), "log")
+    assert line.result == saved
+
+
+def test_figures_that_are_none_are_not_written() -> None:
+    """NaN is no JSON, and no figure."""
+    broken = EMPTY.with_trial(Trial("i", "k", {}, 0, "done", {"mb_per_s": float("nan")}))
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        broken.to_json()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"no json",
+        b"\xff\xfe",
+        b"[]",
+        b"[" * 100_000,
+        b'{"schema": 1, "trials": [1e999]}',
+        b"{}",
+        b'{"schema": 1}',
+        b'{"schema": "one"}',
+        EMPTY.to_json()[:-20],
+        EMPTY.to_json().replace(b'"trials": []', b'"trials": [{}]'),
+        EMPTY.to_json().replace(b'"trials": []', b'"trials": 3'),
+        EMPTY.to_json().replace(b'"name"', b'"nmae"'),
+        EMPTY.to_json().replace(b'"findings": []', b'"findings": [[]]'),
+    ],
+)
+def test_what_is_no_result_is_refused(data: bytes) -> None:
+    """Torn, foreign or changed by hand: one error, which names the file."""
+    with pytest.raises(ResultError, match=r"result\.json"):
+        Result.from_json(data, "result.json")
+
+
+def test_a_newer_result_is_refused_as_newer() -> None:
+    """It is not malformed; this version is old."""
+    content = {**json.loads(EMPTY.to_json()), "schema": SCHEMA + 1, "novelty": 1}
+    with pytest.raises(SchemaTooNew):
+        Result.from_json(json.dumps(content).encode(), "result.json")
+
+
+@given(results, json_objects)
+def test_parts_that_a_later_version_added_are_left_aside(
+    result: Result, novelty: dict[str, Any]
+) -> None:
+    """Of the same schema: of the whole, of a trial, of its coldness, of a finding."""
+    content = json.loads(result.to_json())
+    parts = [content, *content["trials"], *content["findings"]]
+    parts += [trial["cold"] for trial in content["trials"] if trial["cold"]]
+    for part in parts:
+        part["a later part"] = novelty
+    assert Result.from_json(json.dumps(content).encode(), "result.json") == result
+
+
+def test_schema_1_stays_readable() -> None:
+    """As the first version wrote it."""
+    trial: dict[str, Any] = {
+        "id": "disk/target=here/0",
+        "kind": "disk",
+        "params": {"target": "here"},
+        "repeat": 0,
+        "status": "done",
+        "metrics": {"mb_per_s": 1500.0},
+        "cold": {
+            "asked": "cold",
+            "label": "warm",
+            "resident_before": 0.5,
+            "physical_ratio": None,
+            "cache_resident": True,
+            "why": "half",
+        },
+        "reason": "",
+        "started_s": 1.5,
+        "seconds": 2.5,
+    }
+    content = {
+        "schema": 1,
+        "name": "old",
+        "started": "2026-11-21T12:00:00+00:00",
+        "environment": {"processors": 2},
+        "config": {"repeats": 1},
+        "trials": [trial, {**trial, "cold": None, "status": "skipped", "reason": "no"}],
+        "summary": {"verdict": "v"},
+        "findings": [{"code": "c", "severity": "info", "evidence": "e", "advice": "a"}],
+    }
+    found = Result.from_json(json.dumps(content).encode(), "result.json")
+    assert found.trials[0].cold == Cold("cold", "warm", 0.5, None, True, "half")
+    assert (found.trials[1].cold, found.trials[1].reason) == (None, "no")
+    assert found.findings == (Finding("c", "info", "e", "a"),)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("config",), []),
+        (("environment",), None),
+        (("started",), 3),
+        (("trials", 0, "params"), "x"),
+        (("trials", 0, "status"), "odd"),
+        (("trials", 0, "metrics"), [1]),
+        (("trials", 0, "kind"), None),
+        (("trials", 0, "reason"), {}),
+        (("trials", 0, "cold"), {"asked": "cold"}),
+    ],
+)
+def test_parts_that_are_something_else_are_refused(path: tuple[Any, ...], value: object) -> None:
+    """The key is named when the file is read."""
+    trial = Trial("a", "disk", {}, 0, "done")
+    content = json.loads(Result("n", "2026-11-21T12:00:00+00:00", {}, {}, (trial,)).to_json())
+    part = content
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    key = r"\.".join(str(each) for each in path)
+    with pytest.raises(ResultError, match=f"r.json: not the result of a run: '{key}"):
+        Result.from_json(json.dumps(content).encode(), "r.json")
+
+
+def test_an_id_names_everything_that_is_measured() -> None:
+    """Kind, params in order, repeat."""
+    spec = TrialSpec("loader", {"loader": "raw", "workers": 2, "sizes": [1, 2]}, 3)
+    assert spec.id == "loader/loader=raw,workers=2,sizes=1+2/3"

@@ -1,0 +1,191 @@
+"""Each kind of trial is prepared, then waits for the signal to begin, then measures."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from pkgutil import resolve_name
+from typing import Any
+
+import pytest
+
+from iobench.clock import SystemClock
+from iobench.data.making import DataMaker
+from iobench.data.settings import DataSettings
+from iobench.errors import TrialFailed
+from iobench.machine.processes import SuspendedTime
+from iobench.results.trial import Context, Outcome, Place, Status, TrialSpec
+from iobench.trials.loader_grid import LoaderGrid
+from iobench.trials.loader_grid import loader_points as plan_loaders
+from iobench.trials.training_settings import Training
+from iobench.trials.training_settings import training_points as plan_loops
+from iobench.trials.trial_process import ChildProcess, Message, TrialRequest
+from iobench.trials.trial_process_main import TRIAL_FUNCTIONS
+from iobench.trials.trial_timeout import run_with_timeout
+from tests.commandline import wait_until
+
+DISK: dict[str, Any] = {
+    "target": "here",
+    "operation": "read",
+    "pattern": "sequential",
+    "block_bytes": 2**16,
+    "parallelism": 1,
+    "cache": "warm",
+    "file_bytes": 2**20,
+    "seconds": 0.05,
+}
+
+
+def loader(**values: Any) -> dict[str, Any]:
+    """A point of a grid of loaders."""
+    values = {"workers": 0, "batch_size": 4, "seconds": 0.05, "image_size": 32, **values}
+    return next(plan_loaders(LoaderGrid.model_validate(values)))
+
+
+def loop(**values: Any) -> dict[str, Any]:
+    """A training loop on an emulated device."""
+    usual = {"consumer": "paced", "images_per_s": 1000, "batch_size": 2, "steps": 4, "workers": 0}
+    return next(plan_loops(Training.model_validate({**usual, **values})))
+
+
+def _no_bucket() -> AbstractContextManager[Place]:
+    raise NotImplementedError
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Place]:
+    """A few small images, and a folder on a disk."""
+    folder = tmp_path_factory.mktemp("begin")
+    settings = DataSettings(images=40, classes=2, size=64, folder=str(folder / "data"))
+    maker = DataMaker(settings, _no_bucket, lambda line: None)
+    shards = maker.place("shards@disk")
+    return {"disk/here": Place(str(folder / "run"), "empty"), "shards@disk": shards}
+
+
+def measured_in_a_process(
+    places: dict[str, Place], begin: Callable[[], None]
+) -> tuple[Status, Outcome | None, str]:
+    """Status, outcome and reason of a trial of a disk in a process of its own."""
+    return run_with_timeout(
+        TrialSpec("disk", DISK),
+        places,
+        timeout_s=60,
+        environment={},
+        progress=lambda done, unit: None,
+        begin=begin,
+    )
+
+
+KINDS_OF_TRIALS = {
+    "disk read": ("disk", DISK),
+    "disk write": ("disk", {**DISK, "operation": "write", "cache": "buffered"}),
+    "layout": (
+        "layout",
+        {
+            "data": "shards@disk",
+            "access": "shards",
+            "cache": "warm",
+            "parallelism": 1,
+            "seconds": 0.05,
+        },
+    ),
+    "loader": ("loader", loader(loader="raw", workers=1)),
+    "loader in two processes": ("loader", loader(loader="torch-iterable", processes=2)),
+    "loop": ("train", loop(loader="raw", workers=1, inputs=["warm"])),
+    "loop on data of the device": ("train", loop(loader="raw", inputs=["synthetic"])),
+    "accelerators side by side": (
+        "train",
+        loop(loader="torch-iterable", accelerators=2, inputs=["warm"]),
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", KINDS_OF_TRIALS)
+def test_a_trial_begins_once_and_only_when_it_may(name: str, places: dict[str, Place]) -> None:
+    """It has moved and trained nothing before, and does so after."""
+    kind, params = KINDS_OF_TRIALS[name]
+    moved: list[float] = []
+    begun: list[float] = []
+
+    def begin() -> float:
+        begun.append(sum(moved))
+        return 0.0
+
+    def progress(done: float, unit: str) -> None:
+        moved.append(done)
+
+    context = Context(places, SystemClock(), progress, begin=begin)
+    outcome = resolve_name(TRIAL_FUNCTIONS[kind])(TrialSpec(kind, params), context)
+    assert begun == [0.0]
+    assert outcome.metrics["seconds"] > 0
+    assert moved
+
+
+@pytest.mark.slow
+def test_a_trial_whose_hosts_do_not_begin_has_failed(places: dict[str, Place]) -> None:
+    """Its process is ended, and the reason is that of the hosts."""
+    called = []
+
+    def begin() -> None:
+        called.append(True)
+        raise TrialFailed("host 2 is late")
+
+    verdict = measured_in_a_process(places, begin)
+    assert verdict == ("failed", None, "host 2 is late")
+    assert called == [True]
+
+
+@pytest.mark.slow
+def test_a_trial_in_a_process_begins_when_its_hosts_do(places: dict[str, Place]) -> None:
+    """The line on its stdin releases it."""
+    called = []
+    status, outcome, _ = measured_in_a_process(places, lambda: called.append(True))
+    assert (status, called) == ("done", [True])
+    assert outcome is not None
+    assert outcome.metrics["mb_per_s"] > 0
+
+
+@pytest.mark.slow
+def test_a_trial_waits_until_it_is_told_to_begin(places: dict[str, Place]) -> None:
+    """It is prepared, and says nothing more until then."""
+    messages: list[Message] = []
+
+    def next_message(child: ChildProcess) -> Message:
+        def arrived() -> bool:
+            messages.extend(m for m in child.messages() if "progress" not in m)
+            return bool(messages)
+
+        wait_until(arrived, "a message")
+        return messages.pop(0)
+
+    with ChildProcess(os.environ, own_session=False) as child:
+        child.request(TrialRequest(TrialSpec("disk", DISK), places, waits=True))
+        assert next_message(child) == {"ready": True}
+        child.wait(1.0)
+        assert not child.ended
+        assert child.messages() == []
+        child.let_begin()
+        assert "outcome" in next_message(child)
+
+
+@pytest.mark.slow
+def test_waiting_for_hosts_is_no_time_of_the_trial(
+    places: dict[str, Place], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither does its limit pass, nor does it count as suspended."""
+    waited_s = 0.0
+
+    def begin() -> None:
+        nonlocal waited_s
+        waited_s = 10_000.0
+
+    clock = partial(SuspendedTime, clock=lambda: time.monotonic() + waited_s)
+    monkeypatch.setattr("iobench.trials.trial_timeout.SuspendedTime", clock)
+    status, outcome, why = measured_in_a_process(places, begin)
+    assert status == "done", why
+    assert outcome is not None
+    assert "stood_still_s" not in outcome.metrics

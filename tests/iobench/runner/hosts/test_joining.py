@@ -1,0 +1,184 @@
+"""Before anything is measured: the hosts find each other, and those that do not fit are refused."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataprep.errors import ConfigError
+from dataprep.stores import StoreOptions
+from dataprep.stores.memory import MemoryStore
+from iobench.errors import NothingRan
+from iobench.runner.hosts.follower import Follower
+from iobench.runner.hosts.joining import Gathering, join
+from iobench.runner.hosts.joint_run import leading
+from iobench.runner.hosts.messages import LEADER_KEY, Hello, LeaderMessage, answer_key, joined_key
+from iobench.runner.hosts.rendezvous import Rendezvous
+from iobench.runner.hosts.settings import HostSettings
+from iobench.runner.progress import Lines
+from tests.iobench.runner.hosts.threads import CONFIG, PATIENCE_S, hello, lobby
+
+
+class Joining:
+    """A host that joins in a thread of its own."""
+
+    def __init__(self, store: MemoryStore, own: Hello, wait_s: float = PATIENCE_S) -> None:
+        self.meeting = ""
+        self.error: Exception | None = None
+        self._own, self._store, self._wait_s = own, store, wait_s
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def ended(self) -> Joining:
+        """This, after it has ended."""
+        self._thread.join(PATIENCE_S)
+        return self
+
+    def _run(self) -> None:
+        try:
+            self.meeting = join(lobby(self._store), self._own, self._wait_s)
+        except (ConfigError, NothingRan) as error:
+            self.error = error
+
+
+@pytest.fixture
+def store() -> MemoryStore:
+    """An empty rendezvous."""
+    store = MemoryStore("memory://joining")
+    for info in list(store.list()):
+        store.delete(info.key)
+    return store
+
+
+def gathering(store: MemoryStore, hosts: int, meeting: str = "meeting") -> Gathering:
+    """Host 0's side."""
+    return Gathering(lobby(store), hello(0, hosts), CONFIG, meeting)
+
+
+def test_all_hosts_learn_the_name_of_the_meeting(store: MemoryStore) -> None:
+    """In whatever order they come."""
+    others = [Joining(store, hello(host, 3)) for host in (2, 1)]
+    joined = gathering(store, 3).wait(PATIENCE_S)
+    assert [each.host for each in joined] == [1, 2]
+    assert [other.ended().meeting for other in others] == ["meeting", "meeting"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"config": {**CONFIG.model_dump(mode="json"), "repeats": 3}}, r"\(repeats differ\)"),
+        ({"version": "0.0"}, "host 1 has version 0.0 and host 0 has"),
+        ({"protocol": 99}, "install the same version"),
+        ({"hosts": 4}, "--hosts 4 and host 0 with --hosts 2"),
+    ],
+)
+def test_a_host_that_does_not_fit_ends_both(
+    store: MemoryStore, changes: dict[str, Any], said: str
+) -> None:
+    """With the same message and exit code 2, before anything is measured."""
+    other = Joining(store, hello(1, 2, **changes))
+    with pytest.raises(ConfigError, match=said) as refused:
+        gathering(store, 2).wait(PATIENCE_S)
+    assert str(other.ended().error) == str(refused.value)
+    assert refused.value.exit_code == 2
+
+
+class LateHost:
+    """Host 2 of three: it has read its answer, and joins when host 0 has ended the run already."""
+
+    def __init__(self, root: Rendezvous) -> None:
+        self.statement: LeaderMessage | None = None
+        self._root, self._own = root, hello(2, 3)
+        self._root.put(self._own.key, asdict(self._own))
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def ended(self) -> LateHost:
+        """This, after it has ended."""
+        self._thread.join(PATIENCE_S)
+        return self
+
+    def _run(self) -> None:
+        key = answer_key(self._own.token)
+        answer = self._root.wait(lambda: self._root.get(key), PATIENCE_S)
+        assert answer is not None
+        room = self._root.within(answer["meeting"])
+        assert room.wait(lambda: room.get(LEADER_KEY), 5.0) is not None
+        room.put(joined_key(self._own), {})
+        other = Follower(room, 2, PATIENCE_S)
+        self.statement = other.wait_for_start()
+        other.confirm_end()
+
+
+def test_a_host_that_joins_while_another_is_refused_ends_too(tmp_path: Path) -> None:
+    """It finds the end of the run and its exit code, and nothing is left in the rendezvous."""
+    root = Rendezvous.at(str(tmp_path), StoreOptions())
+    late = LateHost(root)
+    wrong = hello(1, 3, config={**CONFIG.model_dump(mode="json"), "repeats": 3})
+    refused = threading.Thread(target=_join_in_vain, args=(root, wrong), daemon=True)
+    refused.start()
+    settings = HostSettings(0, 3, str(tmp_path), StoreOptions(), PATIENCE_S)
+    with (
+        pytest.raises(ConfigError, match=r"\(repeats differ\)"),
+        leading(settings, CONFIG, Lines(io.StringIO())),
+    ):
+        pytest.fail("the run began")
+    statement = late.ended().statement
+    assert statement is not None
+    assert (statement.phase, statement.exit_code) == ("end", 2)
+    refused.join(PATIENCE_S)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def _join_in_vain(root: Rendezvous, own: Hello) -> None:
+    with contextlib.suppress(ConfigError):
+        join(root, own, PATIENCE_S)
+
+
+def test_a_limit_that_measures_nothing_else_may_differ(store: MemoryStore) -> None:
+    """Such as trial_timeout_s."""
+    config = {**CONFIG.model_dump(mode="json"), "trial_timeout_s": 5.0}
+    other = Joining(store, hello(1, 2, config=config))
+    gathering(store, 2).wait(PATIENCE_S)
+    assert other.ended().meeting == "meeting"
+
+
+def test_two_processes_with_one_number_are_refused(store: MemoryStore) -> None:
+    """Where more than one process was started on a host."""
+    for _ in range(2):
+        Joining(store, hello(1, 3))
+    with pytest.raises(ConfigError, match="two processes are host 1: start one process on each"):
+        gathering(store, 3).wait(PATIENCE_S)
+
+
+def test_what_an_earlier_run_left_is_not_taken(store: MemoryStore) -> None:
+    """A host that was killed left its greeting, and host 0 an answer and a meeting."""
+    stale = hello(1, 2, config={"repeats": 3})
+    root = lobby(store)
+    root.put(stale.key, asdict(stale))
+    root.put("answer-0123", {"meeting": "earlier", "refused": ""})
+    root.within("earlier").put("now", {"turn": 9, "phase": "go"})
+    other = Joining(store, hello(1, 2))
+    gathering(store, 2).wait(PATIENCE_S)
+    assert other.ended().meeting == "meeting"
+    assert [key for key in root.keys("") if key.startswith("hello-")] == []
+
+
+def test_a_host_that_does_not_come_is_named(store: MemoryStore) -> None:
+    """After the limit, with exit code 2."""
+    Joining(store, hello(1, 3))
+    with pytest.raises(NothingRan, match=r"host 2 did not come to memory://joining within 0.3 s"):
+        gathering(store, 3).wait(0.3)
+
+
+def test_host_0_may_not_come_either(store: MemoryStore) -> None:
+    """The other host takes back its greeting."""
+    other = Joining(store, hello(1, 2), wait_s=0.1).ended()
+    assert "host 0 did not answer at memory://joining within 0.1 s" in str(other.error)
+    assert list(store.list()) == []

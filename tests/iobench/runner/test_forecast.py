@@ -1,0 +1,376 @@
+"""What a run will take: time, and requests to S3 with their price; and leave to begin it."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dataprep
+from dataprep.drawn import draw_tree
+from iobench.config.benchmark import BenchConfig
+from iobench.config.plan import trials
+from iobench.errors import NotApproved
+from iobench.results.trial import Params, Trial, TrialSpec
+from iobench.runner import run
+from iobench.runner.forecast import Forecast, forecast, require_approval
+from iobench.runner.progress import Lines
+from iobench.runner.run_folder import begin_log, open_run, read
+from tests.iobench.small_runs import Configs, loaders
+
+pytestmark = pytest.mark.slow
+
+
+STORE: dict[str, Any] = {
+    "operations": "put",
+    "clients": "boto3",
+    "object_bytes": "10kB",
+    "at_object_bytes": "10kB",
+    "connections": 2,
+    "at_connections": 2,
+    "seconds": 0.2,
+    "max_requests": 30,
+    "targets": [{"label": "s3", "uri": "s3://bucket"}],
+}
+
+
+@pytest.fixture(autouse=True)
+def amazon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stores are Amazon's unless a test names an endpoint."""
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def forecast_of(**values: Any) -> Forecast:
+    """Of a config that copies its data to a bucket of Amazon's."""
+    given = {"data": {"bucket": {"uri": "s3://bucket"}}, **values}
+    return forecast(BenchConfig.model_validate({"name": "small", "repeats": 1, **given}))
+
+
+def test_a_run_stays_within_its_bounds(configs: Configs, tmp_path: Path) -> None:
+    """In requests, whatever the operation, and in time; the result keeps the sums."""
+    store = {**STORE, "operations": ["get", "range_get", "put"]}
+    (asked,) = forecast_of(object_store=store).requests.values()
+    values = configs.values(object_store={**store, "targets": [{"uri": "local"}]}, repeats=1)
+    found = forecast_of(**values)
+    stream = Lines(io.StringIO())
+    done = run.run(BenchConfig.model_validate(values), tmp_path, stream, forecast=found.totals())
+    by_time = sorted(done.result.trials, key=lambda trial: trial.started_s)
+    assert [step.spec.id for step in found.steps] == [trial.id for trial in by_time]
+    assert {trial.status for trial in done.result.trials} == {"done"}, done.counts
+    assert sum(trial.seconds for trial in done.result.trials) < found.most_s
+    sent = sum(trial.metrics["requests"] for trial in done.result.trials)
+    assert 0 < sent <= asked["puts"] + asked["gets"]
+    assert done.result.forecast["trials"] == 3
+
+
+@pytest.mark.parametrize(
+    ("grid", "gets"),
+    [
+        # What 32 connections of each worker can send in the seconds and before, then three epochs.
+        ({"seconds": 10, "workers": 4}, 4 * 32 * 2_001 + 3 * 1_000),
+        ({"seconds": 10, "workers": 4, "processes": 2}, 8 * 32 * 2_001 + 3 * 1_000),
+        ({"epochs": 2, "workers": 1}, 3 * 1_000),
+        ({"epochs": 5, "workers": 1}, 5 * 1_000),
+    ],
+)
+def test_a_loader_on_a_store(grid: dict[str, Any], gets: int) -> None:
+    """Requests are bounded by connections, and by three epochs in which no sample is read twice."""
+    given = {"loader": "torch-map", "data": ["shards@s3"], "cache": ["warm"], **grid}
+    found = forecast_of(loaders=[given])
+    (asked,) = found.requests.values()
+    assert gets < asked["gets"] < gets + 1_500
+    assert (found.steps[0].length.likely_s is None) == ("epochs" in grid)
+
+
+@pytest.mark.parametrize(
+    ("loader", "connections"),
+    [("raw", 4), ("torch-map", 4 * 32), ("torch-iterable", 4 * 2 * 32), ("tf-data", 2 * 32)],
+)
+def test_requests_end_with_the_trial(loader: str, connections: int) -> None:
+    """Of a large data set, a trial sends what its connections can within ``trial_timeout_s``."""
+    grid = {"loader": loader, "data": "shards@s3", "workers": 4, "seconds": 1}
+    data = {"bucket": {"uri": "s3://bucket"}, "images": 100_000_000}
+    (asked,) = forecast_of(loaders=[grid], data=data, trial_timeout_s=60).requests.values()
+    gets = connections * 60 * 100
+    # Each object that is put there first is confirmed by a request.
+    assert gets <= asked["gets"] - asked["puts"] < 1.01 * gets + 5_000
+
+
+def test_every_host_sends_the_requests_of_its_trials() -> None:
+    """Four hosts and, for each point, one of them alone: five times those of a single host."""
+    single = forecast_of(object_store=STORE)
+    several = single.on_hosts(4, [1])
+    (alone,), (together,) = single.requests.values(), several.requests.values()
+    assert together == {kind: 5 * count for kind, count in alone.items()}
+    assert len(several.steps) == 2 * len(single.steps)
+    assert several.most_s == 2 * single.most_s
+    assert (several.usd or 0) > 4 * (single.usd or 0) > 0
+
+
+def test_a_loop_reads_three_epochs() -> None:
+    """A training loop without ``epochs`` may read three of them, and more for its steps."""
+    loop = {"consumer": "paced", "images_per_s": 500, "inputs": ["store"], "loader": "torch-folder"}
+    (asked,) = forecast_of(
+        training=[{**loop, "data": "files", "steps": 10, "batch_size": 32}]
+    ).requests.values()
+    assert asked["gets"] >= asked["puts"] + 3 * 1_000
+
+
+def test_copies_are_put_there_first() -> None:
+    """Each image of files is an object."""
+    given = {"loader": "torch-folder", "data": ["files@s3"], "cache": ["warm"], "workers": 1}
+    (asked,) = forecast_of(loaders=[given]).requests.values()
+    assert asked["puts"] == 1_000
+
+
+def test_a_described_device_tells_the_time() -> None:
+    """Of a real one it is not known: between its start and ``trial_timeout_s``."""
+    loop = {"loader": "raw", "batch_size": 10, "steps": 100, "workers": 0, "inputs": ["warm"]}
+    paced = forecast_of(training=[{**loop, "consumer": "paced", "images_per_s": 500}])
+    # 1,000 images are fewer than the 20 shards that a steady rate needs: three epochs.
+    assert [step.length.likely_s for step in paced.steps] == [1.0 + 3_000 / 500]
+    torch = forecast_of(training=[{**loop, "consumer": "torch", "loader": "torch-map"}])
+    assert [step.length.likely_s for step in torch.steps] == [None]
+    assert "1 trial to come, 1 of unknown length, about 3.0 s to 10 min (at most" in torch.text()
+
+
+def grid_of(loader: str, **values: Any) -> dict[str, Any]:
+    """A grid of one point with two workers and batches of 64."""
+    return {"loader": loader, "workers": 2, "batch_size": 64, "seconds": 10, **values}
+
+
+@pytest.mark.parametrize(
+    ("grid", "images", "least_s", "most_s", "rule"),
+    [
+        # Fewer images than 20 rounds: three epochs, at 100 images/s in the worst case.
+        (grid_of("torch-map"), 1_000, 13, 3 + 30, "epochs"),
+        (grid_of("torch-map", epochs=2), 1_000, 3, 3 + 30, "epochs"),
+        (grid_of("torch-map", epochs=4), 1_000, 3, 3 + 40, "epochs"),
+        # 20 rounds of 2 x 64, 10 more to balance them, and twice what is in flight.
+        (grid_of("torch-map"), 100_000, 13, 3 + (30 * 128 + 2 * (4 + 3 * 128)) / 100, "steady"),
+        # The seconds are longer than the rule; the last epoch may begin just before their end.
+        (grid_of("torch-map", seconds=100), 1_000, 103, 3 + 100 + 10, "epochs"),
+        # Loaders of which the time is described.
+        (grid_of("null"), 1_000, 10.5, 10.5, "bounds"),
+        (grid_of("mock", item_s=0.1, seconds=1), 1_000, 128.5, 231.3, "steady"),
+        # Nothing takes longer than trial_timeout_s.
+        (grid_of("torch-iterable"), 90_000_000, 13, 300, "steady"),
+        (grid_of("torch-map", epochs=1), 90_000_000, 3, 300, "epochs"),
+    ],
+)
+def test_a_trial_lasts_until_its_rate_is_known(
+    grid: dict[str, Any], images: int, least_s: float, most_s: float, rule: str
+) -> None:
+    """The range is from its ``seconds`` to what the rule of its rate needs at a low rate."""
+    found = forecast_of(loaders=[grid], data={"images": images}, trial_timeout_s=300)
+    (trial,) = found.content()["trials"]
+    assert (trial["least_s"], trial["rate_rule"]) == (pytest.approx(least_s), rule)
+    assert trial["most_s"] == pytest.approx(most_s, rel=0.03)
+    assert found.totals()["least_s"] == trial["least_s"]
+    assert found.totals()["slowest_s"] == pytest.approx(trial["most_s"], abs=0.001)
+    assert found.totals()["most_s"] == 300
+
+
+def test_the_range_is_shown_for_the_run_and_each_kind() -> None:
+    """The first line has the sums, and each kind of trials has its own range."""
+    loop = {"consumer": "paced", "images_per_s": 200, "loader": "mock"}
+    found = forecast_of(
+        loaders=[grid_of("torch-map", epochs=3), grid_of("null")],
+        training=[{**loop, "steps": 100, "inputs": ["warm"]}],
+        repeats=3,
+    )
+    first, loader, train, _ = found.text().splitlines()
+    assert "9 trials to come, 3 of unknown length, about 2 to 4 min (at most 1 h 30 min)" in first
+    assert loader.startswith("  loader       6  40.5 s to 2 min   torch-map, null;")
+    assert train.startswith("  train        3")
+
+
+class TestFailures:
+    """Trials that cannot end in time are named beforehand, with what to set."""
+
+    def warnings(self, **loop: Any) -> list[str]:
+        """Warnings about one loop on an emulated device of 100 images/s, in 60 s."""
+        described = {"group": "slow", "consumer": "paced", "images_per_s": 100, "inputs": ["warm"]}
+        config = {"training": [{**described, **loop}], "data": {"images": 4_000}, "repeats": 2}
+        return list(forecast_of(**config, trial_timeout_s=60).warnings)
+
+    def test_epochs_take_too_long(self) -> None:
+        """Three epochs of 4,000 images take 120 s at 100 images/s."""
+        (warning,) = self.warnings(loader="torch-iterable", epochs=2)
+        assert "slow" in warning
+        assert "3 whole epochs of 4,000 samples take at least 2 min at 100 samples/s" in warning
+        assert warning.endswith("set trial_timeout_s to 150 or more, or use fewer images")
+
+    def test_rounds_take_too_long(self) -> None:
+        """20 rounds of two workers with batches of 256 take 102 s at 100 images/s."""
+        (warning,) = self.warnings(loader="mock", workers=2, batch_size=256)
+        assert "20 rounds of 512 samples take at least 2 min" in warning
+        assert "set trial_timeout_s to 128 or more, or use fewer workers or smaller" in warning
+
+    def test_steps_on_the_device_take_too_long(self) -> None:
+        """A loop on data in device memory takes its steps, and one more."""
+        (warning,) = self.warnings(loader="mock", inputs=["synthetic"], steps=100, batch_size=64)
+        assert "101 steps of 64 samples take at least 64.6 s" in warning
+
+    def test_there_is_no_whole_batch(self) -> None:
+        """Each rank needs a batch."""
+        (warning,) = self.warnings(loader="torch-map", accelerators=2, batch_size=2_048)
+        assert "4,000 images among 2 ranks have no full batch of 2048" in warning
+
+    def test_a_trial_that_can_end_in_time(self) -> None:
+        """Causes no warning."""
+        assert self.warnings(loader="torch-map", batch_size=16, steps=40) == []
+
+
+def test_a_run_follows_its_forecast(configs: Configs, tmp_path: Path) -> None:
+    """Trials have the rule of the forecast, and take the times of its range."""
+    loop = {"consumer": "paced", "images_per_s": 1_000, "steps": 10, "workers": 0}
+    values = configs.values(
+        loaders=[
+            {"loader": "raw", "seconds": 0.1, "workers": 1, "batch_size": 8},
+            {"loader": "mock", "item_s": 0.001, "seconds": 0.1, "workers": 2, "batch_size": 4},
+        ],
+        training=[
+            {**loop, "loader": "raw", "inputs": ["synthetic", "warm"], "batch_size": 8},
+            {**loop, "loader": "mock", "inputs": ["warm"], "batch_size": 8},
+        ],
+    )
+    config = BenchConfig.model_validate(values)
+    found = forecast(config)
+    done = run.run(config, tmp_path, Lines(io.StringIO()), forecast=found.totals())
+    trials_by_id = {trial.id: trial for trial in done.result.trials}
+    assert {trial.status for trial in done.result.trials} == {"done"}, done.counts
+    for step in found.steps:
+        trial = trials_by_id[step.spec.id]
+        assert trial.metrics["rate_rule"] == step.length.rate_rule, trial.id
+        assert trial.metrics["seconds"] < step.length.max_s, trial.id
+
+
+def test_nobody_pays_more_than_a_limit_without_having_agreed() -> None:
+    """A person is asked with the sum and the limit; without one it is refused."""
+    found = forecast_of(object_store={**STORE, "max_requests": 100_000, "seconds": 3600})
+    asked: list[str] = []
+
+    def answer(question: str) -> bool:
+        asked.append(question)
+        return len(asked) == 1
+
+    require_approval(found, 1.0, yes=False, ask=None)
+    require_approval(found, 0.1, yes=True, ask=None)
+    require_approval(found, 0.1, yes=False, ask=answer)
+    with pytest.raises(NotApproved, match="not started"):
+        require_approval(found, 0.1, yes=False, ask=answer)
+    assert asked[0].endswith("at most; cost_limit_usd is 0.1. Start?")
+    with pytest.raises(NotApproved, match=r"for \$0\.50 at most.*--yes") as caught:
+        require_approval(found, 0.1, yes=False, ask=None)
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("endpoint", [None, "http://127.0.0.1:1"])
+def test_amazons_store_is_billed(monkeypatch: pytest.MonkeyPatch, endpoint: str | None) -> None:
+    """Any other endpoint is not, wherever it is named."""
+    if endpoint:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_S3", endpoint)
+    found = forecast_of(object_store=STORE)
+    assert [store.uri for store in found.requests] == ([] if endpoint else ["s3://bucket"])
+    assert bool(found.usd) != bool(endpoint)
+    require_approval(found, 1.0, yes=False, ask=None)
+
+
+def test_a_price_that_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is said, and nothing is begun without leave."""
+    monkeypatch.setenv("AWS_REGION", "xx-nowhere-1")
+    found = forecast_of(object_store=STORE)
+    assert found.usd is None
+    assert "requests to S3 at an unknown price" in found.text()
+    with pytest.raises(NotApproved):
+        require_approval(found, 1.0, yes=False, ask=None)
+
+
+@pytest.mark.parametrize("given", ["source", "shards", "none"])
+def test_images_are_counted(tmp_path: Path, given: str) -> None:
+    """By a listing or a manifest; what cannot be counted is a warning, and costs more."""
+    photos, shards = tmp_path / "photos", tmp_path / "shards"
+    draw_tree(photos, images=12, classes=2)
+    if given == "shards":
+        asked = {"source": str(photos), "output": str(shards)}
+        dataprep.shard(dataprep.ShardConfig.model_validate(asked))
+    data = {"folder": str(tmp_path / "data"), "bucket": {"uri": "s3://bucket/x"}}
+    data |= {"source": str(photos)} if given == "source" else {"shards": str(shards)}
+    grid = [{"loader": "raw", "data": ["files@s3"], "cache": ["warm"], "workers": 1}]
+    found = forecast_of(data=data, loaders=grid)
+    (requests,) = found.requests.values()
+    assert requests["puts"] == (10_000_000 if given == "none" else 12)
+    assert ("could not be counted" in found.text()) == (given == "none")
+
+
+class TestEarlier:
+    @pytest.fixture
+    def config(self, configs: Configs) -> BenchConfig:
+        """Three repeats of one loader."""
+        return BenchConfig.model_validate(configs.values(loaders=loaders("null"), repeats=3))
+
+    @pytest.fixture
+    def folder(self, config: BenchConfig, tmp_path: Path) -> Path:
+        """A run of which the first trial is done, in 40 s."""
+        begun = run.new_result(config, trials(config))
+        directory = tmp_path / "run"
+        directory.mkdir()
+        open_run(directory, config, begun.environment, resume=False)
+        spec = trials(config)[0]
+        metrics = {"samples_per_s": 1e6}
+        done = Trial(spec.id, spec.kind, spec.params, 0, "done", metrics, seconds=40.0)
+        begin_log(directory, begun.with_trial(done))
+        return tmp_path / "run"
+
+    def test_a_resumed_run_has_the_rest_to_come(self, config: BenchConfig, folder: Path) -> None:
+        """And knows how long that takes; a folder without a run begins anew."""
+        found = forecast(config, resumed=folder)
+        assert (len(found.steps), found.measured_before) == (2, 1)
+        assert found.likely_s == (80.0, 0)
+        assert forecast(config, resumed=folder / "none").measured_before == 0
+
+    def test_another_run_tells_the_times(self, config: BenchConfig, folder: Path) -> None:
+        """All trials are to come; another machine's times are remarked."""
+        found = forecast(config, like=folder)
+        assert (len(found.steps), found.measured_before, found.likely_s) == (3, 0, (120.0, 0))
+        assert found.warnings == []
+        result = read(folder)
+        moved = replace(result, environment={**result.environment, "processor": "another"})
+        begin_log(folder, moved)
+        (said,) = forecast(config, like=folder).warnings
+        assert "another machine (processor differ)" in said
+
+    def test_times_of_the_former_rule_are_not_used(self, config: BenchConfig, folder: Path) -> None:
+        """Loaders took less time then, which a warning says."""
+        begin_log(folder, replace(read(folder), rates=""))
+        found = forecast(config, like=folder)
+        assert found.likely_s[0] < 40
+        (warning,) = found.warnings
+        assert "measured rates by an earlier rule" in warning
+
+    def test_a_rate_tells_the_time_of_another_length(
+        self, config: BenchConfig, folder: Path, configs: Configs
+    ) -> None:
+        """A trial that was measured for some seconds tells how long its epochs take."""
+        spec = TrialSpec("loader", _torch_map(configs, epochs=3))
+        earlier = TrialSpec("loader", _torch_map(configs, seconds=5))
+        metrics = {"samples_per_s": 10.0}
+        done = Trial(earlier.id, "loader", earlier.params, 0, "done", metrics, seconds=9.0)
+        begin_log(folder, replace(read(folder), trials=(done,)))
+        grid = {"loader": "torch-map", "workers": 0, "epochs": 3}
+        wanted = BenchConfig.model_validate(configs.values(loaders=[grid]))
+        (step,) = forecast(wanted, like=folder).steps
+        assert step.spec.id == spec.id
+        assert step.length.likely_s == 3.0 + 3 * 40 / 10.0
+
+
+def _torch_map(configs: Configs, **length: Any) -> Params:
+    grid = {"loader": "torch-map", "workers": 0, **length}
+    return trials(BenchConfig.model_validate(configs.values(loaders=[grid])))[0].params

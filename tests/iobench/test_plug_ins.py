@@ -1,0 +1,105 @@
+"""What other packages bring is made, and held against what is asked of it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from iobench.config.plan import clashes, others
+from iobench.consumers import Consumer
+from iobench.errors import TrialFailed, Unavailable
+from iobench.loaders import LOADERS, Loader
+from iobench.loaders.null import NullLoader
+from iobench.plug_ins import create, parts
+from iobench.probes.object_store.clients import ObjectClient
+from iobench.results.trial import TrialSpec
+from tests.installed import Package, pyproject
+from tests.iobench.small_runs import ThirdParty
+
+
+def test_parts_are_those_of_the_protocol() -> None:
+    """Attributes, properties and methods, and nothing of Python's own."""
+    assert parts(Loader) == ["close", "epoch", "framework", "notes", "reads"]
+    assert "retries" in parts(ObjectClient)
+    assert {"emulated", "compute_s", "warm_up"} <= set(parts(Consumer))
+
+
+def test_this_packages_own_is_taken_at_its_word() -> None:
+    """What it raises is raised."""
+
+    def broken() -> Any:
+        raise LookupError("x")
+
+    with pytest.raises(LookupError):
+        create(LOADERS, "null", Loader, broken)
+
+
+class TestOthers:
+    def test_what_is_whole_is_given_back(self, third_party: ThirdParty) -> None:
+        """As it was made."""
+        found = object.__new__(NullLoader)
+        assert create(LOADERS, "odd-steady", Loader, lambda: found) is found
+
+    def test_what_it_needs_may_be_missing(self, third_party: ThirdParty) -> None:
+        """Its own words stand."""
+
+        def missing() -> Any:
+            raise Unavailable("pip install it")
+
+        with pytest.raises(Unavailable, match=r"^pip install it$"):
+            create(LOADERS, "odd-steady", Loader, missing)
+
+    def test_what_raises_or_lacks_a_part_is_named(self, third_party: ThirdParty) -> None:
+        """With package and entry point."""
+
+        def broken() -> Any:
+            raise LookupError("two\nlines")
+
+        whose = r"loader 'odd-steady' of odd-loaders 1\.0 \(tests\.iobench\.odd_loaders:Steady\)"
+
+        def half() -> Any:
+            return object()
+
+        with pytest.raises(TrialFailed, match=f"{whose} cannot be created: LookupError: two lines"):
+            create(LOADERS, "odd-steady", Loader, broken)
+        with pytest.raises(TrialFailed, match=f"{whose} has no close, epoch, framework, notes"):
+            create(LOADERS, "odd-steady", Loader, half)
+
+
+GROUPS = {
+    "iobench.loaders": {"mine": "mine:Loader", "raw": "mine:Raw"},
+    "iobench.consumers": {"mine": "mine:Consumer"},
+    "iobench.clients": {"mine": "mine:Client"},
+}
+SPECS = [
+    TrialSpec("disk", {"target": "here"}),
+    TrialSpec("loader", {"loader": "raw"}),
+    TrialSpec("train", {"loader": "mine", "consumer": "null"}),
+    TrialSpec("train", {"loader": "mine", "consumer": "mine"}, 1),
+    TrialSpec("object", {"client": "mine"}),
+]
+
+
+def test_each_is_named_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its package; what is passed over, only where the name is used."""
+    Package(tmp_path, {"pyproject.toml": pyproject("mine-all-mine", GROUPS, "3.1")})
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert others(SPECS) == {
+        "loader mine": "mine-all-mine 3.1",
+        "consumer mine": "mine-all-mine 3.1",
+        "object-store client mine": "mine-all-mine 3.1",
+    }
+    assert clashes(SPECS) == [
+        "loader 'raw' of mine-all-mine 3.1 is ignored: this package has the same name"
+    ]
+    assert clashes(SPECS[2:]) == []
+
+
+def test_this_packages_own_are_not_named() -> None:
+    """Nor names that nobody knows."""
+    specs = [TrialSpec("loader", {"loader": "raw"}), TrialSpec("loader", {"loader": "none such"})]
+    assert others(specs) == {}
+    assert clashes(specs) == []

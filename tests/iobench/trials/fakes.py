@@ -1,0 +1,142 @@
+"""Loaders and consumers that let time pass on a clock that stands still otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from iobench.clock import Clock, VirtualClock
+from iobench.consumers.protocol import ConsumerSettings
+from iobench.loaders.protocol import Batch, FirstBatch, Framework
+from iobench.loaders.settings import LoaderSettings
+from iobench.results.trial import Place
+
+START_S, WAIT_S, STEP_S, SAMPLES = 3.0, 0.25, 0.5, 10
+PARAMS = {
+    "loader": "slow",
+    "data": "",
+    "cache": "warm",
+    "batch_size": SAMPLES,
+    "workers": 1,
+    "prefetch": 2,
+    "seconds": 5.0,
+}
+
+
+class Only:
+    """A registry in which every name means one class."""
+
+    def __init__(self, kind: type) -> None:
+        self._kind = kind
+
+    def load(self, name: str) -> type:
+        """That class."""
+        return self._kind
+
+    def origin(self, name: str) -> str:
+        """This package."""
+        return ""
+
+
+class SlowLoader:
+    """``batches`` an epoch; opening takes ``START_S``, each batch ``WAIT_S``."""
+
+    framework: Framework = "none"
+    reads: str | None = None
+    notes: Sequence[str] = ("a fake",)
+    batches = 8
+    last_samples = SAMPLES
+    restart_s = 0.0
+
+    def __init__(self, place: Place | None, settings: LoaderSettings, clock: Clock) -> None:
+        self.place, self.settings, self.clock = place, settings, clock
+        self.epochs: list[int] = []
+        self.closed = False
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Batches of ``SAMPLES`` samples."""
+        self.epochs.append(number)
+        self.clock.sleep(self.restart_s if number else START_S)
+        for index in range(self.batches):
+            self.clock.sleep(WAIT_S)
+            last = index == self.batches - 1
+            yield Batch(None, None, self.last_samples if last else SAMPLES)
+
+    def close(self) -> None:
+        """Remember."""
+        self.closed = True
+
+
+class TellingLoader(SlowLoader):
+    """Tells that opening was listing, and half of the first wait reading."""
+
+    parts: FirstBatch | None = FirstBatch(listing_s=START_S, fetch_s=WAIT_S / 2)
+
+    def first_batch(self) -> FirstBatch | None:
+        """Before it is closed."""
+        assert not self.closed
+        return self.parts
+
+
+class SlowConsumer:
+    """Hands each step over at once; the device is done ``STEP_S`` later, seen by ``finish``."""
+
+    framework: Framework = "none"
+    emulated = False
+    device = "a fake device"
+    precision = "float32"
+    notes: Sequence[str] = ("no work",)
+    asynchronous = False
+
+    def __init__(self, settings: ConsumerSettings, clock: Clock) -> None:
+        self.settings, self.clock = settings, clock
+        self.steps = 0
+        self.pending = 0
+        self.warm = False
+
+    def synthetic(self) -> Batch:
+        """A batch of the configured size."""
+        return Batch(None, None, self.settings.batch_size)
+
+    def warm_up(self) -> None:
+        """Takes long, and is in no figure."""
+        self.clock.sleep(100)
+        self.warm = True
+
+    def step(self, batch: Batch) -> None:
+        """Compute, now or later."""
+        assert self.warm
+        self.steps += 1
+        if self.asynchronous:
+            self.pending += 1
+        else:
+            self.clock.sleep(STEP_S)
+
+    def finish(self) -> None:
+        """Wait for what was handed over."""
+        self.clock.sleep(self.pending * STEP_S)
+        self.pending = 0
+
+    def compute_s(self) -> Sequence[float]:
+        """``STEP_S`` for each step."""
+        return [STEP_S] * self.steps
+
+
+class AsynchronousConsumer(SlowConsumer):
+    """Its device computes behind the loop's back."""
+
+    asynchronous = True
+
+
+def looped(batches: int, last_samples: int = SAMPLES) -> tuple[SlowLoader, VirtualClock]:
+    """A loader with so many batches an epoch, and its clock."""
+    clock = VirtualClock()
+    loader = SlowLoader(None, LoaderSettings(batch_size=SAMPLES), clock)
+    loader.batches, loader.last_samples = batches, last_samples
+    return loader, clock
+
+
+def warm(kind: type[SlowConsumer], clock: Clock) -> SlowConsumer:
+    """A consumer that is ready."""
+    consumer = kind(ConsumerSettings(batch_size=SAMPLES), clock)
+    consumer.warm_up()
+    return consumer

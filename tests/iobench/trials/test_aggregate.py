@@ -1,0 +1,256 @@
+"""Several loops as one: epochs, ranks, processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from iobench.errors import TrialFailed
+from iobench.trials.epoch_loop import run_epoch
+from iobench.trials.loop_timings import LoopTimings, combine_epochs, window_timings
+from iobench.trials.rank_timings import combine_processes, combine_ranks, rank_metrics
+from iobench.trials.window_rules import FixedSteps
+from tests.iobench.trials.fakes import SAMPLES, STEP_S, WAIT_S, SlowConsumer, looped, warm
+
+
+def loop(
+    wait_s: Sequence[float], step_s: Sequence[float], compute_s: Sequence[float], **changes: Any
+) -> LoopTimings:
+    """A loop of 10 samples a step, requested at 100 s, whose steps count from 110 s."""
+    times = LoopTimings(
+        requested_s=100.0,
+        time_to_first_batch_s=2.0,
+        begun_s=110.0,
+        seconds=float(sum(step_s)),
+        samples=10 * len(step_s),
+        taken=10 * (len(step_s) + 1),
+        wait_s=np.array(wait_s, float),
+        step_s=np.array(step_s, float),
+        compute_s=np.array(compute_s, float),
+        left_out=1,
+        running_s=float(sum(step_s)),
+        computing_s=float(sum(compute_s)),
+    )
+    return replace(times, **changes)
+
+
+def assert_same(times: LoopTimings, other: LoopTimings) -> None:
+    """Both are equal, up to the last bits of sums."""
+    for field in fields(LoopTimings):
+        expected = getattr(other, field.name)
+        assert getattr(times, field.name) == pytest.approx(expected), field.name
+
+
+def test_steps_that_count_are_added_up() -> None:
+    """The first batch is that of the first epoch; steps that begin epochs keep their places."""
+    first = loop([2, 1], [3, 2], [1, 1], starts=(0,), arrived_samples=20, arrived_bytes=800)
+    second = loop([4], [5], [1], starts=(0,), arrived_samples=10, arrived_bytes=400, dropped=3)
+    whole = combine_epochs([first, second])
+    assert (whole.samples, whole.taken, whole.dropped, whole.seconds) == (30, 50, 3, 10.0)
+    assert whole.wait_s.tolist() == [2, 1, 4]
+    assert whole.starts == (0, 2)
+    assert whole.epoch_starts_s.tolist() == [2, 4]
+    assert whole.later_steps.tolist() == [False, True, False]
+    assert (whole.arrived_samples, whole.arrived_bytes) == (30, 1_200)
+    assert whole.balance == 30 / 33
+    assert whole.samples_per_s == 3
+    assert whole.au_mlperf == 0.3
+
+
+def test_a_loop_that_does_not_count_has_no_balance() -> None:
+    """Nor have epochs of which one does not count."""
+    times = loop([1], [1], [1])
+    assert times.balance is None
+    assert combine_epochs([times, replace(times, arrived_samples=10)]).balance is None
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.floats(0.1, 10)), min_size=1, max_size=5))
+def test_rates_and_shares_lie_within_those_of_the_epochs(
+    drawn: list[tuple[int, float]],
+) -> None:
+    """Epochs are weighted by their time."""
+    times = [
+        loop([step_s / 2] * steps, [step_s] * steps, [step_s / 2] * steps)
+        for steps, step_s in drawn
+    ]
+    whole = combine_epochs(times)
+    assert whole.au_mlperf == pytest.approx(0.5)
+    rates = [epoch.samples_per_s for epoch in times]
+    assert min(rates) - 1e-9 <= whole.samples_per_s <= max(rates) + 1e-9
+    assert whole.step_s.sum() == pytest.approx(whole.seconds)
+
+
+# Three steps of 4 s each, in step; the slow rank is requested and begins a second later.
+EVEN = loop([1, 1, 1], [4, 4, 4], [3, 3, 3], arrived_samples=30, arrived_bytes=900)
+SLOW = replace(
+    loop([1, 3, 2], [4, 4, 4], [3, 1, 2], arrived_samples=28, arrived_bytes=840),
+    requested_s=101.0,
+    begun_s=111.0,
+)
+
+
+def test_ranks_are_one_loop_that_waits_for_the_slowest() -> None:
+    """From the first that begins to the last that ends; a step waits and computes as the last."""
+    whole = combine_ranks([EVEN, SLOW])
+    assert (whole.samples, whole.taken, whole.seconds) == (60, 80, 13.0)
+    assert (whole.requested_s, whole.begun_s, whole.time_to_first_batch_s) == (100.0, 110.0, 3.0)
+    assert whole.step_s.tolist() == [5.0, 4.0, 4.0]
+    assert whole.wait_s.tolist() == [1.0, 3.0, 2.0]
+    assert whole.compute_s.tolist() == [3.0, 1.0, 2.0]
+    assert (whole.arrived_samples, whole.arrived_bytes) == (58, 1_740)
+    assert whole.balance == 58 / 60
+
+
+def test_utilisation_is_the_mean_of_the_ranks() -> None:
+    """As DLIO has it; the slowest rank stands beside it."""
+    whole = combine_ranks([EVEN, SLOW])
+    assert EVEN.au_mlperf == 0.75
+    assert SLOW.au_mlperf == 0.5
+    assert whole.au_mlperf == pytest.approx(0.625)
+    metrics = rank_metrics([[EVEN], [SLOW]], whole)
+    assert metrics["rank_au_mlperf"] == [0.75, 0.5]
+    assert metrics["au_mlperf_slowest"] == 0.5
+
+
+def test_a_wait_is_no_longer_than_its_step() -> None:
+    """A rank that is ahead waits in the time of the step before, which costs nobody anything."""
+    ahead = replace(EVEN, wait_s=np.array([6.0, 1.0, 1.0]))
+    assert combine_ranks([ahead, EVEN]).wait_s.tolist() == [4.0, 1.0, 1.0]
+
+
+def test_one_rank_is_the_loop_itself() -> None:
+    """Its times come back the same from the JSON that a rank sends."""
+    loader, clock = looped(8)
+    clock.sleep(1000)
+    rule = FixedSteps(2, 6, SAMPLES)
+    epoch = run_epoch(lambda: loader.epoch(0), warm(SlowConsumer, clock), clock, rule)
+    assert epoch.window is not None
+    alone = window_timings(epoch, epoch.window)
+    again = LoopTimings.from_json(json.loads(json.dumps(alone.as_json())))
+    assert_same(again, alone)
+    assert_same(combine_ranks([again]), alone)
+    assert alone.samples == 6 * SAMPLES
+    assert alone.seconds == pytest.approx(6 * (STEP_S + WAIT_S))
+
+
+def test_each_rank_has_its_means() -> None:
+    """Each has those of its own time, and the waits of the slowest beyond the mean are a share."""
+    metrics = rank_metrics([[EVEN], [SLOW]], combine_ranks([EVEN, SLOW]))
+    assert metrics.pop("rank_uneven_share") == pytest.approx((0 + 1 + 0.5) / 13)
+    assert metrics == {
+        "rank_wait_s": [1.0, 2.0],
+        "rank_wait_share": [0.25, 0.5],
+        "rank_step_s": [4.0, 4.0],
+        "rank_compute_s": [3.0, 2.0],
+        "rank_samples_per_s": [2.5, 2.5],
+        "rank_au_mlperf": [0.75, 0.5],
+        "au_mlperf_slowest": 0.5,
+    }
+    even = rank_metrics([[EVEN], [EVEN]], combine_ranks([EVEN, EVEN]))
+    assert even["rank_uneven_share"] == 0
+
+
+def test_nothing_took_any_time() -> None:
+    """On a clock that stood still no share is divided by 0."""
+    still = loop([0], [0], [0])
+    whole = combine_ranks([still, still])
+    assert (whole.au_mlperf, whole.samples_per_s) == (0, 0)
+    assert rank_metrics([[still], [still]], whole)["rank_uneven_share"] == 0
+
+
+def test_ranks_that_compute_unevenly_still_compute() -> None:
+    """A rank that is held up makes the other wait in its next step: that is no want of data."""
+    first = loop([0, 0, 0], [4, 4, 4], [2, 6, 4])
+    second = loop([0.01, 0, 0.01], [4, 4, 4], [6, 2, 4])
+    assert combine_ranks([first, second]).compute_s.tolist() == [4.0, 4.0, 4.0]
+
+
+def process(
+    requested_s: float, begun_s: float, steps: Sequence[float], samples: int = 10, **changes: Any
+) -> list[LoopTimings]:
+    """The one epoch of a process, whose batches have so many samples."""
+    times = LoopTimings(
+        requested_s=requested_s,
+        time_to_first_batch_s=begun_s / 2,
+        begun_s=begun_s,
+        seconds=sum(steps),
+        samples=samples * len(steps),
+        taken=samples * (len(steps) + 1),
+        wait_s=np.array(steps) / 2,
+        step_s=np.array(steps),
+        compute_s=np.empty(0),
+        left_out=1,
+    )
+    return [replace(times, **changes)]
+
+
+def test_rates_of_processes_add_up() -> None:
+    """Two that take a batch of 10 in half a second and in one."""
+    whole, rates = combine_processes([process(0, 1, [0.5] * 8), process(0, 1, [1.0] * 4)])
+    assert rates == pytest.approx([20.0, 10.0])
+    assert whole.samples_per_s == pytest.approx(30.0)
+    assert len(whole.wait_s) == 12
+    assert whole.balance is None
+
+
+def test_processes_keep_their_balance() -> None:
+    """What arrived is counted over the time that all have in common."""
+    counts = {"arrived_samples": 44, "arrived_bytes": 44_000}
+    whole, _ = combine_processes(
+        [process(0, 0, [1.0] * 4, **counts), process(0, 1, [1.0] * 4, **counts)]
+    )
+    assert whole.seconds == 3.0
+    assert whole.samples == 60
+    assert whole.balance == pytest.approx(1.1)
+    assert whole.arrived_bytes == 1_000 * 66
+
+
+def test_what_one_did_alone_does_not_count() -> None:
+    """The first was faster until the second came, and after it had gone."""
+    alone = process(0, 0, [0.1] * 10 + [1.0] * 4 + [0.1] * 10)
+    beside = process(0.5, 0.5 + 0.5, [1.0] * 4)
+    whole, rates = combine_processes([alone, beside])
+    assert rates == pytest.approx([10.0, 10.0])
+    assert (whole.begun_s, whole.requested_s, whole.time_to_first_batch_s) == (1.0, 0, 1.0)
+    assert whole.seconds == pytest.approx(4.0)
+
+
+def test_the_time_between_epochs_counts_for_no_process() -> None:
+    """The steps of a process are where its epochs were, not one after the other."""
+    (first,) = process(0, 0, [1.0] * 4)
+    (second,) = process(0, 6, [1.0] * 4)
+    _, rates = combine_processes([[first, second], process(0, 0, [1.0] * 10)])
+    assert rates == pytest.approx([8.0, 10.0])
+
+
+def test_bursts_count_with_the_waits_between_them() -> None:
+    """Workers hand their batches over together: the short steps alone would be a rate of 2,000."""
+    bursts = [0.995, 0.005] * 5
+    _, rates = combine_processes([process(0, 0, bursts), process(0, 0.5, bursts)])
+    assert rates == pytest.approx([20.0, 20.0], rel=0.12)
+
+
+@pytest.mark.parametrize("begun_s", [5, 0.8])
+def test_processes_that_ran_one_after_the_other_fail(begun_s: float) -> None:
+    """One had ended before the other counted, or was there for a small part."""
+    with pytest.raises(TrialFailed, match="set more seconds"):
+        combine_processes([process(0, 0, [0.1] * 10), process(0, begun_s, [0.1] * 10)])
+
+
+@given(
+    begun=st.lists(st.floats(0, 2), min_size=1, max_size=5),
+    step_s=st.floats(0.01, 0.5),
+)
+def test_steady_processes_keep_their_rates(begun: list[float], step_s: float) -> None:
+    """Whenever each began, as long as they overlap."""
+    steps = round(8 / step_s)
+    whole, rates = combine_processes([process(0, begun_s, [step_s] * steps) for begun_s in begun])
+    assert rates == pytest.approx([10 / step_s] * len(begun))
+    assert whole.samples_per_s == pytest.approx(10 * len(begun) / step_s, rel=0.02)

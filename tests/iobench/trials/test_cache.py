@@ -1,0 +1,355 @@
+"""The page cache around the epochs of a loop."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar, NamedTuple
+
+import psutil
+import pytest
+
+from iobench.data.data_summary import DataSummary
+from iobench.machine import page_cache
+from iobench.machine.coldness import IN_MEMORY, NOT_PREPARED
+from iobench.machine.mounts import file_system
+from iobench.results.trial import FIRST_EPOCH_COLD, Place
+from iobench.trials import epoch_cache as cache_module
+from iobench.trials.epoch_cache import (
+    EpochCache,
+    RankCacheEpoch,
+    SharedCache,
+    physical_bytes,
+    shared_epochs,
+)
+from iobench.trials.loader_grid import LoaderTrial
+from tests.iobench.trials.fakes import PARAMS
+
+BYTES, SAMPLES = 1_000_000, 10
+TRIAL = LoaderTrial.model_validate({**PARAMS, "loader": "raw"})
+REMOTE = Place("s3://bucket/out", "shards")
+
+
+class Memory:
+    """A page cache of one file, and what storage gave so far."""
+
+    def __init__(self) -> None:
+        self.resident, self.physical = 1.0, 0
+        self.done: list[str] = []
+
+    def evict(self, paths: object, drop: str = "when-needed") -> None:
+        """All of it."""
+        self.done.append(f"evict {drop}")
+        self.resident = 0.0
+
+    def warm(self, paths: object) -> None:
+        """All of it, which storage gives."""
+        self.done.append("warm")
+        self.read()
+
+    def read(self, share: float = 1.0) -> None:
+        """By a loader."""
+        self.physical += int(BYTES * max(0.0, share - self.resident))
+        self.resident = max(share, self.resident)
+
+
+@pytest.fixture
+def memory(monkeypatch: pytest.MonkeyPatch) -> Memory:
+    """Every way to it replaced."""
+    found = Memory()
+    monkeypatch.setattr(page_cache, "evict", found.evict)
+    monkeypatch.setattr(page_cache, "warm", found.warm)
+    monkeypatch.setattr(page_cache, "residency", lambda paths: found.resident)
+    monkeypatch.setattr(cache_module, "physical_bytes", lambda: found.physical)
+    monkeypatch.setattr(page_cache, "file_system", lambda path: "ext4")
+    return found
+
+
+def cache(
+    tmp_path: Path,
+    asked: str,
+    *,
+    every: bool = True,
+    trial: LoaderTrial = TRIAL,
+    place: Place | None = None,
+) -> EpochCache:
+    """Over one file of ten samples, or a remote place."""
+    (tmp_path / "shard").write_bytes(bytes(BYTES))
+    files = () if place else (tmp_path / "shard",)
+    place = place or Place(str(tmp_path), "shards")
+    return EpochCache(
+        trial, asked, place, DataSummary(SAMPLES, BYTES, 2, files), before_every_epoch=every
+    )
+
+
+def epochs(of: EpochCache, memory: Memory, count: int = 3) -> list[tuple[str, str, float | None]]:
+    """What was asked of each, what it is called, and which share came from storage."""
+    found = []
+    for _ in range(count):
+        of.prepare()
+        memory.read()
+        cold = of.judge_epoch(SAMPLES)
+        assert cold is not None
+        found.append((cold.asked, cold.label, cold.physical_ratio))
+    return found
+
+
+def label(of: EpochCache) -> str:
+    """Of all epochs so far."""
+    whole = of.verdict()
+    assert whole is not None
+    return whole.label
+
+
+@pytest.mark.parametrize(
+    ("read", "samples", "found"),
+    [(1.0, 10, ("cold", 1.0)), (0.5, 10, ("warm", 0.5)), (0.5, 5, ("cold", 1.0))],
+)
+def test_cold_is_what_came_from_storage(
+    tmp_path: Path, memory: Memory, read: float, samples: int, found: tuple[str, float]
+) -> None:
+    """Physical bytes are held against those of the samples that were read."""
+    of = cache(tmp_path, "cold")
+    of.prepare()
+    memory.read(read)
+    cold = of.judge_epoch(samples)
+    assert cold is not None
+    assert (cold.label, cold.physical_ratio) == found
+    assert cold.resident_before == 0.0
+
+
+def test_code_is_not_data(tmp_path: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What libraries are read from storage is left out, except where data exceed the memory."""
+    for asked, ratio in (("cold", 1.0), ("warm", 0.0)):
+        of = cache(tmp_path, asked)
+        of.prepare()
+        memory.read()
+        memory.physical += 50 * BYTES
+        cold = of.judge_epoch(SAMPLES)
+        assert cold is not None
+        assert cold.physical_ratio == ratio
+    monkeypatch.setattr(cache_module, "memory_bytes", lambda: BYTES)
+    of = cache(tmp_path, "cold")
+    of.prepare()
+    memory.physical += 3 * BYTES
+    cold = of.judge_epoch(3 * SAMPLES)
+    assert cold is not None
+    assert cold.physical_ratio == 1.0
+
+
+def test_loops_in_other_processes_tell_their_bytes(tmp_path: Path, memory: Memory) -> None:
+    """Those of all ranks together are held against the samples of all; what is unknown stays so."""
+    of = cache(tmp_path, "cold")
+    of.prepare()
+    memory.resident = 1.0
+    found = [of.judge_epoch(10, counts) for counts in ([BYTES // 2] * 2, [BYTES // 2], [1, None])]
+    assert [one and one.physical_ratio for one in found] == [1.0, 0.5, None]
+    assert [one and one.label for one in found][:2] == ["cold", "warm"]
+
+
+@pytest.mark.parametrize(("access", "resident"), [("direct", None), ("file", True)])
+def test_a_store_is_left_alone(
+    tmp_path: Path, memory: Memory, access: str, resident: bool | None
+) -> None:
+    """Its cache cannot be seen; a copy of it on a disk may stay in memory."""
+    trial = TRIAL.model_copy(update={"access": access})
+    of = cache(tmp_path, "store", trial=trial, place=REMOTE)
+    assert epochs(of, memory, 2) == [("store", "server cache unknown", None)] * 2
+    whole = of.verdict()
+    assert whole is not None
+    assert (whole.label, whole.cache_resident) == ("server cache unknown", resident)
+    assert (memory.done, of.evicts) == ([], False)
+
+
+def test_every_epoch_begins_cold(tmp_path: Path, memory: Memory) -> None:
+    """Evicted before each, as told, with the bytes of that epoch alone."""
+    of = cache(tmp_path, "cold", trial=TRIAL.model_copy(update={"drop_caches": "always"}))
+    assert epochs(of, memory) == [("cold", "cold", 1.0)] * 3
+    assert memory.done == ["evict always"] * 3
+    assert of.evicts
+    assert label(of) == "cold"
+
+
+@pytest.mark.parametrize(
+    ("mapped", "must_end"), [(0.0, False), (0.01, False), (0.02, True), (None, True)]
+)
+def test_workers_that_have_mapped_files_must_end(
+    tmp_path: Path,
+    memory: Memory,
+    monkeypatch: pytest.MonkeyPatch,
+    mapped: float | None,
+    must_end: bool,
+) -> None:
+    """``prepare`` says so if more than 1 % of the pages stayed, or if that is unknown."""
+    monkeypatch.setattr(page_cache, "residency", lambda paths: mapped)
+    assert cache(tmp_path, "cold").prepare() == must_end
+    assert not cache(tmp_path, "warm").prepare()
+    assert not cache(tmp_path, "store", place=REMOTE).prepare()
+    first_alone = cache(tmp_path, "cold", every=False)
+    assert not first_alone.prepare()
+
+
+def test_epochs_of_ranks_are_judged_together(tmp_path: Path, memory: Memory) -> None:
+    """The residencies are those that rank 0 has seen; bytes are those of all ranks."""
+    of = cache(tmp_path, "cold")
+    ranks: list[list[dict[str, Any]]] = [
+        [
+            {"physical_bytes": BYTES // 2, "resident_before": 0.0, "resident_after": 1.0},
+            {"physical_bytes": 0, "resident_before": 1.0, "resident_after": 1.0},
+        ],
+        [
+            {"physical_bytes": BYTES // 2, "resident_before": None, "resident_after": None},
+            {"physical_bytes": 0, "resident_before": None, "resident_after": None},
+        ],
+    ]
+    of.judge_shared_epochs(shared_epochs(ranks, [SAMPLES, SAMPLES]))
+    assert [(cold.label, cold.resident_before) for cold in of.judged] == [
+        ("cold", 0.0),
+        ("warm", 1.0),
+    ]
+
+
+class Turns:
+    """A barrier that notes when it is reached."""
+
+    def __init__(self, done: list[str]) -> None:
+        self._done = done
+
+    def wait(self) -> None:
+        """Return at once."""
+        self._done.append("wait")
+
+
+def test_rank_0_prepares_the_cache_while_the_others_wait(tmp_path: Path, memory: Memory) -> None:
+    """Every rank counts its own bytes; rank 0 adds the residencies."""
+    shared = [SharedCache(cache(tmp_path, "cold"), Turns(memory.done), rank) for rank in range(2)]
+    for each in shared:
+        memory.done.clear()
+        each.prepare()
+        waits = ["wait", "evict when-needed", "wait"] if each is shared[0] else ["wait", "wait"]
+        assert memory.done == waits
+    for each in shared:
+        memory.read(0.5)
+        each.end_epoch()
+    first, second = (each.epochs for each in shared)
+    assert first == [RankCacheEpoch(BYTES // 2, resident_before=0.0, resident_after=0.5)]
+    assert second == [RankCacheEpoch(BYTES // 2, resident_before=None, resident_after=None)]
+
+
+def test_the_first_alone_is_evicted(tmp_path: Path, memory: Memory) -> None:
+    """Later ones find what it left behind; what does not stay is cold again."""
+    of = cache(tmp_path, "cold", every=False)
+    assert epochs(of, memory) == [("cold", "cold", 1.0), *[(NOT_PREPARED, "warm", 0.0)] * 2]
+    assert memory.done == ["evict when-needed"]
+    assert not of.evicts
+    whole = of.verdict()
+    assert whole is not None
+    assert whole.label == FIRST_EPOCH_COLD
+    assert whole.physical_ratio == pytest.approx(1 / 3)
+    of = cache(tmp_path, "cold", every=False)
+    for _ in range(2):
+        epochs(of, memory, 1)
+        memory.resident = 0.0
+    assert label(of) == "cold"
+
+
+def test_warm_epochs_are_filled_as_they_are_evicted(tmp_path: Path, memory: Memory) -> None:
+    """Before each, or before the first; one that lost its pages is not quite warm."""
+    assert epochs(cache(tmp_path, "warm"), memory) == [("warm", "warm", 0.0)] * 3
+    assert memory.done == ["warm"] * 3
+    of = cache(tmp_path, "warm", every=False)
+    epochs(of, memory, 1)
+    assert memory.done == ["warm"] * 4
+    memory.resident = 0.4
+    assert epochs(of, memory, 1) == [("warm", "warm", 0.6)]
+    whole = of.verdict()
+    assert whole is not None
+    assert whole.why.startswith("epoch 2 of 2: only 40 % of the pages")
+
+
+def test_a_trial_that_ends_in_an_epoch_is_judged_whole(tmp_path: Path, memory: Memory) -> None:
+    """Its rest as an epoch; without a rest nothing is added."""
+    of = cache(tmp_path, "cold", every=False)
+    epochs(of, memory, 1)
+    of.prepare()
+    found = [of.judge_trial(SAMPLES), of.judge_trial(2 * SAMPLES)]
+    assert [one and one.label for one in found] == ["cold", FIRST_EPOCH_COLD]
+
+
+def test_a_trial_without_data_has_no_verdict() -> None:
+    """There is nothing to prepare."""
+    of = EpochCache(TRIAL, "warm", None, None, before_every_epoch=True)
+    of.prepare()
+    assert (of.judge_trial(10), of.evicts) == (None, False)
+
+
+def test_epochs_of_a_real_file(tmp_path: Path) -> None:
+    """The kernel's own counts: every epoch from storage, or the first alone."""
+    path = tmp_path / "shard"
+    path.write_bytes(os.urandom(4 * 2**20))
+    if file_system(tmp_path) in IN_MEMORY or page_cache.residency([path]) is None:
+        pytest.skip("temporary files have no page cache that can be seen")
+    data = DataSummary(SAMPLES, path.stat().st_size, 2, (path,))
+    labels = {}
+    for every in (True, False):
+        of = EpochCache(
+            TRIAL, "cold", Place(str(tmp_path), "shards"), data, before_every_epoch=every
+        )
+        colds = []
+        for _ in range(2):
+            of.prepare()
+            path.read_bytes()
+            colds.append(of.judge_epoch(SAMPLES))
+        if not (colds[0] and colds[0].physical_ratio):
+            pytest.skip("physical bytes are not counted here")
+        labels[every] = [one and one.label for one in colds], label(of)
+    assert labels == {
+        True: (["cold", "cold"], "cold"),
+        False: (["cold", "warm"], FIRST_EPOCH_COLD),
+    }
+
+
+class Worker(NamedTuple):
+    """A process that has read so many bytes; one that has read none has ended."""
+
+    read: int
+    error: Exception | None = None
+
+    def io_counters(self) -> SimpleNamespace:
+        """As psutil tells them."""
+        if self.error is not None:
+            raise self.error
+        if not self.read:
+            raise psutil.NoSuchProcess(1)
+        return SimpleNamespace(read_bytes=self.read)
+
+
+class Parent(Worker):
+    """A process whose workers are others at each look."""
+
+    looks: ClassVar[list[list[Worker]]]
+
+    def children(self, recursive: bool) -> list[Worker]:
+        """Those of the next look."""
+        assert recursive
+        return self.looks.pop(0)
+
+
+def test_living_workers_count_beside_their_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that ends meanwhile is counted once, by its parent: all is read again."""
+    there = [Worker(20), Worker(3)]
+    Parent.looks = [[Worker(0)], there, [Worker(20)], there, there]
+    monkeypatch.setattr(psutil, "Process", lambda: Parent(100))
+    assert physical_bytes() == 123
+    assert Parent.looks == []
+
+
+@pytest.mark.parametrize("error", [psutil.AccessDenied(), RuntimeError("no fields"), OSError()])
+def test_what_may_not_be_read_is_not_known(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """A hardened kernel refuses, or counts nothing."""
+    Parent.looks = [[]]
+    monkeypatch.setattr(psutil, "Process", lambda: Parent(100, error))
+    assert physical_bytes() is None

@@ -1,0 +1,137 @@
+"""Which devices a loop takes, and with how many threads it computes."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from iobench.errors import Unavailable
+from iobench.trials import multi_device_training as devices_module
+from iobench.trials.multi_device_training import Ranks, ranks_of, thread_limits
+from iobench.trials.training_settings import Training, TrainingTrial, training_points
+
+
+def trial(**changes: Any) -> TrainingTrial:
+    """A training loop; ``devices`` that only a GPU has are not checked."""
+    device = changes.pop("device", "auto")
+    (params,) = training_points(Training.model_validate({"inputs": "warm", **changes}))
+    return TrainingTrial.model_validate({**params, "device": device})
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """A torch that finds ``gpus`` GPUs."""
+    found = SimpleNamespace(gpus=0)
+    fake = SimpleNamespace(
+        __version__="9.9",
+        cuda=SimpleNamespace(device_count=lambda: found.gpus),
+    )
+    monkeypatch.setattr(devices_module, "need_framework", lambda name: fake)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("gpus", "devices", "device", "expected"),
+    [
+        (8, "all", "auto", Ranks(8, "gpu")),
+        (8, "all", "gpu", Ranks(8, "gpu")),
+        (8, 3, "auto", Ranks(3, "gpu")),
+        (8, 3, "cpu", Ranks(3, "cpu")),
+        (0, 3, "auto", Ranks(3, "cpu")),
+        (1, "all", "gpu", None),
+        (0, "all", "auto", None),
+    ],
+)
+def test_gpus_where_there_are_some(
+    machine: SimpleNamespace, gpus: int, devices: Any, device: str, expected: Ranks | None
+) -> None:
+    """Else processes on the processor; one of either is a loop of one process."""
+    machine.gpus = gpus
+    assert ranks_of(trial(devices=devices, device=device)) == expected
+
+
+def test_one_device_asks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No framework is imported for it, since its threads are set before."""
+    monkeypatch.setattr(devices_module, "need_framework", lambda name: pytest.fail("imported"))
+    assert ranks_of(trial(device="gpu")) is None
+
+
+@pytest.mark.parametrize("count", [1, 4])
+def test_emulated_accelerators_need_no_framework(
+    monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """Each is a process, also a single one, so that all numbers of them compare."""
+    monkeypatch.setattr(devices_module, "need_framework", lambda name: pytest.fail("imported"))
+    paced = trial(consumer="paced", images_per_s=200, accelerators=count)
+    assert ranks_of(paced) == Ranks(count, "paced")
+
+
+@pytest.mark.parametrize(
+    ("lacks", "devices", "device", "said"),
+    [
+        ({"gpus": 2}, 3, "auto", "devices: 3 needs 3 GPUs, but torch 9.9 finds 2"),
+        ({}, "all", "gpu", "torch 9.9 finds no GPU"),
+    ],
+)
+def test_what_is_missing_is_said(
+    machine: SimpleNamespace, lacks: dict[str, Any], devices: Any, device: str, said: str
+) -> None:
+    """Before any process is started."""
+    vars(machine).update(lacks)
+    with pytest.raises(Unavailable) as caught:
+        ranks_of(trial(devices=devices, device=device))
+    assert str(caught.value).startswith(said)
+
+
+def test_they_are_named_together() -> None:
+    """By kind and number."""
+    assert (
+        Ranks(2, "cpu").describe(["AMD EPYC, 1 thread"] * 2) == "2 x CPU (AMD EPYC, 1 thread each)"
+    )
+    assert Ranks(2, "gpu").describe(["NVIDIA H100"] * 2) == "2 x NVIDIA H100"
+    assert Ranks(3, "gpu").describe(["A", "B", "A"]) == "2 x A + 1 x B"
+    emulated = ["emulated H100 (7,000 images/s)"] * 4
+    assert Ranks(4, "paced").describe(emulated) == "4 x emulated H100 (7,000 images/s)"
+
+
+NAMES = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
+
+
+@pytest.mark.parametrize(
+    ("threads", "workers", "environment", "on_cpu", "ranks", "found"),
+    [
+        # A processor for each worker, and at least one to compute.
+        *((None, 0, "", False, 1, 8), (None, 3, "", False, 1, 5), (None, 20, "", False, 1, 1)),
+        # Each rank has its part of the processors.
+        *((None, 1, "", True, 2, 3), (None, 0, "", True, 2, 4), (None, 3, "", True, 4, 1)),
+        # What the config says is taken, then what the environment says.
+        *((3, 2, "7", False, 1, 3), (3, 1, "7", True, 2, 3), (None, 2, "7", False, 1, None)),
+    ],
+)
+def test_threads_that_compute(
+    monkeypatch: pytest.MonkeyPatch,
+    threads: int | None,
+    workers: int,
+    environment: str,
+    on_cpu: bool,
+    ranks: int,
+    found: int | None,
+) -> None:
+    """On eight processors without a GPU."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)))
+    monkeypatch.setattr(devices_module, "gpus", list)
+    given = {"OMP_NUM_THREADS": environment} if environment else {}
+    limits = thread_limits(threads, workers, given, on_cpu=on_cpu, ranks=ranks)
+    assert limits == ({} if found is None else dict.fromkeys(NAMES, str(found)))
+
+
+@pytest.mark.parametrize("on_cpu", [False, True])
+def test_beside_a_gpu_processors_are_the_loaders(
+    monkeypatch: pytest.MonkeyPatch, on_cpu: bool
+) -> None:
+    """Unless the loop was sent to them."""
+    monkeypatch.setattr(devices_module, "gpus", lambda: [{"name": "a GPU"}])
+    assert bool(thread_limits(None, 2, {}, on_cpu=on_cpu)) == on_cpu

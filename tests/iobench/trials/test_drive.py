@@ -1,0 +1,260 @@
+"""The exact timings of one loop, on a clock that stands still."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataprep.reading.read_counter import ReadTotals
+from iobench.clock import VirtualClock
+from iobench.consumers.null import NullConsumer
+from iobench.consumers.protocol import ConsumerSettings
+from iobench.errors import TrialFailed
+from iobench.loaders import Batch, LoaderSettings
+from iobench.loaders.null import NullLoader
+from iobench.trials.epoch_loop import EpochTimings, run_epoch
+from iobench.trials.loop_timings import LoopTimings, window_timings
+from iobench.trials.window_rules import FixedSteps, WholeEpoch, WindowRule
+from tests.iobench.trials.fakes import (
+    SAMPLES,
+    START_S,
+    STEP_S,
+    WAIT_S,
+    AsynchronousConsumer,
+    SlowConsumer,
+    looped,
+    warm,
+)
+
+
+def driven(
+    batches: int,
+    rule: WindowRule,
+    kind: type[SlowConsumer] = SlowConsumer,
+    *,
+    last_samples: int = SAMPLES,
+    full_batch: int | None = None,
+) -> EpochTimings:
+    """A loop over one epoch of so many batches."""
+    loader, clock = looped(batches, last_samples)
+    return run_epoch(lambda: loader.epoch(0), warm(kind, clock), clock, rule, full_batch=full_batch)
+
+
+def counted(times: EpochTimings) -> LoopTimings:
+    """The timings of the steps that the rule accepted."""
+    assert times.window is not None
+    return window_timings(times, times.window)
+
+
+def test_every_step_is_its_wait_and_its_work() -> None:
+    """Of 5 batches 4 count: each waits, each computes, and their sum is the whole."""
+    times = counted(driven(5, FixedSteps(1, 4, SAMPLES)))
+    assert times.wait_s.tolist() == [WAIT_S] * 4
+    assert times.step_s.tolist() == [WAIT_S + STEP_S] * 4
+    assert times.compute_s.tolist() == [STEP_S] * 4
+    assert times.seconds == times.step_s.sum()
+    assert (times.samples, times.left_out) == (4 * SAMPLES, 1)
+    assert times.time_to_first_batch_s == START_S + WAIT_S
+    assert times.samples_per_s == SAMPLES / (WAIT_S + STEP_S)
+
+
+def test_a_whole_epoch_begins_with_its_request() -> None:
+    """Its start is the wait of its first step, and is in its time."""
+    epoch = driven(5, WholeEpoch())
+    assert (epoch.is_over, epoch.window) == (True, None)
+    times = window_timings(epoch, epoch.all_steps)
+    assert times.wait_s.tolist() == [START_S + WAIT_S, *[WAIT_S] * 4]
+    assert times.seconds == START_S + 5 * (WAIT_S + STEP_S) == times.step_s.sum()
+    assert times.epoch_starts_s.tolist() == [START_S + WAIT_S]
+    assert times.later_steps.tolist() == [False, *[True] * 4]
+
+
+def test_utilisation_leaves_out_the_first_step_alone() -> None:
+    """As MLPerf Storage has it, however many steps the rate leaves out."""
+    clock = VirtualClock()
+
+    def batches() -> Iterator[Batch]:
+        for wait_s in (5.0, 1.0, 0.0, 0.0):
+            clock.sleep(wait_s)
+            yield Batch(None, None, SAMPLES)
+
+    epoch = run_epoch(batches, warm(SlowConsumer, clock), clock, FixedSteps(3, 1, SAMPLES))
+    times = counted(epoch)
+    assert times.samples_per_s == SAMPLES / STEP_S
+    assert times.au_mlperf == pytest.approx(3 * STEP_S / (3 * STEP_S + 1.0))
+    whole = window_timings(epoch, epoch.all_steps)
+    assert whole.au_mlperf == times.au_mlperf
+
+
+@given(st.integers(1, 20), st.integers(0, 19), st.integers(1, 20))
+def test_steps_left_out_are_in_no_figure(batches: int, left_out: int, steps: int) -> None:
+    """Time counts from the end of the last step left out; too few batches give no window."""
+    epoch = driven(batches, FixedSteps(left_out, steps, SAMPLES))
+    if left_out + steps > batches:
+        assert epoch.window is None
+        assert epoch.is_over
+        return
+    times = counted(epoch)
+    assert times.left_out == left_out
+    assert len(times.wait_s) == len(times.step_s) == len(times.compute_s) == steps
+    assert times.samples == steps * SAMPLES
+    start_s = 0 if left_out else START_S
+    assert times.seconds == pytest.approx(start_s + steps * (WAIT_S + STEP_S))
+    assert times.seconds == pytest.approx(times.step_s.sum())
+
+
+def test_a_device_that_computes_behind_the_loop_is_waited_for() -> None:
+    """The clock starts with an idle device and stops with one."""
+    times = counted(driven(5, FixedSteps(1, 4, SAMPLES), AsynchronousConsumer))
+    assert times.seconds == pytest.approx(4 * (WAIT_S + STEP_S))
+    assert times.samples_per_s == pytest.approx(SAMPLES / (WAIT_S + STEP_S))
+    assert times.step_s.tolist() == [WAIT_S] * 4
+
+
+def test_no_batch_is_requested_beyond_the_last_step() -> None:
+    """The loop stops as soon as enough steps count."""
+    loader, clock = looped(100)
+    consumer = warm(SlowConsumer, clock)
+    requested = count()
+
+    def batches() -> Iterator[Batch]:
+        for batch in loader.epoch(0):
+            next(requested)
+            yield batch
+
+    epoch = run_epoch(batches, consumer, clock, FixedSteps(2, 4, SAMPLES))
+    assert not epoch.is_over
+    assert (len(counted(epoch).step_s), consumer.steps, next(requested)) == (4, 6, 6)
+
+
+def test_a_consumer_goes_on_from_epoch_to_epoch() -> None:
+    """Each epoch has the computing time of its own steps."""
+    loader, clock = looped(3)
+    consumer = warm(SlowConsumer, clock)
+    epochs = [run_epoch(lambda: loader.epoch(0), consumer, clock, WholeEpoch()) for _ in range(2)]
+    assert [epoch.compute_s.tolist() for epoch in epochs] == [[STEP_S] * 3] * 2
+
+
+def test_a_smaller_last_batch() -> None:
+    """A loader alone takes it with its samples; a training loop drops it and counts them."""
+    taken = driven(3, WholeEpoch(), last_samples=4)
+    assert (taken.all_steps.samples, taken.all_steps.steps, taken.dropped_samples) == (
+        2 * SAMPLES + 4,
+        3,
+        0,
+    )
+    dropped = driven(3, WholeEpoch(), last_samples=4, full_batch=SAMPLES)
+    assert (dropped.all_steps.samples, dropped.all_steps.steps) == (2 * SAMPLES, 2)
+    assert dropped.dropped_samples == 4
+
+
+def test_progress_has_all_samples_so_far() -> None:
+    """It is called after each step, whatever counts."""
+    loader, clock = looped(3, last_samples=4)
+    seen: list[float] = []
+    consumer = warm(SlowConsumer, clock)
+    run_epoch(lambda: loader.epoch(0), consumer, clock, WholeEpoch(), progress=seen.append)
+    assert seen == [10, 20, 24]
+
+
+def test_what_arrives_belongs_to_the_steps_that_count() -> None:
+    """Samples and bytes that arrived before are in no balance, nor are those of earlier epochs."""
+    loader, clock = looped(4)
+    arrivals = (ReadTotals(100 + 10 * number, 1_000 * number) for number in count())
+
+    def arrived() -> ReadTotals:
+        return next(arrivals)
+
+    rule = FixedSteps(1, 2, SAMPLES, arrived)
+    consumer = warm(SlowConsumer, clock)
+    epoch = run_epoch(lambda: loader.epoch(0), consumer, clock, rule, arrived=arrived)
+    times = counted(epoch)
+    assert (times.arrived_samples, times.arrived_bytes) == (10, 1_000)
+    assert times.balance == 10 / (2 * SAMPLES)
+    assert epoch.all_steps.arrived == ReadTotals(30, 3_000)
+
+
+@pytest.mark.parametrize(
+    ("batches", "reason"),
+    [
+        (0, r"^the loader gave no batch$"),
+        (1, "gave no full batch of 10, only 4 samples in smaller batches: use more images"),
+    ],
+)
+def test_a_loop_without_a_batch_fails(batches: int, reason: str) -> None:
+    """The reason says what there was and what to do."""
+    with pytest.raises(TrialFailed, match=reason):
+        driven(batches, WholeEpoch(), last_samples=4, full_batch=SAMPLES)
+
+
+def test_time_is_up_within_an_epoch() -> None:
+    """An epoch that is needed fails with the samples so far; another one is left."""
+    step_s = WAIT_S + STEP_S
+    with pytest.raises(TrialFailed, match=r"^40 samples at 106\.00 s$"):
+        driven(9, WholeEpoch(105.5, lambda samples, at_s: f"{samples} samples at {at_s:.2f} s"))
+    left = driven(9, WholeEpoch(100 + START_S + 2 * step_s))
+    assert (left.is_over, left.all_steps.steps) == (False, 2)
+
+
+def test_a_loop_keeps_no_object_for_each_step() -> None:
+    """A long loop over an idle loader takes a few bytes of memory a step."""
+    clock = VirtualClock()
+    loader = NullLoader(None, LoaderSettings(batch_size=10), clock)
+    consumer = NullConsumer(ConsumerSettings(), clock)
+    before = sys.getallocatedblocks()
+    epoch = run_epoch(lambda: loader.epoch(0), consumer, clock, FixedSteps(1, 19_999, 10))
+    assert epoch.all_steps.steps == 20_000
+    assert sys.getallocatedblocks() - before < 1_000
+
+
+class Noting:
+    """A rule that notes when it is called; it looks after each step, and stops after the third."""
+
+    def __init__(self, events: list[str]) -> None:
+        self.look_at_samples, self.look_at_s = 0.0, 0.0
+        self._events = events
+
+    def begin(self, now_s: float) -> None:
+        """The epoch was requested."""
+        self._events.append("begin")
+
+    def first_batch(self) -> None:
+        """The first batch has come."""
+        self._events.append("first batch")
+
+    def look(self, steps: int, samples: int, now_s: float) -> bool:
+        """Steps are done."""
+        self._events.append(f"look at {steps}")
+        return steps == 3
+
+    @property
+    def window(self) -> None:
+        """None is accepted."""
+        return
+
+
+def test_a_rule_hears_of_the_first_batch_before_it_is_consumed() -> None:
+    """What arrives during that step was not in flight before; at a look the step is done."""
+    events: list[str] = []
+
+    class Consumer(SlowConsumer):
+        """Notes its steps."""
+
+        def step(self, batch: Batch) -> None:
+            """A step."""
+            events.append("step")
+            super().step(batch)
+
+    loader, clock = looped(5, SAMPLES)
+    consumer = warm(Consumer, clock)
+    events.clear()
+    run_epoch(lambda: loader.epoch(0), consumer, clock, Noting(events))
+    assert events == [
+        *("begin", "first batch", "step", "look at 1"),
+        *("step", "look at 2", "step", "look at 3"),
+    ]

@@ -1,0 +1,315 @@
+"""A loop on two processes of the processor, from the trial's process to its end."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import psutil
+import pytest
+
+import dataprep
+from dataprep.stores import StoreOptions, open_store
+from iobench.results.trial import Outcome, Place, TrialSpec
+from iobench.servers.moto_server import MotoServer
+from iobench.trials.training_settings import Training, training_points
+from iobench.trials.trial_timeout import TrialEnd, run_with_timeout
+from iobench.trials.window import MAX_IMBALANCE, MIN_EPOCHS
+from tests.commandline import wait_until
+from tests.iobench.small_runs import ThirdParty
+
+pytestmark = pytest.mark.slow
+
+torch = pytest.importorskip("torch")
+
+STEPS, SAMPLES = 12, 4
+EPOCHS, EPOCH_STEPS = MIN_EPOCHS, 60 // SAMPLES
+"""Epochs of 120 samples that two ranks share, and the steps of each."""
+
+LOOP: dict[str, Any] = {
+    "consumer": "torch",
+    "model": "lenet",
+    "device": "cpu",
+    "devices": 2,
+    "image_size": 32,
+    "batch_size": SAMPLES,
+    "workers": 0,
+    "steps": STEPS,
+}
+
+
+def tried(
+    loader: str,
+    source: str = "warm",
+    *,
+    places: dict[str, Place] | None = None,
+    timeout_s: float = 120,
+    progress: Callable[[float, str], None] = lambda done, unit: None,
+    scratch: Path | None = None,
+    **changed: Any,
+) -> TrialEnd:
+    """A trial of two ranks; without ``places`` its loader reads nothing."""
+    (params,) = training_points(
+        Training.model_validate({**LOOP, "loader": loader, "inputs": source} | changed)
+    )
+    if places is None:
+        params |= {"data": "", "over": ""}
+    return run_with_timeout(
+        TrialSpec("train", params),
+        places or {},
+        timeout_s=timeout_s,
+        environment={},
+        progress=progress,
+        scratch=scratch,
+    )
+
+
+def done(verdict: TrialEnd) -> Outcome:
+    """What a trial found that is done."""
+    status, outcome, reason = verdict
+    assert (status, reason) == ("done", "")
+    assert outcome is not None
+    return outcome
+
+
+def left(folder: Path) -> list[int]:
+    """Processes of trials, or forks of them, that still run."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "environ", "status"]):
+        environ, command = process.info["environ"] or {}, process.info["cmdline"] or []
+        ours = (
+            environ.get("ODD_FOLDER") == str(folder)
+            and "iobench.trials.trial_process_main" in command
+        )
+        if ours and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process.pid)
+    return found
+
+
+def all_gone(third_party: ThirdParty) -> None:
+    """Ranks were there, and none outlives its trial."""
+    wait_until(lambda: not left(third_party.folder), "the end of all ranks")
+
+
+@pytest.mark.parametrize("source", ["synthetic", "warm"])
+def test_two_ranks_are_one_loop(third_party: ThirdParty, source: str) -> None:
+    """Samples of both count, once; a figure of each rank stands beside those of the whole."""
+    seen: list[float] = []
+    outcome = done(tried("odd-ranked", source, progress=lambda count, unit: seen.append(count)))
+    metrics = outcome.metrics
+    assert metrics["devices"] == 2
+    assert metrics["ranks_agree"] is True  # each rank's noise is its own
+    assert metrics["samples"] == 2 * SAMPLES * metrics["steps"]
+    # A loader whose epochs have no end: 20 rounds count, after all that can be in flight.
+    expected = (STEPS, 1) if source == "synthetic" else (20, 4)
+    assert (metrics["steps"], metrics["left_out"]) == expected
+    assert metrics["samples_per_s"] == pytest.approx(metrics["samples"] / metrics["seconds"])
+    assert max(seen) <= 2 * SAMPLES * sum(expected)
+    each_rank = ("wait_s", "step_s", "compute_s", "au_mlperf", "samples_per_s")
+    assert all(len(metrics[f"rank_{name}"]) == 2 for name in each_rank)
+    assert metrics["au_mlperf"] == pytest.approx(fmean(metrics["rank_au_mlperf"]))
+    assert metrics["au_mlperf_slowest"] == min(metrics["rank_au_mlperf"])
+    assert metrics["device"].startswith("2 x CPU (")
+    assert "2 ranks, a process each" in " ".join(metrics["notes"])
+    assert {len(column) for column in outcome.series.values()} == {metrics["steps"]}
+    for rank, wait_s in enumerate(metrics["rank_wait_s"]):
+        own = [span for span in outcome.spans if span.track == f"rank {rank}"]
+        assert len(own) == metrics["steps"]
+        assert fmean(span.wait_s for span in own) == pytest.approx(wait_s)
+    all_gone(third_party)
+
+
+@pytest.mark.parametrize(
+    ("loader", "said"),
+    [
+        ("odd-failingrank", "ValueError: shard 7 is broken"),
+        ("odd-killedrank", "killed by SIGKILL (out of memory?): "),
+        ("odd-exitingrank", "ended with exit code 3: license expired"),
+        ("odd-leavingrank", "ended with exit code 3: license expired"),
+        ("odd-shortrank", "the loader gave 6 full batches, but 24 were counted before the loop"),
+    ],
+)
+def test_a_rank_that_fails_ends_the_trial(third_party: ThirdParty, loader: str, said: str) -> None:
+    """With its own words, not with those of the one that waited for it; no process is left."""
+    status, _, reason = tried(loader)
+    assert status == "failed"
+    assert reason.startswith(f"rank 1 of 2: {said}")
+    all_gone(third_party)
+
+
+def test_an_interrupt_ends_all_ranks(third_party: ThirdParty) -> None:
+    """Ctrl-C in the process that waits for the trial, or its time; also of one that hangs."""
+    assert tried("odd-hangingrank", timeout_s=6)[2].startswith("not done after 6 s")
+    all_gone(third_party)
+
+    def stop(count: float, unit: str) -> None:
+        assert len(left(third_party.folder)) == 3
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        tried("odd-hangingrank", progress=stop)
+    all_gone(third_party)
+
+
+def test_a_loader_that_does_not_share_is_skipped(third_party: ThirdParty) -> None:
+    """Every rank would get every sample; what is resident on the device needs no loader."""
+    status, _, reason = tried("odd-unshared")
+    assert status == "skipped"
+    assert reason.startswith("loader odd-unshared does not share its samples")
+    assert done(tried("odd-unshared", "synthetic")).metrics["devices"] == 2
+
+
+@pytest.fixture(scope="module")
+def shards(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    """120 samples in a few shards of different size."""
+    output = tmp_path_factory.mktemp("ranks") / "out"
+    dataprep.shard(
+        dataprep.ShardConfig.model_validate(
+            {
+                "source": str(tree),
+                "output": str(output),
+                "format": ("tfrecord",),
+                "image": {"mode": "exact", "size": 320, "upscale": True, "quality": 97},
+                "shard_size": "1.2MB",
+            }
+        )
+    )
+    return Place(str(output), "shards")
+
+
+@pytest.mark.parametrize(("loader", "workers"), [("torch-iterable", 1), ("torch-map", 0)])
+def test_ranks_share_the_shards(shards: Place, loader: str, workers: int) -> None:
+    """As many whole batches on each in three whole epochs; the page cache is judged for both."""
+    places = {"shards@disk": shards}
+    outcome = done(tried(loader, places=places, workers=workers, steps=20))
+    metrics = outcome.metrics
+    assert (metrics["rate_rule"], metrics["left_out"]) == ("epochs", 0)
+    assert metrics["steps"] == EPOCHS * EPOCH_STEPS
+    assert metrics["samples"] == 2 * SAMPLES * metrics["steps"]
+    assert metrics["balance"] == pytest.approx(1, abs=MAX_IMBALANCE)
+    assert metrics["fetched_bytes"] > 0
+    assert [epoch["samples"] for epoch in metrics["epochs"]] == [2 * SAMPLES * EPOCH_STEPS] * EPOCHS
+    assert metrics["mb_per_s"] > 0
+    assert outcome.cold is not None
+    assert (outcome.cold.asked, outcome.cold.label) == ("warm", "warm")
+    of_workers = [f"rank {rank} worker 0" for rank in range(2)] if workers else []
+    assert {span.track for span in outcome.spans} == {"rank 0", "rank 1", *of_workers}
+
+
+@pytest.fixture
+def remote(shards: Place, s3_server: MotoServer, bucket: str) -> Place:
+    """The same on S3."""
+    options = StoreOptions(endpoint_url=s3_server.url)
+    remote = Place(f"s3://{bucket}/x", "shards", options)
+    local, store = open_store(shards.uri), open_store(remote.uri, options)
+    for entry in local.list():
+        store.put(entry.key, local.get(entry.key))
+    return remote
+
+
+def test_requests_of_all_ranks_count(shards: Place, remote: Place) -> None:
+    """Each fetches samples of its own, and manifest and tables besides."""
+    loop: dict[str, Any] = {"source": "store", "workers": 1, "steps": 20}
+    metrics = done(tried("torch-iterable", places={"shards@s3": remote}, **loop)).metrics
+    images = EPOCHS * sum(entry.bytes for entry in open_store(shards.uri).list("tfrecord/"))
+    assert images / 2 < metrics["store_read_bytes"] < 2 * images
+    assert metrics["store_requests"] > 2
+    assert metrics["store_refused"] == 0
+    assert 0 < metrics["store_first_byte_s"] <= metrics["store_get_s"]
+
+
+@pytest.mark.parametrize(
+    ("access", "loader"),
+    [("file", "torch-iterable"), ("pipe", "torch-iterable"), ("lazy", "torch-map")],
+)
+def test_modes_of_access(remote: Place, tmp_path: Path, access: str, loader: str) -> None:
+    """Ranks read the store in each; ``file`` is copied once, before they begin."""
+    loop: dict[str, Any] = {"source": "store", "access": access, "steps": 20}
+    places = {"shards@s3": remote}
+    metrics = done(tried(loader, places=places, scratch=tmp_path, **loop)).metrics
+    assert metrics["steps"] == EPOCHS * EPOCH_STEPS
+    assert ("download_s" in metrics) == (access == "file")
+    assert (metrics.get("store_requests", 0) > 0) == (access != "file")
+
+
+def test_too_few_samples_are_refused_before_any_rank_begins(shards: Place) -> None:
+    """With what to do about it."""
+    status, _, reason = tried("torch-map", places={"shards@disk": shards}, batch_size=80)
+    assert status == "failed"
+    assert reason == (
+        "120 images among 2 ranks with 0 workers have no full batch of 80 for each: use more "
+        "images, more shards, a smaller batch_size or fewer workers"
+    )
+
+
+def test_the_users_word_on_networks_stands(
+    third_party: ThirdParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interface that is not there is tried, and fails the trial in the rank's words."""
+    monkeypatch.setitem(os.environ, "GLOO_SOCKET_IFNAME", "nowhere0")
+    status, _, reason = tried("odd-ranked")
+    assert status == "failed"
+    assert reason.startswith("rank ")
+    assert "nowhere0" in reason
+
+
+def paced(
+    shards: Place, *, accelerators: int, images_per_s: float, **changes: Any
+) -> dict[str, Any]:
+    """The metrics of a loop on so many emulated accelerators."""
+    loop: dict[str, Any] = {
+        "consumer": "paced",
+        "model": "resnet50",
+        "devices": 1,
+        "accelerators": accelerators,
+        "images_per_s": images_per_s,
+        "workers": 1,
+        "steps": 20,
+        **changes,
+    }
+    metrics = done(tried("torch-iterable", places={"shards@disk": shards}, **loop)).metrics
+    return dict(metrics)
+
+
+@pytest.mark.parametrize("accelerators", [1, 2])
+def test_emulated_accelerators_end_each_step_together(shards: Place, accelerators: int) -> None:
+    """Each has a loader and a share of the samples; all end their steps at the same pace."""
+    metrics = paced(shards, accelerators=accelerators, images_per_s=200.0)
+    assert metrics["devices"] == accelerators
+    assert metrics["emulated"] is True
+    assert metrics["device"] == f"{accelerators} x emulated device (200 images/s)"
+    assert "ranks_agree" not in metrics
+    assert metrics["steps"] == EPOCHS * 120 // SAMPLES // accelerators
+    assert metrics["samples"] == accelerators * SAMPLES * metrics["steps"]
+    assert metrics["balance"] == pytest.approx(1, abs=MAX_IMBALANCE)
+    for name in ("rank_au_mlperf", "rank_samples_per_s"):
+        assert len(metrics[name]) == accelerators
+    # No accelerator is faster than its pace, and none is ahead of the others.
+    assert max(metrics["rank_samples_per_s"]) <= 200.0
+    assert max(metrics["rank_au_mlperf"]) <= 1.0
+    assert metrics["rank_compute_s"] == pytest.approx([SAMPLES / 200.0] * accelerators)
+    assert max(metrics["rank_step_s"]) == pytest.approx(min(metrics["rank_step_s"]), rel=0.2)
+    assert metrics["au_mlperf_slowest"] == min(metrics["rank_au_mlperf"])
+
+
+def test_more_accelerators_than_the_loaders_feed(shards: Place) -> None:
+    """Each accelerator of 100,000 images/s waits, and says so."""
+    metrics = paced(shards, accelerators=2, images_per_s=100_000.0)
+    assert max(metrics["rank_au_mlperf"]) < 0.9
+    assert metrics["wait_share"] > 0.1
+
+
+def test_accelerators_are_fed_by_loaders_that_read_nothing() -> None:
+    """Workers of 5 ms a sample feed each accelerator 200 samples/s, of the 1,000 that it takes."""
+    loop: dict[str, Any] = {"consumer": "paced", "devices": 1, "accelerators": 2}
+    loop |= {"images_per_s": 1_000.0}
+    loop |= {"model": "resnet50", "item_s": 0.005, "workers": 1, "batch_size": 10, "steps": 20}
+    metrics = done(tried("mock", **loop)).metrics
+    assert metrics["rate_rule"] == "steady"
+    # Sleeping takes a little longer than asked, never shorter.
+    assert max(metrics["rank_samples_per_s"]) <= 200.0 * 1.05
+    assert metrics["samples"] == 2 * 10 * 20
+    assert metrics["balance"] == pytest.approx(1, abs=MAX_IMBALANCE)

@@ -1,0 +1,30 @@
+"""What a trial's process says of an error."""
+
+from __future__ import annotations
+
+import pytest
+
+from iobench.errors import TrialFailed
+from iobench.trials.trial_process_main import describe_error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (TrialFailed("no images"), "no images"),
+        (ValueError("bad\n  shape"), "ValueError: bad shape"),
+        (KeyError(), "KeyError"),
+    ],
+    ids=str,
+)
+def test_reason(error: Exception, said: str) -> None:
+    """One line; an error of somebody else's with its kind."""
+    assert describe_error(error) == said
+
+
+def test_a_long_one_is_cut() -> None:
+    """A framework's essay does not fill the report."""
+    said = describe_error(RuntimeError("x " * 5000))
+    assert len(said) < 450
+    assert said.startswith("RuntimeError: x x")
+    assert said.endswith(" ...")
