@@ -48,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu.prepare")
     parser.add_argument("photos", type=Path, help="class folders of photographs")
     parser.add_argument("work", type=Path, help="a folder for everything that is made")
-    parser.add_argument("--copies", type=int, default=100, help="names for each photograph")
+    parser.add_argument("--copies", type=int, default=200, help="names for each photograph")
     parser.add_argument("--device", choices=["gpu", "cpu"], default="gpu")
     parser.add_argument("--quick", action="store_true", help="a small network and few steps")
     options = parser.parse_args()

@@ -9,7 +9,7 @@
 #     PYTHON        interpreter with PyTorch (the first of python3, python that imports torch)
 #     DEVICE        gpu or cpu (gpu)
 #     QUICK         1: a small network and few steps, to see whether everything works
-#     COPIES        names for each photograph (100; 2 with QUICK=1)
+#     COPIES        names for each photograph (200; 2 with QUICK=1)
 #     LIMIT         seconds for all parts (480)
 #     LIMIT_SHARD and so on: seconds for one part
 #     PARTS         the parts to run, in this order
@@ -120,8 +120,8 @@ part() {
     tee -a "$out/lines.txt"
 }
 
-counts=1,2,4,8,16 workers=1,4,8,16 seconds=2 images=3000 epochs=2 batch=256 side=224
-copies=${COPIES:-100}
+counts=1,2,4,8,16 workers=1,4,8,16 seconds=1.5 images=3000 epochs=1 batch=256 side=224
+copies=${COPIES:-200}
 few=()
 if [ "$quick" = 1 ]; then
   counts=1,2 workers=1,2 seconds=0.2 images=24 epochs=5 batch=2 side=64
