@@ -4,7 +4,16 @@ from dataprep import __version__
 
 project = "dataprep and iobench"
 version = release = __version__
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+# Fields such as ``bytes`` and ``split`` have the names of types and of each other.
+suppress_warnings = ["ref.python"]
+autodoc_default_options = {"undoc-members": False, "exclude-members": "model_config"}
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
 exclude_patterns: list[str] = []
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 3
