@@ -37,23 +37,23 @@ def main() -> None:
     only = set(filter(None, options.only.split(",")))
     with tempfile.TemporaryDirectory(dir=".", prefix="bench-") as folder:
         photos = options.source or _drawn(Path(folder))
-        place = Workplace(Path(folder).resolve(), photos.resolve(), options.images)
+        workplace = Workplace(Path(folder).resolve(), photos.resolve(), options.images)
         done = []
-        for contest in _chosen(place, only):
+        for contest in _chosen(workplace, only):
             repeats = options.repeats or contest.repeats or _REPEATS
             done.append((contest, run_contest(contest, repeats, _note)))
             if options.to:  # after each contest: the whole run takes an hour
                 options.to.mkdir(parents=True, exist_ok=True)
                 (options.to / "table.md").write_text(page(done))
-                (options.to / "result.json").write_text(raw(done, place) + "\n")
+                (options.to / "result.json").write_text(raw(done, workplace) + "\n")
     print(page(done))
 
 
-def _chosen(place: Workplace, only: set[str]) -> Iterator[Contest]:
+def _chosen(workplace: Workplace, only: set[str]) -> Iterator[Contest]:
     for point in POINTS:
         if point in IF_NAMED and not any(name.startswith(point) for name in only):
             continue
-        for contest in import_module(f"benchmarks.{point}").contests(place):
+        for contest in import_module(f"benchmarks.{point}").contests(workplace):
             if not only or {point, contest.name} & only:
                 yield contest
 
@@ -64,21 +64,21 @@ def _drawn(folder: Path) -> Path:
     return draw_tree(folder / "drawn", images=600, classes=20).root
 
 
-def raw(done: list[tuple[Contest, Rounds]], place: Workplace) -> str:
+def raw(done: list[tuple[Contest, Rounds]], workplace: Workplace) -> str:
     """JSON of the machine and of each contest with every round, without paths of this machine."""
     content = {
         "machine": describe({}),
         "contests": [
             {
-                **asdict(one),
+                **asdict(contest),
                 "rounds": {n: [asdict(m) for m in ms] for n, ms in rounds.measured.items()},
                 "reasons": dict(rounds.reasons),
             }
-            for one, rounds in done
+            for contest, rounds in done
         ],
     }
     text = json.dumps(content, indent=1)
-    for path, name in ((place.root, "WORK"), (place.photos, "SOURCE")):
+    for path, name in ((workplace.root, "WORK"), (workplace.photos, "SOURCE")):
         text = text.replace(json.dumps(str(path))[1:-1], name)
     return text
 

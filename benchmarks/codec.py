@@ -22,9 +22,9 @@ FLOOR = "codec floor"
 Work = Callable[[bytes], object]
 
 
-def contests(place: Workplace) -> Iterator[Contest]:
+def contests(workplace: Workplace) -> Iterator[Contest]:
     """What ``convert`` takes for one image."""
-    run, photos = f"{__name__}:timed", str(place.photos)
+    run, photos = f"{__name__}:timed", str(workplace.photos)
     yield Contest(
         name="convert",
         title="One core: short side 256, q95, 4:2:0",
@@ -38,26 +38,26 @@ def contests(place: Workplace) -> Iterator[Contest]:
 
 def timed(photos: str, way: str) -> Measured:
     """One way over the photographs."""
-    found = _read(photos)
-    work = WAYS[way](found)
-    for data in found[:_WARM_UP]:
+    images = _read(photos)
+    work = WAYS[way](images)
+    for data in images[:_WARM_UP]:
         work(data)
     started_s = time.perf_counter()
-    for data in found:
+    for data in images:
         work(data)
-    return Measured(len(found), time.perf_counter() - started_s)
+    return Measured(len(images), time.perf_counter() - started_s)
 
 
-def ours(found: list[bytes]) -> Work:
+def ours(images: list[bytes]) -> Work:
     """``dataprep.convert``."""
     policy = ImagePolicy(size=SIZE)
     return lambda data: convert(data, policy)
 
 
-def codec_alone(found: list[bytes]) -> Work:
+def codec_alone(images: list[bytes]) -> Work:
     """Decodes one of these images in full and encodes it at its target size."""
     policy = ImagePolicy(size=SIZE)
-    small = {data: simplejpeg.decode_jpeg(convert(data, policy).data, "RGB") for data in found}
+    small = {data: simplejpeg.decode_jpeg(convert(data, policy).data, "RGB") for data in images}
 
     def both(data: bytes) -> None:
         simplejpeg.decode_jpeg(data, "RGB")

@@ -23,9 +23,9 @@ _WORKERS = 2
 _PER_ARCHIVE = 1000
 
 
-def contests(place: Workplace) -> Iterator[Contest]:
+def contests(workplace: Workplace) -> Iterator[Contest]:
     """A long job."""
-    many = {"source": str(place.repeated()), "work": str(place.root)}
+    many = {"source": str(workplace.repeated()), "work": str(workplace.root)}
     yield Contest(
         name="command",
         title=f"The whole command with {_WORKERS} workers, start included",
@@ -74,7 +74,7 @@ def img2dataset(source: str, work: str) -> Measured:
         }
         seconds = _seconds([program, *(f"--{name}={value}" for name, value in options.items())])
         stats = [json.loads(path.read_text()) for path in Path(output, "made").glob("*_stats.json")]
-    done = sum(int(one["successes"]) for one in stats)
+    done = sum(int(part["successes"]) for part in stats)
     if done != len(files):
         raise RuntimeError(f"{done:,} of {len(files):,} images were packed")
     return Measured(len(files), seconds)

@@ -73,7 +73,9 @@ class Rounds:
 
 def page(contests: Iterable[tuple[Contest, Rounds]]) -> str:
     """A section for each contest."""
-    return "\n".join(f"### {one.title}\n\n{table(one, rounds)}\n" for one, rounds in contests)
+    return "\n".join(
+        f"### {contest.title}\n\n{table(contest, rounds)}\n" for contest, rounds in contests
+    )
 
 
 def table(contest: Contest, rounds: Rounds) -> str:
@@ -83,10 +85,10 @@ def table(contest: Contest, rounds: Rounds) -> str:
     has the reason.
     """
     measured = rounds.measured
-    others = sorted({name for runs in measured.values() for one in runs for name in one.others})
+    others = sorted({name for runs in measured.values() for run in runs for name in run.others})
     head = ["", f"{contest.unit}/s", "ours ÷ it", *(name.replace("_", " ") for name in others)]
     lines = [_row(head), _row(["---"] * len(head))]
-    ours = [one.rate for one in measured[contest.contenders[0].name]]
+    ours = [run.rate for run in measured[contest.contenders[0].name]]
     for contender in contest.contenders:
         runs = measured.get(contender.name, ())
         if len(runs) != len(ours) or not runs:
@@ -95,7 +97,7 @@ def table(contest: Contest, rounds: Rounds) -> str:
                 _row([contender.name, reason.replace("|", "\\|"), *[""] * (len(head) - 2)])
             )
             continue
-        rates = [one.rate for one in runs]
+        rates = [run.rate for run in runs]
         beside = "" if contender is contest.contenders[0] else worded(ratio(ours, rates))
         lines.append(_row([contender.name, worded(estimate(rates)), beside, *_cells(runs, others)]))
     return "\n".join([*lines, *(f"\n{note}" for note in contest.notes)])
@@ -110,7 +112,7 @@ def worded(value: Estimate) -> str:
 
 def _cells(runs: Sequence[Measured], names: Iterable[str]) -> Iterator[str]:
     for name in names:
-        values = [one.others[name] for one in runs if name in one.others]
+        values = [run.others[name] for run in runs if name in run.others]
         yield worded(estimate(values)) if values else ""
 
 

@@ -79,13 +79,13 @@ def free_s(dataset: dataprep.Dataset, *, normalise: bool) -> float:
     patches = [
         patch.object(module, name, timer.around(getattr(module, name))) for module, name in _FREE
     ]
-    for each in patches:
-        each.start()
+    for patched in patches:
+        patched.start()
     try:
         epoch_s(dataset, 0, normalise=normalise)
     finally:
-        for each in patches:
-            each.stop()
+        for patched in patches:
+            patched.stop()
     return timer.seconds / (2 * len(dataset))  # both epochs are timed
 
 

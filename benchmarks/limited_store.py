@@ -90,11 +90,11 @@ def limited_store(limits: Limits, folder: Path | None = None) -> Iterator[Runnin
 @contextmanager
 def store_share(store: RunningStore) -> Iterator[dict[str, float]]:
     """``store_cpu_share`` of the block: processor seconds of the store for each second."""
-    found: dict[str, float] = {}
+    shares: dict[str, float] = {}
     started_s, before_s = time.perf_counter(), store.cpu_s()
-    yield found
+    yield shares
     taken_s = time.perf_counter() - started_s
-    found["store_cpu_share"] = (store.cpu_s() - before_s) / taken_s
+    shares["store_cpu_share"] = (store.cpu_s() - before_s) / taken_s
 
 
 def s5cmd_copy(store: RunningStore, pattern: str, target: Path) -> float:

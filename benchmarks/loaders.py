@@ -58,11 +58,11 @@ class Way:
     reads_s3: bool = False
 
 
-def contests(place: Workplace) -> Iterator[Contest]:
+def contests(workplace: Workplace) -> Iterator[Contest]:
     """From the disk, and from an S3 server."""
-    images = min(place.images, IMAGES)
-    root = str(place.root / f"loaders-{images}")
-    forms(Path(root), place.sharded(images))
+    images = min(workplace.images, IMAGES)
+    root = str(workplace.root / f"loaders-{images}")
+    forms(Path(root), workplace.sharded(images))
     rule = (
         f"Rates are of whole epochs of {images:,} images from the construction of the loader, its "
         "start included, imports not. Each epoch was checked to have every sample once. All "
@@ -233,16 +233,16 @@ def measured(
         _import(name)
     module, _, function = build.partition(":")
     construct = getattr(import_module(module), function)
-    place = Forms(Path(root))
-    place.path(form)  # writes it, if this is the first contender that needs it
+    forms = Forms(Path(root))
+    forms.path(form)  # writes it, if this is the first contender that needs it
     with ExitStack() as stack:
         cache = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=root, prefix="cache-")))
-        location = Location(place, cache)
+        location = Location(forms, cache)
         others: dict[str, float] = {}
         if s3:
             limits = Limits(latency_s=LATENCY_S)
-            store = stack.enter_context(limited_store(limits, place.folder(form)))
-            location = Location(place, cache, store.url, store.uri)
+            store = stack.enter_context(limited_store(limits, forms.folder(form)))
+            location = Location(forms, cache, store.url, store.uri)
             others = stack.enter_context(store_share(store))
         started_s = time.perf_counter()
         epoch = construct(location)
@@ -250,9 +250,9 @@ def measured(
         for number in range(epochs):
             labels = _labels(epoch, number)
             ends_s.append(time.perf_counter())
-            if labels != place.labels():
-                raise RuntimeError(_difference(labels, place.labels(), number))
-    images = place.labels().total()
+            if labels != forms.labels():
+                raise RuntimeError(_difference(labels, forms.labels(), number))
+    images = forms.labels().total()
     rates = {
         f"{name}_epoch_img/s": images / (ends_s[number + 1] - ends_s[number])
         for number, name in enumerate(("first", "second")[:epochs])

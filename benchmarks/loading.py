@@ -26,10 +26,10 @@ _NOTES = (
 )
 
 
-def contests(place: Workplace) -> Iterator[Contest]:
+def contests(workplace: Workplace) -> Iterator[Contest]:
     """Once pixels as each has them after resizing, once normalised."""
-    images = min(place.images, _IMAGES)
-    shards, files = str(place.sharded(images)), str(place.repeated(images))
+    images = min(workplace.images, _IMAGES)
+    shards, files = str(workplace.sharded(images)), str(workplace.repeated(images))
     for normalise in (False, True):
 
         def contender(name: str, run: str, where: str, *needs: str) -> Contender:
@@ -52,9 +52,9 @@ def contests(place: Workplace) -> Iterator[Contest]:
         )
 
 
-def ours(place: str, normalise: bool, images: int) -> Measured:
+def ours(folder: str, normalise: bool, images: int) -> Measured:
     """Batches of ``to_torch``, by threads of this process."""
-    batches = _batches(place, normalise)
+    batches = _batches(folder, normalise)
 
     def epoch(number: int) -> Iterator[int]:
         batches.set_epoch(number)
@@ -63,9 +63,9 @@ def ours(place: str, normalise: bool, images: int) -> Measured:
     return steady(epoch, images)
 
 
-def _batches(place: str, normalise: bool) -> Any:
+def _batches(folder: str, normalise: bool) -> Any:
     return dataprep.to_torch(
-        dataprep.open(place),
+        dataprep.open(folder),
         transform=_augmentation(normalise),
         iterable=True,
         batch_size=BATCH,

@@ -44,13 +44,13 @@ def steady(epoch: Epoch, images: int) -> Measured:
     return Measured(seen, time.perf_counter() - started_s)
 
 
-def tf_data(place: str, normalise: bool, images: int) -> Measured:
+def tf_data(path: str, normalise: bool, images: int) -> Measured:
     """Batches of ``tf_batches``."""
-    batches = tf_batches(place, normalise)
+    batches = tf_batches(path, normalise)
     return steady(lambda _: (int(labels.shape[0]) for _, labels in batches), images)
 
 
-def tf_batches(place: str, normalise: bool) -> Any:
+def tf_batches(path: str, normalise: bool) -> Any:
     """tf.data as TensorFlow's ImageNet example has it, everything left to AUTOTUNE.
 
     Shards interleaved, records shuffled; a distorted bounding box, only that part decoded,
@@ -60,7 +60,7 @@ def tf_batches(place: str, normalise: bool) -> Any:
     from dataprep.reading.frameworks import import_framework
 
     tf: Any = import_framework("tensorflow")
-    paths = [f"{place}/{shard.key}" for shard in dataprep.open(place, format="tfrecord").shards()]
+    paths = [f"{path}/{shard.key}" for shard in dataprep.open(path, format="tfrecord").shards()]
     records = tf.data.Dataset.from_tensor_slices(paths).shuffle(len(paths))
     records = records.interleave(
         tf.data.TFRecordDataset, cycle_length=_READERS, num_parallel_calls=tf.data.AUTOTUNE
@@ -84,8 +84,8 @@ def _tf_preparation(tf: Any, normalise: bool) -> Any:
     }
 
     def prepare(record: Any) -> tuple[Any, Any]:
-        found = tf.io.parse_single_example(record, features)
-        encoded = found["image/encoded"]
+        features_of_record = tf.io.parse_single_example(record, features)
+        encoded = features_of_record["image/encoded"]
         begin, extent, _ = tf.image.sample_distorted_bounding_box(
             tf.image.extract_jpeg_shape(encoded),
             bounding_boxes=tf.zeros([1, 0, 4]),
@@ -102,12 +102,12 @@ def _tf_preparation(tf: Any, normalise: bool) -> Any:
         if normalise:
             rows = tf.reshape(image, (SIZE, SIZE * 3)) * scale + shift
             image = tf.reshape(rows, (SIZE, SIZE, 3))
-        return image, found["image/class/label"]
+        return image, features_of_record["image/class/label"]
 
     return prepare
 
 
-def folder(place: str, normalise: bool, images: int) -> Measured:
+def folder(path: str, normalise: bool, images: int) -> Measured:
     """torch's DataLoader over class folders, with what torchvision's transforms do, by Pillow.
 
     ImageFolder, RandomResizedCrop, RandomHorizontalFlip, then ToTensor and Normalize, or
@@ -115,7 +115,7 @@ def folder(place: str, normalise: bool, images: int) -> Measured:
     """
     from torch.utils.data import DataLoader
 
-    files: Any = Folder(place, normalise)
+    files: Any = Folder(path, normalise)
     loader: Any = DataLoader(
         files,
         batch_size=BATCH,
@@ -129,8 +129,8 @@ def folder(place: str, normalise: bool, images: int) -> Measured:
 class Folder:
     """Images of class folders as tensors (3, 224, 224), with the number of their class."""
 
-    def __init__(self, place: str, normalise: bool) -> None:
-        self._files = photographs(Path(place))
+    def __init__(self, folder: str, normalise: bool) -> None:
+        self._files = photographs(Path(folder))
         names = sorted({path.parent.name for path in self._files})
         self._labels = {name: label for label, name in enumerate(names)}
         self._normalise = normalise
@@ -151,11 +151,11 @@ class Folder:
         image = image.resize((SIZE, SIZE), Image.Resampling.BILINEAR)
         if torch.rand(1) < 0.5:
             image = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
-        made = torch.from_numpy(np.array(image, copy=True)).permute(2, 0, 1).contiguous()
+        tensor = torch.from_numpy(np.array(image, copy=True)).permute(2, 0, 1).contiguous()
         if self._normalise:
             mean, std = (torch.tensor(of)[:, None, None] for of in (IMAGENET_MEAN, IMAGENET_STD))
-            made = made.to(torch.float32).div(255).sub_(mean).div_(std)
-        return made, self._labels[path.parent.name]
+            tensor = tensor.to(torch.float32).div(255).sub_(mean).div_(std)
+        return tensor, self._labels[path.parent.name]
 
 
 def torchvision_crop(width: int, height: int) -> tuple[int, int, int, int]:
@@ -176,16 +176,16 @@ def torchvision_crop(width: int, height: int) -> tuple[int, int, int, int]:
     return (width - across) // 2, (height - down) // 2, across, down
 
 
-def mxnet(place: str, normalise: bool, images: int) -> Measured:
+def mxnet(path: str, normalise: bool, images: int) -> Measured:
     """Batches of ``mxnet_epochs``."""
-    epoch = mxnet_epochs(place, normalise)
+    epoch = mxnet_epochs(path, normalise)
     return steady(lambda number: (int(labels.shape[0]) for _, labels in epoch(number)), images)
 
 
-def mxnet_epochs(place: str, normalise: bool) -> Callable[[int], Iterator[tuple[Any, Any]]]:
+def mxnet_epochs(path: str, normalise: bool) -> Callable[[int], Iterator[tuple[Any, Any]]]:
     """ImageRecordIter over the RecordIO shards, through ``to_mxnet``: its decoder, its crops."""
     batches = dataprep.to_mxnet(
-        dataprep.open(place, format="recordio"),
+        dataprep.open(path, format="recordio"),
         batch_size=BATCH,
         augmentation=dataprep.Augmentation(size=SIZE, normalise=normalise),
         threads=CORES,

@@ -28,17 +28,17 @@ _STORE = (
 )
 
 
-def contests(place: Workplace) -> Iterator[Contest]:
+def contests(workplace: Workplace) -> Iterator[Contest]:
     """Overlap at two rates, reading."""
-    yield _overlap(place, 1.0, "overlap", "uploading alone takes as long as encoding alone")
-    yield _overlap(place, 2.0, "overlap-slow", "uploading alone takes twice as long")
-    yield _reading(place)
+    yield _overlap(workplace, 1.0, "overlap", "uploading alone takes as long as encoding alone")
+    yield _overlap(workplace, 2.0, "overlap-slow", "uploading alone takes twice as long")
+    yield _reading(workplace)
 
 
-def _overlap(place: Workplace, times: float, name: str, when: str) -> Contest:
+def _overlap(workplace: Workplace, times: float, name: str, when: str) -> Contest:
     arguments = {
-        "root": str(place.root),
-        "source": str(place.repeated()),
+        "root": str(workplace.root),
+        "source": str(workplace.repeated()),
         "shard_bytes": _SHARD_BYTES,
         "times": times,
     }
@@ -59,8 +59,8 @@ def _overlap(place: Workplace, times: float, name: str, when: str) -> Contest:
     )
 
 
-def _reading(place: Workplace) -> Contest:
-    folder = str(place.sharded(place.images))
+def _reading(workplace: Workplace) -> Contest:
+    folder = str(workplace.sharded(workplace.images))
     arguments = {"folder": folder}
     return Contest(
         name="read-s3",
@@ -140,12 +140,12 @@ def s5cmd(folder: str) -> Measured:
 
 def _encoded(root: Path, source: str, shard_bytes: int) -> tuple[Path, float]:
     """The job's shards on the local disk, and bytes a second at which they were made; once."""
-    folder, told = root / f"encoded-{shard_bytes}", root / f"encoded-{shard_bytes}.json"
-    if not told.exists():
+    folder, settings_file = root / f"encoded-{shard_bytes}", root / f"encoded-{shard_bytes}.json"
+    if not settings_file.exists():
         _, seconds = _shard(source, str(folder), shard_bytes)
         size = sum(path.stat().st_size for path in photographs(folder / "tfrecord"))
-        told.write_text(json.dumps({"bytes_per_s": size / seconds}))
-    return folder, json.loads(told.read_text())["bytes_per_s"]
+        settings_file.write_text(json.dumps({"bytes_per_s": size / seconds}))
+    return folder, json.loads(settings_file.read_text())["bytes_per_s"]
 
 
 def _shard(source: str, output: str, shard_bytes: int, endpoint: str = "") -> tuple[int, float]:

@@ -27,10 +27,10 @@ _WORKERS = 2
 _MB = 1e6
 
 
-def contests(place: Workplace) -> Iterator[Contest]:
+def contests(workplace: Workplace) -> Iterator[Contest]:
     """``dataprep shard`` with nothing to convert beside ``cp -r`` and ``sync``."""
-    files = packed(place, _TIMES * place.images)
-    arguments = {"files": str(files), "outputs": str(place.root)}
+    files = packed(workplace, _TIMES * workplace.images)
+    arguments = {"files": str(files), "outputs": str(workplace.root)}
 
     def contender(name: str, function: str, **more: str) -> Contender:
         return Contender(name, f"{__name__}:{function}", {**arguments, **more})
@@ -53,14 +53,14 @@ def contests(place: Workplace) -> Iterator[Contest]:
     )
 
 
-def packed(place: Workplace, images: int) -> Path:
+def packed(workplace: Workplace, images: int) -> Path:
     """Class folders of so many images of the target size: hard links to a thousand at most."""
-    folder = place.root / f"small-{images}"
+    folder = workplace.root / f"small-{images}"
     if folder.exists():
         return folder
     policy = ImagePolicy(size=SIZE)
     small = []
-    for path in photographs(place.photos)[: min(images, 1_000)]:
+    for path in photographs(workplace.photos)[: min(images, 1_000)]:
         target = folder / path.parent.name / f"{path.stem}_0.jpg"
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(convert(path.read_bytes(), policy).data)
@@ -118,12 +118,12 @@ def _warm(files: str) -> float:
 
 def _steady(output: Path) -> float | None:
     """MB of shards a second from each worker's first receipt to the last; None for too few."""
-    stored = []
+    keys = []
     for receipt in (output / "receipts").rglob("*.json"):
         shards = (output / "tfrecord").glob(f"{receipt.stem}*")
-        stored.append((receipt.stat().st_mtime, sum(path.stat().st_size for path in shards)))
-    stored.sort()
-    if len(stored) < 2 * _WORKERS + 1:
+        keys.append((receipt.stat().st_mtime, sum(path.stat().st_size for path in shards)))
+    keys.sort()
+    if len(keys) < 2 * _WORKERS + 1:
         return None
-    after = stored[_WORKERS - 1 :]
+    after = keys[_WORKERS - 1 :]
     return sum(size for _, size in after[1:]) / _MB / (after[-1][0] - after[0][0])

@@ -31,11 +31,11 @@ _CONNECTIONS = 8
 _LIMITS = Limits(bytes_per_s=200e6, latency_s=0.02)
 
 
-def contests(place: Workplace) -> Iterator[Contest]:
+def contests(workplace: Workplace) -> Iterator[Contest]:
     """Reads and writes of blocks by processes side by side, and reads of objects."""
     for (operation, cache), block, parallelism in itertools.product(_KINDS, _BLOCKS, _PARALLEL):
-        yield _disk(str(place.root), operation, cache, block, parallelism)
-    yield _objects(str(place.root))
+        yield _disk(str(workplace.root), operation, cache, block, parallelism)
+    yield _objects(str(workplace.root))
 
 
 def _disk(root: str, operation: str, cache: str, block: str, parallelism: int) -> Contest:

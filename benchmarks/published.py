@@ -116,16 +116,16 @@ class Judgement:
         return "does not hold" if measured <= set(self.failed) else "holds in part"
 
 
-def benchmark(claim: Claim, place: Workplace, repeats: int) -> Figures:
+def benchmark(claim: Claim, workplace: Workplace, repeats: int) -> Figures:
     """Run or resume the ``iobench run`` of a claim, and return its figures."""
-    program, *words = shlex.split(claim.command)
-    words += ["--set", f"data.source={place.repeated(claim.copies * place.images)}"]
-    words += ["--set", f"data.folder={place.root / 'data'}", "--set", f"repeats={repeats}"]
-    config = Path(words[1])
-    asked = "".join([*words, config.read_text()])
-    folder = place.root / f"{config.stem}-{zlib.crc32(asked.encode()):08x}"
-    words += ["--output", str(folder), *(["--resume"] if holds_run(folder) else [])]
-    subprocess.run([sys.executable, "-m", program, *words], check=True, stdout=sys.stderr)
+    program, *arguments = shlex.split(claim.command)
+    arguments += ["--set", f"data.source={workplace.repeated(claim.copies * workplace.images)}"]
+    arguments += ["--set", f"data.folder={workplace.root / 'data'}", "--set", f"repeats={repeats}"]
+    config = Path(arguments[1])
+    request = "".join([*arguments, config.read_text()])
+    folder = workplace.root / f"{config.stem}-{zlib.crc32(request.encode()):08x}"
+    arguments += ["--output", str(folder), *(["--resume"] if holds_run(folder) else [])]
+    subprocess.run([sys.executable, "-m", program, *arguments], check=True, stdout=sys.stderr)
     trials = read(folder).trials
     figures: dict[str, dict[str, Sequence[float]]] = {metric: {} for metric in claim.metrics}
     for point, parameters in claim.points.items():
@@ -135,24 +135,26 @@ def benchmark(claim: Claim, place: Workplace, repeats: int) -> Figures:
     return figures
 
 
-def shares(claim: Claim, place: Workplace, repeats: int) -> Figures:
+def shares(claim: Claim, workplace: Workplace, repeats: int) -> Figures:
     """Measure how long a host takes to stage all shards and a quarter, from a slow store."""
     parts = {"all": None, "quarter": Part(0, 4)}
-    taken: dict[str, list[float]] = {name: [] for name in parts}
-    sharded = place.sharded(place.images, shard_size="1MB")
+    durations_s: dict[str, list[float]] = {name: [] for name in parts}
+    sharded = workplace.sharded(workplace.images, shard_size="1MB")
     with limited_store(Limits(bytes_per_s=5e6, latency_s=0.02), sharded) as store:
         for name in [*parts] * repeats:
-            with tempfile.TemporaryDirectory(dir=place.root) as folder:
+            with tempfile.TemporaryDirectory(dir=workplace.root) as folder:
                 (done,) = stage(store.uri, folder, host=parts[name], options=store.options())
-            taken[name].append(done.seconds)
-    return {"seconds": taken}
+            durations_s[name].append(done.seconds)
+    return {"seconds": durations_s}
 
 
-def digits(claim: Claim, place: Workplace, repeats: int) -> Figures:
+def digits(claim: Claim, workplace: Workplace, repeats: int) -> Figures:
     """Run the example once and return its accuracy, which is the same in each run."""
-    _, script, *words = shlex.split(claim.command)
-    program = [sys.executable, str(ROOT / script), *words]
-    done = subprocess.run(program, check=True, cwd=place.root, stdout=subprocess.PIPE, text=True)
+    _, script, *arguments = shlex.split(claim.command)
+    program = [sys.executable, str(ROOT / script), *arguments]
+    done = subprocess.run(
+        program, check=True, cwd=workplace.root, stdout=subprocess.PIPE, text=True
+    )
     return {"accuracy": {"validation": [float(done.stdout.split()[-1])]}}
 
 
@@ -194,7 +196,7 @@ def _summary(claim: Claim, judgement: Judgement | None) -> tuple[str, str]:
     """The last two cells of a claim's row."""
     if judgement is None:
         return claim.shown, "not run yet" if claim.measure else "not measured here"
-    medians = {}
+    medians: dict[str, str] = {}
     for name, interval, _ in judgement.rows:
         medians.setdefault(name, _figure(interval.median))
     return claim.shown.format_map(medians), judgement.verdict
@@ -475,13 +477,13 @@ def main() -> None:
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     images = len(photographs(options.photos))
-    place = Workplace(options.folder.resolve(), options.photos.resolve(), images)
-    saved = place.root / "figures.json"
+    workplace = Workplace(options.folder.resolve(), options.photos.resolve(), images)
+    saved = workplace.root / "figures.json"
     figures = json.loads(saved.read_text()) if saved.exists() else {}
     for name, claim in measurable.items():
         is_due = name == options.only if options.only else name not in figures
         if is_due and claim.measure and (claim.measure is not digits or find_spec("mxnet")):
-            figures[name] = claim.measure(claim, place, options.repeats)
+            figures[name] = claim.measure(claim, workplace, options.repeats)
             saved.write_text(json.dumps(figures))
         options.page.write_text(page(figures, images, options.repeats))
 

@@ -27,9 +27,9 @@ RAM = Path("/dev/shm")
 _MB = 1e6
 
 
-def contests(place: Workplace) -> Iterator[Contest]:
+def contests(workplace: Workplace) -> Iterator[Contest]:
     """TFRecord beside TensorFlow, RecordIO beside MXNet's C++."""
-    arguments = {"shards": str(place.sharded(min(place.images, IMAGES)))}
+    arguments = {"shards": str(workplace.sharded(min(workplace.images, IMAGES)))}
     tensorflow, mxnet = ("tensorflow", "tf"), ("mxnet", "mxnet")
     for name, title, (needs, prefix) in (
         ("write-tfrecord", "TFRecord written", tensorflow),
@@ -73,7 +73,7 @@ def read_tfrecord(shards: str) -> Measured:
 
     def read(path: Path) -> int:
         with _mapped(path) as view:
-            return sum([len(one.payload) for one in dataprep.read_tfrecords(view)])
+            return sum([len(record.payload) for record in dataprep.read_tfrecords(view)])
 
     return _reading(_tfrecords(shards), dataprep.TFRecordWriter, read)
 
@@ -83,7 +83,9 @@ def tf_read(shards: str) -> Measured:
     tf: Any = import_framework("tensorflow")
 
     def read(path: Path) -> int:
-        return sum([len(one) for one in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()])
+        return sum(
+            [len(record) for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator()]
+        )
 
     return _reading(_tfrecords(shards), dataprep.TFRecordWriter, read)
 
@@ -112,7 +114,7 @@ def read_recordio(shards: str) -> Measured:
 
     def read(path: Path) -> int:
         with _mapped(path) as view:
-            return sum([len(one.payload) for one in dataprep.read_recordio(view)])
+            return sum([len(record.payload) for record in dataprep.read_recordio(view)])
 
     return _reading(_recordio(shards), dataprep.RecordIOWriter, read)
 
@@ -135,14 +137,18 @@ def mxnet_read(shards: str) -> Measured:
 def _tfrecords(shards: str) -> list[bytes]:
     files = sorted(Path(shards).glob("tfrecord/*-of-?????"))
     return [
-        bytes(one.payload) for path in files for one in dataprep.read_tfrecords(path.read_bytes())
+        bytes(record.payload)
+        for path in files
+        for record in dataprep.read_tfrecords(path.read_bytes())
     ]
 
 
 def _recordio(shards: str) -> list[bytes]:
     files = sorted(Path(shards).glob("recordio/*.rec"))
     return [
-        bytes(one.payload) for path in files for one in dataprep.read_recordio(path.read_bytes())
+        bytes(record.payload)
+        for path in files
+        for record in dataprep.read_recordio(path.read_bytes())
     ]
 
 
@@ -155,11 +161,11 @@ def _write_indexed(payloads: list[bytes], path: Path, kind: Any = dataprep.Recor
 def _writing(payloads: list[bytes], write: Callable[[list[bytes], Path], object]) -> Measured:
     """The payloads written several times, in memory."""
     seconds = 0.0
-    with _folder() as place:
-        write(payloads, place / "warm")  # also so that the system has this much memory at hand
-        (place / "warm").unlink()
+    with _folder() as folder:
+        write(payloads, folder / "warm")  # also so that the system has this much memory at hand
+        (folder / "warm").unlink()
         for number in range(PASSES):
-            path = place / f"{number}.records"
+            path = folder / f"{number}.records"
             started_s = time.perf_counter()
             write(payloads, path)
             seconds += time.perf_counter() - started_s
@@ -170,8 +176,8 @@ def _writing(payloads: list[bytes], write: Callable[[list[bytes], Path], object]
 def _reading(payloads: list[bytes], writer: Any, read: Callable[[Path], int]) -> Measured:
     """The payloads read several times from one file in memory; ``read`` returns their bytes."""
     total = sum(map(len, payloads))
-    with _folder() as place:
-        path = place / "all.records"
+    with _folder() as folder:
+        path = folder / "all.records"
         _write_indexed(payloads, path, writer)
         if read(path) != total:
             raise RuntimeError("not every record was read")
@@ -186,8 +192,8 @@ def _reading(payloads: list[bytes], writer: Any, read: Callable[[Path], int]) ->
 def _mapped(path: Path) -> Iterator[memoryview]:
     with (
         path.open("rb") as file,
-        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as whole,
-        memoryview(whole) as view,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+        memoryview(mapped) as view,
     ):
         yield view
 

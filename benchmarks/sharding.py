@@ -70,16 +70,19 @@ def job(
 ) -> dict[str, float]:
     """Seconds of the whole command, and of its shard phase by the times of its files."""
     with output() as folder:
-        made = Path(folder, "out")
+        finished_output = Path(folder, "out")
         program = [sys.executable, "-m", "dataprep", "shard"]
-        options = [f"--source={photos}", f"--output={made}", f"--size={size}"]
+        options = [f"--source={photos}", f"--output={finished_output}", f"--size={size}"]
         options += [f"--workers={workers}"]
         options += [f"--shard-size={shard_size}", *[f"--format={name}" for name in formats]]
         started_s = time.perf_counter()
         subprocess.run([*program, *options], check=True, capture_output=True)
         seconds = time.perf_counter() - started_s
-        stored_s = max(path.stat().st_mtime for path in (made / "receipts").iterdir())
-        return {"command": seconds, "phase": stored_s - (made / "train.job.json").stat().st_mtime}
+        stored_s = max(path.stat().st_mtime for path in (finished_output / "receipts").iterdir())
+        return {
+            "command": seconds,
+            "phase": stored_s - (finished_output / "train.job.json").stat().st_mtime,
+        }
 
 
 _IM2REC = """
@@ -116,24 +119,26 @@ def phase(photos: str, rounds: int, python: str | None) -> None:
     if python:
         contenders["recordio"] = lambda: job(photos, ["recordio"])
         contenders["im2rec.py"] = lambda: im2rec(photos, python)
-    found: dict[str, list[Any]] = {name: [] for name in contenders}
+    runs: dict[str, list[Any]] = {name: [] for name in contenders}
     for number in range(rounds):
         for name, run in contenders.items():
-            found[name].append(run())
-            print(number, name, found[name][-1], file=sys.stderr)
-    bare = found["bare loop"]
-    ours = found["both formats"]
+            runs[name].append(run())
+            print(number, name, runs[name][-1], file=sys.stderr)
+    bare = runs["bare loop"]
+    ours = runs["both formats"]
     figures = {
         "bare loop, s": statistics.median(bare),
-        "shard phase beside the bare loop": ratio(bare, [one["phase"] for one in ours]),
-        "whole command, s": statistics.median(one["command"] for one in ours),
+        "shard phase beside the bare loop": ratio(bare, [times["phase"] for times in ours]),
+        "whole command, s": statistics.median(times["command"] for times in ours),
         "target of the whole command, s": statistics.median(bare) / 0.95 + 2.5,
     }
     if python:
-        peer = found["im2rec.py"]
+        peer = runs["im2rec.py"]
         figures["im2rec.py, s"] = statistics.median(peer)
-        figures["whole command beside im2rec.py"] = ratio(peer, [one["command"] for one in ours])
-        alone = [one["command"] for one in found["recordio"]]
+        figures["whole command beside im2rec.py"] = ratio(
+            peer, [times["command"] for times in ours]
+        )
+        alone = [times["command"] for times in runs["recordio"]]
         figures["RecordIO alone beside im2rec.py"] = ratio(peer, alone)
     print(json.dumps(figures, indent=1))
 
@@ -215,11 +220,11 @@ def simulated(
                         spans.clear()
 
             dataprep.shard(dataprep.ShardConfig.model_validate(config), display=Ready())
-        made = len(list(Path(folder, "out", "receipts").iterdir()))
+        receipts = len(list(Path(folder, "out", "receipts").iterdir()))
     seconds = max(end for _, end in spans) - min(start for start, _ in spans)
     busy = sum(end - start for start, end in spans) / (workers * seconds)
     asleep = sleep_s * len(spans) / (workers * seconds)
-    print(json.dumps({"shards": made, "busy": busy, "asleep": asleep, "seconds": seconds}))
+    print(json.dumps({"shards": receipts, "busy": busy, "asleep": asleep, "seconds": seconds}))
 
 
 def ratio(reference: list[float], ours: list[float]) -> float:

@@ -21,24 +21,24 @@ class Workplace:
     def repeated(self, images: int | None = None) -> Path:
         """Class folders with so many images: hard links to the photographs under new names."""
         images = images or self.images
-        place = self.root / f"repeated-{images}"
-        if not place.exists():
-            _repeat(self.photos, place, images)
-        return place
+        folder = self.root / f"repeated-{images}"
+        if not folder.exists():
+            _repeat(self.photos, folder, images)
+        return folder
 
     def sharded(self, images: int, size: int = 256, shard_size: str = "16MiB") -> Path:
         """A data set of so many images in both formats."""
-        place = self.root / f"sharded-{images}-{size}-{shard_size}"
-        if not place.exists():
+        folder = self.root / f"sharded-{images}-{size}-{shard_size}"
+        if not folder.exists():
             config = {
                 "source": str(self.repeated(images)),
-                "output": str(place),
+                "output": str(folder),
                 "format": ["tfrecord", "recordio"],
                 "image": {"size": size},
                 "shard_size": shard_size,
             }
             dataprep.shard(dataprep.ShardConfig.model_validate(config))
-        return place
+        return folder
 
 
 def photographs(folder: Path) -> list[Path]:
@@ -46,13 +46,13 @@ def photographs(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _repeat(photos: Path, place: Path, images: int) -> None:
+def _repeat(photos: Path, folder: Path, images: int) -> None:
     files = photographs(photos)
     if not files:
         raise SystemExit(f"no files in {photos}")
     for number in range(images):
         path = files[number % len(files)]
-        target = place / path.parent.name / f"{path.stem}_{number // len(files)}{path.suffix}"
+        target = folder / path.parent.name / f"{path.stem}_{number // len(files)}{path.suffix}"
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(path, target)
