@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -157,3 +158,16 @@ def test_no_module_is_named_for_nothing() -> None:
     """No utils, helpers, common or misc."""
     names = {path.stem for package in ("dataprep", "iobench") for path in modules(package)}
     assert not names & {"utils", "util", "helpers", "helper", "common", "misc"}
+
+
+def test_architecture_names_files_that_exist() -> None:
+    """A file that ARCHITECTURE.md names is in one of the two packages, or at the path given."""
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    named = set(re.findall(r"`((?:\w+/)+\w+\.py)\b", page))
+    assert len(named) > 30
+    missing = [
+        name
+        for name in sorted(named)
+        if not any((ROOT / folder / name).exists() for folder in ("", "dataprep", "iobench"))
+    ]
+    assert not missing
