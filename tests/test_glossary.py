@@ -22,6 +22,7 @@ NOT_PROSE = re.compile(
 )
 WORD = re.compile(r"[a-z]+(?:-[a-z]+)*")
 _EVERYDAY_TEXT = """
+changed damaged earlier encoded ends existing libraries location names percentage server unchanged
 a able about above accelerator according across add address adds after again all already also
 although always amount and anew another any appear applies apply are as ask asks auto available
 away back bandwidth base be because becomes been before beforehand begin begins behind being

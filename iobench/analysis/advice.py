@@ -18,6 +18,7 @@ from iobench.analysis.recommendations import Basis, Recommendation
 from iobench.analysis.repeats import rate_ratio
 from iobench.analysis.situation import Situation
 from iobench.analysis.worker_scaling import FEWEST_COUNTS, REACH, at_workers, extrapolated
+from iobench.results.numbers import size
 from iobench.results.statistics import Estimate
 
 MIN_GAIN = 1.05
@@ -213,7 +214,7 @@ def _memory_words(situation: Situation, after: Setting) -> str:
     memory_bytes = situation.capacities.memory_bytes
     if not worker_bytes or not memory_bytes:
         return ""
-    return f"; takes about {worker_bytes / 1e9:.2g} of {memory_bytes / 1e9:.2g} GB of memory"
+    return f"; takes about {size(worker_bytes)} of {size(memory_bytes)} of memory"
 
 
 def _more_cpus(situation: Situation, now: Setting, rate: float) -> Recommendation | None:

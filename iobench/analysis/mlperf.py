@@ -15,7 +15,7 @@ from iobench.analysis.loops import Loop
 from iobench.analysis.repeats import is_number, median_of, metric_values
 from iobench.consumers.accelerators import RATES, StorageWorkload
 from iobench.machine.coldness import UNCACHED_MULTIPLE
-from iobench.results.numbers import precise_percent
+from iobench.results.numbers import precise_percent, size
 from iobench.results.result import Result
 from iobench.results.wording import model_words
 
@@ -24,8 +24,6 @@ MIN_STEPS = 500
 
 MIN_RUNS = 5
 """Minimum number of runs that count; a run to warm up comes before them."""
-
-_GB = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +119,7 @@ def _data(result: Result, loop: Loop) -> Requirement:
     if objects is None or object_bytes is None or not is_number(memory_bytes):
         return Requirement(rule, "unknown", None)
     data_bytes = objects * object_bytes
-    measured = f"{data_bytes / _GB:,.3g} GB of data, {float(memory_bytes) / _GB:,.3g} GB of memory"
+    measured = f"{size(data_bytes)} of data, {size(float(memory_bytes))} of memory"
     return Requirement(rule, measured, data_bytes >= UNCACHED_MULTIPLE * float(memory_bytes))
 
 

@@ -20,6 +20,7 @@ from dataprep.output import keys
 from dataprep.reading.dataset import Dataset
 from dataprep.stores import ObjectInfo, Store, location, open_store
 from dataprep.stores.protocol import Close, GetTo
+from iobench.results.numbers import size
 from iobench.results.trial import Place
 
 AT_ONCE = 8
@@ -145,8 +146,8 @@ def require_space(target: Place, name: str, needed_bytes: int, remedy: str) -> N
     free_bytes = open_store(target.uri, target.store).free_bytes()
     if free_bytes is not None and needed_bytes > free_bytes:
         raise StoreFull(
-            f"{name}: about {needed_bytes / 1e6:,.1f} MB would be written to {target.uri}, where "
-            f"{free_bytes / 1e6:,.1f} MB are free: {remedy}"
+            f"{name}: about {size(needed_bytes)} would be written to {target.uri}, where "
+            f"{size(free_bytes)} are free: {remedy}"
         )
 
 

@@ -27,6 +27,7 @@ from iobench.data.existing import expand_home
 from iobench.data.pixel_shards import write_pixel_shards
 from iobench.data.settings import DataSettings, side_of, split_name
 from iobench.errors import Unavailable
+from iobench.results.numbers import size
 from iobench.results.trial import ANY_FORMAT, Place
 
 SPACE_REMEDY = "set another data.folder on a larger disk, or free some space"
@@ -172,7 +173,7 @@ class DataMaker:
             )
             shard(config)
 
-        note = f"sharding at {shard_bytes / 1e6:g} MB{suffix}"
+        note = f"sharding at {size(shard_bytes)}{suffix}"
         folder = self._made_once(f"{form}-{shard_bytes}-{_digest(content)}", note, make)
         return Place(str(folder), "shards", split=settings.split)
 

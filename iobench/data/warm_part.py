@@ -12,6 +12,7 @@ from dataprep.sources.imagefolder import ImageFolder
 from iobench.data.data_summary import image_files, open_shards
 from iobench.errors import Unavailable
 from iobench.machine.hardware import available_bytes
+from iobench.results.numbers import size
 from iobench.results.trial import Place
 
 
@@ -70,8 +71,8 @@ def _too_large(place: Place, first_bytes: int, limit_bytes: int) -> str:
     if place.holds == "files":
         noun, remedy = "file", "free memory"
     return (
-        f"the first {noun} of {place.uri} has {first_bytes / 1e6:,.1f} MB, and warm data may take "
-        f"{limit_bytes / 1e6:,.1f} MB, half of the free memory: {remedy}"
+        f"the first {noun} of {place.uri} has {size(first_bytes)}, and warm data may take "
+        f"{size(limit_bytes)}, half of the free memory: {remedy}"
     )
 
 

@@ -22,6 +22,7 @@ from iobench.data.pixels import packed
 from iobench.errors import TrialFailed
 from iobench.loaders.protocol import Batch, MemoryRung
 from iobench.loaders.settings import LoaderSettings, augmentation_of
+from iobench.results.numbers import size
 
 MAX_THREADS = 16
 """Largest number of threads that read and prepare samples before a loop begins."""
@@ -112,7 +113,7 @@ class SamplesInMemory:
         held_samples = len(self.offsets) - 1
         return (
             f"input {self.rung}: the loop takes {self.requested:,} samples, {held_samples:,} of "
-            f"which are in memory, {_FORMS[self.rung]} ({len(self.data) / 1e6:,.1f} MB)"
+            f"which are in memory, {_FORMS[self.rung]} ({size(len(self.data))})"
         )
 
 

@@ -21,6 +21,7 @@ from iobench.machine.storage_kinds import (
     kind_of_disk,
     kind_of_mount,
 )
+from iobench.results.numbers import size
 
 _HIDDEN_DEVICE = "/sys does not show its block device here"
 _NO_DEVICE = "no block device is behind it, and its type is not known"
@@ -86,7 +87,7 @@ def target_lines(path: str, target: Mapping[str, Any], *, exists: bool = True) -
     total_bytes = target.get("total_bytes")
     if total_bytes:
         free_bytes = target.get("free_bytes", 0)
-        layers += f", {total_bytes / 1e9:,.1f} GB, {free_bytes / 1e9:,.1f} GB free"
+        layers += f", {size(total_bytes)}, {size(free_bytes)} free"
     lines.append(layers)
     device = target.get("device", {})
     scheduler, link = device.get("queue", {}).get("scheduler"), device.get("link_mb_per_s")

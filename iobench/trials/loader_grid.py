@@ -158,10 +158,19 @@ _ALWAYS_NAMED = ("batch_size", "workers", "prefetch")
 _COLOUR_KEYS = ("colour_jitter", "pca_noise")
 _DECODING_KEYS = ("augment", *_COLOUR_KEYS, "normalise", "image_size")
 _ACCESS_KEYS = ("connections", "shuffle_buffer")
-_LOADER_KEYS = tuple(
-    name
-    for name in LoaderSettings.model_fields
-    if name in LoaderGrid.model_fields and name not in _ACCESS_KEYS
+# The ids of trials have these keys in this order, which earlier results have, too.
+_LOADER_KEYS = (
+    "batch_size",
+    "workers",
+    "prefetch",
+    "decode",
+    "augment",
+    "colour_jitter",
+    "pca_noise",
+    "normalise",
+    "pin_memory",
+    "image_size",
+    "item_s",
 )
 
 

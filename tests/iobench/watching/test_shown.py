@@ -145,7 +145,7 @@ def test_a_gpu_that_waits_is_a_finding_and_a_change() -> None:
     assert finding.share == 0.4
     page = text_of(render(found.result))
     assert "None of the measured changes would make the loop faster." not in page
-    assert "More workers: DataLoader(num_workers=..., prefetch_factor=...)" in page
+    assert "Use more workers: DataLoader(num_workers=..., prefetch_factor=...)" in page
 
 
 LOSS = {"samples": 9000, "samples_per_s": 90.0, "ceiling_samples_per_s": 180.0, "loss_share": 0.5}
