@@ -149,8 +149,8 @@ COMMAND_TERMS: Mapping[str, str] = {
     "loader": "A program that reads samples from storage and makes batches of them.",
     "loop": "A training loop: it takes batches from a loader and trains a model, step by step.",
     "lock": (
-        "An object in an output which says that a run is writing a split, or a part of it. Other runs "
-        "wait until it is released or expires."
+        "An object in an output which says that a run is writing a split, or a part of it. Other "
+        "runs wait until it is released or expires."
     ),
     "manifest": "A JSON file that is written last. Its presence means that a split is complete.",
     "MB, MiB": "MB is 1,000,000 bytes. MiB is 1,048,576 bytes.",
