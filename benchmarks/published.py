@@ -66,8 +66,8 @@ class Claim:
         name: the key of its figures, and the argument of ``--only``.
         claim: what to do, in a few words.
         published: the figure that was published for it.
-        holds_if: the condition of ``rules``, as the end of a sentence that begins with "It holds
-            if".
+        holds_if: the condition of ``rules``, as the end of a sentence that begins with "The claim
+            holds if".
         command: the command to run, here or, without ``measure``, elsewhere.
         shown: the sentence of the table, with a field for each point or ratio, such as
             ``{two/one}``.
@@ -75,6 +75,7 @@ class Claim:
         measure: returns the figures; None if they need another machine.
         metrics: the unit of each metric.
         points: the parameters that select the trials of a point, by the name of the point.
+        labels: what the page calls a point, if that is not the name of the point.
         rules: conditions, all of which must hold.
         copies: how many times each photograph is used, under different names.
     """
@@ -89,8 +90,13 @@ class Claim:
     measure: Callable[[Claim, Workplace, int], Figures] | None = None
     metrics: Mapping[str, str] = field(default_factory=lambda: {"samples_per_s": "images/s"})
     points: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
     rules: Sequence[Rule] = ()
     copies: int = 1
+
+    def label(self, name: str) -> str:
+        """What the page calls a point or a ratio of two points."""
+        return " / ".join(self.labels.get(point, point) for point in name.split("/"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,17 +220,25 @@ def _section(number: int, claim: Claim, judgement: Judgement | None) -> str:
         lines += ["| | median | interval | unit |", "| --- | --- | --- | --- |"]
         for name, interval, unit in judgement.rows:
             between = f"{_figure(interval.low)} to {_figure(interval.high)}"
-            lines.append(f"| {name} | {_figure(interval.median)} | {between} | {unit} |")
+            lines.append(
+                f"| {claim.label(name)} | {_figure(interval.median)} | {between} | {unit} |"
+            )
         lines.append("")
-        sentence = f"The claim {judgement.verdict}: it is said to hold if {claim.holds_if}."
-        if judgement.failed:
-            sentence += f" The condition is not met by {', '.join(judgement.failed)}. {claim.why}"
-        lines += [sentence, ""]
+        lines += [f"**Rule:** the claim holds if {claim.holds_if}.", ""]
+        lines += [f"**Verdict:** the claim {judgement.verdict}.{_failures(claim, judgement)}", ""]
     else:
         lines += [f"The claim was not measured here. {claim.why}", ""]
     command = claim.command.replace(" --set", " \\\n    --set")
     lines += ["<!-- not run: minutes to half an hour -->", "```sh", command, "```", ""]
     return "\n".join(lines)
+
+
+def _failures(claim: Claim, judgement: Judgement) -> str:
+    """Which figures do not meet the rule, and why; empty if all of them do."""
+    if not judgement.failed:
+        return ""
+    failed = "; ".join(claim.label(name) for name in judgement.failed)
+    return f" This does not meet the rule: {failed}. {claim.why}"
 
 
 _LOOPS = "iobench run configs/bench/loaders.yaml --set loaders=[]"
@@ -242,14 +256,16 @@ def _sizes(name: str, claim: str, published: str, sizes: Sequence[str]) -> Claim
         published,
         "shards of every size are read at a higher rate than files",
         _SIZES,
-        shown=f"Files are read at {{files}} MB/s. Shards of {smallest} are {{{smallest}/files}} "
-        f"times as fast, and shards of {largest} {{{largest}/files}} times.",
+        shown=f"Files are read at {{files}} MB/s. Shards of {smallest.replace('MB', ' MB')} are "
+        f"{{{smallest}/files}} times as fast, and shards of {largest.replace('MB', ' MB')} are "
+        f"{{{largest}/files}} times as fast.",
         measure=benchmark,
         metrics={"mb_per_s": "MB/s"},
         points={
             "files": {"data": f"files@{name}"},
             **{size: {"data": f"shards-{size}@{name}"} for size in sizes},
         },
+        labels={size: f"shards of {size.replace('MB', ' MB')}" for size in sizes},
         rules=[Rule(f"{size}/files", above=1) for size in sizes],
         copies=4,
     )
@@ -259,7 +275,7 @@ CLAIMS = (
     _sizes(
         "disk",
         "read a few large files instead of many small ones, from a disk",
-        "10 GB in 2,000,000 files of 5 kB take hours, and in 2,000 files of 5 MB minutes. Files of "
+        "10 GB take hours in 2,000,000 files of 5 kB, and minutes in 2,000 files of 5 MB. Files of "
         "1 to 128 MB are best.",
         ("1MB", "4MB", "16MB", "64MB", "128MB"),
     ),
@@ -278,48 +294,58 @@ CLAIMS = (
         shown="2 workers are {two/one} times as fast as 1, 4 workers {four/two} times as fast as "
         "2, and 7 workers {seven/four} times as fast as 4.",
         command=_LOOPS,
-        why=f"This machine has {CPUS} CPUs, which 2 workers keep busy; more workers take "
-        "turns. On 16 CPUs, 16 workers were 11 times as fast as one: see "
+        why=f"This machine has {CPUS} CPUs, which 2 workers keep busy. More workers only share "
+        "them. On a machine with 16 CPUs, 16 workers were 11 times as fast as one: see "
         "[One GPU, measured](one-gpu.md).",
         measure=benchmark,
-        metrics={"samples_per_s": "images/s", "au_mlperf": "share of the time, device busy"},
+        metrics={
+            "samples_per_s": "images/s",
+            "au_mlperf": "share of the time in which the device is busy",
+        },
         points={
             name: {"data": "photos@disk", "workers": workers}
             for name, workers in (("one", 1), ("two", 2), ("four", 4), ("seven", 7))
         },
+        labels={"one": "1 worker", "two": "2 workers", "four": "4 workers", "seven": "7 workers"},
         rules=[Rule(ratio, above=1) for ratio in ("two/one", "four/two", "seven/four")],
     ),
     Claim(
         name="resize",
         claim="resize the images once, beforehand",
         published="The loop is 3 times as fast with 1 worker. More workers then gain nothing.",
-        holds_if="resized images are 3 times as fast as photographs, and a second worker gains at "
-        "most 5 %",
-        shown="Resized images are {resized/photos} times as fast as photographs. A second worker "
-        "is then {resized2/resized} times as fast as one.",
+        holds_if="the loop is 3 times as fast on resized images as on photographs, and a second "
+        "worker then gains at most 5 %",
+        shown="On resized images, the loop is {resized/photos} times as fast as on photographs. "
+        "With 2 workers, it is then {resized2/resized} times as fast as with 1.",
         command=_LOOPS,
         why="The photographs of this data set are small (some 500 by 400 pixels), so resizing "
-        "saves less than for photographs of a camera. The device still waits for data after "
-        "resizing, so a second worker gains.",
+        "saves less than for photographs of a camera. After resizing, the device still waits for "
+        "data, so a second worker gains.",
         measure=benchmark,
         points={
             "photos": {"data": "photos@disk", "workers": 1},
             "resized": {"data": "files@disk", "workers": 1},
             "resized2": {"data": "files@disk", "workers": 2},
         },
+        labels={
+            "photos": "photographs, 1 worker",
+            "resized": "resized images, 1 worker",
+            "resized2": "resized images, 2 workers",
+        },
         rules=[Rule("resized/photos", reaches=3), Rule("resized2/resized", at_most=1.05)],
     ),
     Claim(
         name="sleep",
-        claim="a data set that sleeps for a second for each item",
-        published="1 worker delivers 1 item/s, and 3 workers 3 items/s.",
-        holds_if="both rates are within 5 %",
-        shown="1 worker delivers {one} item/s, and 3 workers {three} items/s.",
+        claim="use 3 workers instead of 1 for a data set that sleeps for a second for each item",
+        published="1 worker delivers 1 item/s, and 3 workers deliver 3 items/s.",
+        holds_if="both measured rates differ from these rates by at most 5 %",
+        shown="1 worker delivers {one} item/s, and 3 workers deliver {three} items/s.",
         command="iobench run configs/bench/loaders.yaml --set training=[] --set "
         '\'loaders=[{"loader":"mock","workers":[1,3],"item_s":1,"batch_size":1,"seconds":9}]\'',
         measure=benchmark,
         metrics={"samples_per_s": "items/s"},
         points={"one": {"workers": 1}, "three": {"workers": 3}},
+        labels={"one": "1 worker", "three": "3 workers"},
         rules=[
             Rule("one", above=0.95, at_most=1.05),
             Rule("three", above=2.85, at_most=3.15),
@@ -327,17 +353,19 @@ CLAIMS = (
     ),
     Claim(
         name="access",
-        claim="download data first that fit into memory, instead of streaming or reading them "
-        "lazily",
-        published="The download is the fastest way.",
-        holds_if="epochs after the download are faster than streamed and lazily read ones",
-        shown="After a download, epochs are {download/stream} times as fast as streamed ones, and "
-        "with samples by number {download-map/lazy-map} times as fast as lazily read ones.",
+        claim="download data that fit into memory first, instead of streaming them or reading "
+        "sample by sample",
+        published="Downloading first is the fastest way.",
+        holds_if="epochs after the download are faster than streamed epochs, and faster than "
+        "epochs that are read sample by sample",
+        shown="After a download, an epoch that is read in sequence is {download/stream} times as "
+        "fast as a streamed one. An epoch of single samples is {download-map/lazy-map} times as "
+        "fast as one that requests each sample from the store.",
         command="iobench run configs/bench/access.yaml --set 'loaders.0.access=[file,pipe,lazy]'",
         measure=benchmark,
         metrics={
             "steady_samples_per_s": "images/s",
-            "time_to_first_batch_s": "s to the first batch",
+            "time_to_first_batch_s": "seconds to the first batch",
         },
         points={
             "download": {"loader": "torch-iterable", "access": "file"},
@@ -345,27 +373,34 @@ CLAIMS = (
             "download-map": {"loader": "torch-map", "access": "file"},
             "lazy-map": {"loader": "torch-map", "access": "lazy"},
         },
+        labels={
+            "download": "downloaded, read in sequence",
+            "stream": "streamed",
+            "download-map": "downloaded, read by sample",
+            "lazy-map": "requested by sample",
+        },
         rules=[Rule("download/stream", above=1), Rule("download-map/lazy-map", above=1)],
     ),
     Claim(
         name="larger",
-        claim="the same with data that do not fit into memory",
+        claim="download data that do not fit into memory first, instead of streaming them",
         published="No figure was published.",
         holds_if="",
         command="systemd-run --user --scope -p MemoryMax=2G iobench run configs/bench/access.yaml "
         "--set data.shards=s3://bucket/out",
-        why="It needs systemd, to limit the memory, and a store on another machine.",
+        why="It needs systemd, which limits the memory, and a store on another machine.",
     ),
     Claim(
         name="shares",
-        claim="give each of N hosts its share of the shards, instead of all",
+        claim="give each of N hosts its share of the shards, instead of all shards",
         published="The time to load is divided by N.",
-        holds_if="a quarter takes less than 1/3.2 of the time of all shards",
-        shown="All shards take {all} s, and a quarter of them {quarter} s: {all/quarter} times "
-        "less.",
+        holds_if="all shards take more than 3.2 times as long as a quarter of them",
+        shown="All shards take {all} s, and a quarter of them {quarter} s. The ratio is "
+        "{all/quarter}.",
         command="dataprep stage s3://bucket/out /nvme/out --host 0/4",
         measure=shares,
         metrics={"seconds": "s"},
+        labels={"all": "all shards", "quarter": "a quarter of the shards"},
         rules=[Rule("all/quarter", above=3.2)],
     ),
     Claim(
@@ -373,7 +408,7 @@ CLAIMS = (
         claim="measure with synthetic data first",
         published="The device's own rate is the ceiling of the loop.",
         holds_if="the loop is not faster on shards than on synthetic data",
-        shown="The loop has {shards/synthetic} of the rate that it has on synthetic data.",
+        shown="On shards, the loop has {shards/synthetic} of its rate on synthetic data.",
         command="iobench run configs/bench/ladder.yaml --set training.0.inputs=synthetic "
         "--set 'training.1.inputs=[synthetic,warm]'",
         measure=benchmark,
@@ -381,6 +416,7 @@ CLAIMS = (
             "synthetic": {"input": "synthetic", "workers": 1},
             "shards": {"input": "warm", "workers": 1},
         },
+        labels={"synthetic": "synthetic data", "shards": "shards, warm"},
         rules=[Rule("shards/synthetic", at_most=1)],
     ),
     Claim(
@@ -388,19 +424,19 @@ CLAIMS = (
         claim="use pinned memory and mixed precision",
         published="No figure was published.",
         holds_if="",
-        shown="On one H200, elsewhere: pinned memory is 1.27 times as fast with batches of 128, "
-        "and 1.07 times with batches of 256.",
+        shown="On another machine with an H200, the loop is 1.27 times as fast with pinned memory "
+        "and batches of 128, and 1.07 times as fast with batches of 256.",
         command="iobench run configs/bench/train-resnet50.yaml --set training.0.pin_memory=false "
         "--set training.0.precision=float32",
-        why="It needs a GPU. [One GPU, measured](one-gpu.md) has figures of a machine with one; "
-        "mixed precision was not compared with float32 there. Compare the command with the same "
-        "without `--set`.",
+        why="It needs a GPU. [One GPU, measured](one-gpu.md) has figures of a machine with a GPU, "
+        "but does not compare mixed precision with float32. To measure the claim, run this command "
+        "with and without its `--set` options, and compare the two runs.",
     ),
     Claim(
         name="scaling",
         claim="train on several GPUs",
         published="From 4 to 8 GPUs the rate rises from 3,012 to 5,874 images/s (an efficiency of "
-        "0.975); it is 44,000 with 64 GPUs (0.92) and 171,000 with 256 (0.90).",
+        "0.975). It is 44,000 images/s with 64 GPUs (0.92), and 171,000 with 256 (0.90).",
         holds_if="",
         command="iobench run configs/bench/train-all-gpus.yaml --set 'training.0.devices=[4,8]'",
         why="It needs 8 GPUs. On several hosts, run examples/train_ddp.py.",
@@ -416,6 +452,7 @@ CLAIMS = (
         command="python examples/train_digits.py digits --framework mxnet",
         measure=digits,
         metrics={"accuracy": "share of the digits"},
+        labels={"validation": "accuracy in validation"},
         rules=[Rule("validation", reaches=0.969)],
     ),
     Claim(
@@ -426,7 +463,8 @@ CLAIMS = (
         holds_if="the loop is 10 times as fast",
         shown="The loop is {shards/photos} times as fast: {shards} instead of {photos} images/s.",
         why="The store is a program on the same CPUs, without latency, so photographs arrive "
-        "faster here than from a store elsewhere; and there are few CPUs to gain from.",
+        "faster here than from a store on another machine. There are also few CPUs for more "
+        "workers.",
         command="iobench run configs/bench/advise.yaml --set loaders=[] --set object_store=null "
         "--set training.0.workers=1 --set training.0.inputs=store "
         f"--set training.1.workers={CPUS}",
@@ -435,6 +473,7 @@ CLAIMS = (
             "photos": {"loader": "torch-folder"},
             "shards": {"loader": "torch-iterable"},
         },
+        labels={"photos": "photographs on S3, 1 worker", "shards": f"shards, {CPUS} workers"},
         rules=[Rule("shards/photos", reaches=10)],
     ),
 )
@@ -442,25 +481,29 @@ CLAIMS = (
 _PAGE = """\
 # Published figures, measured here
 
-For people who have read that a change speeds training up, and who want to know whether it does.
-Each claim was measured on a machine with {cpus} CPUs and without a GPU, with {images:,} photographs
-of ImageNet. Both sides of a ratio have the same images. A figure is the median of {repeats}
-repeats. `python -m benchmarks.published PHOTOS` writes this page.
+For people who have read that a change makes training faster, and who want to know whether it does.
 
 {table}
 
+A verdict comes from a rule, which the section of the claim below gives. The rule applies to the
+whole interval, not to the median. "Holds in part" means that some of the figures meet the rule.
+
 ## Conditions
 
-- The S3 server is moto, a program on the same CPUs without latency. Differences are larger with
-  Amazon's S3.
-- Small files are photographs at 256 pixels, of some 40 kB each. One process reads them.
+- The machine has {cpus} CPUs and no GPU. The data are {images:,} photographs of ImageNet. Both sides
+  of a ratio have the same images. A figure is the median of {repeats} repeats.
 - `loaders.yaml` emulates a V100: the loop sleeps as long as that device would compute.
-- The store from which hosts load their shares answers after 20 ms, with 5 MB/s for each host.
+- The S3 server is moto, a program on the same CPUs without latency. With Amazon's S3, the
+  differences are larger.
+- Small files are photographs at 256 pixels, of about 40 kB each. One process reads them.
+- The store from which hosts load their shares answers after 20 ms, and gives each host 5 MB/s.
+
+`python -m benchmarks.published PHOTOS` repeats the measurement and writes this page.
 
 ## Each claim
 
-A rule decides whether a claim holds: it applies to the whole interval, not to the median. The
-option `--set data.source=PHOTOS` is added to the commands of iobench.
+Each section has the figures of a claim, its rule, and the command that measures it. Add
+`--set data.source=PHOTOS` to the commands of iobench.
 
 {sections}"""
 

@@ -86,7 +86,7 @@ def test_claims_are_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     asked += ["--folder", str(tmp_path / "kept"), "--page", str(tmp_path / "page.md")]
     monkeypatch.setattr("sys.argv", asked)
     published.main()
-    assert "all/quarter" in (tmp_path / "page.md").read_text()
+    assert "all shards / a quarter of the shards" in (tmp_path / "page.md").read_text()
     (sleep,) = [one for one in CLAIMS if one.name == "sleep"]
     command = sleep.command.replace('seconds":9', 'seconds":0.3')
     quick = replace(sleep, command=command)
