@@ -290,7 +290,7 @@ CLAIMS = (
         claim="use more loader workers in a training loop",
         published="From 1 to 7 workers the rate rises from 100 to 300 images/s, an epoch takes "
         "96 s instead of 260 s, and the device is busy 95 % instead of 50 % of the time.",
-        holds_if="each step, to 2, 4 and 7 workers, is faster than the one before",
+        holds_if="2 workers are faster than 1, 4 faster than 2, and 7 faster than 4",
         shown="2 workers are {two/one} times as fast as 1, 4 workers {four/two} times as fast as "
         "2, and 7 workers {seven/four} times as fast as 4.",
         command=_LOOPS,
@@ -490,8 +490,8 @@ whole interval, not to the median. "Holds in part" means that some of the figure
 
 ## Conditions
 
-- The machine has {cpus} CPUs and no GPU. The data are {images:,} photographs of ImageNet. Both sides
-  of a ratio have the same images. A figure is the median of {repeats} repeats.
+- The machine has {cpus} CPUs and no GPU. The data are {images:,} photographs of ImageNet. Both
+  sides of a ratio have the same images. A figure is the median of {repeats} repeats.
 - `loaders.yaml` emulates a V100: the loop sleeps as long as that device would compute.
 - The S3 server is moto, a program on the same CPUs without latency. With Amazon's S3, the
   differences are larger.
