@@ -71,24 +71,29 @@ has its own terms at its end, too.
 _ACCELERATORS = """\
 # Accelerators
 
-For people who choose a device to emulate or to plan for: each name that `training.N.preset` in a
-config and `iobench scale --device` take, with its rate, what the rate means, and where it comes
-from. Pick by the question:
+For people who choose a device to emulate, or to plan a cluster with. `training.N.preset` in a
+config and `iobench scale --device` take the names of the table. Choose the kind of rate by your
+question:
 
-- **Is the input fast enough for real training?** Take a tuned training step (`A100`, `H100`).
-- **How does this compare with results of MLPerf Storage?** Take its emulation (`H100-mlperf`). Its
-  pauses for a batch are longer than a tuned step, so that it asks for fewer images/s.
+- **Is the input fast enough for real training?** Choose a tuned training step (`A100`, `H100`).
+- **How does this compare with results of MLPerf Storage?** Choose its emulation (`H100-mlperf`). It
+  pauses for each batch for longer than a tuned training step takes, so that it asks for fewer
+  images/s.
 
-A rate is of one model. A preset sets `model` too; its samples should be like those of the model:
-MLPerf Storage's RetinaNet reads JPEG files of 323 kB on average. Names that end in `-mlperf` have
-a pass mark, and the report lists beside it what else the rules of MLPerf Storage ask for:
+A rate belongs to one model, and a preset also sets `model`. Use samples like those of the model:
+MLPerf Storage's RetinaNet reads JPEG files of 323 kB on average.
+
+The names that end in `-mlperf` have a pass mark: the lowest utilisation of the accelerator with
+which a run of MLPerf Storage passes. The report also lists the other conditions of MLPerf Storage:
 batches of the workload's size, data of 5 times the memory of the hosts, 500 steps in an epoch, and
 a run to warm up before five runs that count. Only `mlpstorage`, the benchmark's own program, gives
 results of MLPerf Storage. All other names have no pass mark.
 
-Prices are those of an instance of Amazon EC2, divided by its accelerators; `iobench scale --device`
-multiplies them. Add an accelerator in `iobench/consumers/accelerators.py`, the only file that lists
-them.
+The price of an accelerator is the price of an Amazon EC2 instance divided by its number of
+accelerators. `iobench scale --device` multiplies it by the number of devices.
+
+To add an accelerator, add it to `iobench/consumers/accelerators.py`. This is the only file that
+lists accelerators.
 """
 _RULES = "<!-- rules -->\n"
 
@@ -143,14 +148,14 @@ def glossary() -> str:
 def accelerators() -> str:
     """The rates of all accelerators, and their prices, as Markdown."""
     lines = [_ACCELERATORS + _MADE_BY, "## Rates\n"]
-    lines += ["| name | trains | images/s | the rate of | pass mark | source |"]
+    lines += ["| name | model | images/s | meaning of the rate | pass mark | source |"]
     lines += ["| --- | --- | --- | --- | --- | --- |"]
     for accelerator in ACCELERATORS:
         for rate in accelerator.rates:
             mark = exact_percent(rate.workload.pass_mark) if rate.workload is not None else ""
             cells = [f"`{rate.name}`", model_words(rate.model), precise_number(rate.samples_per_s)]
             lines.append(f"| {' | '.join([*cells, rate.meaning.value, mark, rate.source])} |")
-    lines += ["\n## Prices\n", "| accelerator | $ an hour | from | source |"]
+    lines += ["\n## Prices\n", "| accelerator | $ an hour | instance | source |"]
     lines += ["| --- | --- | --- | --- |", *(_price(one) for one in ACCELERATORS)]
     return "\n".join(lines) + "\n"
 
