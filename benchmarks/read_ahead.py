@@ -31,7 +31,7 @@ def measured(url: str, uri: str, epochs: int, workers: int) -> dict[str, float]:
         __import__(name)
     from torch.utils.data import DataLoader
 
-    import dataprep.adapters.torch
+    import dataprep.reading.torch
 
     dataset = dataprep.open(uri, "train", options=StoreOptions(endpoint_url=url))
     begun_s = time.perf_counter()

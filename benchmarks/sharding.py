@@ -88,7 +88,7 @@ def job(
 _IM2REC = """
 import runpy, sys
 from pathlib import Path
-from dataprep.adapters.mxnet_compat import import_mxnet  # gives NumPy the names that MXNet misses
+from dataprep.reading.mxnet_compat import import_mxnet  # gives NumPy the names that MXNet misses
 
 tool = Path(import_mxnet().__file__).parent / "tools" / "im2rec.py"
 sys.argv[0] = str(tool)

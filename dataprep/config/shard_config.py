@@ -199,7 +199,7 @@ class DaskOptions(BaseModel):
     """Arguments of that class."""
 
     dashboard: str | None = None
-    """Address of Dask's dashboard, such as `127.0.0.1:8787`."""
+    """The address on which Dask's dashboard listens: a host and a port, separated by a colon."""
 
     max_concurrent_uploads: Positive = 32
     """Maximum number of shards that all workers together store at the same time."""
