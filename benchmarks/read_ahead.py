@@ -7,6 +7,8 @@ in interleaved pairs, each measurement in a process of its own. The store is ``l
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
 import json
 import os
 import statistics
@@ -31,7 +33,10 @@ def measured(url: str, uri: str, epochs: int, workers: int) -> dict[str, float]:
         __import__(name)
     from torch.utils.data import DataLoader
 
-    import dataprep.reading.torch
+    # The module that ``to_torch`` imports on its first call; an older checkout has it elsewhere.
+    for name in ("dataprep.reading.torch", "dataprep.adapters.torch"):
+        with contextlib.suppress(ModuleNotFoundError):
+            importlib.import_module(name)
 
     dataset = dataprep.open(uri, "train", options=StoreOptions(endpoint_url=url))
     begun_s = time.perf_counter()
