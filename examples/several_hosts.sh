@@ -1,6 +1,9 @@
 #!/bin/sh
-# Shards, a copy on a local disk, training with two ranks, a kill, and the rest of the epoch with
-# three ranks. Needs `pip install 'dataprep-iobench[torch]'`, two minutes, and no network:
+# Train on several ranks, kill the training, and resume it with another number of ranks.
+#
+# The script makes shards, copies them as `dataprep stage` does on a host, trains with two ranks,
+# kills both, and trains the rest of the epoch with three ranks. It takes two minutes and needs no
+# network. Install the package before: pip install 'dataprep-iobench[torch]'
 #
 #     sh examples/several_hosts.sh [FOLDER]
 set -eu
@@ -16,7 +19,9 @@ dataprep stage "$work/out" "$work/local"
 echo "two ranks, killed within the epoch:"
 torchrun --standalone --nproc-per-node 2 $train --checkpoint "$work/checkpoint.pt" &
 pid=$!
+# Wait for the first checkpoint. `kill -0` ends the script if the training has ended before.
 until [ -e "$work/checkpoint.pt" ]; do kill -0 $pid; sleep 0.1; done
+# Kill torchrun, and then the ranks that it has started.
 kill -9 $pid
 pkill -9 -f "$work/checkpoint.pt" || true
 wait $pid 2>/dev/null || true

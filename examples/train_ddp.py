@@ -1,13 +1,17 @@
-"""Train a small network on shards with DistributedDataParallel; a checkpoint every few steps.
+"""Train a small network on shards with DistributedDataParallel.
 
     torchrun --nproc-per-node 2 examples/train_ddp.py s3://bucket/imagenet --global-batch 512
     torchrun --nproc-per-node 2 examples/train_ddp.py /nvme/imagenet       --global-batch 512
 
-``DATA`` is the output of ``dataprep shard``, a copy, or the share of this host that ``dataprep
-stage`` made. All ranks make the same number of steps. Started again, also with another number of
-ranks, it goes on within the epoch where the last checkpoint was written. Images stay uint8 until
-they are on the device, which normalises them. ``--watch FOLDER`` measures how long the loop waits
-for its batches (``iobench.watch``); with ``--replay N`` also how fast it is without its loader.
+``DATA`` is an output of ``dataprep shard``, a copy of it, or the share of this host that
+``dataprep stage`` has copied. All ranks make the same number of steps. Images stay uint8 until they
+are on the device, which normalises them.
+
+The program writes a checkpoint every few steps. If you start it again, it resumes within the epoch,
+at the step of the last checkpoint, also with another number of ranks.
+
+``--watch FOLDER`` measures how long the loop waits for its batches (``iobench.watch``). With
+``--replay N`` it also measures how fast the loop is without its loader.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ _COLOURS = 3
 
 
 def network(classes: int) -> nn.Module:
-    """A few convolutions, so that the example also runs on processors."""
+    """Return a network of a few convolutions, which is small enough for machines without a GPU."""
     return nn.Sequential(
         nn.Conv2d(_COLOURS, 32, 7, stride=4),
         nn.ReLU(),
@@ -40,14 +44,14 @@ def network(classes: int) -> nn.Module:
 
 
 def save(path: Path, model: nn.Module, batches: Any) -> None:
-    """Write a checkpoint; a kill meanwhile leaves the one before."""
+    """Write a checkpoint. If the process is killed meanwhile, the previous checkpoint remains."""
     unfinished = path.with_suffix(".new")
     torch.save({"model": model.state_dict(), "batches": batches.state_dict()}, unfinished)
     unfinished.replace(path)
 
 
 def main() -> None:
-    """Read the arguments, train, print each epoch."""
+    """Read the arguments, train, and print a line for each epoch."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", metavar="DATA")
     parser.add_argument("--global-batch", type=int, default=512)
@@ -55,9 +59,9 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=224, help="side of the images in pixels")
     parser.add_argument("--checkpoint", type=Path, default=Path("checkpoint.pt"))
     parser.add_argument("--every", type=int, default=10, help="steps between checkpoints")
-    parser.add_argument("--watch", metavar="FOLDER", help="measure the loop, and report there")
+    parser.add_argument("--watch", metavar="FOLDER", help="measure the loop, write a report here")
     parser.add_argument(
-        "--replay", type=int, metavar="N", help="with --watch: hand out N batches again"
+        "--replay", type=int, metavar="N", help="with --watch: also train on N repeated batches"
     )
     options = parser.parse_args()
 
@@ -85,7 +89,7 @@ def main() -> None:
         batches.load_state_dict(saved["batches"])
     begin = batches.state_dict()
     if begin["samples"] and rank == 0:
-        print(f"epoch {begin['epoch']} goes on after {begin['samples']:,} samples", flush=True)
+        print(f"epoch {begin['epoch']} resumes after {begin['samples']:,} samples", flush=True)
     parallel = DistributedDataParallel(model)
     optimiser = torch.optim.SGD(parallel.parameters(), lr=0.05)
     watched = batches
@@ -96,7 +100,8 @@ def main() -> None:
         watched = iobench.watch(batches, options.watch, device=device.type == "cuda", **replay)
 
     for epoch in range(begin["epoch"], options.epochs):
-        # Each loop over the batches is the next epoch; the first one is what is left of its epoch.
+        # Each loop over the batches reads the next epoch. After a resume, the first loop reads the
+        # rest of its epoch.
         for step, (images, labels) in enumerate(watched, start=1):
             images = dataprep.normalise(images.to(device))
             loss = nn.functional.cross_entropy(parallel(images), labels.to(device))

@@ -3,9 +3,9 @@
     pip install scikit-learn 'dataprep-iobench[torch]'    # or [tensorflow], or [mxnet]
     python examples/train_digits.py digits --framework torch
 
-The folder ``digits`` gets the images, and shards of them in TFRecord and RecordIO. torch and
-TensorFlow read TFRecord, MXNet reads RecordIO. Every fifth digit is held out to measure the
-accuracy. All of it takes half a minute on two cores.
+The program writes the images and their shards, in TFRecord and RecordIO, into the folder
+``digits``. torch and TensorFlow read TFRecord, and MXNet reads RecordIO. Every fifth digit is held
+out to measure the accuracy. The program takes half a minute on two cores.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ except ModuleNotFoundError:
     raise SystemExit("scikit-learn is not installed: pip install scikit-learn") from None
 
 EPOCHS = 15
-# The centre of each image as 28 x 28 pixels, without random crops and flips.
+# Crop the centre of each image to 28 x 28 pixels, without random crops and flips.
 CENTRE = dataprep.Augmentation(size=28, random=False)
 
 
 def write_images(folder: Path) -> None:
-    """Enlarge each digit from 8 x 8 to 64 x 64 pixels: ``train/7/0017.jpg``."""
+    """Enlarge each digit from 8 x 8 to 64 x 64 pixels and save it, as ``train/7/0017.jpg``."""
     digits = load_digits()
     for number, (pixels, digit) in enumerate(zip(digits.images, digits.target, strict=True)):
         split = "train" if number % 5 else "validation"
@@ -40,7 +40,7 @@ def write_images(folder: Path) -> None:
 
 
 def write_shards(images: Path, output: Path) -> None:
-    """Write the images of both splits to shards of both formats."""
+    """Pack the images of both splits into shards, in both formats."""
     for split in ("train", "validation"):
         dataprep.shard(
             dataprep.ShardConfig(
@@ -49,13 +49,13 @@ def write_shards(images: Path, output: Path) -> None:
                 split=split,
                 format=("tfrecord", "recordio"),
                 shard_size="1MB",
-                dask={"processes": False},  # so few images need no worker processes
+                dask={"processes": False},  # 1,797 small images need no worker processes
             )
         )
 
 
 def batches(framework: str, output: Path, split: str) -> Any:
-    """Batches of images and labels, in another order in each epoch."""
+    """Return batches of images and labels. Each epoch has another order."""
     dataset = dataprep.open(output, split, format="recordio" if framework == "mxnet" else None)
     if framework == "torch":
         return dataprep.to_torch(dataset, iterable=True, transform=CENTRE, batch_size=64)
@@ -70,7 +70,7 @@ def train_torch(train: Any, held_out: Any) -> float:
     from torch import nn
 
     torch.manual_seed(0)
-    torch.set_num_threads(1)  # more threads do not make so small a network faster
+    torch.set_num_threads(1)  # more threads do not make such a small network faster
     model = nn.Sequential(
         *(nn.Conv2d(3, 6, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)),
         *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten()),
@@ -78,7 +78,7 @@ def train_torch(train: Any, held_out: Any) -> float:
     )
     optimiser = torch.optim.Adam(model.parameters())
     for _ in range(EPOCHS):
-        for images, labels in train:  # each loop is the next epoch
+        for images, labels in train:  # each loop over the batches reads the next epoch
             loss = nn.functional.cross_entropy(model(images), labels)
             optimiser.zero_grad()
             loss.backward()
@@ -103,7 +103,7 @@ def train_tensorflow(train: Any, held_out: Any) -> float:
         ]
     )
     model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
-    model.fit(train, epochs=EPOCHS, shuffle=False, verbose=0)  # the batches are shuffled already
+    model.fit(train, epochs=EPOCHS, shuffle=False, verbose=0)  # dataprep has shuffled the samples
     return model.evaluate(held_out, verbose=0)[1]
 
 
@@ -123,7 +123,7 @@ def train_mxnet(train: Any, held_out: Any) -> float:
     cross_entropy = loss.SoftmaxCrossEntropyLoss()
     trainer = Trainer(model.collect_params(), "adam")
     for _ in range(EPOCHS):
-        for batch in train:  # each loop is the next epoch
+        for batch in train:  # each loop over the batches reads the next epoch
             with mx.autograd.record():
                 losses = cross_entropy(model(batch.data[0]), batch.label[0])
             losses.backward()
@@ -138,13 +138,14 @@ TRAIN = {"torch": train_torch, "tensorflow": train_tensorflow, "mxnet": train_mx
 
 
 def main() -> None:
-    """Make images and shards, train, print the accuracy."""
+    """Make images and shards, train, and print the accuracy."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--framework", choices=TRAIN, default="torch")
     options = parser.parse_args()
     images, shards = options.folder / "images", options.folder / "shards"
-    if not (shards / "validation.manifest.json").exists():  # written when all shards are
+    # The manifest of the last split is written when all of its shards are complete.
+    if not (shards / "validation.manifest.json").exists():
         write_images(images)
         write_shards(images, shards)
     train = batches(options.framework, shards, "train")

@@ -106,5 +106,5 @@ def test_the_example(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     goes_on, ended = done.stdout.splitlines()[-2:]
-    assert goes_on.startswith("epoch 0 goes on after ")
+    assert goes_on.startswith("epoch 0 resumes after ")
     assert ended == "epoch 0: 1,200 samples on 3 ranks"
