@@ -43,7 +43,7 @@ html_theme_options = {
 _NAMES = re.compile(r"( +)(\w+(?:, \w+)+): (.*)")
 """Several names of an "Attributes:" section on one line, with their common description."""
 
-_LONGEST_SIGNATURE = 1_000
+_LONGEST_SIGNATURE = 600
 
 
 def _prepare_docstring(
@@ -75,7 +75,7 @@ def _prepare_docstring(
 def _shorten_signature(
     app: Sphinx, what: str, name: str, obj: Any, options: Any, signature: str, returns: str
 ) -> tuple[str, str] | None:
-    """Leave out the defaults of a config with many keys; the list of its keys follows."""
+    """Replace a signature with long defaults; the list of the keys follows it."""
     if signature and len(signature) > _LONGEST_SIGNATURE:
         return "(**keys)", returns
     return None

@@ -30,6 +30,6 @@ def test_each_page_begins_with_a_reader_and_has_an_example() -> None:
     contents = (DOCS / "index.md").read_text().splitlines()
     for page in PAGES:
         text = page.read_text()
-        assert "For people who" in text
+        assert "This page is for people who" in text
         assert "```python\n" in text
         assert page.stem in contents
