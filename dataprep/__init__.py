@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from dataprep.formats.recordio import RecordIOWriter, read_recordio
     from dataprep.formats.tfrecord import TFRecordWriter, read_tfrecords
     from dataprep.image import Converted, ImagePolicy, convert
-    from dataprep.image.geometry import Geometry
+    from dataprep.image.output_size import Geometry
     from dataprep.job.finish import finalize
     from dataprep.job.plan_command import plan
     from dataprep.job.plan_report import Estimate, SplitEstimate
@@ -112,7 +112,7 @@ _MODULE_BY_NAME = {
     "Estimate": "dataprep.job.plan_report",
     "Fault": "dataprep.checking",
     "FormatMissing": "dataprep.errors",
-    "Geometry": "dataprep.image.geometry",
+    "Geometry": "dataprep.image.output_size",
     "ILSVRCOptions": "dataprep.sources.options",
     "ImageError": "dataprep.errors",
     "ImagePolicy": "dataprep.image",

@@ -28,7 +28,7 @@ from dataprep.errors import (
     UnsupportedImage,
 )
 from dataprep.image import icc
-from dataprep.image.geometry import Pixels, Source, describe, require_size
+from dataprep.image.output_size import Pixels, Source, describe, require_size
 from dataprep.image.policy import ImagePolicy, Note, Refusal
 from dataprep.image.resize import turn
 

@@ -22,7 +22,7 @@ from PIL import Image
 from dataprep.errors import CorruptImage, ImageTooLarge
 from dataprep.image import icc, jpeg
 from dataprep.image.containers import Opened, name_notes, open_image
-from dataprep.image.geometry import (
+from dataprep.image.output_size import (
     Geometry,
     Pixels,
     Source,

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias
 import simplejpeg
 
 from dataprep.errors import CorruptImage, ImageTooLarge, UnsupportedImage
-from dataprep.image.geometry import Pixels
+from dataprep.image.output_size import Pixels
 from dataprep.image.policy import Notes
 
 SOI = b"\xff\xd8"

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from dataprep.image.geometry import Geometry, Pixels
+from dataprep.image.output_size import Geometry, Pixels
 from dataprep.image.policy import Filter
 
 try:

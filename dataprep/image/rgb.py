@@ -8,7 +8,7 @@ import numpy as np
 import simplejpeg
 
 from dataprep.image.containers import open_image
-from dataprep.image.geometry import Pixels
+from dataprep.image.output_size import Pixels
 from dataprep.image.policy import ImagePolicy
 
 _POLICY = ImagePolicy()  # puts transparent images on white, and takes the first frame

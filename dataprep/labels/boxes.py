@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dataprep.formats import Box
 from dataprep.image import Converted
-from dataprep.image.geometry import Geometry
+from dataprep.image.output_size import Geometry
 from dataprep.labels.options import BoxOptions
 
 SIDES = ("xmin", "ymin", "xmax", "ymax")

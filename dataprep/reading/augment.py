@@ -28,8 +28,8 @@ from PIL import Image
 
 from dataprep.errors import ConfigError
 from dataprep.formats.protocol import Buffer
-from dataprep.image.geometry import Pixels, dct_fraction
 from dataprep.image.jpeg import SOI, segments
+from dataprep.image.output_size import Pixels, dct_fraction
 from dataprep.image.rgb import decode_whole
 from dataprep.reading.normalisation import SCALE, SHIFT
 

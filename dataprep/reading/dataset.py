@@ -26,7 +26,7 @@ from dataprep.errors import (
 )
 from dataprep.formats import Sample, get_format, preferred_format
 from dataprep.formats.protocol import Buffer, RawRecord
-from dataprep.image.geometry import Pixels
+from dataprep.image.output_size import Pixels
 from dataprep.image.rgb import decode_whole
 from dataprep.labels import LabelSpace
 from dataprep.ordered import in_order

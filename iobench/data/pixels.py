@@ -14,7 +14,7 @@ import numpy as np
 
 from dataprep.errors import CorruptImage
 from dataprep.formats import Buffer
-from dataprep.image.geometry import Pixels
+from dataprep.image.output_size import Pixels
 from dataprep.reading.augment import Augmentation, Box, scaled_part
 
 _HEAD = struct.Struct("<II")

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dataprep.drawn.drawing import draw_image
 from dataprep.errors import CorruptImage, ImageError, ImageTooLarge, UnsupportedImage
 from dataprep.image import Converted, ImagePolicy, check, convert
-from dataprep.image.geometry import Pixels
 from dataprep.image.jpeg import read_header
+from dataprep.image.output_size import Pixels
 from tests import encodings as enc
 from tests.dataprep.image import odd_jpegs
 from tests.dataprep.image.pictures import shown

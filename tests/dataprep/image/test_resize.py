@@ -22,7 +22,13 @@ from PIL import Image
 from dataprep.drawn.drawing import draw_image
 from dataprep.errors import ImageTooLarge
 from dataprep.image import resize
-from dataprep.image.geometry import Geometry, Pixels, falls_short, plan_geometry, require_feasible
+from dataprep.image.output_size import (
+    Geometry,
+    Pixels,
+    falls_short,
+    plan_geometry,
+    require_feasible,
+)
 from dataprep.image.policy import Filter, ImagePolicy, Mode
 from dataprep.image.resize import bgrx, fit
 from tests.strategies import image_policies, sides

@@ -12,7 +12,7 @@ from PIL import Image
 from dataprep.drawn.drawing import draw_image
 from dataprep.errors import CorruptImage, ImageTooSmall, NotAnImage
 from dataprep.image import Converted, ImagePolicy, check, convert
-from dataprep.image.geometry import Geometry, Pixels
+from dataprep.image.output_size import Geometry, Pixels
 from tests import encodings as enc
 from tests.dataprep.image import profiles
 from tests.dataprep.image.pictures import apart, saved, shown, turned

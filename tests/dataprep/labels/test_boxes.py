@@ -20,7 +20,7 @@ from dataprep.config.shard_config import ShardConfig, load
 from dataprep.errors import ConfigError
 from dataprep.formats import Box
 from dataprep.image import Converted, ImagePolicy, convert
-from dataprep.image.geometry import Geometry, plan_geometry
+from dataprep.image.output_size import Geometry, plan_geometry
 from dataprep.labels.boxes import Annotated, BoxColumns, convert_boxes
 from dataprep.labels.options import BoxOptions
 
