@@ -42,7 +42,7 @@ from iobench.results.result import STEADY_STATE, Result, usable
 from iobench.results.trial import Params, Trial, TrialSpec
 from iobench.results.wording import point_words
 from iobench.runner.run_folder import differing_machine, holds_run, read
-from iobench.trials.ladder import HELD_RUNGS
+from iobench.trials.ladder import PRELOADED_RUNGS
 from iobench.trials.trial_duration import TrialDuration, estimate_duration, rate_key
 from iobench.trials.window import MIN_EPOCHS
 
@@ -458,7 +458,7 @@ def _of_reading(name: str, spec: TrialSpec, samples: int, timeout_s: float) -> R
     ranks = params.get("accelerators") or params.get("devices", 1)
     ranks = _MAX_DEVICES if ranks == "all" else int(ranks)
     streams = _connections(spec, workers) * processes * ranks
-    if params.get("input") in HELD_RUNGS or params.get("access") == "file":
+    if params.get("input") in PRELOADED_RUNGS or params.get("access") == "file":
         streams = max(streams, MAX_THREADS)
     max_gets = _requests_in(timeout_s, streams)
     if spec.kind == "layout":

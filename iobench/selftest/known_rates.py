@@ -195,7 +195,7 @@ def _loop_times(
     """Run a loop by the rules of every trial, and return its times."""
     trial = LoopTrial(loader="", data="", batch_size=_BATCH, **settings)
     loader = loader_class(None, trial, clock)
-    opened = ReopenedLoader(loader, lambda: loader)
+    reopened = ReopenedLoader(loader, lambda: loader)
     plan = plan_rate(
         loader,
         trial,
@@ -207,7 +207,9 @@ def _loop_times(
     )
     consumer.warm_up()
     try:
-        measured = measure_rate(opened.request, consumer, clock, plan, arrived=opened.arrived)
+        measurement = measure_rate(
+            reopened.request, consumer, clock, plan, read_totals=reopened.read_totals
+        )
     finally:
         loader.close()
-    return combine_epochs(measured.counted_timings())
+    return combine_epochs(measurement.counted_timings())
