@@ -82,7 +82,8 @@ def run_with_timeout(
         sampling: how the machine is sampled meanwhile; None to sample nothing.
         scratch: a folder that the trial may write to. The caller removes it.
         begin: is called when the trial is prepared. It returns when the measurement may begin, and
-            raises TrialFailed if the trial must not be measured. None: begin at once.
+            raises TrialFailed if the trial must not be measured. If it is None, the measurement
+            begins at once.
     """
     request = TrialRequest(
         spec,
