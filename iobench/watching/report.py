@@ -1,4 +1,4 @@
-"""The report of a watched run: rates and waits of each loader, with notes on unknown values."""
+"""Write the report of a watched run: the rates and waits of each loader, and notes about them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from iobench.watching.session import (
 )
 
 MAX_STEPS = 200_000
-"""Series and quantiles are of this many steps, the last ones. Sums are of all steps."""
+"""Series and quantiles have at most this many steps, the last steps. Sums are over all steps."""
 
 NOTES = (
     "waiting for data is the time that the loop spent in next() on the host, with the start of "
@@ -49,7 +49,7 @@ NOTES = (
 )
 KILLED = "the script ended without notice: steps of its last second may be missing"
 
-_CALIBRATION = 2_000
+_CALIBRATION_STEPS = 2_000
 _RECORD_BYTES = 8 * len(STEP_FIELDS)
 
 
@@ -111,7 +111,10 @@ def write(
 
 
 def _params(settings: WatchSettings, loader: WatchedLoader) -> dict[str, Any]:
-    """The parameters of the trial of a loader. Unknown values and a single process are left out."""
+    """The parameters of the trial of a loader. Unknown values are left out.
+
+    The rank is only a parameter if the job has several processes.
+    """
     params: dict[str, Any] = {}
     if loader.loader:
         params["loader"] = loader.loader
@@ -124,18 +127,19 @@ def _params(settings: WatchSettings, loader: WatchedLoader) -> dict[str, Any]:
 
 
 def step_cost_s() -> float:
-    """Seconds that watching adds to a step, measured by watched and plain passes over a list.
+    """The seconds that watching adds to a step.
 
-    It is the smallest of three measurements, since other work on the machine only adds time.
+    This is the difference between a watched and a plain pass over a list. Each pass is measured
+    three times, and the shortest time counts, since other work on the machine only adds time.
     """
-    batches = [([0] * 32, [0] * 32)] * _CALIBRATION
+    batches = [([0] * 32, [0] * 32)] * _CALIBRATION_STEPS
 
     def watched() -> None:
         deque(TimedEpoch(lambda: iter(batches), 0, 0, StepLog(len)), 0)
 
     watched_s = min(timeit.repeat(watched, number=1, repeat=3))
     plain_s = min(timeit.repeat(lambda: deque(batches, 0), number=1, repeat=3))
-    return max(0.0, watched_s - plain_s) / _CALIBRATION
+    return max(0.0, watched_s - plain_s) / _CALIBRATION_STEPS
 
 
 def read_step_log(records: bytes) -> pd.DataFrame:
@@ -157,9 +161,11 @@ def outcome(
 ) -> Outcome:
     """The figures of the loop over one loader.
 
-    The first step counts in no share. Waiting for the end of an epoch counts. Complete passes over
-    other watched loaders within a step, such as validation, do not count. Steps of a replay only
-    count for the ceiling. ``iobench.watching.loop_rate`` explains how samples/s are counted.
+    - The first step counts in no share.
+    - The wait until the loop learns that an epoch has ended counts as waiting.
+    - Complete passes over other watched loaders within a step, such as validation, do not count.
+    - Steps of a replay count only for the ceiling.
+    - ``iobench.watching.loop_rate`` explains how samples/s are computed.
 
     Args:
         table: the log of steps of all loaders.
@@ -167,10 +173,10 @@ def outcome(
         samples: the readings of the machine.
         step_cost_s: the seconds that watching adds to a step.
         notes: notes about the whole run.
-        replay_batches: the number of batches that were to be repeated; 0 without a replay.
+        replay_batches: the requested number of batches to repeat; 0 without a replay.
 
     Raises:
-        Unavailable: the table has no step after the loader's first.
+        Unavailable: the table has no step after the first step of the loader.
     """
     own = table[table.loader == loader]
     own_steps = _timed(own[own.samples > DEVICE_IDLE], table)
@@ -240,7 +246,9 @@ def outcome(
 def _device_metrics(
     idle: pd.DataFrame, steps: pd.DataFrame, starts: pd.DataFrame, per_second: float
 ) -> dict[str, float]:
-    """The share of the time in which the GPU was idle, waiting for batches; empty if not measured.
+    """The share of the time in which the GPU was idle while it waited for batches.
+
+    The result is empty if this was not measured.
 
     Args:
         idle: the records of the GPU's idle time.
@@ -265,7 +273,7 @@ def _named_quantiles(prefix: str, values: pd.Series[float]) -> dict[str, float]:
 
 
 def _series(steps: pd.DataFrame, origin_s: float) -> dict[str, Sequence[float]]:
-    """The columns of a training loop, without the computing time of the device (unknown)."""
+    """The series of a training loop. The computing time of the device is unknown and left out."""
     series: dict[str, Sequence[float]] = {
         "step_end_s": steps.step_s.cumsum().tolist(),
         "time_s": (steps.ended_s - origin_s).tolist(),
@@ -327,7 +335,8 @@ def _timed(rows: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
     got_s, ended_s = rows.got_s.to_numpy(), rows.ended_s.to_numpy()
     elsewhere_s = np.zeros(len(rows))
     covered_s = -math.inf
-    # Begin and end of each complete pass over a loader. A pass comes before the passes within it.
+    # Each complete pass over a loader, with its begin and its end. The passes are sorted so that a
+    # pass comes before the passes within it.
     passes = table[table.samples > DEVICE_IDLE].groupby(["loader", "epoch"])
     spans = passes.agg(begun_s=("called_s", "first"), ended_s=("ended_s", "last"))
     complete = spans[passes.samples.last() == END_OF_EPOCH]
@@ -353,7 +362,7 @@ def _within(columns: Columns, begin_s: float, end_s: float) -> pd.DataFrame:
 
 
 def _means(readings: pd.DataFrame, pauses: Sequence[tuple[float, float]]) -> dict[str, float]:
-    """How busy CPUs and disks were. Readings in pauses are left out."""
+    """The mean load of CPUs and disks. Readings in pauses are left out."""
     if readings.empty:
         return {}
     for begin_s, end_s in pauses:
