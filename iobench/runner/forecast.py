@@ -462,7 +462,7 @@ def _probe_requests(params: Params) -> Requests:
     every trial does this.
     """
     size, streams = params["object_bytes"], int(params["connections"])
-    objects = probe_objects.to_get(size, params["pool_bytes"]).count
+    objects = probe_objects.whole_objects(size, params["pool_bytes"]).count
     count = min(max(params["max_requests"], streams), _requests_in(params["seconds"], streams))
     opening = Requests(gets=1 + streams, lists=2)
     if params["client"] in ("s5cmd", "awscli"):  # whole rounds over all objects
