@@ -11,7 +11,8 @@ loader. There are three rules:
   counted steps cover whole rounds, at least ``MIN_ROUNDS``. In these steps, the numbers of arrived
   and of consumed samples differ by at most ``MAX_IMBALANCE``.
 - **epochs**: at least ``MIN_EPOCHS`` whole epochs count, with their starts. No sample is in flight
-  before an epoch or after it. This rule is for data that are too short for the other rules.
+  before an epoch or after it. This rule is for data that are too short for the other rules, or if
+  the config requests whole epochs.
 - **bounds**: this rule is for a loader that does not count its reads, and whose epoch is long. The
   rate of all samples since the request is a lower bound of the steady rate. The rate of a later
   window is an upper bound.

@@ -151,23 +151,25 @@ def take_out_replay(rows: pd.DataFrame, marks: pd.DataFrame) -> StepsWithoutRepl
     is_complete = int(marks.got_s.iloc[-1]) == planned
     ended_s = float(marks.called_s.iloc[-1]) if is_complete else np.inf
     rows = _without_device_wait(rows, ended_s)
-    of_epoch = rows.epoch == marks.epoch.iloc[0]
+    is_in_epoch = rows.epoch == marks.epoch.iloc[0]
     is_batch = rows.samples != END_OF_EPOCH
-    is_repeated = of_epoch & is_batch & rows.got_s.between(begun_s, ended_s, inclusive="left")
+    is_repeated = is_in_epoch & is_batch & rows.got_s.between(begun_s, ended_s, inclusive="left")
     is_before = rows.got_s < begun_s
-    is_after = of_epoch & ~is_before & ~is_repeated
+    is_after = is_in_epoch & ~is_before & ~is_repeated
     is_unsteady = _fetched_during(rows, is_before & is_batch, is_after, is_batch)
-    repeated = rows[is_repeated]
-    kept = rows[~is_repeated & ~is_unsteady]
-    later = kept[kept.got_s >= begun_s]
-    resumed_s = float(later.called_s.iloc[0]) if len(later) else float(rows.ended_s.iloc[-1])
+    repeated_rows = rows[is_repeated]
+    kept_rows = rows[~is_repeated & ~is_unsteady]
+    rows_after_replay = kept_rows[kept_rows.got_s >= begun_s]
+    resumed_s = float(rows.ended_s.iloc[-1])
+    if len(rows_after_replay):
+        resumed_s = float(rows_after_replay.called_s.iloc[0])
     return StepsWithoutReplay(
-        rows=kept,
-        rows_before=int((kept.got_s < begun_s).sum()),
-        repeated=len(repeated),
+        rows=kept_rows,
+        rows_before=int((kept_rows.got_s < begun_s).sum()),
+        repeated=len(repeated_rows),
         planned=planned,
         left_out=int((is_unsteady & is_batch).sum()),
-        ceiling=_ceiling(repeated, marks) if is_complete else None,
+        ceiling=_ceiling(repeated_rows, marks) if is_complete else None,
         pauses=((begun_s, resumed_s),),
     )
 

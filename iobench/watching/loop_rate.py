@@ -5,8 +5,8 @@ loader. Two bounds enclose the steady rate:
 
 - The lower bound is the number of all samples since the first request, divided by the time since
   this request.
-- The upper bound is the rate of the later steps, after the batches that were ready early. If more
-  batches are ready when these steps begin, the bound becomes higher, but never too low.
+- The upper bound is the rate of the later steps, after the batches that were ready early. Batches
+  that are ready when these steps begin can make this bound too high, but never too low.
 
 With three or more whole epochs, another pair of bounds is used:
 

@@ -134,10 +134,11 @@ def step_cost_s() -> float:
     """
     batches = [([0] * 32, [0] * 32)] * _CALIBRATION_STEPS
 
-    def watched() -> None:
+    def watched_pass() -> None:
+        # A deque of length 0 takes all items of an iterator, and keeps none.
         deque(TimedEpoch(lambda: iter(batches), 0, 0, StepLog(len)), 0)
 
-    watched_s = min(timeit.repeat(watched, number=1, repeat=3))
+    watched_s = min(timeit.repeat(watched_pass, number=1, repeat=3))
     plain_s = min(timeit.repeat(lambda: deque(batches, 0), number=1, repeat=3))
     return max(0.0, watched_s - plain_s) / _CALIBRATION_STEPS
 
@@ -178,17 +179,18 @@ def outcome(
     Raises:
         Unavailable: the table has no step after the first step of the loader.
     """
-    own = table[table.loader == loader]
-    own_steps = _timed(own[own.samples > DEVICE_IDLE], table)
-    without_replay = take_out_replay(own_steps, own[own.samples == REPLAY_MARK])
+    loader_records = table[table.loader == loader]
+    loader_steps = _timed(loader_records[loader_records.samples > DEVICE_IDLE], table)
+    replay_marks = loader_records[loader_records.samples == REPLAY_MARK]
+    without_replay = take_out_replay(loader_steps, replay_marks)
     rows = without_replay.rows
-    first, rest = rows.iloc[0], rows.iloc[1:]
-    steps = rest[rest.samples != END_OF_EPOCH]
+    first_row, later_rows = rows.iloc[0], rows.iloc[1:]
+    steps = later_rows[later_rows.samples != END_OF_EPOCH]
     if steps.empty:
         raise Unavailable("no step after the first has ended, so the loop has no figures")
-    origin_s, ended_s = float(first.called_s), float(rows.ended_s.iloc[-1])
-    seconds = float(rest.step_s.sum())
-    per_second = 1 / seconds if seconds > 0 else 0.0
+    origin_s, ended_s = float(first_row.called_s), float(rows.ended_s.iloc[-1])
+    seconds = float(later_rows.step_s.sum())
+    inverse_seconds = 1 / seconds if seconds > 0 else 0.0
     rate = None
     has_samples = bool((steps.samples != UNKNOWN_SAMPLES).all())
     if has_samples:
@@ -205,11 +207,11 @@ def outcome(
         "seconds": seconds,
         "steps": len(steps),
         "epochs": int(rows[rows.samples != END_OF_EPOCH].epoch.nunique()),
-        "wait_share": float(rest.wait_s.sum()) * per_second,
-        "time_to_first_batch_s": float(first.wait_s),
-        "first_step_s": float(first.step_s - first.wait_s),
+        "wait_share": float(later_rows.wait_s.sum()) * inverse_seconds,
+        "time_to_first_batch_s": float(first_row.wait_s),
+        "first_step_s": float(first_row.step_s - first_row.wait_s),
         "harness_step_s": step_cost_s,
-        "harness_share": step_cost_s * len(steps) * per_second,
+        "harness_share": step_cost_s * len(steps) * inverse_seconds,
         "sampling_core_share": samples.core_share,
         "sampling_notes": list(samples.notes),
         "notes": all_notes,
@@ -220,11 +222,18 @@ def outcome(
         if rate is not None:
             metrics.update(rate.metrics)
         metrics.update(loss_metrics(rate, without_replay.ceiling))
-    starts = steps[steps.epoch != first.epoch].drop_duplicates("epoch")
+    starts = steps[steps.epoch != first_row.epoch].drop_duplicates("epoch")
     if len(starts):
         metrics["epoch_start_s"] = float(starts.wait_s.mean())
-        metrics["epoch_start_share"] = float(starts.wait_s.sum()) * per_second
-    metrics.update(_device_metrics(own[own.samples == DEVICE_IDLE], rest, starts, per_second))
+        metrics["epoch_start_share"] = float(starts.wait_s.sum()) * inverse_seconds
+    metrics.update(
+        _device_metrics(
+            loader_records[loader_records.samples == DEVICE_IDLE],
+            later_rows,
+            starts,
+            inverse_seconds,
+        )
+    )
     metrics.update(_named_quantiles("step_s", last_steps.step_s))
     metrics.update(_named_quantiles("batch_wait_s", last_steps.wait_s))
     metrics.update(_means(readings, pauses))
@@ -232,7 +241,7 @@ def outcome(
         metrics=metrics,
         series=_series(last_steps, origin_s),
         origin_s=origin_s,
-        counted_s=(float(first.ended_s) - origin_s, ended_s - origin_s),
+        counted_s=(float(first_row.ended_s) - origin_s, ended_s - origin_s),
         samples={str(name): column.tolist() for name, column in readings.items()},
         pauses=pauses,
         spans=[
@@ -244,7 +253,7 @@ def outcome(
 
 
 def _device_metrics(
-    idle: pd.DataFrame, steps: pd.DataFrame, starts: pd.DataFrame, per_second: float
+    idle: pd.DataFrame, steps: pd.DataFrame, starts: pd.DataFrame, inverse_seconds: float
 ) -> dict[str, float]:
     """The share of the time in which the GPU was idle while it waited for batches.
 
@@ -254,7 +263,7 @@ def _device_metrics(
         idle: the records of the GPU's idle time.
         steps: the steps and ends of epochs that count.
         starts: the steps with which an epoch begins.
-        per_second: 1 / the seconds of all steps.
+        inverse_seconds: 1 / the seconds of all steps.
     """
     if idle.empty:
         return {}
@@ -263,8 +272,8 @@ def _device_metrics(
     is_step = idle_s.index.isin(steps.called_s)
     is_start = idle_s.index.isin(starts.called_s)
     return {
-        "device_wait_share": float(idle_s[is_step].sum()) * per_second,
-        "device_epoch_start_share": float(idle_s[is_start].sum()) * per_second,
+        "device_wait_share": float(idle_s[is_step].sum()) * inverse_seconds,
+        "device_epoch_start_share": float(idle_s[is_start].sum()) * inverse_seconds,
     }
 
 

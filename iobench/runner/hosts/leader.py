@@ -107,15 +107,15 @@ class Leader:
         If the trial has a parameter ``hosts``, it runs on this number of hosts. The outcome is the
         outcome of this host. The trial has failed if it has failed on any host.
         """
-        present = [0, *self._present_followers()]
+        present_hosts = [0, *self._present_followers()]
         expected = int(spec.params.get("hosts", self.hosts))
-        turn = _Turn(self._message.turn + 1, expected, present[:expected])
+        turn = _Turn(self._message.turn + 1, expected, present_hosts[:expected])
         host_spec = on_all_hosts(spec)
         self._send(
             "prepare",
             turn=turn.number,
             hosts=turn.hosts,
-            idle=present[expected:],
+            idle=present_hosts[expected:],
             trial=host_spec.id,
             repeat=host_spec.repeat,
             reason="",
